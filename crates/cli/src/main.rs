@@ -1,0 +1,2 @@
+//! The `outflow` command.
+fn main() {}

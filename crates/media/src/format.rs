@@ -1,0 +1,112 @@
+//! What a stream carries: one transport stream, or RTP tracks with their codecs.
+
+use bytes::Bytes;
+
+/// What a stream's packets are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// MPEG-TS: a packet's bytes are a whole number of 188-byte transport packets
+    /// (ISO/IEC 13818-1), whatever carried them here.
+    Ts,
+    /// RTP: a packet's bytes are one RTP packet (RFC 3550), header included. The index of a track
+    /// is [`Tag::track`](crate::Tag::track).
+    Rtp(Vec<Track>),
+}
+
+/// One RTP media of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Track {
+    /// What its payload is coded with.
+    pub codec: Codec,
+    /// RTP payload type, 0 to 127.
+    pub payload_type: u8,
+    /// Ticks a second of the RTP timestamp.
+    pub clock_rate: u32,
+    /// Audio channels, 0 if the description does not say.
+    pub channels: u8,
+    /// `a=fmtp` parameters as described, without the payload type; empty if there are none.
+    pub fmtp: String,
+    /// `a=rtpmap` encoding name as described, for example `H264`; its case is kept.
+    pub encoding: String,
+}
+
+/// How a track is coded, with what a decoder needs to know beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Codec {
+    /// RFC 6184; parameter sets from `sprop-parameter-sets`, without start codes.
+    H264 {
+        /// Sequence parameter set, if described.
+        sps: Option<Bytes>,
+        /// Picture parameter set, if described.
+        pps: Option<Bytes>,
+    },
+    /// RFC 7798; parameter sets from `sprop-vps`, `sprop-sps`, `sprop-pps`.
+    H265 {
+        /// Video parameter set, if described.
+        vps: Option<Bytes>,
+        /// Sequence parameter set, if described.
+        sps: Option<Bytes>,
+        /// Picture parameter set, if described.
+        pps: Option<Bytes>,
+    },
+    /// MPEG-1 or MPEG-2 video elementary stream, RFC 2250 section 3.
+    MpegVideo,
+    /// AAC in `mpeg4-generic`, RFC 3640 (AAC-hbr).
+    Aac {
+        /// AudioSpecificConfig from `config=`.
+        config: Bytes,
+        /// Bits of AU-size in an AU header.
+        size_length: u8,
+        /// Bits of AU-Index in the first AU header.
+        index_length: u8,
+        /// Bits of AU-Index-delta in the following AU headers.
+        index_delta_length: u8,
+    },
+    /// RFC 7587.
+    Opus,
+    /// MPEG-1/2 audio, RFC 2250 section 3.5.
+    MpegAudio,
+    /// Transport stream in RTP, RFC 2250 section 2. Streams with such a track become
+    /// [`Format::Ts`] on receipt.
+    Mp2t,
+    /// Anything else: relayed as it is, every packet standing for itself.
+    Other {
+        /// Whether `m=` said video.
+        video: bool,
+    },
+}
+
+impl Codec {
+    /// Whether a picture comes out of it.
+    pub const fn is_video(&self) -> bool {
+        matches!(
+            self,
+            Codec::H264 { .. }
+                | Codec::H265 { .. }
+                | Codec::MpegVideo
+                | Codec::Mp2t
+                | Codec::Other { video: true }
+        )
+    }
+}
+
+impl Format {
+    /// The number of tracks: a transport stream counts as one.
+    pub fn tracks(&self) -> usize {
+        match self {
+            Format::Ts => 1,
+            Format::Rtp(tracks) => tracks.len(),
+        }
+    }
+
+    /// The track at whose key frames a receiver joins: the first video, or track 0.
+    pub fn main_track(&self) -> u8 {
+        match self {
+            Format::Ts => 0,
+            Format::Rtp(tracks) => {
+                let video = tracks.iter().position(|t| t.codec.is_video()).unwrap_or(0);
+                u8::try_from(video).unwrap_or(0)
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What packets mean.
+//!
+//! This crate reads the formats that carry live media and says, for every packet, what it is:
+//! a [`Tag`] with the frame it belongs to, the kind of that frame, its layer, and which other
+//! frames it needs. Everything else in Outflow reads that tag.
+//!
+//! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
+
+pub mod format;
+pub mod tag;
+pub mod time;
+
+pub use format::{Codec, Format, Track};
+pub use tag::{Kind, Needs, Tag};
+pub use time::Time;
+
+/// Bytes that could not be read as what they claim to be.
+///
+/// Parsing never panics: whatever is malformed becomes one of these, which its caller counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {format} at byte {offset}: {reason}")]
+pub struct Malformed {
+    /// The wire format that was expected, as in "RTP" or "MPEG-TS".
+    pub format: &'static str,
+    /// Where in the given bytes the first wrong one stands.
+    pub offset: usize,
+    /// What is wrong with it, in words.
+    pub reason: &'static str,
+}

@@ -1,0 +1,108 @@
+//! What one packet means: the tag that the filter, the buffers, the priorities and the
+//! simulator all read.
+
+use crate::Time;
+
+/// What kind of frame a packet carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Kind {
+    /// Parameter sets, sequence headers, program tables: needed by all that follows.
+    Header,
+    /// Coded without reference to other frames.
+    Intra,
+    /// Coded with reference to earlier frames, and itself a reference.
+    Predicted,
+    /// Nothing else needs it (a non-reference B or P frame).
+    Bidirectional,
+    /// Improves a frame that is already decodable without it.
+    Enhancement,
+    /// Audio, subtitles, and whatever the reader does not understand: stands alone.
+    #[default]
+    Data,
+}
+
+/// Which earlier frames of the same track a frame needs, directly.
+///
+/// Bit `i` stands for the frame whose number is smaller by `i + 1`. A frame is decodable when
+/// all the frames that it needs are, so direct needs are enough to follow a chain back to the
+/// last key frame. Needs that reach back further than 32 frames cannot be written down; readers
+/// name the nearest reference in the chain instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Needs(u32);
+
+impl Needs {
+    /// Needs nothing: decoding can start here.
+    pub const NOTHING: Needs = Needs(0);
+
+    /// Needs the frame whose number is smaller by `distance` (1 to 32; others are clamped).
+    pub const fn back(distance: u32) -> Self {
+        let d = if distance < 1 {
+            1
+        } else if distance > 32 {
+            32
+        } else {
+            distance
+        };
+        Needs(1 << (d - 1))
+    }
+
+    /// The needs of both.
+    pub const fn and(self, other: Needs) -> Self {
+        Needs(self.0 | other.0)
+    }
+
+    /// Whether nothing is needed.
+    pub const fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The mask itself: bit `i` set means "needs the frame `i + 1` before".
+    pub const fn mask(self) -> u32 {
+        self.0
+    }
+
+    /// The distances of the needed frames, nearest first.
+    pub fn distances(self) -> impl Iterator<Item = u32> {
+        (0..32).filter(move |i| self.0 >> i & 1 == 1).map(|i| i + 1)
+    }
+}
+
+/// What one packet means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tag {
+    /// Number of the frame (access unit) within its track, counting up by one a frame, wrapping.
+    pub frame: u32,
+    /// The track: index into the stream's [`Format`](crate::Format). All of a transport stream
+    /// is track 0, because its packets share datagrams and continuity counters.
+    pub track: u8,
+    /// Kind of the frame. Fragments carry the kind of their frame.
+    pub kind: Kind,
+    /// Quality layer, 0 is the base; 7 bits are used.
+    pub layer: u8,
+    /// This packet holds the first bytes of its frame.
+    pub first: bool,
+    /// This packet holds the last bytes of its frame, as far as the format lets one know.
+    pub last: bool,
+    /// This packet shows that decoding can start at its frame. It may stand behind the frame's
+    /// first packet (an access unit delimiter, say, comes before the parameter sets).
+    pub key: bool,
+    /// The frames of the same track that this one needs.
+    pub needs: Needs,
+    /// Until when the packet is useful, if that is known.
+    pub deadline: Option<Time>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_name_frames_by_distance() {
+        let needs = Needs::back(1).and(Needs::back(4));
+        assert_eq!(needs.distances().collect::<Vec<_>>(), [1, 4]);
+        assert!(!needs.is_nothing());
+        assert!(Needs::NOTHING.is_nothing());
+        assert_eq!(Needs::back(0), Needs::back(1));
+        assert_eq!(Needs::back(99), Needs::back(32));
+    }
+}
