@@ -6,7 +6,9 @@
 //!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
+pub mod codec;
 pub mod format;
+pub mod frames;
 pub mod tag;
 pub mod time;
 

@@ -1,0 +1,114 @@
+//! Bits out of bytes, most significant first, with the emulation prevention of ITU-T H.264 and
+//! H.265 taken out on the way.
+
+/// A bounded reader: at the end of its bytes it answers `None`, for ever.
+#[derive(Debug, Clone)]
+pub struct BitReader<'a> {
+    data: &'a [u8],
+    byte: usize,
+    bit: u32,
+    escaped: bool,
+    zeros: u32,
+}
+
+impl<'a> BitReader<'a> {
+    /// Reads `data` as it is.
+    pub const fn new(data: &'a [u8]) -> Self {
+        BitReader { data, byte: 0, bit: 0, escaped: false, zeros: 0 }
+    }
+
+    /// Reads the payload of a NAL unit: the `03` of each `00 00 03` is left out
+    /// (ITU-T H.264 section 7.3.1).
+    pub const fn nal(data: &'a [u8]) -> Self {
+        BitReader { data, byte: 0, bit: 0, escaped: true, zeros: 0 }
+    }
+
+    /// The next bit.
+    pub fn bit(&mut self) -> Option<bool> {
+        if self.bit == 0 && self.escaped && self.zeros >= 2 && self.data.get(self.byte) == Some(&3) {
+            self.byte += 1;
+            self.zeros = 0;
+        }
+        let current = *self.data.get(self.byte)?;
+        let value = current >> (7 - self.bit) & 1 == 1;
+        self.bit += 1;
+        if self.bit == 8 {
+            self.bit = 0;
+            self.byte += 1;
+            self.zeros = if current == 0 { self.zeros + 1 } else { 0 };
+        }
+        Some(value)
+    }
+
+    /// The next `count` bits as a number; `None` also if `count` is over 32.
+    pub fn bits(&mut self, count: u32) -> Option<u32> {
+        if count > 32 {
+            return None;
+        }
+        let mut value = 0;
+        for _ in 0..count {
+            value = value << 1 | u32::from(self.bit()?);
+        }
+        Some(value)
+    }
+
+    /// Passes over `count` bits.
+    pub fn skip(&mut self, count: u32) -> Option<()> {
+        for _ in 0..count {
+            self.bit()?;
+        }
+        Some(())
+    }
+
+    /// An unsigned exp-Golomb number, `ue(v)` of ITU-T H.264 section 9.1; `None` if it does not
+    /// fit 32 bits.
+    pub fn ue(&mut self) -> Option<u32> {
+        let mut zeros = 0;
+        while !self.bit()? {
+            zeros += 1;
+            if zeros > 31 {
+                return None;
+            }
+        }
+        let rest = self.bits(zeros)?;
+        Some((1u32 << zeros) - 1 + rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_golomb_follows_the_table_of_the_standard() {
+        // 1, 010, 011, 00100, 00101: 0 to 4.
+        let data = [0b1010_0110, 0b0100_0010, 0b1000_0000];
+        let mut bits = BitReader::new(&data);
+        let read: Vec<_> = (0..5).map(|_| bits.ue()).collect();
+        assert_eq!(read, [Some(0), Some(1), Some(2), Some(3), Some(4)]);
+    }
+
+    #[test]
+    fn endless_zeros_and_ends_of_data_are_none() {
+        assert_eq!(BitReader::new(&[0; 64]).ue(), None);
+        assert_eq!(BitReader::new(&[0b0001_0000]).ue(), Some(7));
+        assert_eq!(BitReader::new(&[0b0000_1000]).ue(), None);
+        assert_eq!(BitReader::new(&[]).bit(), None);
+        assert_eq!(BitReader::new(&[1, 2, 3, 4, 5]).bits(33), None);
+    }
+
+    #[test]
+    fn the_largest_number_fits() {
+        let mut data = [0xff; 8];
+        data[..4].copy_from_slice(&[0, 0, 0, 1]);
+        assert_eq!(BitReader::new(&data).ue(), Some(u32::MAX - 1));
+    }
+
+    #[test]
+    fn emulation_prevention_bytes_are_left_out() {
+        let mut bits = BitReader::nal(&[0, 0, 3, 1, 0, 0, 3, 3]);
+        assert_eq!(bits.bits(24), Some(1));
+        assert_eq!(bits.bits(24), Some(3));
+        assert_eq!(bits.bit(), None);
+    }
+}
