@@ -1,1 +1,27 @@
-//! Not written yet.
+//! The way of a packet through the relay, without I/O, clock, threads or locks.
+//!
+//! ```text
+//! receive → understand → service → buffer → schedule → send
+//!                  control: what the driver asks, what it is told
+//! ```
+//!
+//! The folders of this crate are the stations of that way. A [`Stream`] is one live source with
+//! all its receivers: the driver gives it packets and requests by its `handle_…` methods, then
+//! calls [`Stream::poll`] until it answers [`Output::Wait`]. What is to be sent comes out as
+//! [`Order`]s, "these packets to these sinks", which the driver carries out as it sees fit; it
+//! reports what did not go.
+
+pub mod buffer;
+pub mod control;
+pub mod drops;
+pub mod limits;
+pub mod receive;
+pub mod schedule;
+pub mod send;
+pub mod service;
+pub mod understand;
+
+pub use control::{Event, Output, Stream, StreamOptions, Wake};
+pub use drops::{DropReason, Drops};
+pub use schedule::{Carriage, Priority, SinkKey, SinkSpec, TrackMask, Transport};
+pub use send::{Order, Report, Whom};

@@ -1,0 +1,150 @@
+//! What control may ask of a worker: values, sent through a channel, carried out between packets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use bytes::Bytes;
+use outflow_media::Format;
+use outflow_relay::receive::Incoming;
+use outflow_relay::schedule::StartPoint;
+use outflow_relay::{Priority, SinkSpec, StreamOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{CloseReason, ControlError};
+
+/// Number of a stream; never given twice while the relay runs.
+pub type StreamId = u64;
+/// Number of a receiver; never given twice while the relay runs.
+pub type ReceiverId = u64;
+/// Number of a source's turn at a stream; never given twice while the relay runs.
+pub type SourceId = u64;
+
+/// A request to the worker that owns the stream.
+#[derive(Debug)]
+pub(crate) enum Command {
+    AddStream { stream: StreamId, name: String, url: String, options: StreamOptions },
+    RemoveStream { stream: StreamId, reason: CloseReason },
+    SetOptions { stream: StreamId, options: StreamOptions },
+    OpenSource { stream: StreamId, source: SourceId, spec: SourceSpec, reply: Reply<()> },
+    CloseSource { stream: StreamId, source: SourceId },
+    Describe { stream: StreamId, reply: Reply<Format> },
+    Join { stream: StreamId, receiver: ReceiverId, spec: Box<JoinSpec>, reply: Reply<Vec<StartPoint>> },
+    Start { stream: StreamId, receiver: ReceiverId, connection: Option<OwnedFd> },
+    Pause { stream: StreamId, receiver: ReceiverId },
+    Resume { stream: StreamId, receiver: ReceiverId, reply: Reply<Vec<StartPoint>> },
+    Leave { stream: StreamId, receiver: ReceiverId, reason: CloseReason },
+    SetPriority { stream: StreamId, receiver: ReceiverId, priority: Priority },
+    /// Bytes that are no media (an RTSP response) for a receiver that is a byte stream.
+    Inject { stream: StreamId, receiver: ReceiverId, bytes: Bytes },
+    /// An RTCP packet that a receiver sent inside its RTSP connection.
+    ReceiverRtcp { stream: StreamId, receiver: ReceiverId, bytes: Bytes },
+    Shutdown,
+}
+
+/// Where the answer to a command goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ControlError>>;
+
+/// A source that begins its turn.
+#[derive(Debug)]
+pub(crate) struct SourceSpec {
+    /// What it carries.
+    pub(crate) format: Format,
+    /// Who it is, for people.
+    pub(crate) peer: String,
+    pub(crate) feed: Feed,
+}
+
+/// How a source's packets reach the worker.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    /// From a connection that a task of control reads.
+    Queue(mpsc::Receiver<Ingest>),
+    /// From sockets that the worker reads itself.
+    Sockets(Vec<SourceSocket>),
+}
+
+/// What a publisher's task hands to the worker.
+#[derive(Debug)]
+pub(crate) enum Ingest {
+    /// An RTP packet, or whole transport stream packets.
+    Media { track: u8, bytes: Incoming },
+    /// A compound RTCP packet.
+    Rtcp { track: u8, bytes: Bytes },
+}
+
+/// A UDP socket that a source sends to.
+#[derive(Debug)]
+pub(crate) struct SourceSocket {
+    pub(crate) socket: std::net::UdpSocket,
+    pub(crate) track: u8,
+    pub(crate) role: SocketRole,
+    /// Only packets from this address count, if it is known.
+    pub(crate) from: Option<IpAddr>,
+}
+
+/// What comes in at a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SocketRole {
+    /// Transport stream packets.
+    Ts,
+    /// RTP packets.
+    Rtp,
+    /// RTCP packets.
+    Rtcp,
+}
+
+/// A receiver that joins.
+#[derive(Debug, Clone)]
+pub(crate) struct JoinSpec {
+    pub(crate) sink: SinkSpec,
+    pub(crate) route: Route,
+    pub(crate) kind: &'static str,
+    pub(crate) to: String,
+    pub(crate) name: Option<String>,
+    /// Told why, when the relay ends it.
+    pub(crate) closed: mpsc::UnboundedSender<CloseReason>,
+}
+
+/// How a receiver is reached.
+#[derive(Debug, Clone)]
+pub(crate) enum Route {
+    /// By UDP, from the worker's own RTP socket pair: each track to its addresses.
+    Rtsp(Vec<TrackAddress>),
+    /// By UDP, from a socket of its own.
+    Push(PushRoute),
+    /// Through a connection that is given by [`Command::Start`]: the bytes as they are.
+    Raw,
+    /// The same, each packet in an RTSP interleaved frame (RFC 2326, section 10.12).
+    Interleaved(Vec<TrackChannel>),
+}
+
+/// Where a track's RTP and RTCP go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackAddress {
+    /// The track.
+    pub track: u8,
+    /// Where its RTP packets go.
+    pub rtp: SocketAddr,
+    /// Where its sender reports go.
+    pub rtcp: SocketAddr,
+}
+
+/// The interleaved channels of a track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackChannel {
+    /// The track.
+    pub track: u8,
+    /// Channel of its RTP packets.
+    pub rtp: u8,
+    /// Channel of its RTCP packets.
+    pub rtcp: u8,
+}
+
+/// Where a configured receiver is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PushRoute {
+    /// The address; a track `n` of an RTP stream goes to its port plus `2 n`.
+    pub(crate) to: SocketAddr,
+    pub(crate) ttl: Option<u8>,
+    pub(crate) interface: Option<String>,
+}

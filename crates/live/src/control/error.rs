@@ -1,0 +1,78 @@
+//! What can go wrong when the relay is asked for something, and what to do about it.
+
+/// A request that was not granted. Its text names the cause and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// No such stream is configured.
+    #[error("no stream named '{0}' is configured: add [streams.{0}] and reload, or correct the name")]
+    UnknownStream(String),
+    /// The stream's source is not a pushed one.
+    #[error("stream '{0}' takes no publisher: its source is {1}; set source = \"push\" to publish to it")]
+    NotPushed(String, String),
+    /// Somebody publishes already.
+    #[error("stream '{0}' is being published by {1}: end that first")]
+    Busy(String, String),
+    /// The stream has never had a source, so nothing is known of its format.
+    #[error("stream '{0}' has no source yet: try again once it is published")]
+    NoSource(String),
+    /// No such receiver.
+    #[error("no receiver {0}: it has left, or never was")]
+    UnknownReceiver(u64),
+    /// A configured number is reached.
+    #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
+    Limit {
+        /// What there would be too many of.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+        /// The configuration key that says so.
+        key: &'static str,
+    },
+    /// The stream's format cannot be carried as asked.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The system refused.
+    #[error("{doing}: {error}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// The system's words.
+        error: String,
+    },
+    /// The relay is shutting down.
+    #[error("the relay is shutting down")]
+    ShuttingDown,
+    /// The configuration could not be loaded; nothing was changed.
+    #[error("{0}")]
+    Configuration(String),
+}
+
+impl ControlError {
+    /// The error for something that the system refused.
+    pub fn system(doing: impl Into<String>, error: &std::io::Error) -> Self {
+        ControlError::System { doing: doing.into(), error: error.to_string() }
+    }
+}
+
+/// Why a receiver's or a publisher's connection was ended by the relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// It lost packets for longer than `hopeless_after` without ever catching up.
+    #[error("fell behind for longer than hopeless_after")]
+    Hopeless,
+    /// Its connection broke or was closed by the peer.
+    #[error("connection closed by the peer")]
+    PeerGone,
+    /// The source came back with another format, which this receiver was not told of.
+    #[error("the stream's format changed")]
+    FormatChanged,
+    /// The stream was taken out of the configuration.
+    #[error("the stream was removed")]
+    StreamRemoved,
+    /// An operator removed it.
+    #[error("removed by an operator")]
+    Removed,
+    /// The relay shuts down.
+    #[error("the relay is shutting down")]
+    ShuttingDown,
+}

@@ -1,0 +1,186 @@
+//! Control: what can be asked of a running relay, and what it shows.
+//!
+//! [`Control`] is a handle that the RTSP server, the HTTP API and the sources share. It knows
+//! which streams there are and which worker owns each; every request goes to that worker as a
+//! value and comes back as an answer. No lock is ever taken on a packet's way.
+
+mod access;
+mod command;
+mod error;
+mod publisher;
+mod receiver;
+mod registry;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outflow_config::Config;
+use outflow_media::Format;
+use outflow_relay::Priority;
+use tokio::sync::{oneshot, watch};
+
+pub use access::{Denied, Right};
+pub(crate) use command::{
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
+};
+pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
+pub use error::{CloseReason, ControlError};
+pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
+pub use receiver::{PlayOptions, Playing, Via};
+pub(crate) use registry::{Owner, Registry, StreamEntry};
+pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
+
+use crate::worker::WorkerHandle;
+
+/// A handle on the running relay; clones are the same relay.
+#[derive(Debug, Clone)]
+pub struct Control {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    workers: Vec<WorkerHandle>,
+    config: arc_swap::ArcSwap<Config>,
+    state: watch::Receiver<Arc<RelayState>>,
+    next_id: AtomicU64,
+    reload: tokio::sync::mpsc::Sender<oneshot::Sender<Result<Vec<String>, ControlError>>>,
+}
+
+impl Control {
+    pub(crate) fn new(
+        workers: Vec<WorkerHandle>,
+        config: Arc<Config>,
+        state: watch::Receiver<Arc<RelayState>>,
+        reload: tokio::sync::mpsc::Sender<oneshot::Sender<Result<Vec<String>, ControlError>>>,
+    ) -> Self {
+        let inner = Inner {
+            registry: Registry::default(),
+            workers,
+            config: arc_swap::ArcSwap::new(config),
+            state,
+            next_id: AtomicU64::new(1),
+            reload,
+        };
+        Control { inner: Arc::new(inner) }
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        self.inner.config.load_full()
+    }
+
+    pub(crate) fn set_config(&self, config: Arc<Config>) {
+        self.inner.config.store(config);
+    }
+
+    /// The newest snapshot of everything; at most a second old.
+    pub fn state(&self) -> Arc<RelayState> {
+        self.inner.state.borrow().clone()
+    }
+
+    /// Snapshots as they are made.
+    pub fn watch(&self) -> watch::Receiver<Arc<RelayState>> {
+        self.inner.state.clone()
+    }
+
+    /// Loads the configuration file again and applies what changed in it. Returns a line for each
+    /// change that was made, and one for each that needs a restart.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not valid; nothing has changed then.
+    pub async fn reload(&self) -> Result<Vec<String>, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.reload.send(reply).await.map_err(|_| ControlError::ShuttingDown)?;
+        answer.await.map_err(|_| ControlError::ShuttingDown)?
+    }
+
+    /// What a stream carries, as its source described it last.
+    ///
+    /// # Errors
+    /// Unknown stream, or one that never had a source.
+    pub async fn describe(&self, stream: &str) -> Result<Format, ControlError> {
+        let entry = self.entry(stream)?;
+        self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, reply }).await
+    }
+
+    /// Ends a receiver.
+    ///
+    /// # Errors
+    /// There is no such receiver.
+    pub fn remove_receiver(&self, receiver: ReceiverId) -> Result<(), ControlError> {
+        let owner = self.receiver_owner(receiver)?;
+        self.tell(
+            &owner,
+            Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Removed },
+        );
+        Ok(())
+    }
+
+    /// Changes a receiver's class; nothing it is owed gets lost.
+    ///
+    /// # Errors
+    /// There is no such receiver.
+    pub fn set_priority(&self, receiver: ReceiverId, priority: Priority) -> Result<(), ControlError> {
+        let owner = self.receiver_owner(receiver)?;
+        self.tell(&owner, Command::SetPriority { stream: owner.stream, receiver, priority });
+        Ok(())
+    }
+
+    /// Names of all streams.
+    pub fn stream_names(&self) -> Vec<String> {
+        self.inner.registry.names()
+    }
+
+    /// UDP ports (RTP, RTCP) from which receivers of `stream` are sent to over RTSP.
+    ///
+    /// # Errors
+    /// Unknown stream.
+    pub fn rtp_ports(&self, stream: &str) -> Result<(u16, u16), ControlError> {
+        let entry = self.entry(stream)?;
+        Ok(self.inner.workers[entry.owner.worker].rtp_ports)
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    pub(crate) fn workers(&self) -> &[WorkerHandle] {
+        &self.inner.workers
+    }
+
+    pub(crate) fn entry(&self, stream: &str) -> Result<StreamEntry, ControlError> {
+        self.inner.registry.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
+    }
+
+    pub(crate) fn new_id(&self) -> u64 {
+        self.inner.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends a command whose effect needs no answer. A worker that is gone has nothing to do it to.
+    pub(crate) fn tell(&self, owner: &Owner, command: Command) {
+        self.inner.workers[owner.worker].send(command);
+    }
+
+    pub(crate) async fn ask<T>(
+        &self,
+        owner: &Owner,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.workers[owner.worker].send(command(reply));
+        answer.await.map_err(|_| ControlError::ShuttingDown)?
+    }
+
+    fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
+        self.inner.registry.receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
+    }
+}
+
+/// Counters with names, as they stand in snapshots; zeros are left out.
+pub(crate) fn named(drops: &outflow_relay::Drops) -> BTreeMap<&'static str, u64> {
+    drops.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.as_str(), n)).collect()
+}

@@ -1,0 +1,184 @@
+//! Playing a stream: the handle that an RTSP session or an HTTP response holds.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use bytes::Bytes;
+use outflow_relay::schedule::StartPoint;
+use outflow_relay::{Carriage, Priority, SinkSpec, TrackMask, Transport};
+use tokio::sync::mpsc;
+
+use super::command::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
+use super::{CloseReason, Control, ControlError, Owner, PushRoute};
+
+/// How a receiver wants to be served.
+#[derive(Debug, Clone)]
+pub enum Via {
+    /// RTP over UDP from the relay's port pair ([`Control::rtp_ports`]) to proven addresses.
+    RtspUdp(Vec<TrackAddress>),
+    /// RTP in interleaved frames on the RTSP connection.
+    RtspTcp(Vec<TrackChannel>),
+    /// Transport stream bytes on a connection.
+    HttpTs,
+}
+
+/// A receiver that wants to play.
+#[derive(Debug, Clone)]
+pub struct PlayOptions {
+    /// How it is to be served.
+    pub via: Via,
+    /// Its address, for people.
+    pub peer: String,
+    /// Its class, if it is not the stream's own.
+    pub priority: Option<Priority>,
+}
+
+/// A receiver's place at a stream; it leaves when this is dropped.
+#[derive(Debug)]
+pub struct Playing {
+    control: Control,
+    owner: Owner,
+    id: ReceiverId,
+    starts: Vec<StartPoint>,
+    closed: mpsc::UnboundedReceiver<CloseReason>,
+}
+
+impl Control {
+    /// Takes a place at the newest key frame of `stream`. Nothing is sent before
+    /// [`Playing::start`], so that the answer can go out first.
+    ///
+    /// # Errors
+    /// Unknown stream, no source yet (RTP only), a limit is reached, or the stream cannot be
+    /// carried that way.
+    pub async fn play(&self, stream: &str, options: PlayOptions) -> Result<Playing, ControlError> {
+        let (kind, carriage, transport, tracks, route) = match options.via {
+            Via::RtspUdp(addresses) => {
+                let tracks = mask(addresses.iter().map(|a| a.track));
+                ("rtsp-udp", Carriage::Rtp, Transport::Datagram, tracks, Route::Rtsp(addresses))
+            }
+            Via::RtspTcp(channels) => {
+                let tracks = mask(channels.iter().map(|c| c.track));
+                ("rtsp-tcp", Carriage::Rtp, Transport::Stream, tracks, Route::Interleaved(channels))
+            }
+            Via::HttpTs => ("http-ts", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Raw),
+        };
+        let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
+        let sink = SinkSpec { carriage, transport, tracks, priority, held: true };
+        self.join(stream, sink, route, kind, options.peer, None).await
+    }
+
+    pub(crate) async fn push(
+        &self,
+        stream: &str,
+        (carriage, route): (Carriage, PushRoute),
+        priority: Priority,
+        name: Option<String>,
+    ) -> Result<Playing, ControlError> {
+        let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
+        let to = route.to.to_string();
+        let transport = Transport::Datagram;
+        let sink = SinkSpec { carriage, transport, tracks: TrackMask::ALL, priority, held: false };
+        self.join(stream, sink, Route::Push(route), kind, to, name).await
+    }
+
+    async fn join(
+        &self,
+        stream: &str,
+        sink: SinkSpec,
+        route: Route,
+        kind: &'static str,
+        to: String,
+        name: Option<String>,
+    ) -> Result<Playing, ControlError> {
+        let id = self.new_id();
+        let owner = self.registry().admit(stream, id, self.config().limits.receivers)?;
+        let (closing, closed) = mpsc::unbounded_channel();
+        // Made before asking, so that the receiver is struck out however this ends.
+        let mut playing = Playing { control: self.clone(), owner, id, starts: Vec::new(), closed };
+        let spec = Box::new(JoinSpec { sink, route, kind, to, name, closed: closing });
+        let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
+        playing.starts = self.ask(&owner, join).await?;
+        Ok(playing)
+    }
+
+    fn stream_priority(&self, stream: &str) -> Priority {
+        let config = self.config();
+        config.streams.get(stream).map_or(Priority::Normal, |s| crate::supervise::priority(s.priority))
+    }
+}
+
+impl Playing {
+    /// The receiver's number.
+    pub fn id(&self) -> ReceiverId {
+        self.id
+    }
+
+    /// First RTP packets of the tracks (for RTP-Info).
+    pub fn starts(&self) -> &[StartPoint] {
+        &self.starts
+    }
+
+    /// Begins to send; `connection` is the write side of a byte stream (TCP, or a local socket
+    /// whose other end somebody encrypts), `None` for UDP. From now on only the relay writes to
+    /// it: what else has to go out goes through [`Playing::inject`].
+    pub fn start(&self, connection: Option<OwnedFd>) {
+        self.tell(Command::Start { stream: self.owner.stream, receiver: self.id, connection });
+    }
+
+    /// Stops sending until [`Playing::resume`].
+    pub fn pause(&self) {
+        self.tell(Command::Pause { stream: self.owner.stream, receiver: self.id });
+    }
+
+    /// Takes a place at the newest key frame again; call [`Playing::start`] with `None` afterwards.
+    ///
+    /// # Errors
+    /// The stream is gone.
+    pub async fn resume(&mut self) -> Result<&[StartPoint], ControlError> {
+        let (stream, receiver) = (self.owner.stream, self.id);
+        let resume = |reply| Command::Resume { stream, receiver, reply };
+        self.starts = self.control.ask(&self.owner, resume).await?;
+        Ok(&self.starts)
+    }
+
+    /// Sends bytes that are no media (an RTSP response) between two packets.
+    pub fn inject(&self, bytes: Bytes) {
+        self.tell(Command::Inject { stream: self.owner.stream, receiver: self.id, bytes });
+    }
+
+    /// Gives an RTCP packet that came in on the receiver's own connection.
+    pub fn rtcp(&self, bytes: Bytes) {
+        self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
+    }
+
+    /// Waits until the relay ends this receiver, and says why.
+    pub async fn closed(&mut self) -> CloseReason {
+        self.closed.recv().await.unwrap_or(CloseReason::ShuttingDown)
+    }
+
+    fn tell(&self, command: Command) {
+        self.control.tell(&self.owner, command);
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        let reason = CloseReason::PeerGone;
+        self.tell(Command::Leave { stream: self.owner.stream, receiver: self.id, reason });
+        self.control.registry().discharge(self.id);
+    }
+}
+
+/// Where the address of a configured receiver leads.
+impl PushRoute {
+    /// The address of a track.
+    pub(crate) fn track(&self, track: u8) -> SocketAddr {
+        let mut to = self.to;
+        to.set_port(to.port().saturating_add(2 * u16::from(track)));
+        to
+    }
+}
+
+fn mask(tracks: impl Iterator<Item = u8>) -> TrackMask {
+    tracks.fold(TrackMask::NONE, |mask, track| mask.with(TrackMask::only(track)))
+}

@@ -1,0 +1,128 @@
+//! What the relay shows of itself: a snapshot, made by the workers a few times a second.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// The whole relay.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RelayState {
+    /// Version of the program.
+    pub version: &'static str,
+    /// Milliseconds since the relay started.
+    pub uptime_ms: u64,
+    /// CPU time used by the process over the last interval, percent of one core.
+    pub cpu_percent: f64,
+    /// Resident memory in bytes.
+    pub rss_bytes: u64,
+    /// All streams, by name.
+    pub streams: Vec<StreamState>,
+}
+
+/// One stream.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StreamState {
+    /// Its name.
+    pub name: String,
+    /// Its source.
+    pub source: SourceState,
+    /// Bytes in the ring now.
+    pub ring_bytes: u64,
+    /// Packets in the ring now.
+    pub ring_packets: u64,
+    /// How large the ring may get, in bytes.
+    pub ring_bytes_max: u64,
+    /// Bits a second to all receivers, over the last interval.
+    pub out_bps: u64,
+    /// Packets sent to all receivers, those that have left included.
+    pub out_packets: u64,
+    /// Bytes sent to all receivers, those that have left included.
+    pub out_bytes: u64,
+    /// Receivers that ever joined.
+    pub joins: u64,
+    /// Packets dropped on the way to receivers, by reason, those that have left included.
+    pub out_drops: BTreeMap<&'static str, u64>,
+    /// Its receivers, by id.
+    pub receivers: Vec<ReceiverState>,
+}
+
+/// A stream's source.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SourceState {
+    /// Where it comes from, as configured; secrets are left out.
+    pub url: String,
+    /// Whether packets are coming in.
+    pub up: bool,
+    /// Who sends, if somebody does.
+    pub peer: Option<String>,
+    /// What it carries, for example "MPEG-TS: H.264, AAC"; empty until known.
+    pub format: String,
+    /// Milliseconds since it last came or went.
+    pub since_ms: u64,
+    /// Bits a second, over the last second.
+    pub bps: u64,
+    /// Packets received.
+    pub packets: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Packets lost before they came here (RTP sequence numbers, transport stream continuity).
+    pub lost: u64,
+    /// Interarrival jitter in milliseconds (RFC 3550, section 6.4.1), RTP only.
+    pub jitter_ms: f64,
+    /// Milliseconds between the last two key frames.
+    pub key_interval_ms: u64,
+    /// How often it came (1: never went away).
+    pub starts: u64,
+    /// Packets dropped on receipt, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+}
+
+/// One receiver.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ReceiverState {
+    /// Its number; never given twice while the relay runs.
+    pub id: u64,
+    /// Name of its stream.
+    pub stream: String,
+    /// How it is served: "rtsp-udp", "rtsp-tcp", "http-ts", "udp", "rtp".
+    pub kind: &'static str,
+    /// Its address.
+    pub to: String,
+    /// Its name, for receivers from the configuration or the API.
+    pub name: Option<String>,
+    /// Its class: "high", "normal" or "low".
+    pub priority: &'static str,
+    /// "live", "behind", "waiting" (for a key frame) or "paused".
+    pub state: &'static str,
+    /// Milliseconds since it joined.
+    pub age_ms: u64,
+    /// Bits a second, over the last interval.
+    pub bps: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets waiting for it in the ring.
+    pub queue_packets: u64,
+    /// How old the oldest of them is, in milliseconds.
+    pub queue_delay_ms: u64,
+    /// Packets that it did not get, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// What its RTCP receiver reports say, per track, if it sends any.
+    pub reports: Vec<ReceiverReport>,
+}
+
+/// The newest RTCP report block of a receiver for one track (RFC 3550, section 6.4.1).
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ReceiverReport {
+    /// The track.
+    pub track: u8,
+    /// Share of packets lost since the report before, 0 to 1.
+    pub fraction_lost: f64,
+    /// Packets lost since it joined.
+    pub lost: i64,
+    /// Interarrival jitter in milliseconds.
+    pub jitter_ms: f64,
+    /// Round-trip time in milliseconds, if it answered a sender report.
+    pub rtt_ms: Option<f64>,
+}

@@ -1,0 +1,240 @@
+//! The session ring: the packets of a branch that are still owed to someone, and those since the
+//! newest key frame, at which receivers join.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::Packet;
+use crate::limits::{RING_BYTES_MIN, RING_GIVE_UP_PARTS, RING_PACKETS_MAX, TRACKS_MAX};
+
+/// Position of a packet in its branch, counting from 0, never reused.
+pub type Seq = u64;
+
+/// A packet in the ring.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The packet itself.
+    pub packet: Packet,
+    /// The RTP header that goes before a transport stream's packet when it travels in RTP
+    /// (RFC 2250, section 2). Made once, shared by all receivers; unused for RTP streams.
+    pub rtp_header: [u8; 12],
+    /// Decoding can start at this packet: it is the first of a key frame, or the one that made
+    /// known that its frame is one.
+    pub starts_key: bool,
+    /// What a receiver that starts here needs first (the transport stream's PAT and PMT).
+    pub preamble: Option<Bytes>,
+}
+
+/// Packets in order, bounded in bytes.
+///
+/// The ring itself does not know its readers: whoever reads asks [`Ring::first`] whether his
+/// position is still there.
+#[derive(Debug)]
+pub struct Ring {
+    entries: VecDeque<Entry>,
+    first: Seq,
+    bytes: usize,
+    bytes_max: usize,
+    main_track: u8,
+    /// Where the frame that is now arriving began, per track.
+    frame_start: [Seq; TRACKS_MAX],
+    /// First packets of key frames of the main track, oldest first.
+    keys: VecDeque<Seq>,
+}
+
+impl Ring {
+    /// An empty ring of at most `bytes_max` bytes, joined at key frames of `main_track`.
+    pub fn new(bytes_max: usize, main_track: u8) -> Self {
+        Ring {
+            entries: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            bytes_max: bytes_max.max(RING_BYTES_MIN),
+            main_track,
+            frame_start: [0; TRACKS_MAX],
+            keys: VecDeque::new(),
+        }
+    }
+
+    /// Changes the limit; a smaller one takes effect with the next packet.
+    pub fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max.max(RING_BYTES_MIN);
+    }
+
+    /// Position of the oldest packet that is still here.
+    pub fn first(&self) -> Seq {
+        self.first
+    }
+
+    /// Position that the next packet will get.
+    pub fn head(&self) -> Seq {
+        self.first + self.entries.len() as Seq
+    }
+
+    /// Bytes of the packets held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Number of packets held.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no packet is held.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The packet at `seq`, if it is here.
+    pub fn get(&self, seq: Seq) -> Option<&Entry> {
+        let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+        self.entries.get(index)
+    }
+
+    /// The packets from `from` up to but without `to`, as far as they are here.
+    pub fn range(&self, from: Seq, to: Seq) -> impl Iterator<Item = (Seq, &Entry)> {
+        let clamp = |seq: Seq| (seq.clamp(self.first, self.head()) - self.first) as usize;
+        let (from, to) = (clamp(from), clamp(to));
+        let base = self.first;
+        self.entries.range(from..to.max(from)).enumerate().map(move |(i, e)| (base + (from + i) as Seq, e))
+    }
+
+    /// First packet of the newest key frame that is still here.
+    pub fn newest_key(&self) -> Option<Seq> {
+        self.keys.back().copied()
+    }
+
+    /// Adds a packet. Returns the position of the first packet of its frame, if this packet made
+    /// known that it is a key frame of the main track.
+    ///
+    /// `preamble` is asked only then.
+    pub fn push(
+        &mut self,
+        packet: Packet,
+        rtp_header: [u8; 12],
+        preamble: impl FnOnce() -> Option<Bytes>,
+    ) -> Option<Seq> {
+        let seq = self.head();
+        let tag = packet.tag;
+        self.bytes += packet.bytes.len();
+        self.entries.push_back(Entry { packet, rtp_header, starts_key: false, preamble: None });
+        let start = &mut self.frame_start[usize::from(tag.track) % TRACKS_MAX];
+        if tag.first {
+            *start = seq;
+        }
+        if !tag.key {
+            return None;
+        }
+        let (start, first) = (*start, self.first);
+        // The first packets of a frame larger than the ring are gone: nobody can join there.
+        let index = usize::try_from(start.checked_sub(first)?).ok()?;
+        if self.entries.get(index)?.starts_key {
+            return None;
+        }
+        self.entries.back_mut()?.starts_key = true;
+        let entry = &mut self.entries[index];
+        entry.starts_key = true;
+        if tag.track != self.main_track {
+            return None;
+        }
+        entry.preamble = preamble();
+        self.keys.push_back(start);
+        Some(start)
+    }
+
+    /// The oldest packet that the next to join needs: that of the newest key frame, or of the
+    /// frame that is now arriving, which may turn out to be one.
+    pub fn join_floor(&self) -> Seq {
+        let arriving = self.frame_start[usize::from(self.main_track) % TRACKS_MAX];
+        self.newest_key().unwrap_or(arriving).max(self.first)
+    }
+
+    /// The first position that must go so that the ring is within its limits again, with some
+    /// room to spare; `None` if it is within them.
+    pub fn overflow(&self) -> Option<Seq> {
+        if self.bytes <= self.bytes_max && self.entries.len() <= RING_PACKETS_MAX {
+            return None;
+        }
+        let bytes_goal = self.bytes_max - self.bytes_max / RING_GIVE_UP_PARTS;
+        let count_goal = RING_PACKETS_MAX - RING_PACKETS_MAX / RING_GIVE_UP_PARTS;
+        let (mut bytes, mut count) = (self.bytes, self.entries.len());
+        let mut until = self.first;
+        for entry in &self.entries {
+            if bytes <= bytes_goal && count <= count_goal {
+                break;
+            }
+            bytes -= entry.packet.bytes.len();
+            count -= 1;
+            until += 1;
+        }
+        Some(until)
+    }
+
+    /// Forgets all packets before `until`.
+    pub fn forget_before(&mut self, until: Seq) {
+        while self.first < until {
+            let Some(entry) = self.entries.pop_front() else { break };
+            self.bytes -= entry.packet.bytes.len();
+            self.first += 1;
+        }
+        while self.keys.front().is_some_and(|&key| key < self.first) {
+            self.keys.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_media::{Tag, Time};
+
+    use super::*;
+
+    fn packet(frame: u32, first: bool, key: bool, size: usize) -> Packet {
+        let tag = Tag { frame, first, key, ..Tag::default() };
+        Packet { bytes: Bytes::from(vec![0; size]), tag, arrived: Time::ZERO }
+    }
+
+    fn push(ring: &mut Ring, packet: Packet) -> Option<Seq> {
+        ring.push(packet, [0; 12], || None)
+    }
+
+    #[test]
+    fn a_key_frame_starts_at_the_first_packet_of_its_frame() {
+        let mut ring = Ring::new(1 << 20, 0);
+        push(&mut ring, packet(0, true, false, 100));
+        push(&mut ring, packet(1, true, false, 10)); // access unit delimiter
+        assert_eq!(push(&mut ring, packet(1, false, true, 100)), Some(1));
+        assert_eq!(push(&mut ring, packet(1, false, true, 100)), None, "told once");
+        assert_eq!(ring.newest_key(), Some(1));
+        assert!(ring.get(1).is_some_and(|e| e.starts_key));
+    }
+
+    #[test]
+    fn overflow_names_what_must_go() {
+        let mut ring = Ring::new(RING_BYTES_MIN, 0);
+        for frame in 0..(RING_BYTES_MIN / 1024) as u32 {
+            push(&mut ring, packet(frame, true, frame == 0, 1024));
+        }
+        assert_eq!(ring.overflow(), None);
+        push(&mut ring, packet(64, true, false, 1024));
+        let until = ring.overflow().expect("one packet too many");
+        assert_eq!(until, 5, "a sixteenth of 64 packets, and the one too many");
+        ring.forget_before(until);
+        assert_eq!(ring.first(), 5);
+        assert_eq!(ring.bytes(), 60 * 1024);
+        assert_eq!(ring.newest_key(), None);
+        assert_eq!(ring.range(0, 7).map(|(seq, _)| seq).collect::<Vec<_>>(), [5, 6]);
+    }
+
+    #[test]
+    fn keys_of_other_tracks_are_marked_but_not_joined_at() {
+        let mut ring = Ring::new(1 << 20, 0);
+        let mut audio = packet(0, true, true, 10);
+        audio.tag.track = 1;
+        assert_eq!(push(&mut ring, audio), None);
+        assert!(ring.get(0).is_some_and(|e| e.starts_key));
+        assert_eq!(ring.newest_key(), None);
+    }
+}

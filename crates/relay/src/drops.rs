@@ -1,0 +1,115 @@
+//! Why a packet was dropped. Nothing vanishes: every drop is counted under one of these.
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// Why a packet, or bytes that should have been one, went no further.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DropReason {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of [`Drops::iter`].
+            pub const ALL: &[DropReason] = &[$(DropReason::$variant,)+];
+
+            /// The reason as it stands in metrics and logs.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Could not be read as the format that the source announced.
+    Malformed = "malformed",
+    /// Larger than a receive buffer.
+    Oversized = "oversized",
+    /// An RTP payload type or channel that the description does not name.
+    UnknownTrack = "unknown-track",
+    /// From another sender than the stream's own, while that one is active.
+    ForeignSource = "foreign-source",
+    /// Arrived while the stream had no format yet.
+    NoFormat = "no-format",
+    /// The queue between a publisher's connection and its worker was full.
+    IngestFull = "ingest-full",
+    /// The ring was full and this sink the slowest.
+    SlowSink = "slow-sink",
+    /// Needs a packet that this sink has lost.
+    DependsOnDropped = "depends-on-dropped",
+    /// Came too late to be put in order (when RTP is turned into a transport stream).
+    Late = "late",
+    /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream).
+    Incomplete = "incomplete",
+    /// The receiver's host said that nobody listens there.
+    Refused = "refused",
+    /// No route to the receiver, or its network is down.
+    Unreachable = "unreachable",
+    /// The system or the device did not take the packet.
+    System = "system",
+}
+
+/// Counters, one a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Drops {
+    /// Counts `packets` more under `reason`.
+    pub fn add(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] += packets;
+    }
+
+    /// Takes back `packets` counted under `reason` before: they will be offered again.
+    pub(crate) fn take_back(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] = self.0[reason as usize].saturating_sub(packets);
+    }
+
+    /// Adds all counters of `other`.
+    pub fn merge(&mut self, other: &Drops) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    /// Packets dropped for `reason`.
+    pub const fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Every reason with its count, zeros included, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|&reason| (reason, self.get(reason)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_stand_under_their_reason() {
+        let mut drops = Drops::default();
+        drops.add(DropReason::SlowSink, 3);
+        drops.add(DropReason::Malformed, 1);
+        let mut sum = drops;
+        sum.merge(&drops);
+        assert_eq!(sum.get(DropReason::SlowSink), 6);
+        assert_eq!(sum.total(), 8);
+        assert_eq!(sum.iter().filter(|(_, n)| *n > 0).count(), 2);
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let mut names: Vec<_> = DropReason::ALL.iter().map(|r| r.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), DropReason::ALL.len());
+    }
+}

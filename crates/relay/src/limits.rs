@@ -1,0 +1,45 @@
+//! Every limit of the core, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// Tracks of one stream. A description with more is refused when it is bound.
+pub const TRACKS_MAX: usize = 16;
+
+/// Packets that a ring holds, whatever their size. Beyond, the oldest go, as when its bytes are full.
+pub const RING_PACKETS_MAX: usize = 1 << 18;
+
+/// The smallest ring that can be asked for; a smaller wish is raised to it.
+pub const RING_BYTES_MIN: usize = 64 << 10;
+
+/// A full ring gives up this share of itself at once (one part in so many), so that the sinks
+/// that lag are visited once for many packets, not for each.
+pub const RING_GIVE_UP_PARTS: usize = 16;
+
+/// Packets of one order to a sink that lags. The rest follows after the others had their turn.
+pub const ORDER_PACKETS_MAX: usize = 64;
+
+/// Bytes that a datagram receiver is sent at once when it joins; the rest of the kept GOP follows
+/// paced. Well below the 208 KiB that a UDP socket buffers on Linux by default.
+pub const CATCH_UP_BURST_BYTES: usize = 96 << 10;
+
+/// How many times the stream's own rate the rest of the kept GOP is sent with.
+pub const CATCH_UP_SPEED: u64 = 8;
+
+/// The slowest pace of catching up, for streams whose rate is not known yet.
+pub const CATCH_UP_BPS_MIN: u64 = 16_000_000;
+
+/// How long a derived branch (RTP turned into a transport stream) outlives its last sink.
+pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
+
+/// Between two RTCP sender reports of a track (RFC 3550, section 6.2: 5 s minimum).
+pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// A foreign SSRC is taken over once the stream's own has been silent for this long.
+pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
+
+/// Over how long bit rates are measured.
+pub const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+const _: () = assert!(TRACKS_MAX <= 32, "a TrackMask has 32 bits");
+const _: () = assert!(CATCH_UP_BURST_BYTES < 208 << 10, "a burst must fit a default receive buffer");
+const _: () = assert!(RING_BYTES_MIN / RING_GIVE_UP_PARTS >= 2048, "a full ring must give up a packet");

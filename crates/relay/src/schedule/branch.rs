@@ -1,0 +1,499 @@
+//! One output of a stream: its ring, the sinks that read it, and whose turn it is.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use outflow_media::Time;
+
+use super::cohort::{Class, Cohort};
+use super::{Counters, Place, Priority, SinkKey, Sinks, TrackMask, Transport};
+use crate::buffer::{Entry, Packet, Ring, Seq};
+use crate::drops::DropReason;
+use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
+use crate::send::{Order, Whom};
+
+/// Where a track's packets begin for a sink, for the answer to its request (RTP-Info, RFC 2326
+/// section 12.33).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartPoint {
+    /// The track.
+    pub track: u8,
+    /// RTP sequence number of the first packet.
+    pub sequence: u16,
+    /// Its RTP timestamp.
+    pub timestamp: u32,
+}
+
+/// A ring and its readers.
+#[derive(Debug)]
+pub struct Branch {
+    index: usize,
+    ring: Ring,
+    cohorts: Vec<Cohort>,
+    /// All sinks with a position of their own, the slowest first.
+    behind: BTreeSet<(Seq, SinkKey)>,
+    /// Sinks behind that can be served now, by priority.
+    ready: [VecDeque<SinkKey>; Priority::ALL.len()],
+    /// Sinks behind that have seen all there is but cannot join a cohort yet.
+    idle: Vec<SinkKey>,
+    /// Sinks behind that are paced, with the time of their next turn.
+    resting: BTreeSet<(Time, SinkKey)>,
+    /// Sinks that wait for a key frame.
+    waiting: Vec<SinkKey>,
+    /// Packets and bytes per track that went into the ring, for sender reports.
+    passed: [Counters; TRACKS_MAX],
+    /// Kept so that giving up packets does not allocate.
+    lost_scratch: Vec<SinkKey>,
+}
+
+impl Branch {
+    /// A branch that is number `index` of its stream.
+    pub fn new(index: usize, ring: Ring) -> Self {
+        Branch {
+            index,
+            ring,
+            cohorts: Vec::new(),
+            behind: BTreeSet::new(),
+            ready: Default::default(),
+            idle: Vec::new(),
+            resting: BTreeSet::new(),
+            waiting: Vec::new(),
+            passed: [Counters::default(); TRACKS_MAX],
+            lost_scratch: Vec::new(),
+        }
+    }
+
+    /// Its ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Its ring, to change the limit.
+    pub fn ring_mut(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
+    /// What went into the ring of `track`.
+    pub fn passed(&self, track: u8) -> Counters {
+        self.passed[usize::from(track) % TRACKS_MAX]
+    }
+
+    /// Members of a cohort.
+    pub fn members(&self, cohort: usize) -> &[SinkKey] {
+        self.cohorts.get(cohort).map_or(&[], |c| &c.members)
+    }
+
+    /// Everything a sink has been sent, its cohort's share included.
+    pub fn counters(&self, sinks: &Sinks, key: SinkKey) -> Counters {
+        let Some(sink) = sinks.get(key.0) else { return Counters::default() };
+        let mut sum = sink.counters;
+        if let Place::Live { cohort, .. } = sink.place {
+            let totals = self.cohorts[cohort].totals;
+            sum.packets = sum.packets.wrapping_add(totals.packets);
+            sum.bytes = sum.bytes.wrapping_add(totals.bytes);
+        }
+        sum
+    }
+
+    /// The next packet that is owed to a sink, if it has a place in the ring.
+    pub fn cursor(&self, sinks: &Sinks, key: SinkKey) -> Option<Seq> {
+        match sinks.get(key.0)?.place {
+            Place::Behind(seq) => Some(seq),
+            Place::Live { cohort, .. } => Some(self.cohorts[cohort].cursor),
+            Place::Paused | Place::Waiting => None,
+        }
+    }
+
+    /// Adds a packet, gives up what no longer fits, and lets go what nobody needs.
+    ///
+    /// `rtp_header` is [`Entry::rtp_header`]; `preamble` is asked when a key frame begins.
+    pub fn push(
+        &mut self,
+        now: Time,
+        sinks: &mut Sinks,
+        packet: Packet,
+        rtp_header: [u8; 12],
+        preamble: impl FnOnce() -> Option<Bytes>,
+    ) {
+        let passed = &mut self.passed[usize::from(packet.tag.track) % TRACKS_MAX];
+        passed.packets += 1;
+        passed.bytes += packet.bytes.len() as u64;
+        if let Some(start) = self.ring.push(packet, rtp_header, preamble) {
+            while let Some(key) = self.waiting.pop() {
+                self.place_behind(sinks, key, start);
+            }
+        }
+        if let Some(until) = self.ring.overflow() {
+            self.give_up(now, sinks, until);
+        }
+        self.trim();
+        while let Some(key) = self.idle.pop() {
+            self.requeue(sinks, key);
+        }
+    }
+
+    /// Puts a new or resumed sink at the newest key frame, or lets it wait for one.
+    pub fn join(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.branch = Some(self.index);
+        sink.needs_preamble = true;
+        sink.broken = TrackMask::NONE;
+        match self.ring.newest_key() {
+            Some(start) => self.place_behind(sinks, key, start),
+            None => {
+                sink.place = Place::Waiting;
+                self.waiting.push(key);
+            }
+        }
+    }
+
+    /// Where the tracks begin for a sink that has just joined; tracks without a packet yet are
+    /// left out.
+    pub fn start_points(&self, sinks: &Sinks, key: SinkKey) -> Vec<StartPoint> {
+        let Some(sink) = sinks.get(key.0) else { return Vec::new() };
+        let Place::Behind(from) = sink.place else { return Vec::new() };
+        let mut seen = TrackMask::NONE;
+        let mut points = Vec::new();
+        for (_, entry) in self.ring.range(from, self.ring.head()) {
+            let track = entry.packet.tag.track;
+            if seen.has(track) || !sink.spec.tracks.has(track) {
+                continue;
+            }
+            seen = seen.with(TrackMask::only(track));
+            let header = if entry.rtp_header[0] != 0 { &entry.rtp_header } else { &entry.packet.bytes[..] };
+            if let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header {
+                points.push(StartPoint {
+                    track,
+                    sequence: u16::from_be_bytes([s0, s1]),
+                    timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
+                });
+            }
+        }
+        points
+    }
+
+    /// Takes a sink out, wherever it stands. It is in no queue afterwards; its counters are whole.
+    pub fn remove(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        self.detach(sinks, key);
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        match sink.place {
+            Place::Waiting => self.waiting.retain(|&k| k != key),
+            Place::Behind(seq) => {
+                self.behind.remove(&(seq, key));
+                if sink.queued {
+                    self.ready.iter_mut().for_each(|queue| queue.retain(|&k| k != key));
+                    self.idle.retain(|&k| k != key);
+                    self.resting.retain(|&(_, k)| k != key);
+                    sink.queued = false;
+                }
+            }
+            Place::Live { .. } | Place::Paused => {}
+        }
+        sink.place = Place::Paused;
+        self.trim();
+    }
+
+    /// The next order of class `priority`, if anything is owed in it that can go now.
+    pub fn next_order(
+        &mut self,
+        now: Time,
+        sinks: &mut Sinks,
+        priority: Priority,
+        stream_bps: u64,
+    ) -> Option<Order> {
+        if let Some(order) = self.next_cohort_order(priority) {
+            return Some(order);
+        }
+        while let Some(&(due, key)) = self.resting.first().filter(|(due, _)| *due <= now) {
+            self.resting.remove(&(due, key));
+            self.requeue(sinks, key);
+        }
+        while let Some(key) = self.ready[priority as usize].pop_front() {
+            if let Some(sink) = sinks.get_mut(key.0) {
+                sink.queued = false;
+            }
+            if let Some(order) = self.advance(now, sinks, key, stream_bps) {
+                return Some(order);
+            }
+        }
+        None
+    }
+
+    /// The sinks that are not up with the newest packet, the slowest first.
+    pub fn laggards(&self) -> impl Iterator<Item = SinkKey> + '_ {
+        self.behind.iter().map(|(_, key)| *key)
+    }
+
+    /// When a paced sink has its next turn.
+    pub fn next_turn(&self) -> Option<Time> {
+        self.resting.first().map(|(due, _)| *due)
+    }
+
+    /// The driver said that a sink took nothing from `next` on.
+    pub fn blocked(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
+        let until = self.cursor(sinks, key);
+        self.detach(sinks, key);
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.blocked = true;
+        let Some(until) = until else { return };
+        let next = next.clamp(self.ring.first(), until);
+        let mut untaken = Counters::default();
+        let mut skipped = 0;
+        for (_, entry) in self.ring.range(next, until) {
+            let track = entry.packet.tag.track;
+            if sink.broken.has(track) && sink.spec.tracks.has(track) {
+                skipped += 1;
+            } else if sink.spec.tracks.has(track) {
+                untaken.packets += 1;
+                untaken.bytes += entry.packet.bytes.len() as u64;
+            }
+        }
+        sink.counters.packets = sink.counters.packets.wrapping_sub(untaken.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_sub(untaken.bytes);
+        sink.drops.take_back(DropReason::DependsOnDropped, skipped);
+        if let Place::Behind(seq) = sink.place {
+            self.behind.remove(&(seq, key));
+        }
+        sink.place = Place::Behind(next);
+        self.behind.insert((next, key));
+    }
+
+    /// The driver said that a sink takes packets again.
+    pub fn writable(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.blocked = false;
+        if matches!(sink.place, Place::Behind(_)) {
+            self.make_ready(sinks, key);
+        }
+    }
+
+    /// Changes a sink's class. What it is owed stays owed.
+    pub fn set_priority(&mut self, sinks: &mut Sinks, key: SinkKey, priority: Priority) {
+        let cursor = self.cursor(sinks, key);
+        self.detach(sinks, key);
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.spec.priority = priority;
+        if let (Place::Paused, Some(cursor)) = (sink.place, cursor) {
+            self.place_behind(sinks, key, cursor);
+        }
+    }
+
+    /// The packets between two positions.
+    pub fn range(&self, from: Seq, to: Seq) -> impl Iterator<Item = (Seq, &Entry)> {
+        self.ring.range(from, to)
+    }
+
+    fn next_cohort_order(&mut self, priority: Priority) -> Option<Order> {
+        let head = self.ring.head();
+        for (index, cohort) in self.cohorts.iter_mut().enumerate() {
+            if cohort.class.priority != priority || cohort.cursor == head {
+                continue;
+            }
+            let from = core::mem::replace(&mut cohort.cursor, head);
+            if cohort.members.is_empty() {
+                continue;
+            }
+            let tracks = cohort.class.tracks;
+            let sent = count(&self.ring, from, head, tracks);
+            cohort.totals.packets += sent.packets;
+            cohort.totals.bytes += sent.bytes;
+            if sent.packets > 0 {
+                let whom = Whom::Cohort(index);
+                return Some(Order { branch: self.index, whom, from, to: head, tracks, preamble: false });
+            }
+        }
+        None
+    }
+
+    /// Moves a sink that lags on by one order, or to where it has to wait.
+    fn advance(&mut self, now: Time, sinks: &mut Sinks, key: SinkKey, stream_bps: u64) -> Option<Order> {
+        let head = self.ring.head();
+        let sink = sinks.get_mut(key.0)?;
+        let Place::Behind(from) = sink.place else { return None };
+        if sink.blocked {
+            return None;
+        }
+        if from == head {
+            self.catch_up(sinks, key);
+            return None;
+        }
+        let mut room = usize::MAX;
+        if sink.spec.transport == Transport::Datagram {
+            match sink.pace.allowance(now, stream_bps) {
+                Ok(bytes) => room = bytes,
+                Err(due) => {
+                    sink.queued = true;
+                    self.resting.insert((due, key));
+                    return None;
+                }
+            }
+        }
+        if let Some(entry) = self.ring.get(from) {
+            mend(&mut sink.broken, entry);
+        }
+        let tracks = sink.spec.tracks.without(sink.broken);
+        let (mut to, mut sent, mut skipped) = (from, Counters::default(), 0);
+        for (seq, entry) in self.ring.range(from, head) {
+            let track = entry.packet.tag.track;
+            let mends = sink.broken.has(track) && entry.starts_key;
+            if (mends && seq > from) || sent.packets as usize >= ORDER_PACKETS_MAX || sent.bytes as usize >= room
+            {
+                break;
+            }
+            to = seq + 1;
+            if tracks.has(track) {
+                sent.packets += 1;
+                sent.bytes += entry.packet.bytes.len() as u64;
+            } else if sink.spec.tracks.has(track) {
+                skipped += 1;
+            }
+        }
+        sink.drops.add(DropReason::DependsOnDropped, skipped);
+        sink.counters.packets = sink.counters.packets.wrapping_add(sent.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_add(sent.bytes);
+        sink.pace.spend(sent.bytes as usize);
+        let has_preamble = self.ring.get(from).is_some_and(|entry| entry.preamble.is_some());
+        let preamble = sink.needs_preamble && has_preamble && sent.packets > 0;
+        sink.needs_preamble &= !preamble;
+        self.behind.remove(&(from, key));
+        sink.place = Place::Behind(to);
+        self.behind.insert((to, key));
+        self.make_ready(sinks, key);
+        (sent.packets > 0).then_some(Order { branch: self.index, whom: Whom::One(key), from, to, tracks, preamble })
+    }
+
+    /// A sink has been sent all there is: into its cohort, if it is whole.
+    fn catch_up(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        let head = self.ring.head();
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        let class = Class::of(&sink.spec);
+        let cohort = match self.cohorts.iter().position(|c| c.class == class) {
+            Some(index) => index,
+            None => {
+                self.cohorts.push(Cohort::new(class, head));
+                self.cohorts.len() - 1
+            }
+        };
+        if !sink.broken.is_empty() || self.cohorts[cohort].cursor != head {
+            sink.queued = true;
+            self.idle.push(key);
+            return;
+        }
+        self.behind.remove(&(head, key));
+        sink.lossy_since = None;
+        sink.broken = TrackMask::NONE;
+        let cohort_state = &mut self.cohorts[cohort];
+        sink.place = Place::Live { cohort, slot: cohort_state.members.len() };
+        sink.counters.packets = sink.counters.packets.wrapping_sub(cohort_state.totals.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_sub(cohort_state.totals.bytes);
+        cohort_state.members.push(key);
+    }
+
+    /// Out of its cohort, if it is in one, with its counters made whole. Its place is then unset.
+    fn detach(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        let Place::Live { cohort, slot } = sink.place else { return };
+        let state = &mut self.cohorts[cohort];
+        sink.counters.packets = sink.counters.packets.wrapping_add(state.totals.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_add(state.totals.bytes);
+        sink.place = Place::Paused;
+        sink.queued = false;
+        state.members.swap_remove(slot);
+        if let Some(moved) = state.members.get(slot)
+            && let Some(moved) = sinks.get_mut(moved.0)
+        {
+            moved.place = Place::Live { cohort, slot };
+        }
+    }
+
+    fn place_behind(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        let at = at.max(self.ring.first());
+        sink.place = Place::Behind(at);
+        sink.queued = false;
+        self.behind.insert((at, key));
+        if !sink.blocked {
+            self.make_ready(sinks, key);
+        }
+    }
+
+    fn make_ready(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        if !core::mem::replace(&mut sink.queued, true) {
+            self.ready[sink.spec.priority as usize].push_back(key);
+        }
+    }
+
+    /// Makes ready a sink that was just taken out of another queue.
+    fn requeue(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        if let Some(sink) = sinks.get_mut(key.0) {
+            sink.queued = false;
+        }
+        self.make_ready(sinks, key);
+    }
+
+    /// The ring is full: everything before `until` goes, and who still needed it has lost it.
+    fn give_up(&mut self, now: Time, sinks: &mut Sinks, until: Seq) {
+        let mut overtaken = core::mem::take(&mut self.lost_scratch);
+        overtaken.clear();
+        for index in 0..self.cohorts.len() {
+            let cursor = self.cohorts[index].cursor;
+            if cursor < until {
+                for key in self.cohorts[index].members.clone() {
+                    self.detach(sinks, key);
+                    self.place_behind(sinks, key, cursor);
+                }
+                self.cohorts[index].cursor = self.ring.head();
+            }
+        }
+        overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
+        for &key in &overtaken {
+            let Some(sink) = sinks.get_mut(key.0) else { continue };
+            let Place::Behind(from) = sink.place else { continue };
+            for (_, entry) in self.ring.range(from, until) {
+                let track = TrackMask::only(entry.packet.tag.track);
+                if sink.spec.tracks.0 & track.0 != 0 {
+                    sink.drops.add(DropReason::SlowSink, 1);
+                    sink.broken = sink.broken.with(track);
+                }
+            }
+            sink.lossy_since.get_or_insert(now);
+            self.behind.remove(&(from, key));
+            sink.place = Place::Behind(until);
+            self.behind.insert((until, key));
+        }
+        self.lost_scratch = overtaken;
+        self.ring.forget_before(until);
+    }
+
+    /// Lets go what neither a sink nor the next to join needs.
+    fn trim(&mut self) {
+        let mut keep = self.ring.join_floor();
+        if let Some(&(slowest, _)) = self.behind.first() {
+            keep = keep.min(slowest);
+        }
+        for cohort in self.cohorts.iter().filter(|c| !c.members.is_empty()) {
+            keep = keep.min(cohort.cursor);
+        }
+        self.ring.forget_before(keep);
+    }
+}
+
+/// Packets and bytes of `tracks` between two positions.
+fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask) -> Counters {
+    let mut sum = Counters::default();
+    for (_, entry) in ring.range(from, to) {
+        if tracks.has(entry.packet.tag.track) {
+            sum.packets += 1;
+            sum.bytes += entry.packet.bytes.len() as u64;
+        }
+    }
+    sum
+}
+
+/// A receiver that has lost something of a track can go on where decoding can start.
+fn mend(broken: &mut TrackMask, entry: &Entry) {
+    if entry.starts_key {
+        *broken = broken.without(TrackMask::only(entry.packet.tag.track));
+    }
+}

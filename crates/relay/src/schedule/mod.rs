@@ -1,0 +1,113 @@
+//! Who is owed what, and who is served next.
+//!
+//! A [`Branch`] is one distinct output of a stream: a ring and the sinks that read it. Sinks that
+//! are up with the newest packet stand in *cohorts*, which share one cursor, so that a packet
+//! costs the core the same for one receiver and for thousands. Only those that lag have a cursor
+//! of their own.
+
+mod branch;
+mod cohort;
+mod pace;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+pub use branch::{Branch, StartPoint};
+pub use sink::{Counters, Place, Sink};
+
+/// A receiver of a stream, as the driver and the core call it: an index that is small, so that
+/// both can keep what they know of it in a table. It may be given anew after the sink has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SinkKey(pub usize);
+
+/// All sinks of a stream.
+pub type Sinks = slab::Slab<Sink>;
+
+/// What a receiver's packets are on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Carriage {
+    /// Transport stream packets and nothing around them.
+    Ts,
+    /// RTP packets.
+    Rtp,
+}
+
+/// How a receiver is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transport {
+    /// Each packet for itself (UDP): nothing holds the sender back, so catching up is paced.
+    Datagram,
+    /// A byte stream (TCP), which pushes back when the receiver is slow.
+    Stream,
+}
+
+/// Who is served first. A class is served only when nothing is owed to the ones above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// What is not said otherwise.
+    #[default]
+    Normal,
+    /// After all others.
+    Low,
+}
+
+impl Priority {
+    /// All classes, the first to be served first.
+    pub const ALL: [Priority; 3] = [Priority::High, Priority::Normal, Priority::Low];
+}
+
+/// A set of tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackMask(pub u32);
+
+impl TrackMask {
+    /// Every track.
+    pub const ALL: TrackMask = TrackMask(u32::MAX);
+    /// No track.
+    pub const NONE: TrackMask = TrackMask(0);
+
+    /// Just this track.
+    pub const fn only(track: u8) -> Self {
+        TrackMask(1 << (track & 31))
+    }
+
+    /// Whether `track` is in the set.
+    pub const fn has(self, track: u8) -> bool {
+        self.0 >> (track & 31) & 1 == 1
+    }
+
+    /// The set with `other` as well.
+    pub const fn with(self, other: TrackMask) -> Self {
+        TrackMask(self.0 | other.0)
+    }
+
+    /// The set without `other`.
+    pub const fn without(self, other: TrackMask) -> Self {
+        TrackMask(self.0 & !other.0)
+    }
+
+    /// Whether no track is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a receiver wants, given when it joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SinkSpec {
+    /// What its packets are on the wire.
+    pub carriage: Carriage,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Which tracks it wants. A transport stream counts as track 0.
+    pub tracks: TrackMask,
+    /// Its class.
+    pub priority: Priority,
+    /// Keep its place at the newest key frame, but send nothing until [`Report::Writable`]
+    /// (the answer to its request has to go out first).
+    ///
+    /// [`Report::Writable`]: crate::Report::Writable
+    pub held: bool,
+}

@@ -1,0 +1,95 @@
+//! One receiver, as the core knows it.
+
+use outflow_media::Time;
+
+use super::pace::Pace;
+use super::{SinkSpec, TrackMask};
+use crate::buffer::Seq;
+use crate::drops::Drops;
+
+/// Where a sink stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It asked for a pause: nothing is owed to it.
+    Paused,
+    /// For a key frame to join at, or for the stream to begin at all.
+    Waiting,
+    /// At a position of its own.
+    Behind(Seq),
+    /// Up with the newest packet: in this cohort, at this index among its members.
+    Live {
+        /// Index of the cohort in its branch.
+        cohort: usize,
+        /// Index among the cohort's members.
+        slot: usize,
+    },
+}
+
+/// What a sink has been sent. Cumulative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Packets given to the driver and taken by it.
+    pub packets: u64,
+    /// Their bytes, without transport headers.
+    pub bytes: u64,
+}
+
+/// One receiver of a stream.
+#[derive(Debug)]
+pub struct Sink {
+    /// The driver's name for it, for logs and the API; never given twice.
+    pub id: u64,
+    /// What it wants.
+    pub spec: SinkSpec,
+    /// Index of its branch in the stream; `None` until the stream has a format.
+    pub branch: Option<usize>,
+    /// When it joined.
+    pub joined: Time,
+    /// Since when it loses packets without ever having been up with the newest one.
+    pub lossy_since: Option<Time>,
+    /// Packets that it should have had and did not get.
+    pub drops: Drops,
+    pub(crate) place: Place,
+    /// The driver said that it takes nothing now.
+    pub(crate) blocked: bool,
+    /// It stands in a queue of its branch (ready, idle or resting) and is not to be queued again.
+    pub(crate) queued: bool,
+    /// Tracks of which it has lost something that what follows may need.
+    pub(crate) broken: TrackMask,
+    /// The next order to it begins with the preamble.
+    pub(crate) needs_preamble: bool,
+    pub(crate) pace: Pace,
+    /// What it was sent on its own account; a cohort's share is added by [`super::Branch`].
+    pub(crate) counters: Counters,
+}
+
+impl Sink {
+    /// A sink that stands nowhere yet.
+    pub(crate) fn new(id: u64, spec: SinkSpec, now: Time) -> Self {
+        Sink {
+            id,
+            spec,
+            branch: None,
+            joined: now,
+            lossy_since: None,
+            drops: Drops::default(),
+            place: Place::Waiting,
+            blocked: spec.held,
+            queued: false,
+            broken: TrackMask::NONE,
+            needs_preamble: true,
+            pace: Pace::new(now),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether the driver said that it takes nothing now.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+}

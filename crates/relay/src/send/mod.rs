@@ -1,0 +1,58 @@
+//! What the core asks the driver to send, and what the driver reports of it.
+
+mod sender_report;
+
+pub use sender_report::{Anchor, ReportClock};
+
+use crate::buffer::Seq;
+use crate::drops::DropReason;
+use crate::schedule::{SinkKey, TrackMask};
+
+/// To whom an order goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// All members of a cohort: see [`Stream::members`](crate::Stream::members).
+    Cohort(usize),
+    /// One sink.
+    One(SinkKey),
+}
+
+/// "These packets of this branch to these sinks."
+///
+/// The driver may carry it out with one system call or a thousand. Whatever it does not report
+/// counts as sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Which branch's ring the packets are in.
+    pub branch: usize,
+    /// To whom.
+    pub whom: Whom,
+    /// The first packet.
+    pub from: Seq,
+    /// The packet after the last.
+    pub to: Seq,
+    /// Only packets of these tracks.
+    pub tracks: TrackMask,
+    /// Begin with the preamble of the packet at `from`.
+    pub preamble: bool,
+}
+
+/// What became of a sink's packets, as far as it is not "sent".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// It takes no more now. `next` is the first packet that was not taken, not even in part:
+    /// the driver finishes a packet that was.
+    Blocked {
+        /// The first packet to send again.
+        next: Seq,
+    },
+    /// It takes packets again.
+    Writable,
+    /// This many packets went lost on the way out, and sending them again is no use.
+    Lost {
+        /// Why.
+        reason: DropReason,
+        /// How many.
+        packets: u64,
+    },
+}
