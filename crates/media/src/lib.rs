@@ -9,6 +9,8 @@
 pub mod codec;
 pub mod format;
 pub mod frames;
+pub mod rtcp;
+pub mod rtp;
 pub mod tag;
 pub mod time;
 
