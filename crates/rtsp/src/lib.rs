@@ -1,0 +1,23 @@
+//! RTSP (RFC 2326, and what of RFC 7826 is met in the field), without I/O and clock.
+//!
+//! - [`codec`]: bytes to messages and interleaved media, and back;
+//! - [`transport`], [`header`]: the headers that say where media goes;
+//! - [`auth`]: Basic and Digest, the asking and the answering side;
+//! - [`client`]: a state machine that plays or publishes a stream.
+//!
+//! Messages are those of the [`rtsp_types`] crate.
+
+pub mod auth;
+pub mod codec;
+pub mod header;
+pub mod limits;
+pub mod transport;
+
+pub use codec::{DecodeError, Decoder, Item, encode_request, encode_response, interleaved_prefix};
+pub use rtsp_types::{Method, StatusCode, Version};
+pub use transport::{Lower, Pair, Transport};
+
+/// A request with its body.
+pub type Request = rtsp_types::Request<Vec<u8>>;
+/// A response with its body.
+pub type Response = rtsp_types::Response<Vec<u8>>;
