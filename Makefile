@@ -1,0 +1,48 @@
+# Two commands do it all on a fresh Debian 12 (root or sudo):
+#   make run    install what is missing, build, and run the relay with its built-in demo
+#   make test   install what is missing, build, and pass all tests
+
+SHELL := /bin/bash
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+export CARGO_TERM_COLOR ?= auto
+
+DEMO_ARGS ?=
+
+.PHONY: run test unit e2e tidy ci labs clip help
+
+run:
+	@scripts/setup run
+	@cargo build --release --locked --package outflow
+	@exec target/release/outflow demo $(DEMO_ARGS)
+
+test: unit e2e
+
+# Everything but the end-to-end tests: no privileges, no programs.
+unit:
+	@scripts/setup build
+	@scripts/tidy
+	@cargo test --locked --workspace --exclude outflow-labs
+
+# Real publishers and players in network namespaces.
+e2e:
+	@scripts/setup test
+	@scripts/e2e
+
+tidy:
+	@scripts/tidy
+
+ci:
+	@.ci/run
+
+# Every lab in short; each prints its figures as one line of JSON.
+labs:
+	@scripts/setup test
+	@for lab in labs/*/run; do echo "== $$lab --quick" >&2; "$$lab" --quick --json || exit 1; done
+
+# Make assets/demo.ts anew.
+clip:
+	@scripts/setup test
+	@scripts/make-demo-clip
+
+help:
+	@echo "make run | test | unit | e2e | tidy | ci | labs | clip"
