@@ -1,0 +1,204 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::rtp::PlainHeader;
+
+fn track(codec: Codec) -> Track {
+    Track {
+        codec,
+        payload_type: 96,
+        clock_rate: 90_000,
+        channels: 0,
+        fmtp: String::new(),
+        encoding: String::new(),
+    }
+}
+
+fn h264_track() -> Track {
+    track(Codec::H264 { sps: None, pps: None })
+}
+
+fn aac_track() -> Track {
+    track(Codec::Aac { config: Bytes::new(), size_length: 13, index_length: 3, index_delta_length: 3 })
+}
+
+/// Gives packets to a reader with sequence numbers that count up.
+struct Sender {
+    reader: RtpReader,
+    sequence: u16,
+}
+
+impl Sender {
+    fn new(track: &Track) -> Self {
+        Sender { reader: RtpReader::new(3, track), sequence: 65_530 }
+    }
+
+    fn send(&mut self, timestamp: u32, marker: bool, payload: &[u8]) -> Tag {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.send_as(self.sequence, timestamp, marker, payload)
+    }
+
+    fn send_as(&mut self, sequence: u16, timestamp: u32, marker: bool, payload: &[u8]) -> Tag {
+        let header = PlainHeader { marker, payload_type: 96, sequence, timestamp, ssrc: 1 };
+        self.reader.read(&[&header.emit()[..], payload].concat()).unwrap()
+    }
+}
+
+const IDR: [u8; 3] = [0x65, 0x88, 0x84];
+const P: [u8; 3] = [0x41, 0x9a, 0x24];
+const B: [u8; 3] = [0x01, 0x9e, 0x41];
+
+fn summary(tag: Tag) -> (u32, Kind, bool, bool, bool) {
+    (tag.frame, tag.kind, tag.first, tag.last, tag.key)
+}
+
+#[test]
+fn h264_parameter_sets_key_frame_fragments_and_b_frames() {
+    let mut sender = Sender::new(&h264_track());
+    use Kind::{Bidirectional, Header, Intra, Predicted};
+    // STAP-A with both parameter sets.
+    let sets = sender.send(0, false, &[24, 0, 2, 0x67, 1, 0, 1, 0x68]);
+    assert_eq!(summary(sets), (1, Header, true, false, false));
+    assert_eq!(sets.track, 3);
+    let start = sender.send(0, false, &[0x7c, 0x85, 0x88, 0x84]);
+    assert_eq!(summary(start), (1, Intra, false, false, true));
+    assert_eq!(summary(sender.send(0, false, &[0x7c, 0x05, 1, 2])), (1, Intra, false, false, true));
+    assert_eq!(summary(sender.send(0, true, &[0x7c, 0x45, 1, 2])), (1, Intra, false, true, true));
+    let p = sender.send(9000, true, &P);
+    assert_eq!(summary(p), (2, Predicted, true, true, false));
+    assert_eq!(p.needs, Needs::back(1));
+    let b = sender.send(3000, true, &B);
+    assert_eq!(summary(b), (3, Bidirectional, true, true, false));
+    assert_eq!(sender.send(6000, true, &B).needs, Needs::back(2));
+}
+
+#[test]
+fn a_parameter_set_and_a_slice_in_one_packet_are_one_key_packet() {
+    let mut sender = Sender::new(&h264_track());
+    let all = [&[24, 0, 1, 0x67, 0, 1, 0x68, 0, 3][..], &IDR].concat();
+    assert_eq!(summary(sender.send(0, true, &all)), (1, Kind::Intra, true, true, true));
+}
+
+#[test]
+fn a_frame_whose_start_was_lost_has_no_first_packet() {
+    let mut sender = Sender::new(&h264_track());
+    sender.send(0, true, &IDR);
+    sender.sequence = sender.sequence.wrapping_add(2);
+    let rest = sender.send(3000, false, &[0x5c, 0x01, 9, 9]);
+    assert_eq!(summary(rest), (2, Kind::Predicted, false, false, false));
+    assert_eq!(rest.needs, Needs::back(1));
+    // first_mb_in_slice is not 0.
+    let later = sender.send(6000, true, &[0x41, 0b0101_0000]);
+    assert_eq!((later.frame, later.first), (3, false));
+}
+
+#[test]
+fn a_sender_without_markers_or_with_a_marker_on_each_packet_is_followed() {
+    let mut sender = Sender::new(&h264_track());
+    assert_eq!(sender.send(0, false, &IDR).frame, 1);
+    assert_eq!(sender.send(3000, false, &P).frame, 2);
+    let sets = sender.send(6000, true, &[0x67, 1]);
+    let slice = sender.send(6000, true, &IDR);
+    assert_eq!((sets.frame, slice.frame), (3, 3));
+    assert!(sets.first && !slice.first);
+}
+
+#[test]
+fn a_constant_timestamp_is_split_at_marker_and_picture() {
+    let mut sender = Sender::new(&h264_track());
+    assert_eq!(sender.send(5, true, &IDR).frame, 1);
+    assert_eq!(sender.send(5, true, &P).frame, 2);
+    assert_eq!(sender.send(5, false, &P).frame, 3);
+    assert_eq!(sender.send(5, true, &[0x41, 0b0101_0000]).frame, 3, "a later slice");
+}
+
+#[test]
+fn late_packets_belong_to_their_own_frame_and_change_nothing() {
+    let mut sender = Sender::new(&h264_track());
+    sender.send_as(10, 0, false, &IDR);
+    sender.send_as(12, 3000, true, &P);
+    let late = sender.send_as(11, 0, true, &[0x65, 0b0101_0000]);
+    assert_eq!(summary(late), (1, Kind::Intra, false, true, true));
+    let next = sender.send_as(13, 6000, true, &P);
+    assert_eq!((next.frame, next.needs), (3, Needs::back(1)));
+    let late_of_the_same = sender.send_as(12, 6000, true, &P);
+    assert_eq!((late_of_the_same.frame, late_of_the_same.first), (3, false));
+    let unknown = sender.send_as(5, 77, true, &P);
+    assert_eq!((unknown.frame, unknown.first), (1, false));
+}
+
+#[test]
+fn a_source_that_begins_anew_is_followed() {
+    let mut sender = Sender::new(&h264_track());
+    sender.send_as(1000, 0, true, &IDR);
+    assert_eq!(sender.send_as(40_000, 9, true, &P).frame, 2);
+    assert_eq!(sender.send_as(10, 18, true, &IDR).frame, 3);
+    assert_eq!(sender.send_as(11, 27, true, &P).frame, 4);
+}
+
+#[test]
+fn h265_is_read_with_layers() {
+    let mut sender = Sender::new(&track(Codec::H265 { vps: None, sps: None, pps: None }));
+    let sets = sender.send(0, false, &[0x60, 1, 0, 2, 0x40, 1, 0, 2, 0x42, 1, 0, 2, 0x44, 1]);
+    assert_eq!(summary(sets), (1, Kind::Header, true, false, false));
+    let idr = sender.send(0, true, &[0x62, 1, 0x93, 0x80]);
+    assert_eq!(summary(idr), (1, Kind::Intra, false, true, true));
+    let higher = sender.send(3000, true, &[0x00, 2, 0x80]);
+    assert_eq!((higher.layer, higher.kind, higher.needs), (1, Kind::Bidirectional, Needs::back(1)));
+    let base = sender.send(6000, true, &[0x02, 1, 0x80]);
+    assert_eq!((base.layer, base.kind, base.needs), (0, Kind::Predicted, Needs::back(2)));
+}
+
+#[test]
+fn mpeg_video_takes_the_kind_from_every_packet() {
+    let mut sender = Sender::new(&track(Codec::MpegVideo));
+    let head = [0, 0, 0x21, 0, 0, 0, 1, 0xb3, 9, 0, 0, 1, 0xb8, 0, 8, 0, 0x40, 0, 0, 1, 0, 0, 8, 0];
+    assert_eq!(summary(sender.send(0, false, &head)), (1, Kind::Intra, true, false, true));
+    assert_eq!(summary(sender.send(0, true, &[0, 0, 0x19, 0, 1])), (1, Kind::Intra, false, true, true));
+    let p = sender.send(9000, false, &[0, 0, 0x02, 0, 0, 0, 1, 0, 0, 0x10, 0]);
+    assert_eq!((summary(p), p.needs), ((2, Kind::Predicted, true, false, false), Needs::back(1)));
+    assert_eq!(sender.send(9000, true, &[0, 0, 0x02, 0, 0, 0, 1, 5]).frame, 2);
+    // The packet with the picture header was lost: the kind is known all the same.
+    let b = sender.send(3000, true, &[0, 0, 0x03, 0, 0, 0, 1, 5]);
+    assert_eq!(summary(b), (3, Kind::Bidirectional, false, true, false));
+}
+
+#[test]
+fn audio_stands_alone() {
+    let mut opus = Sender::new(&track(Codec::Opus));
+    assert_eq!(summary(opus.send(0, true, b"x")), (1, Kind::Data, true, true, true));
+    assert_eq!(summary(opus.send(960, false, b"x")), (2, Kind::Data, true, true, true));
+    let mut aac = Sender::new(&aac_track());
+    assert_eq!(summary(aac.send(0, false, b"x")), (1, Kind::Data, true, false, true));
+    assert_eq!(summary(aac.send(0, true, b"x")), (1, Kind::Data, false, true, true));
+    assert_eq!(summary(aac.send(1024, true, b"x")), (2, Kind::Data, true, true, true));
+    let mut mpeg = Sender::new(&track(Codec::MpegAudio));
+    assert_eq!(mpeg.send(0, false, &[0, 0, 0, 0, 1]).frame, 1);
+    assert_eq!(mpeg.send(0, false, &[0, 0, 1, 0, 1]).frame, 1);
+    assert_eq!(mpeg.send(2160, false, &[0, 0, 0, 0, 1]).frame, 2);
+}
+
+#[test]
+fn unknown_codecs_are_frames_by_timestamp_that_stand_alone() {
+    let mut sender = Sender::new(&track(Codec::Other { video: true }));
+    assert_eq!(summary(sender.send(0, false, b"x")), (1, Kind::Data, true, false, true));
+    assert_eq!(summary(sender.send(0, true, b"x")), (1, Kind::Data, false, true, true));
+    assert_eq!(summary(sender.send(3000, true, b"x")), (2, Kind::Data, true, true, true));
+}
+
+#[test]
+fn malformed_packets_are_refused_and_do_no_harm() {
+    let mut sender = Sender::new(&h264_track());
+    sender.send(0, true, &IDR);
+    assert!(sender.reader.read(&[0x80, 96, 0]).is_err());
+    let header = PlainHeader { marker: false, payload_type: 96, sequence: 1, timestamp: 9, ssrc: 1 };
+    assert!(sender.reader.read(&header.emit()).is_err(), "no payload");
+    assert_eq!(sender.send(3000, true, &P).needs, Needs::back(1));
+}
+
+#[test]
+fn order_numbers_are_read_from_the_description() {
+    assert!(has_order_numbers("profile-id=1; sprop-max-don-diff=2"));
+    assert!(!has_order_numbers("sprop-max-don-diff=0"));
+    assert!(!has_order_numbers(""));
+}
