@@ -8,11 +8,13 @@
 //! Messages are those of the [`rtsp_types`] crate.
 
 pub mod auth;
+pub mod client;
 pub mod codec;
 pub mod header;
 pub mod limits;
 pub mod transport;
 
+pub use client::{ClientOptions, RtspClient};
 pub use codec::{DecodeError, Decoder, Item, encode_request, encode_response, interleaved_prefix};
 pub use rtsp_types::{Method, StatusCode, Version};
 pub use transport::{Lower, Pair, Transport};

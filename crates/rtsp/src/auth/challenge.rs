@@ -98,6 +98,13 @@ impl Challenge {
         })
     }
 
+    /// What the password is for, in the server's words.
+    pub fn realm(&self) -> &str {
+        match self {
+            Challenge::Basic { realm } | Challenge::Digest { realm, .. } => realm,
+        }
+    }
+
     /// Whether the server only wants a newer nonce.
     pub const fn is_stale(&self) -> bool {
         matches!(self, Challenge::Digest { stale: true, .. })
