@@ -12,6 +12,7 @@ pub mod frames;
 pub mod payload;
 pub mod rtcp;
 pub mod rtp;
+pub mod sdp;
 pub mod tag;
 pub mod time;
 

@@ -1,0 +1,75 @@
+//! Session descriptions (RFC 8866): what RTSP DESCRIBE and ANNOUNCE say, and what `.sdp` files
+//! hold.
+
+mod codec;
+mod emit;
+mod parse;
+
+pub use emit::{Session, emit};
+pub use parse::parse;
+
+use std::net::IpAddr;
+
+use crate::format::{Format, Track};
+
+/// Bytes of a description that is read; a longer one is refused.
+pub const MAX_LENGTH: usize = 64 * 1024;
+/// Tracks of a session; a description with more of them is refused.
+pub const MAX_TRACKS: usize = 16;
+
+/// A session with its media.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// `s=`, empty if there is none.
+    pub name: String,
+    /// `a=control:` of the session (RFC 2326 appendix C.1.1).
+    pub control: Option<String>,
+    /// The media that are carried by RTP, in their order. There is at least one.
+    pub media: Vec<MediaDescription>,
+}
+
+/// One media of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaDescription {
+    /// Codec, payload type and clock.
+    pub track: Track,
+    /// `a=control:` of the media, to be resolved against the base URL.
+    pub control: Option<String>,
+    /// Where it is sent: `c=` of the media or of the session, if it is an address other than
+    /// the unspecified one.
+    pub address: Option<IpAddr>,
+    /// UDP port; 0 if the transport is agreed on elsewhere, as in RTSP.
+    pub port: u16,
+    /// The only source to listen to, from `a=source-filter: incl` (RFC 4570).
+    pub source: Option<IpAddr>,
+}
+
+impl Description {
+    /// The format of a stream that has all media as its tracks. A description with transport
+    /// stream in RTP is a transport stream; what stands beside it is left out.
+    pub fn format(&self) -> Format {
+        let is_ts = |media: &MediaDescription| media.track.codec == crate::Codec::Mp2t;
+        if self.media.iter().any(is_ts) {
+            Format::Ts
+        } else {
+            Format::Rtp(self.media.iter().map(|media| media.track.clone()).collect())
+        }
+    }
+}
+
+/// Why a description is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SdpError {
+    /// It is longer than [`MAX_LENGTH`].
+    #[error("the session description has {0} bytes, more than the {MAX_LENGTH} that are read")]
+    TooLong(usize),
+    /// It describes more than [`MAX_TRACKS`] tracks.
+    #[error("the session description has more than {MAX_TRACKS} tracks")]
+    TooManyTracks,
+    /// A line is not as RFC 8866 wants it.
+    #[error("the session description cannot be read: {0}")]
+    Syntax(String),
+    /// There is no media that RTP carries.
+    #[error("the session description has no media over RTP/AVP or RTP/AVPF")]
+    NoTracks,
+}
