@@ -8,6 +8,7 @@ pub mod aac;
 pub mod bits;
 pub mod h264;
 pub mod h265;
+pub mod mpeg_audio;
 pub mod mpeg_video;
 
 /// One unit: a NAL unit, or what stands behind an MPEG start code.

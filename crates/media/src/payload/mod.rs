@@ -1,5 +1,7 @@
-//! RTP payloads: what one packet means ([`RtpReader`]).
+//! RTP payloads: what one packet means ([`RtpReader`]), and access units out of packets
+//! ([`depacketize`]).
 
+pub mod depacketize;
 mod h264;
 mod h265;
 mod mpeg;

@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 64;
 
 /// How the payload of a track is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Payload {
+pub(super) enum Payload {
     H264,
     H265 {
         order_numbers: bool,
@@ -33,6 +33,18 @@ enum Payload {
 }
 
 impl Payload {
+    pub(super) fn of(track: &Track) -> Self {
+        match &track.codec {
+            Codec::H264 { .. } => Payload::H264,
+            Codec::H265 { .. } => Payload::H265 { order_numbers: has_order_numbers(&track.fmtp) },
+            Codec::MpegVideo => Payload::MpegVideo,
+            Codec::Aac { .. } => Payload::Aac,
+            Codec::MpegAudio => Payload::MpegAudio,
+            Codec::Opus => Payload::Packet,
+            Codec::Mp2t | Codec::Other { .. } => Payload::Timestamp,
+        }
+    }
+
     const fn has_needs(self) -> bool {
         matches!(self, Payload::H264 | Payload::H265 { .. } | Payload::MpegVideo)
     }
@@ -65,18 +77,9 @@ pub struct RtpReader {
 impl RtpReader {
     /// A reader of the track that stands at `track_index` in its format.
     pub fn new(track_index: u8, track: &Track) -> Self {
-        let payload = match &track.codec {
-            Codec::H264 { .. } => Payload::H264,
-            Codec::H265 { .. } => Payload::H265 { order_numbers: has_order_numbers(&track.fmtp) },
-            Codec::MpegVideo => Payload::MpegVideo,
-            Codec::Aac { .. } => Payload::Aac,
-            Codec::MpegAudio => Payload::MpegAudio,
-            Codec::Opus => Payload::Packet,
-            Codec::Mp2t | Codec::Other { .. } => Payload::Timestamp,
-        };
         RtpReader {
             track: track_index,
-            payload,
+            payload: Payload::of(track),
             frames: Frames::new(),
             highest: None,
             timestamp: None,
@@ -218,7 +221,7 @@ fn data(frame: Frame) -> Frame {
 }
 
 /// The unit of a piece, and whether the piece holds its start.
-fn classify(payload: Payload, piece: Piece<'_>) -> (Unit, bool) {
+pub(super) fn classify(payload: Payload, piece: Piece<'_>) -> (Unit, bool) {
     let read = |data: &[u8]| match payload {
         Payload::H265 { .. } => h265_codec::classify(data),
         _ => h264_codec::classify(data),
@@ -242,7 +245,7 @@ fn is_later_slice(unit: Unit) -> bool {
 
 /// Whether `a=fmtp` of H.265 says that payloads have decoding order numbers
 /// (RFC 7798 section 7.1, `sprop-max-don-diff`).
-pub(super) fn has_order_numbers(fmtp: &str) -> bool {
+fn has_order_numbers(fmtp: &str) -> bool {
     fmtp.split(';')
         .filter_map(|parameter| parameter.split_once('='))
         .find(|(name, _)| name.trim().eq_ignore_ascii_case("sprop-max-don-diff"))
