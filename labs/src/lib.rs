@@ -1,0 +1,16 @@
+//! What experiments and end-to-end tests share: network namespaces, programs run in them, a relay
+//! under test, a source that stamps its packets, and receivers that measure.
+//!
+//! An experiment (`labs/NAME/main.rs`) and a test (`labs/tests/*.rs`) reads as what it shows and
+//! nothing else; how it is done stands here.
+
+// Harness code owns time, threads and sockets: the rules of the core are not for it.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod figures;
+pub mod media;
+pub mod net;
+pub mod process;
+pub mod programs;
+pub mod receive;
+pub mod relay;

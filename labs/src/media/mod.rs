@@ -1,0 +1,22 @@
+//! Media of our own making, and checks of media that arrives.
+
+pub mod continuity;
+pub mod marker;
+pub mod sender;
+pub mod synthetic;
+
+pub use continuity::Continuity;
+pub use marker::Marker;
+pub use sender::Sender;
+pub use synthetic::{Shape, Synthetic};
+
+/// Bytes of a transport packet.
+pub const TS_PACKET: usize = 188;
+/// Transport packets in a datagram, as everybody sends them (7 · 188 = 1316 bytes).
+pub const PER_DATAGRAM: usize = 7;
+
+/// Nanoseconds since 1970, the clock of the kernel's receive timestamps.
+pub fn wall_nanos() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

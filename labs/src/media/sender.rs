@@ -1,0 +1,68 @@
+//! Sends the synthetic stream at its rate from a thread.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::{Shape, Synthetic, wall_nanos};
+use crate::net::Namespace;
+
+/// The synthetic stream on its way to an address, until dropped.
+#[derive(Debug)]
+pub struct Sender {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    sent: AtomicU32,
+}
+
+impl Sender {
+    /// Begins to send raw transport stream datagrams from the namespace.
+    pub fn start(namespace: &Namespace, to: SocketAddr, shape: Shape) -> Result<Self> {
+        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        socket.connect(to)?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || send(&socket, shape, &theirs));
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Datagrams sent so far.
+    pub fn sent(&self) -> u32 {
+        self.shared.sent.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// One datagram at a time, each when it is due. Late ones follow at once: the rate is kept.
+fn send(socket: &UdpSocket, shape: Shape, shared: &Shared) {
+    let mut stream = Synthetic::new(shape);
+    let began = Instant::now();
+    let interval = Duration::from_secs_f64(1.0 / shape.datagrams_per_second());
+    for number in 1u32.. {
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let due = began + interval * (number - 1);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
+        let _nobody_listens = socket.send(stream.next_datagram(wall_nanos()));
+        shared.sent.store(number, Ordering::Release);
+    }
+}

@@ -1,0 +1,7 @@
+//! Network namespaces and the paths between them.
+
+mod namespace;
+mod paths;
+
+pub use namespace::{Namespace, cannot_make_namespaces};
+pub use paths::{PLAYER, Paths, RELAY_IN, RELAY_OUT, SOURCE, STRANGER};

@@ -1,0 +1,238 @@
+//! Programs run in namespaces, ended with their owner, their output kept for when it is needed.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::net::Namespace;
+
+/// How much of a program's output an error shows.
+const SHOWN: usize = 4_000;
+/// How often a program that is waited for is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A program about to be started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    line: Vec<String>,
+    namespace: Option<String>,
+    cpu: Option<usize>,
+    environment: Vec<(String, String)>,
+}
+
+impl Program {
+    /// A program by name or path.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { line: vec![name.into()], namespace: None, cpu: None, environment: Vec::new() }
+    }
+
+    /// A program and its arguments, split at white space (no argument of ours has any within).
+    pub fn words(line: &str) -> Self {
+        let mut words = line.split_whitespace();
+        Self::new(words.next().unwrap_or_default()).args(words)
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.line.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.line.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.environment.push((key.into(), value.into()));
+        self
+    }
+
+    /// Runs it in a namespace.
+    pub fn within(mut self, namespace: &Namespace) -> Self {
+        self.namespace = Some(namespace.name().to_owned());
+        self
+    }
+
+    /// Keeps it on one processor, if there are two or more.
+    pub fn on_cpu(mut self, cpu: usize) -> Self {
+        self.cpu = std::thread::available_parallelism().is_ok_and(|n| n.get() > cpu).then_some(cpu);
+        self
+    }
+
+    /// Its command line as one would type it.
+    pub fn shown(&self) -> String {
+        self.line.join(" ")
+    }
+
+    /// Starts it. It ends with the thread that calls this, whatever way that ends.
+    pub fn start(&self) -> Result<Running> {
+        let mut line: Vec<String> = ["setpriv", "--pdeathsig", "KILL"].map(String::from).into();
+        if let Some(name) = &self.namespace {
+            line.extend(["ip", "netns", "exec", name].map(String::from));
+        }
+        if let Some(cpu) = self.cpu {
+            line.extend(["taskset".into(), "--cpu-list".into(), cpu.to_string()]);
+        }
+        line.extend_from_slice(&self.line);
+        let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        let child = Command::new(&line[0])
+            .args(&line[1..])
+            .envs(self.environment.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::null())
+            .stdout(stdout.try_clone()?)
+            .stderr(stderr.try_clone()?)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", self.shown()))?;
+        Ok(Running { child, stdout, stderr, shown: self.shown() })
+    }
+
+    /// Starts it and waits until it has ended well.
+    pub fn finish(&self, within: Duration) -> Result<Finished> {
+        self.start()?.succeed(within)
+    }
+}
+
+/// A program that was started. Dropping it kills it and all that it started.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    shown: String,
+}
+
+/// What a program that ended well has printed.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Running {
+    /// Its process id, which is also that of its process group.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its standard output so far.
+    pub fn stdout(&self) -> String {
+        content(&self.stdout)
+    }
+
+    /// Its standard error so far.
+    pub fn stderr(&self) -> String {
+        content(&self.stderr)
+    }
+
+    /// Whether it still runs.
+    pub fn alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends a signal to it and to what it started.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        killpg(self.group(), signal).with_context(|| format!("cannot signal `{}`", self.shown))
+    }
+
+    /// Waits for its end; beyond `within` it is killed and an error says so.
+    pub fn wait(&mut self, within: Duration) -> Result<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() >= until {
+                let _gone_already = killpg(self.group(), Signal::SIGKILL);
+                bail!("still running after {within:?}: {}", self.account());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits for its end and expects that it ends well.
+    pub fn succeed(mut self, within: Duration) -> Result<Finished> {
+        let status = self.wait(within)?;
+        if !status.success() {
+            bail!("{status}: {}", self.account());
+        }
+        Ok(Finished { stdout: self.stdout(), stderr: self.stderr() })
+    }
+
+    /// Its command line and the end of what it printed, for an error.
+    pub fn account(&self) -> String {
+        let tail = |text: String| {
+            let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
+            text[from..].trim_end().to_owned()
+        };
+        format!("`{}`\n{}\n{}", self.shown, tail(self.stdout()), tail(self.stderr()))
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _gone_already = killpg(self.group(), Signal::SIGKILL);
+        let _waited_for = self.child.wait();
+    }
+}
+
+/// All that has been written to the file so far. The child shares our descriptor's position, so it
+/// is read without moving that.
+fn content(file: &File) -> String {
+    let mut bytes = vec![0; file.metadata().map_or(0, |m| usize::try_from(m.len()).unwrap_or(0))];
+    let read = file.read_at(&mut bytes, 0).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..read]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_status_are_kept() {
+        let done = Program::new("sh").args(["-c", "echo out; echo err >&2"]).finish(Duration::from_secs(20));
+        let done = done.expect("it ends well");
+        assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("out\n", "err\n"));
+
+        let failed = Program::new("sh").args(["-c", "echo why >&2; exit 3"]).finish(Duration::from_secs(20));
+        let error = format!("{:#}", failed.expect_err("it fails"));
+        assert!(error.contains("why") && error.contains('3'), "{error}");
+    }
+
+    #[test]
+    fn a_dropped_program_is_gone_with_its_children() {
+        let program =
+            Program::new("sh").args(["-c", "sleep 300 & echo $!; wait"]).start().expect("it starts");
+        let mut child = String::new();
+        while !child.ends_with('\n') {
+            child = program.stdout();
+        }
+        let child = format!("/proc/{}/stat", child.trim());
+        assert!(std::path::Path::new(&child).exists());
+        drop(program);
+        // It is reaped by another process in its own time, but it runs no more.
+        let runs = || {
+            let state = std::fs::read_to_string(&child).unwrap_or_default();
+            !(state.is_empty() || state.contains(") Z") || state.contains(") X"))
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        while runs() {
+            assert!(Instant::now() < until, "the child still runs");
+        }
+    }
+}

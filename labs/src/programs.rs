@@ -1,0 +1,49 @@
+//! The command lines of other people's programs, in one place: what the README recommends is what
+//! the tests run.
+
+use std::path::{Path, PathBuf};
+
+use crate::process::Program;
+
+/// The clip of the demo: 200 pictures of H.264 and 375 frames of AAC, 8 s.
+pub fn clip() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/demo.ts")
+}
+
+/// Why a program cannot be run here, if it cannot.
+pub fn missing(name: &str) -> Option<String> {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
+    (!found).then(|| format!("{name} is not installed"))
+}
+
+/// ffmpeg, saying only what went wrong.
+pub fn ffmpeg(arguments: &str) -> Program {
+    Program::words(&format!("ffmpeg -hide_banner -nostdin -loglevel error {arguments}"))
+}
+
+/// ffmpeg sending `file` in real time, over and over, without coding anything anew.
+pub fn ffmpeg_sends(file: &Path, output: &str) -> Program {
+    ffmpeg(&format!("-re -stream_loop -1 -i {} -c copy {output}", file.display()))
+}
+
+/// ffmpeg decoding `pictures` pictures of a stream, and the sound that comes with them. Whatever
+/// does not decode is written to its standard error.
+pub fn ffmpeg_decodes(input: &str, pictures: u32) -> Program {
+    ffmpeg(&format!("-err_detect crccheck+bitstream+buffer {input} -frames:v {pictures} -f null -"))
+}
+
+/// ffprobe listing the first packets of a stream's picture: `K_` begins the line of a key frame.
+pub fn ffprobe_packets(input: &str, count: u32) -> Program {
+    Program::words(&format!(
+        "ffprobe -hide_banner -loglevel error -select_streams v -show_entries packet=flags \
+         -of csv=p=0 -read_intervals %+#{count} {input}"
+    ))
+}
+
+/// GStreamer running a pipeline to its end.
+pub fn gst(pipeline: &str) -> Program {
+    Program::words(&format!("gst-launch-1.0 -q {pipeline}"))
+        .env("GST_REGISTRY_FORK", "no")
+        .env("GST_DEBUG_NO_COLOR", "1")
+}

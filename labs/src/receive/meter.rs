@@ -1,0 +1,173 @@
+//! What one receiver got, and what it missed.
+
+use std::collections::BTreeMap;
+
+use crate::figures::Delays;
+use crate::media::{Continuity, Marker, TS_PACKET};
+
+/// Counts of one receiver over a period.
+#[derive(Debug, Clone, Default)]
+pub struct Meter {
+    /// Bytes of media, transport or RTP headers included.
+    pub bytes: u64,
+    /// Datagrams of the synthetic source, by their markers.
+    pub datagrams: u64,
+    /// Numbers missing among them.
+    pub lost: u64,
+    /// Datagrams that came after a later one.
+    pub reordered: u64,
+    /// RTP packets.
+    pub rtp: u64,
+    /// RTP sequence numbers missing, on all tracks.
+    pub rtp_lost: u64,
+    /// RTP packets that came after a later one.
+    pub rtp_reordered: u64,
+    /// Continuity of the transport stream.
+    pub continuity: Continuity,
+    /// The first marker ever seen.
+    pub first: Option<Marker>,
+    /// When the first key frame was complete, its tables before it: nanoseconds since 1970.
+    pub first_whole: Option<u64>,
+    /// Why nothing more comes, if so.
+    pub ended: Option<String>,
+    last: Option<u32>,
+    sequences: BTreeMap<u8, u16>,
+    tables: bool,
+}
+
+impl Meter {
+    /// Takes whole transport packets that arrived at this time.
+    pub(super) fn transport(&mut self, bytes: &[u8], arrived: u64, delays: &mut Delays) {
+        self.bytes += bytes.len() as u64;
+        self.continuity.push(bytes);
+        for packet in bytes.chunks_exact(TS_PACKET) {
+            self.tables |= packet[1] & 0x1F == 0 && packet[2] == 0;
+            if let Some(marker) = Marker::parse(packet) {
+                self.marked(marker, arrived, delays);
+            }
+        }
+    }
+
+    fn marked(&mut self, marker: Marker, arrived: u64, delays: &mut Delays) {
+        let first = *self.first.get_or_insert(marker);
+        if self.first_whole.is_none() && marker.last && marker.key && self.tables && self.lost == 0 {
+            // A join may begin with the end of the picture before, when both share a datagram.
+            let joined_at_key = first.frame == marker.frame || first.frame + 1 == marker.frame;
+            self.first_whole = joined_at_key.then_some(arrived);
+        }
+        let delay = || arrived.saturating_sub(marker.sent_nanos) / 1_000;
+        match self.last {
+            Some(last) if last == marker.datagram => return,
+            Some(last) if marker.datagram < last => {
+                self.reordered += 1;
+                return;
+            }
+            Some(last) => self.lost += u64::from(marker.datagram - last - 1),
+            None => {}
+        }
+        self.last = Some(marker.datagram);
+        self.datagrams += 1;
+        delays.saturating_record(delay());
+    }
+
+    /// Takes an RTP packet of a track (or interleaved channel); transport streams in it are read.
+    pub(super) fn rtp(&mut self, track: u8, packet: &[u8], arrived: u64, delays: &mut Delays) {
+        let Some((sequence, payload)) = parse_rtp(packet) else {
+            self.continuity.malformed += 1;
+            return;
+        };
+        self.rtp += 1;
+        if let Some(last) = self.sequences.insert(track, sequence) {
+            match sequence.wrapping_sub(last) {
+                0 => {}
+                ahead @ 1..0x8000 => self.rtp_lost += u64::from(ahead - 1),
+                _ => {
+                    self.rtp_reordered += 1;
+                    self.sequences.insert(track, last);
+                }
+            }
+        }
+        if payload.len().is_multiple_of(TS_PACKET) && payload.first() == Some(&0x47) {
+            self.transport(payload, arrived, delays);
+        } else {
+            self.bytes += packet.len() as u64;
+        }
+    }
+
+    /// Whether nothing is missing and nothing is out of order.
+    pub fn perfect(&self) -> bool {
+        self.lost + self.reordered + self.rtp_lost + self.rtp_reordered == 0
+            && self.continuity.gaps + self.continuity.malformed == 0
+    }
+
+    /// The counts since the last split; what comes next is still compared with what came last.
+    pub(super) fn split(&mut self) -> Self {
+        let period = self.clone();
+        *self = Self {
+            first: self.first,
+            first_whole: self.first_whole,
+            ended: self.ended.clone(),
+            last: self.last,
+            sequences: std::mem::take(&mut self.sequences),
+            tables: self.tables,
+            continuity: self.continuity.split(),
+            ..Self::default()
+        };
+        period
+    }
+}
+
+/// Sequence number and payload of an RTP packet (RFC 3550, section 5.1).
+fn parse_rtp(packet: &[u8]) -> Option<(u16, &[u8])> {
+    let [first, _, high, low, ..] = *packet else { return None };
+    if packet.len() < 12 || first >> 6 != 2 {
+        return None;
+    }
+    let mut header = 12 + 4 * usize::from(first & 0x0F);
+    if first & 0x10 != 0 {
+        let length = packet.get(header + 2..header + 4)?;
+        header += 4 + 4 * usize::from(u16::from_be_bytes([length[0], length[1]]));
+    }
+    let padding = if first & 0x20 != 0 { usize::from(*packet.last()?) } else { 0 };
+    let payload = packet.get(header..packet.len().checked_sub(padding)?)?;
+    Some((u16::from_be_bytes([high, low]), payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::delays;
+    use crate::media::{Shape, Synthetic};
+
+    #[test]
+    fn what_is_missing_is_counted_and_the_first_key_frame_found() {
+        let mut stream = Synthetic::new(Shape::of_rate(1_000_000));
+        let (mut meter, mut delays) = (Meter::default(), delays());
+        for number in 0..100 {
+            let datagram = stream.next_datagram(1_000_000);
+            if number != 50 && number != 51 {
+                meter.transport(datagram, 3_000_000, &mut delays);
+            }
+        }
+        assert_eq!((meter.datagrams, meter.lost, meter.reordered), (98, 2, 0));
+        assert_eq!(meter.first_whole, Some(3_000_000));
+        assert!(delays.value_at_quantile(0.5).abs_diff(2_000) <= 20);
+        assert!(!meter.perfect());
+        meter.split();
+        meter.transport(stream.next_datagram(0), 0, &mut delays);
+        assert!(meter.perfect());
+    }
+
+    #[test]
+    fn rtp_sequence_numbers_wrap_and_are_missed() {
+        let (mut meter, mut delays) = (Meter::default(), delays());
+        for sequence in [65534u16, 65535, 0, 2, 1, 3] {
+            let mut packet = vec![0x80, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+            packet[2..4].copy_from_slice(&sequence.to_be_bytes());
+            meter.rtp(0, &packet, 0, &mut delays);
+        }
+        assert_eq!((meter.rtp, meter.rtp_lost, meter.rtp_reordered), (6, 1, 1));
+        meter.rtp(0, &[0x80, 96, 0], 0, &mut delays);
+        assert_eq!(meter.continuity.malformed, 1);
+    }
+}

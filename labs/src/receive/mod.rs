@@ -1,0 +1,12 @@
+//! Receivers that measure: thousands of them in one thread.
+
+mod crowd;
+mod datagrams;
+mod meter;
+mod open;
+mod rtsp;
+mod wire;
+
+pub use crowd::{Crowd, Period};
+pub use meter::Meter;
+pub use open::{How, Receiver, Target};

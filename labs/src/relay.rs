@@ -1,0 +1,221 @@
+//! A relay under test: started in a namespace, asked through its API.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::net::Namespace;
+use crate::process::{Program, Running};
+
+/// Where the relay of a test listens for RTSP.
+pub const RTSP_PORT: u16 = 8554;
+/// Where it listens for HTTP.
+pub const HTTP_PORT: u16 = 8080;
+/// How long anything may take that the relay should do at once, on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a condition that is waited for is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The listening addresses that every configuration here begins with.
+pub fn listen() -> String {
+    format!("[listen]\nrtsp = \"0.0.0.0:{RTSP_PORT}\"\nhttp = \"0.0.0.0:{HTTP_PORT}\"\n")
+}
+
+/// `outflow run` in a namespace.
+#[derive(Debug)]
+pub struct Relay<'n> {
+    namespace: &'n Namespace,
+    process: Running,
+    folder: TempDir,
+    token: Option<String>,
+}
+
+impl<'n> Relay<'n> {
+    /// Starts a relay with this configuration and waits until it is ready.
+    pub fn start(namespace: &'n Namespace, configuration: &str) -> Result<Self> {
+        Self::start_on(namespace, configuration, None)
+    }
+
+    /// The same, kept on one processor.
+    pub fn start_on(namespace: &'n Namespace, configuration: &str, cpu: Option<usize>) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("outflow.toml");
+        std::fs::write(&file, configuration)?;
+        let mut program = Program::new(binary()?.display().to_string())
+            .args(["run", &file.display().to_string()])
+            .within(namespace);
+        if let Some(cpu) = cpu {
+            program = program.on_cpu(cpu);
+        }
+        let mut relay = Self { namespace, process: program.start()?, folder, token: None };
+        relay.become_ready()?;
+        Ok(relay)
+    }
+
+    /// Gives this token with what is asked of the API.
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    fn become_ready(&mut self) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if !self.process.alive() {
+                bail!("the relay ended: {}", self.process.account());
+            }
+            if self.get("/readyz").is_ok() {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                bail!("the relay is not ready: {}", self.process.account());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The folder of its configuration, for files that this names.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// Its process.
+    pub fn process(&mut self) -> &mut Running {
+        &mut self.process
+    }
+
+    /// Asks the API; the answer's text.
+    pub fn get(&self, path: &str) -> Result<String> {
+        self.ask("GET", path, None)
+    }
+
+    /// Asks the API; the answer's JSON.
+    pub fn json(&self, path: &str) -> Result<Value> {
+        let text = self.get(path)?;
+        serde_json::from_str(&text).with_context(|| format!("{path} did not answer JSON: {text}"))
+    }
+
+    /// Posts a JSON body; the answer's text.
+    pub fn post(&self, path: &str, body: &Value) -> Result<String> {
+        self.ask("POST", path, Some(body))
+    }
+
+    /// Deletes; the answer's text.
+    pub fn delete(&self, path: &str) -> Result<String> {
+        self.ask("DELETE", path, None)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<String> {
+        let url = format!("http://{}{path}", SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT)));
+        let authorization = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let bytes = body.map(Value::to_string).unwrap_or_default();
+        let answer = self.namespace.run(|| -> Result<(u16, String)> {
+            let agent: ureq::Agent = ureq::Agent::config_builder()
+                .timeout_global(Some(PATIENCE))
+                .http_status_as_error(false)
+                .build()
+                .into();
+            let mut request = ureq::http::Request::builder().method(method).uri(&url);
+            if let Some(authorization) = authorization {
+                request = request.header("authorization", authorization);
+            }
+            if body.is_some() {
+                request = request.header("content-type", "application/json");
+            }
+            let mut answer = agent.run(request.body(bytes)?)?;
+            Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+        });
+        let (status, text) = answer.with_context(|| format!("{method} {url}"))?;
+        ensure!((200..300).contains(&status), "{method} {url}: {status} {text}");
+        Ok(text)
+    }
+
+    /// The state of one stream, as the API shows it.
+    pub fn stream(&self, name: &str) -> Result<Value> {
+        self.json(&format!("/api/v1/streams/{name}"))
+    }
+
+    /// Waits until a stream's state satisfies `condition`; `what` says which in the error.
+    pub fn wait_stream(&self, name: &str, what: &str, condition: impl Fn(&Value) -> bool) -> Result<Value> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let state = self.stream(name)?;
+            if condition(&state) {
+                return Ok(state);
+            }
+            if Instant::now() > until {
+                bail!("{name} is not {what} after {PATIENCE:?}: {state:#}\n{}", self.process.account());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until packets of a stream come in.
+    pub fn wait_up(&self, name: &str) -> Result<Value> {
+        self.wait_stream(name, "up", |state| {
+            state["source"]["up"] == true && state["ring_packets"].as_u64() > Some(0)
+        })
+    }
+
+    /// Waits until a stream has this many receivers.
+    pub fn wait_receivers(&self, name: &str, count: usize) -> Result<Value> {
+        self.wait_stream(name, &format!("having {count} receivers"), |state| {
+            state["receivers"].as_array().map(Vec::len) == Some(count)
+        })
+    }
+
+    /// Writes another configuration and has it loaded by SIGHUP; does not wait.
+    pub fn reload(&self, configuration: &str) -> Result<()> {
+        std::fs::write(self.folder.path().join("outflow.toml"), configuration)?;
+        self.process.signal(Signal::SIGHUP)
+    }
+
+    /// Its resident memory in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kilobytes * 1024)
+    }
+
+    /// Fails if the relay has died or panicked.
+    pub fn healthy(&mut self) -> Result<()> {
+        ensure!(self.process.alive(), "the relay died: {}", self.process.account());
+        let log = self.process.stdout() + &self.process.stderr();
+        ensure!(!log.contains("panicked at"), "the relay panicked: {}", self.process.account());
+        Ok(())
+    }
+}
+
+/// The `outflow` binary: what OUTFLOW_BIN names, or built now in the profile of this program.
+pub fn binary() -> Result<PathBuf> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| find_or_build().map_err(|error| format!("{error:#}")));
+    built.clone().map_err(anyhow::Error::msg)
+}
+
+fn find_or_build() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("OUTFLOW_BIN") {
+        return Ok(given.into());
+    }
+    let ours = std::env::current_exe()?;
+    let folder = ours
+        .ancestors()
+        .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
+        .context("set OUTFLOW_BIN: this program does not run from a build folder")?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "outflow"]).stdin(Stdio::null());
+    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    ensure!(cargo.status().context("cannot run cargo")?.success(), "cargo could not build outflow");
+    Ok(folder.join("outflow"))
+}
