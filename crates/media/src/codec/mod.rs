@@ -10,6 +10,7 @@ pub mod h264;
 pub mod h265;
 pub mod mpeg_audio;
 pub mod mpeg_video;
+pub mod sps;
 
 /// One unit: a NAL unit, or what stands behind an MPEG start code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
