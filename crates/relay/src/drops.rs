@@ -35,6 +35,8 @@ reasons! {
     NoFormat = "no-format",
     /// The queue between a publisher's connection and its worker was full.
     IngestFull = "ingest-full",
+    /// The system dropped it because the source's socket was full.
+    ReceiveBuffer = "receive-buffer",
     /// The ring was full and this sink the slowest.
     SlowSink = "slow-sink",
     /// Needs a packet that this sink has lost.

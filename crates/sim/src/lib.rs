@@ -1,1 +1,15 @@
-//! Not written yet.
+//! The core in virtual time: a discrete-event driver of the same `outflow-relay` that runs live.
+//!
+//! A [`Scenario`] is data (TOML). [`run`] plays it and gives a [`Outcome`], whose digest covers
+//! every delivery: the same scenario with the same seed gives the same digest, bit for bit.
+
+mod agenda;
+mod outcome;
+mod receiver;
+mod scenario;
+mod source;
+mod world;
+
+pub use outcome::{Digest, Outcome};
+pub use scenario::{Receivers, RelayModel, Scenario, ScenarioError, SourceModel};
+pub use world::run;

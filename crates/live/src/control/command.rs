@@ -70,6 +70,8 @@ pub(crate) enum Ingest {
     Media { track: u8, bytes: Incoming },
     /// A compound RTCP packet.
     Rtcp { track: u8, bytes: Bytes },
+    /// So many packets found the queue full before this.
+    Dropped { packets: u64 },
 }
 
 /// A UDP socket that a source sends to.

@@ -2,6 +2,7 @@
 //! built-in clip gives its packets to.
 
 use std::net::{IpAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use outflow_media::Format;
@@ -32,6 +33,8 @@ pub struct Publisher {
     owner: Owner,
     source: SourceId,
     queue: mpsc::Sender<Ingest>,
+    /// Packets that found the queue full and are not counted yet.
+    full: AtomicU64,
 }
 
 /// A publisher that sends by UDP to sockets of the relay.
@@ -116,7 +119,7 @@ impl Control {
         let owner = self.registry().claim(stream, source, &options.peer)?;
         // Made before asking, so that the claim is given back however this ends.
         let publisher =
-            Publisher { control: self.clone(), stream: stream.to_owned(), owner, source, queue };
+            Publisher { control: self.clone(), stream: stream.to_owned(), owner, source, queue, full: AtomicU64::new(0) };
         let spec = SourceSpec { format: options.format, peer: options.peer, feed };
         self.ask(&owner, |reply| Command::OpenSource { stream: owner.stream, source, spec, reply }).await?;
         Ok(publisher)
@@ -154,13 +157,17 @@ impl Publisher {
     }
 
     fn give(&self, ingest: Ingest) -> Push {
+        let packets = self.full.swap(0, Ordering::Relaxed);
+        if packets > 0 && self.queue.try_send(Ingest::Dropped { packets }).is_err() {
+            self.full.fetch_add(packets, Ordering::Relaxed);
+        }
         match self.queue.try_send(ingest) {
             Ok(()) => {
                 self.control.workers()[self.owner.worker].wake();
                 Push::Taken
             }
             Err(mpsc::error::TrySendError::Full(_)) => {
-                self.control.workers()[self.owner.worker].count_ingest_full(self.owner.stream);
+                self.full.fetch_add(1, Ordering::Relaxed);
                 Push::Full
             }
             Err(mpsc::error::TrySendError::Closed(_)) => Push::Closed,

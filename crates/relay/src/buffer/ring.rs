@@ -26,6 +26,17 @@ pub struct Entry {
     pub preamble: Option<Bytes>,
 }
 
+impl Entry {
+    /// The RTP header for the preamble: that of the packet before this one, which the receiver
+    /// that the preamble is for does not get.
+    pub fn preamble_header(&self) -> [u8; 12] {
+        let mut header = self.rtp_header;
+        let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(1);
+        header[2..4].copy_from_slice(&sequence.to_be_bytes());
+        header
+    }
+}
+
 /// Packets in order, bounded in bytes.
 ///
 /// The ring itself does not know its readers: whoever reads asks [`Ring::first`] whether his

@@ -160,7 +160,11 @@ impl Branch {
                 continue;
             }
             seen = seen.with(TrackMask::only(track));
-            let header = if entry.rtp_header[0] != 0 { &entry.rtp_header } else { &entry.packet.bytes[..] };
+            let wrapped = match &entry.preamble {
+                Some(_) => entry.preamble_header(),
+                None => entry.rtp_header,
+            };
+            let header = if entry.rtp_header[0] != 0 { &wrapped } else { &entry.packet.bytes[..] };
             if let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header {
                 points.push(StartPoint {
                     track,
@@ -286,20 +290,24 @@ impl Branch {
     fn next_cohort_order(&mut self, priority: Priority) -> Option<Order> {
         let head = self.ring.head();
         for (index, cohort) in self.cohorts.iter_mut().enumerate() {
-            if cohort.class.priority != priority || cohort.cursor == head {
+            if cohort.class.priority != priority {
                 continue;
             }
-            let from = core::mem::replace(&mut cohort.cursor, head);
             if cohort.members.is_empty() {
-                continue;
+                cohort.cursor = head;
             }
-            let tracks = cohort.class.tracks;
-            let sent = count(&self.ring, from, head, tracks);
-            cohort.totals.packets += sent.packets;
-            cohort.totals.bytes += sent.bytes;
-            if sent.packets > 0 {
-                let whom = Whom::Cohort(index);
-                return Some(Order { branch: self.index, whom, from, to: head, tracks, preamble: false });
+            while cohort.cursor < head {
+                let from = cohort.cursor;
+                let to = head.min(from + ORDER_PACKETS_MAX as Seq);
+                cohort.cursor = to;
+                let tracks = cohort.class.tracks;
+                let sent = count(&self.ring, from, to, tracks);
+                cohort.totals.packets += sent.packets;
+                cohort.totals.bytes += sent.bytes;
+                if sent.packets > 0 {
+                    let whom = Whom::Cohort(index);
+                    return Some(Order { branch: self.index, whom, from, to, tracks, preamble: false });
+                }
             }
         }
         None

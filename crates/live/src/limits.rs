@@ -1,0 +1,63 @@
+//! Every limit of the live driver, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
+/// the packet is dropped and counted (`ingest-full`).
+pub const INGEST_QUEUE_PACKETS: usize = 4096;
+
+/// Bytes of one receive slot. A datagram that is larger is copied once.
+pub const SLOT_BYTES: usize = 2048;
+
+/// Datagrams read by one system call.
+pub const RECEIVE_BATCH: usize = 32;
+
+/// Bytes of a receive block; packets in the ring keep their block alive.
+pub const BLOCK_BYTES: usize = 512 << 10;
+
+/// The largest datagram, or the largest run of them that the kernel has put together.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Batches read from one source socket before the others have their turn.
+pub const RECEIVE_ROUNDS: usize = 8;
+
+/// Packets taken from one publisher's queue before the others have their turn.
+pub const INGEST_ROUND_PACKETS: usize = 512;
+
+/// Messages given to the kernel by one system call.
+pub const SEND_BATCH: usize = 256;
+
+/// Datagrams of one segmented send (UDP_MAX_SEGMENTS of the kernel is 64 before Linux 6.9).
+pub const GSO_SEGMENTS_MAX: usize = 64;
+
+/// Bytes of one segmented send, headers included.
+pub const GSO_BYTES_MAX: usize = 65_000;
+
+/// Receive buffer that is asked of the kernel for source sockets.
+pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
+
+/// Send buffer that is asked of the kernel for UDP sockets that serve receivers.
+pub const UDP_SEND_BUFFER_BYTES: usize = 8 << 20;
+
+/// Send buffer of a receiver's TCP connection. What a dead receiver holds in the kernel is at
+/// most twice that (the kernel doubles it); what it lags beyond, it lags in the ring.
+pub const TCP_SEND_BUFFER_BYTES: usize = 128 << 10;
+
+/// Bytes that wait in user space for a receiver's connection besides ring packets: the rest of a
+/// packet, RTSP responses, reports. A connection with more is ended.
+pub const UNSENT_BYTES_MAX: usize = 64 << 10;
+
+/// Events taken from the kernel at once.
+pub const EVENTS: usize = 256;
+
+/// How often snapshots are made; with many receivers more seldom.
+pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
+
+/// Receivers from which on snapshots are made every four times as long.
+pub const SNAPSHOT_MANY: usize = 2_000;
+
+/// How long the TCP stack repeats data that a receiver does not acknowledge before it gives up.
+pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
+const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

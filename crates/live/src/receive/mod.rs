@@ -1,0 +1,7 @@
+//! Packets from sockets.
+
+mod bind;
+mod datagrams;
+
+pub(crate) use bind::{PortPair, bind_pair, bind_pair_at, bind_source, set_buffer, set_int, set_option};
+pub(crate) use datagrams::{Arena, Datagram, Receiver};

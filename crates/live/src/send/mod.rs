@@ -1,0 +1,128 @@
+//! Orders carried out: the one place where packets leave user space.
+//!
+//! The core says which packets go to which sinks; here that becomes system calls. The faster
+//! fan-outs (io_uring, BPF) will stand beside [`udp`] and [`stream`], behind the same orders.
+
+pub(crate) mod stream;
+pub(crate) mod udp;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+
+use arrayvec::ArrayVec;
+use outflow_media::Format;
+use outflow_relay::buffer::Seq;
+use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_relay::{Carriage, Order, Stream};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::control::{ControlError, PushRoute};
+use crate::limits::{TCP_SEND_BUFFER_BYTES, TCP_USER_TIMEOUT};
+
+/// One packet of an order, as it goes on the wire.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    /// Its position in the branch. A preamble has the position of the packet it precedes.
+    pub(crate) seq: Seq,
+    pub(crate) track: u8,
+    /// An RTP header that is not part of the body; empty if there is none.
+    pub(crate) header: &'a [u8],
+    pub(crate) body: &'a [u8],
+    pub(crate) is_preamble: bool,
+}
+
+/// All packets of an order, which are at most [`ORDER_PACKETS_MAX`], and its preamble.
+pub(crate) type Pieces<'a> = ArrayVec<Piece<'a>, { ORDER_PACKETS_MAX + 1 }>;
+
+/// What goes on the wire for an order to sinks of this carriage. `preamble_header` is only the
+/// place where the preamble's RTP header is put.
+pub(crate) fn pieces<'a>(
+    stream: &'a Stream,
+    order: &Order,
+    carriage: Carriage,
+    preamble_header: &'a mut [u8; 12],
+) -> Pieces<'a> {
+    let mut pieces = Pieces::new();
+    // A transport stream in RTP: the header was made when the packet came in.
+    let wrap = carriage == Carriage::Rtp && stream.format() == Some(&Format::Ts);
+    let header = |header: &'a [u8; 12]| if wrap { &header[..] } else { &[] };
+    if let Some(entry) = stream.preamble(order)
+        && let Some(body) = &entry.preamble
+    {
+        *preamble_header = entry.preamble_header();
+        let header = header(preamble_header);
+        pieces.push(Piece { seq: order.from, track: 0, header, body, is_preamble: true });
+    }
+    for (seq, entry) in stream.packets(order) {
+        let (track, body) = (entry.packet.tag.track, &entry.packet.bytes[..]);
+        if pieces.is_full() {
+            break;
+        }
+        pieces.push(Piece { seq, track, header: header(&entry.rtp_header), body, is_preamble: false });
+    }
+    pieces
+}
+
+impl Piece<'_> {
+    /// Bytes on the wire, without what the transport adds.
+    pub(crate) fn len(&self) -> usize {
+        self.header.len() + self.body.len()
+    }
+}
+
+/// Makes a connection ready for media: small writes at once, a bounded send queue, an end to a
+/// peer that no longer answers. What a socket of another kind does not know, it does without.
+pub(crate) fn prepare(fd: &OwnedFd) {
+    use crate::receive::{set_buffer, set_int};
+    let _ = rustix::io::ioctl_fionbio(fd, true);
+    let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    let timeout_ms = TCP_USER_TIMEOUT.as_millis() as i32;
+    let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, timeout_ms);
+    set_buffer(fd, libc::SO_SNDBUF, libc::SO_SNDBUF, TCP_SEND_BUFFER_BYTES);
+}
+
+/// A socket for one configured receiver, with its TTL and interface.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
+    let failed = |e: io::Error| ControlError::system(format!("opening a socket for {}", push.to), &e);
+    let socket = Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    configure_push(&socket, push).map_err(failed)?;
+    Ok(socket.into())
+}
+
+fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    let interface = match &push.interface {
+        Some(name) => Some(rustix::net::netdevice::name_to_index(socket, name)?),
+        None => None,
+    };
+    let ttl = push.ttl.map(u32::from);
+    match (push.to.ip(), push.to.ip().is_multicast()) {
+        (IpAddr::V4(_), true) => {
+            socket.set_multicast_ttl_v4(ttl.unwrap_or(1))?;
+            if let Some(index) = interface {
+                let request = libc::ip_mreqn {
+                    imr_multiaddr: libc::in_addr { s_addr: 0 },
+                    imr_address: libc::in_addr { s_addr: 0 },
+                    imr_ifindex: index as i32,
+                };
+                crate::receive::set_option(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)?;
+            }
+        }
+        (IpAddr::V6(_), true) => {
+            socket.set_multicast_hops_v6(ttl.unwrap_or(1))?;
+            if let Some(index) = interface {
+                socket.set_multicast_if_v6(index)?;
+            }
+        }
+        (IpAddr::V4(_), false) => ttl.map_or(Ok(()), |ttl| socket.set_ttl_v4(ttl))?,
+        (IpAddr::V6(_), false) => ttl.map_or(Ok(()), |ttl| socket.set_unicast_hops_v6(ttl))?,
+    }
+    if let (Some(name), false) = (&push.interface, push.to.ip().is_multicast()) {
+        socket.bind_device(Some(name.as_bytes()))?;
+    }
+    socket.bind(&if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) }.into())
+}

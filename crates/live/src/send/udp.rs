@@ -1,0 +1,286 @@
+//! UDP: the packets of an order to many sinks, with as few system calls as the kernel allows.
+//!
+//! Packets of equal size that are owed to one sink go out as one segmented send (UDP GSO), and
+//! up to [`SEND_BATCH`] such sends, whoever they are for, by one `sendmmsg`. The packets' I/O
+//! vectors are made once an order and shared by all its sinks.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+
+use outflow_relay::buffer::Seq;
+use outflow_relay::{DropReason, Report, SinkKey};
+use socket2::SockAddr;
+
+use super::Piece;
+use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
+
+/// Where a sink's packets go: an address a track.
+#[derive(Debug)]
+pub(crate) struct UdpRoute {
+    /// The socket that serves it.
+    pub(crate) socket: usize,
+    /// Addresses for RTP (or bare transport stream) packets.
+    pub(crate) media: Vec<(u8, SockAddr)>,
+}
+
+impl UdpRoute {
+    fn address(&self, track: u8) -> Option<&SockAddr> {
+        self.media.iter().find(|(t, _)| *t == track).map(|(_, address)| address)
+    }
+}
+
+/// A socket that serves sinks.
+#[derive(Debug)]
+pub(crate) struct UdpPort {
+    pub(crate) socket: UdpSocket,
+    /// Under which the worker waits for it.
+    pub(crate) token: usize,
+    /// Its buffer was full: nothing more goes until the kernel says so.
+    pub(crate) full: bool,
+}
+
+/// Consecutive packets that can go as one segmented send.
+struct Run {
+    track: u8,
+    first: Seq,
+    packets: u64,
+    iovecs: core::ops::Range<usize>,
+    vectors_per_packet: usize,
+    control: Option<Control>,
+}
+
+/// The control message that carries the segment size (UDP_SEGMENT).
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; 24]);
+
+/// Collects messages, and sends them.
+pub(crate) struct UdpSender {
+    /// Whether the kernel segments; switched off when it says that it does not.
+    segment: bool,
+    iovecs: Vec<libc::iovec>,
+    runs: Vec<Run>,
+    messages: Vec<libc::mmsghdr>,
+    /// For each message: for whom, and which run.
+    owners: Vec<(SinkKey, usize)>,
+    /// What did not go, for the core.
+    pub(crate) reports: Vec<(SinkKey, Report)>,
+}
+
+impl UdpSender {
+    pub(crate) fn new() -> Self {
+        UdpSender {
+            segment: true,
+            iovecs: Vec::new(),
+            runs: Vec::new(),
+            messages: Vec::with_capacity(SEND_BATCH),
+            owners: Vec::with_capacity(SEND_BATCH),
+            reports: Vec::new(),
+        }
+    }
+
+    /// Sends all `pieces` to all `sinks`. What did not go stands in [`UdpSender::reports`].
+    pub(crate) fn send<'a>(
+        &mut self,
+        pieces: &[Piece<'_>],
+        ports: &mut slab::Slab<UdpPort>,
+        sinks: impl Iterator<Item = (SinkKey, &'a UdpRoute)>,
+    ) {
+        self.prepare(pieces);
+        let mut current = None;
+        for (key, route) in sinks {
+            if current != Some(route.socket) || self.messages.len() + self.runs.len() > SEND_BATCH {
+                self.flush(ports, current);
+                current = Some(route.socket);
+            }
+            for index in 0..self.runs.len() {
+                if let Some(address) = route.address(self.runs[index].track) {
+                    if self.messages.len() == SEND_BATCH {
+                        self.flush(ports, current);
+                    }
+                    let message = self.message(index, address);
+                    self.messages.push(message);
+                    self.owners.push((key, index));
+                }
+            }
+        }
+        self.flush(ports, current);
+        // The vectors point into the ring, which may change as soon as this returns.
+        self.iovecs.clear();
+        self.runs.clear();
+    }
+
+    /// Makes the I/O vectors and finds the runs.
+    fn prepare(&mut self, pieces: &[Piece<'_>]) {
+        self.iovecs.clear();
+        self.runs.clear();
+        let mut rest = pieces;
+        while let Some(first) = rest.first() {
+            let count = if self.segment { run_length(rest) } else { 1 };
+            let (run, behind) = rest.split_at(count);
+            rest = behind;
+            let start = self.iovecs.len();
+            for part in run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty()) {
+                let iov_base = part.as_ptr().cast_mut().cast();
+                self.iovecs.push(libc::iovec { iov_base, iov_len: part.len() });
+            }
+            let iovecs = start..self.iovecs.len();
+            self.runs.push(Run {
+                track: first.track,
+                first: first.seq,
+                packets: count as u64,
+                vectors_per_packet: iovecs.len() / count,
+                iovecs,
+                control: (count > 1).then(|| Control::segment(first.len())),
+            });
+        }
+    }
+
+    fn message(&mut self, run: usize, address: &SockAddr) -> libc::mmsghdr {
+        let run = &mut self.runs[run];
+        // SAFETY: zeros are a valid mmsghdr.
+        let mut message: libc::mmsghdr = unsafe { core::mem::zeroed() };
+        let header = &mut message.msg_hdr;
+        header.msg_name = address.as_ptr().cast_mut().cast();
+        header.msg_namelen = address.len();
+        header.msg_iov = self.iovecs[run.iovecs.clone()].as_mut_ptr();
+        header.msg_iovlen = run.iovecs.len() as _;
+        if let Some(control) = &mut run.control {
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = size_of::<Control>() as _;
+        }
+        message
+    }
+
+    fn flush(&mut self, ports: &mut slab::Slab<UdpPort>, port: Option<usize>) {
+        let Some(port) = port.and_then(|port| ports.get_mut(port)) else { return };
+        let mut done = 0;
+        while done < self.messages.len() && !port.full {
+            match send_messages(&port.socket, &mut self.messages[done..]) {
+                Ok(sent) => done += sent,
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    Some(libc::EAGAIN) => port.full = true,
+                    Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP)
+                        if self.runs[self.owners[done].1].packets > 1 =>
+                    {
+                        self.without_segmentation(&error);
+                        self.send_singly(&port.socket, done);
+                        done += 1;
+                    }
+                    _ => {
+                        let packets = self.runs[self.owners[done].1].packets;
+                        self.lost(done, &error, packets);
+                        done += 1;
+                    }
+                },
+            }
+        }
+        self.report_blocked(done);
+        self.messages.clear();
+        self.owners.clear();
+    }
+
+    /// The kernel or the device does not segment: from now on each packet goes for itself. (A
+    /// segment larger than the path's MTU is that packet's fault alone.)
+    fn without_segmentation(&mut self, error: &io::Error) {
+        if self.segment && error.raw_os_error() != Some(libc::EMSGSIZE) {
+            self.segment = false;
+            tracing::warn!(%error, "UDP segmentation (GSO) is not available here: packets are sent one by one");
+        }
+    }
+
+    fn send_singly(&mut self, socket: &UdpSocket, index: usize) {
+        let run = &self.runs[self.owners[index].1];
+        let (vectors, step) = (run.iovecs.clone(), run.vectors_per_packet);
+        for start in vectors.step_by(step) {
+            let mut single = self.messages[index];
+            single.msg_hdr.msg_iov = self.iovecs[start..].as_mut_ptr();
+            single.msg_hdr.msg_iovlen = step as _;
+            single.msg_hdr.msg_control = core::ptr::null_mut();
+            single.msg_hdr.msg_controllen = 0;
+            if let Err(error) = send_messages(socket, core::slice::from_mut(&mut single)) {
+                self.lost(index, &error, 1);
+            }
+        }
+    }
+
+    fn lost(&mut self, index: usize, error: &io::Error, packets: u64) {
+        let reason = match error.raw_os_error() {
+            Some(libc::ECONNREFUSED) => DropReason::Refused,
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL) => {
+                DropReason::Unreachable
+            }
+            _ => DropReason::System,
+        };
+        self.reports.push((self.owners[index].0, Report::Lost { reason, packets }));
+    }
+
+    /// Everyone whose messages did not go is blocked, from his first such packet on.
+    fn report_blocked(&mut self, from: usize) {
+        let mut last = None;
+        for &(key, run) in &self.owners[from..] {
+            if last.replace(key) != Some(key) {
+                self.reports.push((key, Report::Blocked { next: self.runs[run].first }));
+            }
+        }
+    }
+}
+
+impl Control {
+    fn segment(bytes: usize) -> Self {
+        const LENGTH: usize = size_of::<libc::cmsghdr>() + size_of::<u16>();
+        let mut control = [0; 24];
+        control[..8].copy_from_slice(&LENGTH.to_ne_bytes());
+        control[8..12].copy_from_slice(&libc::SOL_UDP.to_ne_bytes());
+        control[12..16].copy_from_slice(&libc::UDP_SEGMENT.to_ne_bytes());
+        control[16..18].copy_from_slice(&(bytes as u16).to_ne_bytes());
+        Control(control)
+    }
+}
+
+/// How many of the first pieces can go as one segmented send: of one track and one size, of which
+/// only the last may be smaller.
+fn run_length(pieces: &[Piece<'_>]) -> usize {
+    let first = &pieces[0];
+    let size = first.len();
+    let mut count = 1;
+    for piece in &pieces[1..] {
+        let fits = count < GSO_SEGMENTS_MAX && (count + 1) * size <= GSO_BYTES_MAX;
+        let like = piece.track == first.track && piece.header.len() == first.header.len();
+        if !fits || !like || piece.len() > size || piece.body.is_empty() || first.body.is_empty() {
+            break;
+        }
+        count += 1;
+        if piece.len() < size {
+            break;
+        }
+    }
+    count
+}
+
+fn send_messages(socket: &UdpSocket, messages: &mut [libc::mmsghdr]) -> io::Result<usize> {
+    // SAFETY: every message points at a name, vectors and a control message that outlive the call:
+    // the sinks' addresses, and `iovecs` and `runs` of the sender, whose vectors point into the ring.
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            messages.as_mut_ptr(),
+            messages.len() as u32,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Sends one datagram outside the media's way (a sender report). What does not go is not missed:
+/// the next one says more.
+pub(crate) fn send_one(socket: &UdpSocket, bytes: &[u8], to: &SockAddr) {
+
+    let _ = socket2::SockRef::from(socket).send_to(bytes, to);
+}
+
+#[cfg(test)]
+mod tests;

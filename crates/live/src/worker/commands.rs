@@ -1,0 +1,273 @@
+//! Commands carried out.
+
+use std::net::SocketAddr;
+
+use outflow_relay::schedule::StartPoint;
+use outflow_relay::{Carriage, Report, SinkKey, Stream, StreamOptions};
+use rustix::event::epoll::EventFlags;
+
+use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
+use super::{Watched, Worker};
+use crate::control::{
+    CloseReason, Command, ControlError, Feed, JoinSpec, PushRoute, ReceiverId, Route, SourceId, SourceSpec,
+    StreamId, TrackAddress,
+};
+use crate::receive::Arena;
+use crate::send::stream::Framing;
+use crate::send::udp::UdpRoute;
+
+impl Worker {
+    /// Carries out all commands that have come.
+    pub(super) fn obey(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.command(command);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::AddStream { stream, name, url, options } => self.add_stream(stream, name, url, options),
+            Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
+            Command::SetOptions { stream, options } => self.with(stream, |stream| stream.core.set_options(options)),
+            Command::OpenSource { stream, source, spec, reply } => {
+                // Whoever asked may have gone; the source then ends by its own CloseSource.
+                let _ = reply.send(self.open_source(stream, source, spec));
+            }
+            Command::CloseSource { stream, source } => self.close_source(stream, source),
+            Command::Describe { stream, reply } => {
+                let found = self.find(stream).map(|index| &self.streams[index]);
+                let format = found.and_then(|stream| {
+                    stream.core.format().cloned().ok_or_else(|| ControlError::NoSource(stream.name.clone()))
+                });
+                let _ = reply.send(format);
+            }
+            Command::Join { stream, receiver, spec, reply } => {
+                let joined = self.join(stream, receiver, *spec);
+                let _ = reply.send(joined);
+            }
+            Command::Start { stream, receiver, connection } => self.start(stream, receiver, connection),
+            Command::Pause { stream, receiver } => {
+                self.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
+            }
+            Command::Resume { stream, receiver, reply } => {
+                let now = self.clock.now();
+                let mut starts = Err(ControlError::UnknownReceiver(receiver));
+                self.with_sink(stream, receiver, |stream, key| {
+                    stream.core.handle_resume(now, key);
+                    starts = Ok(stream.core.start_points(key));
+                });
+                let _ = reply.send(starts);
+            }
+            Command::Leave { stream, receiver, reason } => {
+                if let Some((index, key)) = self.find_sink(stream, receiver) {
+                    self.end(index, key, reason);
+                }
+            }
+            Command::SetPriority { stream, receiver, priority } => {
+                self.with_sink(stream, receiver, |stream, key| stream.core.set_priority(key, priority));
+            }
+            Command::Inject { stream, receiver, bytes } => self.inject(stream, receiver, &bytes),
+            Command::ReceiverRtcp { stream, receiver, bytes } => {
+                if let Some((index, key)) = self.find_sink(stream, receiver) {
+                    self.receiver_report(index, key, None, &bytes);
+                }
+            }
+            Command::Shutdown => self.shut_down(),
+        }
+    }
+
+    fn add_stream(&mut self, id: StreamId, name: String, url: String, options: StreamOptions) {
+        self.streams.insert(LiveStream {
+            id,
+            name,
+            url,
+            core: Stream::new(options),
+            source: None,
+            sinks: Vec::new(),
+            receivers: Default::default(),
+            wake: None,
+            touched: false,
+            out_bytes: Rate::default(),
+        });
+    }
+
+    fn remove_stream(&mut self, id: StreamId, reason: CloseReason) {
+        let Ok(index) = self.find(id) else { return };
+        let keys: Vec<SinkKey> = self.streams[index].receivers.values().copied().collect();
+        for key in keys {
+            self.end(index, key, reason);
+        }
+        if let Some(source) = self.streams[index].source.take() {
+            self.close_sockets(source);
+        }
+        self.streams.remove(index);
+    }
+
+    fn open_source(&mut self, id: StreamId, source: SourceId, spec: SourceSpec) -> Result<(), ControlError> {
+        let index = self.find(id)?;
+        let now = self.clock.now();
+        let mut opened = LiveSource { id: source, peer: spec.peer, queue: None, sockets: Vec::new() };
+        match spec.feed {
+            Feed::Queue(queue) => opened.queue = Some(queue),
+            Feed::Sockets(sockets) => {
+                for socket in sockets {
+                    let token = self
+                        .register(&socket.socket, EventFlags::IN)
+                        .map_err(|e| ControlError::system("waiting for a source's socket", &e))?;
+                    let arena = Box::new(Arena::default());
+                    self.watched.insert(Watched::Source { stream: index, socket, arena });
+                    opened.sockets.push(token);
+                }
+            }
+        }
+        let stream = &mut self.streams[index];
+        stream.core.handle_source(now, spec.format);
+        stream.touched = true;
+        if let Some(before) = stream.source.replace(opened) {
+            self.close_sockets(before);
+        }
+        Ok(())
+    }
+
+    fn close_source(&mut self, id: StreamId, source: SourceId) {
+        // What the publisher had queued before it left still counts.
+        self.drain_queues();
+        let now = self.clock.now();
+        let Ok(index) = self.find(id) else { return };
+        let stream = &mut self.streams[index];
+        if stream.source.as_ref().is_some_and(|current| current.id == source) {
+            let closed = stream.source.take();
+            stream.core.handle_source_end(now);
+            stream.touched = true;
+            closed.into_iter().for_each(|source| self.close_sockets(source));
+        }
+    }
+
+    fn close_sockets(&mut self, source: LiveSource) {
+        for token in source.sockets {
+            // Dropping the socket closes it, which also ends the waiting for it.
+            self.watched.try_remove(token);
+        }
+    }
+
+    fn join(
+        &mut self,
+        id: StreamId,
+        receiver: ReceiverId,
+        spec: JoinSpec,
+    ) -> Result<Vec<StartPoint>, ControlError> {
+        let index = self.find(id)?;
+        let stream = &self.streams[index];
+        if !stream.core.can_carry(spec.sink.carriage) {
+            let text = format!("no track of '{}' can be carried in a transport stream: play it by RTSP", stream.name);
+            return Err(ControlError::Unsupported(text));
+        }
+        let out = self.route(spec.route, spec.sink.carriage)?;
+        let now = self.clock.now();
+        let stream = &mut self.streams[index];
+        let key = stream.core.handle_join(now, receiver, spec.sink);
+        if let Out::Udp { rtcp, .. } = &out {
+            for (track, address) in rtcp {
+                if let Some(address) = address.as_socket() {
+                    self.rtcp_peers.insert(address, (index, key, *track));
+                }
+            }
+        }
+        let JoinSpec { kind, to, name, closed, .. } = spec;
+        tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
+        let sent_bytes = Rate::default();
+        stream.put(key, LiveSink { id: receiver, kind, to, name, closed, out, reports: Vec::new(), sent_bytes });
+        stream.touched = true;
+        Ok(stream.core.start_points(key))
+    }
+
+    fn route(&mut self, route: Route, carriage: Carriage) -> Result<Out, ControlError> {
+        match route {
+            Route::Raw => Ok(Out::Stream { connection: None, framing: Framing::Raw }),
+            Route::Interleaved(channels) => {
+                Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
+            }
+            Route::Rtsp(addresses) => self.rtsp_route(&addresses),
+            Route::Push(push) => self.push_route(&push, carriage),
+        }
+    }
+
+    fn rtsp_route(&mut self, addresses: &[TrackAddress]) -> Result<Out, ControlError> {
+        let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
+        let socket = self.rtp_ports[usize::from(v6)]
+            .ok_or_else(|| ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned()))?;
+        let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
+        let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
+        Ok(Out::Udp { route: UdpRoute { socket, media }, rtcp, own_socket: false })
+    }
+
+    fn push_route(&mut self, push: &PushRoute, carriage: Carriage) -> Result<Out, ControlError> {
+        let socket = crate::send::open_push(push)?;
+        let socket =
+            self.add_port(socket).map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
+        let tracks = outflow_relay::limits::TRACKS_MAX as u8;
+        let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
+        let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
+        let rtcp = match carriage {
+            Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
+            Carriage::Ts => Vec::new(),
+        };
+        Ok(Out::Udp { route: UdpRoute { socket, media }, rtcp, own_socket: true })
+    }
+
+    fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<std::os::fd::OwnedFd>) {
+        let Some((index, key)) = self.find_sink(id, receiver) else { return };
+        if let Some(fd) = connection
+            && let Err(error) = self.connect(index, key, fd)
+        {
+            tracing::warn!(receiver, %error, "a receiver's connection cannot be waited for");
+            self.end(index, key, CloseReason::PeerGone);
+            return;
+        }
+        let stream = &mut self.streams[index];
+        stream.core.handle_report(key, Report::Writable);
+        stream.touched = true;
+    }
+
+    fn inject(&mut self, id: StreamId, receiver: ReceiverId, bytes: &[u8]) {
+        let Some((index, key)) = self.find_sink(id, receiver) else { return };
+        if let Some(sink) = self.streams[index].sink_mut(key)
+            && let Out::Stream { connection: Some((connection, _)), .. } = &mut sink.out
+            && !connection.inject(bytes)
+        {
+            self.end(index, key, CloseReason::PeerGone);
+        }
+    }
+
+    fn shut_down(&mut self) {
+        let ids: Vec<StreamId> = self.streams.iter().map(|(_, stream)| stream.id).collect();
+        for id in ids {
+            self.remove_stream(id, CloseReason::ShuttingDown);
+        }
+        self.running = false;
+    }
+
+    fn find(&self, id: StreamId) -> Result<usize, ControlError> {
+        let found = self.streams.iter().find(|(_, stream)| stream.id == id);
+        found.map(|(index, _)| index).ok_or(ControlError::ShuttingDown)
+    }
+
+    fn find_sink(&self, id: StreamId, receiver: ReceiverId) -> Option<(usize, SinkKey)> {
+        let index = self.find(id).ok()?;
+        Some((index, *self.streams[index].receivers.get(&receiver)?))
+    }
+
+    fn with(&mut self, id: StreamId, change: impl FnOnce(&mut LiveStream)) {
+        if let Ok(index) = self.find(id) {
+            change(&mut self.streams[index]);
+            self.streams[index].touched = true;
+        }
+    }
+
+    fn with_sink(&mut self, id: StreamId, receiver: ReceiverId, change: impl FnOnce(&mut LiveStream, SinkKey)) {
+        if let Some((index, key)) = self.find_sink(id, receiver) {
+            change(&mut self.streams[index], key);
+            self.streams[index].touched = true;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A worker as control sees it: a queue of commands and a bell.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use outflow_media::Time;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use slab::Slab;
+
+use super::{Watched, Worker};
+use crate::clock::Clock;
+use crate::control::{Command, ControlError, StreamState};
+use crate::limits::UDP_SEND_BUFFER_BYTES;
+use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
+use crate::send::udp::{UdpPort, UdpSender};
+
+/// Wakes a worker; ringing it again before the worker has heard it costs nothing.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    fd: OwnedFd,
+    rung: AtomicBool,
+}
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Bell { fd, rung: AtomicBool::new(false) })
+    }
+
+    pub(super) fn ring(&self) {
+        if !self.rung.swap(true, Ordering::AcqRel) {
+            // Only a full counter could fail, which rings as well.
+            let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The worker has heard it, and will look at everything that was put down before.
+    pub(super) fn clear(&self) {
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+        self.rung.store(false, Ordering::Release);
+    }
+}
+
+/// What control holds of a worker.
+#[derive(Debug)]
+pub(crate) struct WorkerHandle {
+    commands: mpsc::Sender<Command>,
+    bell: Arc<Bell>,
+    states: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    /// Ports from which RTSP receivers are served: RTP, RTCP.
+    pub(crate) rtp_ports: (u16, u16),
+}
+
+impl WorkerHandle {
+    /// Starts a worker on a thread of its own.
+    ///
+    /// # Errors
+    /// No free RTP port pair, or what the system refused.
+    pub(crate) fn start(
+        number: usize,
+        clock: Clock,
+        rtp_ports: &std::ops::RangeInclusive<u16>,
+    ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
+        let failed = |e: &io::Error| ControlError::system("starting a worker", e);
+        let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
+        let states = Arc::new(arc_swap::ArcSwap::default());
+        let (commands, queue) = mpsc::channel();
+        let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), rtp_ports)?;
+        let ports = pair.ports;
+        let handle =
+            WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
+        let (told, hears) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || match worker(clock, bell, queue, states, pair) {
+                Ok(mut worker) => {
+                    let _ = told.send(Ok(()));
+                    if let Err(error) = worker.run() {
+                        tracing::error!(%error, "a worker had to stop: the system refused to wait for events");
+                    }
+                }
+                Err(error) => drop(told.send(Err(error))),
+            })
+            .map_err(|e| failed(&e))?;
+        match hears.recv() {
+            Ok(Ok(())) => Ok((handle, thread)),
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(_) => Err(ControlError::ShuttingDown),
+        }
+    }
+
+    /// Gives a command. If the worker has ended, there is nothing left to do it to.
+    pub(crate) fn send(&self, command: Command) {
+        if self.commands.send(command).is_ok() {
+            self.bell.ring();
+        }
+    }
+
+    /// There are packets in a queue.
+    pub(crate) fn wake(&self) {
+        self.bell.ring();
+    }
+
+    /// The newest snapshot of its streams.
+    pub(crate) fn states(&self) -> Arc<Vec<StreamState>> {
+        self.states.load_full()
+    }
+}
+
+fn worker(
+    clock: Clock,
+    bell: Arc<Bell>,
+    commands: mpsc::Receiver<Command>,
+    published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    pair: PortPair,
+) -> io::Result<Worker> {
+    let mut worker = Worker {
+        clock,
+        epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+        bell: Arc::clone(&bell),
+        commands,
+        watched: Slab::new(),
+        streams: Slab::new(),
+        ports: Slab::new(),
+        rtp_ports: [None; 2],
+        rtcp_ports: [None; 2],
+        rtcp_peers: Default::default(),
+        receiver: Receiver::new(),
+        sender: UdpSender::new(),
+        published,
+        next_snapshot: Time::ZERO,
+        running: true,
+    };
+    worker.register(&bell.fd, epoll::EventFlags::IN)?;
+    worker.watched.insert(Watched::Bell);
+    // IPv6 is served from the same ports where the machine has it.
+    let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
+    worker.add_pair(0, pair)?;
+    if let Ok(v6) = v6 {
+        worker.add_pair(1, v6)?;
+    }
+    Ok(worker)
+}
+
+impl Worker {
+    fn add_pair(&mut self, family: usize, pair: PortPair) -> io::Result<()> {
+        self.rtp_ports[family] = Some(self.add_port(pair.rtp)?);
+        self.register(&pair.rtcp, epoll::EventFlags::IN)?;
+        self.rtcp_ports[family] = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
+        Ok(())
+    }
+
+    /// A socket that serves sinks. It is waited for only where its buffer fills up.
+    pub(super) fn add_port(&mut self, socket: std::net::UdpSocket) -> io::Result<usize> {
+        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
+        let port = self.ports.vacant_key();
+        self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
+        let token = self.watched.insert(Watched::Port { port });
+        self.ports.insert(UdpPort { socket, token, full: false });
+        Ok(port)
+    }
+}

@@ -1,0 +1,81 @@
+//! What comes in for the streams: from sources' sockets and from publishers' queues.
+
+use std::os::fd::AsFd;
+
+use outflow_media::rtcp;
+use outflow_relay::DropReason;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::{Watched, Worker};
+use crate::control::{Ingest, SocketRole};
+use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_BATCH, RECEIVE_ROUNDS};
+
+impl Worker {
+    /// Reads what has come to a source's socket.
+    pub(super) fn receive(&mut self, token: usize) {
+        for _ in 0..RECEIVE_ROUNDS {
+            let now = self.clock.now();
+            let Some(Watched::Source { stream, socket, arena }) = self.watched.get_mut(token) else { return };
+            let Some(stream) = self.streams.get_mut(*stream) else { return };
+            stream.touched = true;
+            let core = &mut stream.core;
+            let (track, role, expected) = (socket.track, socket.role, socket.from);
+            let received = self.receiver.receive(socket.socket.as_fd(), arena, |datagram| {
+                if expected.is_some_and(|ip| ip != datagram.from.ip()) {
+                    core.count_drop(DropReason::ForeignSource, 1);
+                } else if datagram.truncated {
+                    core.count_drop(DropReason::Oversized, 1);
+                } else if role == SocketRole::Rtcp {
+                    sender_reports(core, now, track, &datagram.bytes);
+                } else {
+                    core.handle_media(now, track, datagram.bytes.into());
+                }
+            });
+            match received {
+                Ok((count, dropped)) => {
+                    core.count_drop(DropReason::ReceiveBuffer, u64::from(dropped));
+                    if count < RECEIVE_BATCH {
+                        return;
+                    }
+                }
+                // Nothing left, or an error that a later packet will show again if it stays.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes what publishers have put into their queues; what is left is taken in the next round.
+    pub(super) fn drain_queues(&mut self) {
+        for (_, stream) in &mut self.streams {
+            let Some(queue) = stream.source.as_mut().and_then(|source| source.queue.as_mut()) else { continue };
+            let mut taken = 0;
+            while taken < INGEST_ROUND_PACKETS {
+                let now = self.clock.now();
+                match queue.try_recv() {
+                    Ok(Ingest::Media { track, bytes }) => stream.core.handle_media(now, track, bytes),
+                    Ok(Ingest::Rtcp { track, bytes }) => sender_reports(&mut stream.core, now, track, &bytes),
+                    Ok(Ingest::Dropped { packets }) => {
+                        stream.core.count_drop(DropReason::IngestFull, packets);
+                    }
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+                taken += 1;
+            }
+            stream.touched |= taken > 0;
+            if taken == INGEST_ROUND_PACKETS {
+                self.bell.ring();
+            }
+        }
+    }
+}
+
+fn sender_reports(core: &mut outflow_relay::Stream, now: outflow_media::Time, track: u8, bytes: &[u8]) {
+    let told = rtcp::read(bytes, |report| {
+        if let rtcp::Report::Sender(report) = report {
+            core.handle_sender_report(now, track, report.ntp, report.rtp);
+        }
+    });
+    if told.is_err() {
+        core.count_drop(DropReason::Malformed, 1);
+    }
+}

@@ -1,0 +1,128 @@
+//! A worker: a thread that owns whole streams, their sockets and their receivers' connections.
+//!
+//! It waits for packets, commands and the streams' own deadlines; nothing it owns is shared.
+
+mod commands;
+mod handle;
+mod ingest;
+mod rtcp;
+mod serve;
+mod snapshot;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver as CommandReceiver;
+
+use outflow_media::Time;
+use outflow_relay::SinkKey;
+use rustix::event::epoll;
+use slab::Slab;
+
+pub(crate) use handle::WorkerHandle;
+use stream::LiveStream;
+
+use crate::clock::Clock;
+use crate::control::{Command, SourceSocket};
+use crate::limits::EVENTS;
+use crate::receive::{Arena, Receiver};
+use crate::send::udp::{UdpPort, UdpSender};
+
+/// What a file descriptor that the worker waits for belongs to.
+#[derive(Debug)]
+enum Watched {
+    /// The worker's own bell: there are commands, or packets in a queue.
+    Bell,
+    /// A source's socket.
+    Source { stream: usize, socket: SourceSocket, arena: Box<Arena> },
+    /// A socket that serves sinks.
+    Port { port: usize },
+    /// The RTCP side of the worker's own port pair.
+    Rtcp { socket: std::net::UdpSocket },
+    /// A receiver's connection.
+    Connection { stream: usize, sink: SinkKey },
+}
+
+/// Everything that one thread owns.
+struct Worker {
+    clock: Clock,
+    epoll: OwnedFd,
+    bell: Arc<handle::Bell>,
+    commands: CommandReceiver<Command>,
+    watched: Slab<Watched>,
+    streams: Slab<LiveStream>,
+    /// The worker's own RTP sockets and those of configured receivers.
+    ports: Slab<UdpPort>,
+    /// The worker's own RTP sockets, of IPv4 and of IPv6.
+    rtp_ports: [Option<usize>; 2],
+    /// The worker's own RTCP sockets, of IPv4 and of IPv6: indices into `watched`.
+    rtcp_ports: [Option<usize>; 2],
+    /// Who reports from which address.
+    rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
+    receiver: Receiver,
+    sender: UdpSender,
+    published: Arc<arc_swap::ArcSwap<Vec<crate::control::StreamState>>>,
+    next_snapshot: Time,
+    running: bool,
+}
+
+impl Worker {
+    /// Serves until told to stop.
+    fn run(&mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while self.running {
+            let timeout = self.timeout();
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                self.event(event.data.u64() as usize, event.flags);
+            }
+            self.serve_streams();
+            self.publish_if_due();
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, token: usize, flags: epoll::EventFlags) {
+        match self.watched.get(token) {
+            Some(Watched::Bell) => {
+                self.bell.clear();
+                self.obey();
+                self.drain_queues();
+            }
+            Some(Watched::Source { .. }) => self.receive(token),
+            Some(Watched::Port { port }) => {
+                let port = *port;
+                if flags.contains(epoll::EventFlags::OUT) {
+                    self.port_writable(port);
+                }
+            }
+            Some(Watched::Rtcp { .. }) => self.receive_rtcp(token),
+            Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),
+            None => {}
+        }
+    }
+
+    /// Until when nothing has to be done unless something comes in.
+    fn timeout(&self) -> rustix::event::Timespec {
+        let now = self.clock.now();
+        let wake = self.streams.iter().filter_map(|(_, stream)| stream.wake).min();
+        let until = wake.map_or(self.next_snapshot, |wake| wake.min(self.next_snapshot));
+        let wait = until.since(now);
+        rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) }
+    }
+
+    /// Waits for a descriptor from now on. Returns the token at which the caller puts down in
+    /// `watched`, right away, what the descriptor belongs to.
+    fn register(&self, fd: impl AsFd, flags: epoll::EventFlags) -> io::Result<usize> {
+        let token = self.watched.vacant_key();
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token as u64), flags)?;
+        Ok(token)
+    }
+}

@@ -1,0 +1,140 @@
+//! RTCP with receivers: sender reports out, receiver reports in.
+
+use outflow_media::{Format, Time, rtcp};
+use outflow_relay::control::ReportTo;
+use outflow_relay::{Carriage, SinkKey};
+
+use super::stream::{LiveStream, Out};
+use super::{Watched, Worker};
+use crate::control::ReceiverReport;
+use crate::send::stream::Framing;
+use crate::send::udp::send_one;
+
+/// The name under which the relay reports (RFC 3550, section 6.5.1).
+const CNAME: &str = "outflow";
+
+impl Worker {
+    /// Reads what receivers report to the worker's own RTCP port.
+    pub(super) fn receive_rtcp(&mut self, token: usize) {
+        let mut buffer = [0; 2048];
+        loop {
+            let Some(Watched::Rtcp { socket }) = self.watched.get(token) else { return };
+            // Nothing left, or an error that belongs to an earlier send: both end the round.
+            let Ok((length, from)) = socket.recv_from(&mut buffer) else { return };
+            // Reports from unknown addresses are nobody's.
+            if let Some(&(stream, sink, track)) = self.rtcp_peers.get(&from) {
+                self.receiver_report(stream, sink, Some(track), &buffer[..length]);
+            }
+        }
+    }
+
+    /// Notes what a receiver reports. Without a track it is told by the reported SSRC.
+    pub(super) fn receiver_report(&mut self, stream: usize, sink: SinkKey, track: Option<u8>, bytes: &[u8]) {
+        let now = self.clock.now();
+        let ntp = self.clock.ntp(now);
+        let Some(stream) = self.streams.get_mut(stream) else { return };
+        let mut found = Vec::new();
+        // What was told before a malformed part holds; the rest is the receiver's own loss.
+        let _ = rtcp::read(bytes, |report| {
+            if let rtcp::Report::Block { block, .. } = report {
+                let by_ssrc = || track_of(stream, now, block.ssrc);
+                if let Some(track) = track.or_else(by_ssrc) {
+                    found.push((track, block));
+                }
+            }
+        });
+        for (track, block) in found {
+            let rate = clock_rate(stream, track);
+            let report = ReceiverReport {
+                track,
+                fraction_lost: f64::from(block.fraction_lost) / 256.0,
+                lost: i64::from(block.lost),
+                jitter_ms: f64::from(block.jitter) * 1000.0 / f64::from(rate.max(1)),
+                rtt_ms: block.round_trip(ntp).map(|rtt| rtt.as_secs_f64() * 1000.0),
+            };
+            let Some(sink) = stream.sink_mut(sink) else { return };
+            match sink.reports.iter_mut().find(|known| known.track == track) {
+                Some(known) => *known = report,
+                None => sink.reports.push(report),
+            }
+        }
+    }
+
+    /// Sends the stream's sender reports.
+    pub(super) fn send_reports(&mut self, index: usize, to: ReportTo) {
+        let now = self.clock.now();
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let tracks = stream.core.format().map_or(0, Format::tracks);
+        let reports: Vec<_> = (0..tracks.min(usize::from(u8::MAX)))
+            .filter_map(|track| {
+                let report = stream.core.sender_report(now, track as u8)?;
+                Some((track as u8, rtcp::sender_report(&report, CNAME)))
+            })
+            .collect();
+        let keys: Vec<SinkKey> = match to {
+            ReportTo::One(key) => vec![key],
+            ReportTo::All => {
+                let by_rtp = |(key, sink): (SinkKey, &outflow_relay::schedule::Sink)| {
+                    (sink.spec.carriage == Carriage::Rtp).then_some(key)
+                };
+                stream.core.sinks().filter_map(by_rtp).collect()
+            }
+        };
+        for key in keys {
+            let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
+            for (track, bytes) in &reports {
+                match &mut sink.out {
+                    Out::Udp { route, rtcp, own_socket } => {
+                        let port = rtcp_port(&self.watched, &self.rtcp_ports, &self.ports, route.socket, *own_socket);
+                        if let (Some(socket), Some((_, to))) = (port, rtcp.iter().find(|(t, _)| t == track)) {
+                            send_one(socket, bytes, to);
+                        }
+                    }
+                    Out::Stream { connection: Some((connection, _)), framing: Framing::Interleaved(channels) }
+                        if !connection.has_unsent() =>
+                    {
+                        if let Some(channel) = channels.iter().find(|c| c.track == *track) {
+                            let mut framed = vec![b'$', channel.rtcp];
+                            framed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+                            framed.extend_from_slice(bytes);
+                            // A broken connection shows itself at the next packet.
+                            connection.inject(&framed);
+                        }
+                    }
+                    Out::Stream { .. } => {}
+                }
+            }
+        }
+    }
+}
+
+/// The socket that reports go out from: of the worker's own pair the RTCP side, else the sink's.
+fn rtcp_port<'a>(
+    watched: &'a slab::Slab<Watched>,
+    rtcp_ports: &[Option<usize>; 2],
+    ports: &'a slab::Slab<crate::send::udp::UdpPort>,
+    port: usize,
+    own_socket: bool,
+) -> Option<&'a std::net::UdpSocket> {
+    if own_socket {
+        return Some(&ports.get(port)?.socket);
+    }
+    let v6 = ports.get(port)?.socket.local_addr().ok()?.is_ipv6();
+    match watched.get(rtcp_ports[usize::from(v6)]?)? {
+        Watched::Rtcp { socket } => Some(socket),
+        _ => None,
+    }
+}
+
+fn track_of(stream: &LiveStream, now: Time, ssrc: u32) -> Option<u8> {
+    let tracks = stream.core.format().map_or(0, Format::tracks);
+    let is_it = |track: &u8| stream.core.sender_report(now, *track).is_some_and(|report| report.ssrc == ssrc);
+    (0..tracks.min(255) as u8).find(is_it)
+}
+
+fn clock_rate(stream: &LiveStream, track: u8) -> u32 {
+    match stream.core.format() {
+        Some(Format::Rtp(tracks)) => tracks.get(usize::from(track)).map_or(90_000, |t| t.clock_rate),
+        _ => 90_000,
+    }
+}

@@ -1,0 +1,203 @@
+//! The streams served: what each core asks is carried out, what did not go is reported.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use outflow_relay::control::{Event, Output, SinkEnd};
+use outflow_relay::{Order, Report, SinkKey, Transport, Whom};
+use rustix::event::epoll::EventFlags;
+
+use super::stream::{LiveSink, LiveStream, Out};
+use super::{Watched, Worker};
+use crate::control::CloseReason;
+use crate::send::pieces;
+use crate::send::stream::{Connection, Outcome};
+
+impl Worker {
+    /// Polls every stream for which something has happened or whose time has come.
+    pub(super) fn serve_streams(&mut self) {
+        let now = self.clock.now();
+        for index in 0..self.streams.capacity() {
+            let Some(stream) = self.streams.get(index) else { continue };
+            if stream.touched || stream.wake.is_some_and(|wake| wake <= now) {
+                self.serve(index);
+            }
+        }
+    }
+
+    fn serve(&mut self, index: usize) {
+        loop {
+            let now = self.clock.now();
+            let Some(stream) = self.streams.get_mut(index) else { return };
+            match stream.core.poll(now) {
+                Output::Order(order) => self.carry_out(index, &order),
+                Output::SenderReports(to) => self.send_reports(index, to),
+                Output::Event(event) => self.tell(index, event),
+                Output::Wait { until } => {
+                    stream.touched = false;
+                    stream.wake = until.map(|(at, _)| at);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, index: usize, order: &Order) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let one;
+        let members = match order.whom {
+            Whom::Cohort(_) => stream.core.members(order),
+            Whom::One(key) => {
+                one = [key];
+                &one
+            }
+        };
+        let Some(spec) = members.first().and_then(|key| stream.core.spec(*key)) else { return };
+        let mut preamble_header = [0; 12];
+        let pieces = pieces(&stream.core, order, spec.carriage, &mut preamble_header);
+        let mut gone = Vec::new();
+        match spec.transport {
+            Transport::Datagram => {
+                let routes = members.iter().filter_map(|key| match &stream.sinks.get(key.0)?.as_ref()?.out {
+                    Out::Udp { route, .. } => Some((*key, route)),
+                    Out::Stream { .. } => None,
+                });
+                self.sender.send(&pieces, &mut self.ports, routes);
+            }
+            Transport::Stream => {
+                for key in members {
+                    let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
+                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else { continue };
+                    match connection.send(&pieces, order.to, framing) {
+                        Outcome::Sent => {}
+                        Outcome::Blocked(next) => self.sender.reports.push((*key, Report::Blocked { next })),
+                        Outcome::Gone => gone.push(*key),
+                    }
+                }
+            }
+        }
+        drop(pieces);
+        for (key, report) in self.sender.reports.drain(..) {
+            stream.core.handle_report(key, report);
+        }
+        for key in gone {
+            self.end(index, key, CloseReason::PeerGone);
+        }
+    }
+
+    fn tell(&mut self, index: usize, event: Event) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let name = &stream.name;
+        match event {
+            Event::SourceUp => {
+                let peer = stream.source.as_ref().map_or("", |source| &source.peer);
+                tracing::info!(stream = name, peer, format = stream.core.describe(), "the source is up");
+            }
+            Event::SourceAway { silent } => {
+                let receivers = stream.receivers.len();
+                let silent_ms = silent.as_millis() as u64;
+                tracing::warn!(stream = name, silent_ms, receivers, "the source is away; receivers are kept");
+            }
+            Event::SinkEnded { key, end, .. } => {
+                let reason = match end {
+                    SinkEnd::Hopeless => CloseReason::Hopeless,
+                    SinkEnd::FormatChanged => CloseReason::FormatChanged,
+                };
+                self.forget(index, key, reason);
+            }
+        }
+    }
+
+    /// Ends a receiver from this side.
+    pub(super) fn end(&mut self, index: usize, key: SinkKey, reason: CloseReason) {
+        let now = self.clock.now();
+        if let Some(stream) = self.streams.get_mut(index) {
+            stream.core.handle_leave(now, key);
+            stream.touched = true;
+        }
+        self.forget(index, key, reason);
+    }
+
+    /// Lets go everything that belongs to a sink which the core no longer has.
+    fn forget(&mut self, index: usize, key: SinkKey, reason: CloseReason) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let Some(sink) = stream.sinks.get_mut(key.0).and_then(Option::take) else { return };
+        stream.receivers.remove(&sink.id);
+        tracing::info!(stream = stream.name, receiver = sink.id, to = sink.to, %reason, "a receiver has left");
+        // Whoever waited for it may have gone first.
+        let _ = sink.closed.send(reason);
+        self.disconnect(sink);
+    }
+
+    fn disconnect(&mut self, sink: LiveSink) {
+        match sink.out {
+            Out::Udp { route, rtcp, own_socket } => {
+                for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
+                    self.rtcp_peers.remove(&address);
+                }
+                if own_socket && let Some(port) = self.ports.try_remove(route.socket) {
+                    self.watched.try_remove(port.token);
+                }
+            }
+            Out::Stream { connection: Some((_, token)), .. } => drop(self.watched.try_remove(token)),
+            Out::Stream { connection: None, .. } => {}
+        }
+    }
+
+    /// A receiver's connection is there: packets may flow.
+    pub(super) fn connect(&mut self, index: usize, key: SinkKey, fd: OwnedFd) -> std::io::Result<()> {
+        crate::send::prepare(&fd);
+        let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let token = self.register(fd.as_fd(), flags)?;
+        self.watched.insert(Watched::Connection { stream: index, sink: key });
+        if let Some(Out::Stream { connection, .. }) =
+            self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)).map(|sink| &mut sink.out)
+        {
+            *connection = Some((Connection::new(fd), token));
+        }
+        Ok(())
+    }
+
+    /// A receiver's connection takes bytes again, or has ended.
+    pub(super) fn connection_event(&mut self, index: usize, key: SinkKey, flags: EventFlags) {
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
+            self.end(index, key, CloseReason::PeerGone);
+        } else if flags.contains(EventFlags::OUT) {
+            self.connection_writable(index, key);
+        }
+    }
+
+    fn connection_writable(&mut self, index: usize, key: SinkKey) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let Some(Out::Stream { connection: Some((connection, _)), .. }) =
+            stream.sink_mut(key).map(|sink| &mut sink.out)
+        else {
+            return;
+        };
+        match connection.flush() {
+            Some(true) => {
+                stream.core.handle_report(key, Report::Writable);
+                stream.touched = true;
+            }
+            Some(false) => {}
+            None => self.end(index, key, CloseReason::PeerGone),
+        }
+    }
+
+    /// A UDP socket takes packets again: everyone it serves may be sent to.
+    pub(super) fn port_writable(&mut self, port: usize) {
+        if !self.ports.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full)) {
+            return;
+        }
+        for (_, stream) in &mut self.streams {
+            let LiveStream { sinks, core, touched, .. } = stream;
+            for (index, sink) in sinks.iter().enumerate() {
+                let serves = matches!(sink, Some(LiveSink { out: Out::Udp { route, .. }, .. }) if route.socket == port);
+                let key = SinkKey(index);
+                if serves && core.is_blocked(key) {
+                    core.handle_report(key, Report::Writable);
+                    *touched = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A stream as its worker holds it: the core, and beside it what the core does not know.
+
+use std::collections::BTreeMap;
+
+use outflow_media::Time;
+use outflow_relay::{SinkKey, Stream};
+use tokio::sync::mpsc;
+
+use crate::control::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
+use crate::send::stream::{Connection, Framing};
+use crate::send::udp::UdpRoute;
+
+/// A stream and everything that is connected to it.
+pub(super) struct LiveStream {
+    pub(super) id: StreamId,
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) core: Stream,
+    pub(super) source: Option<LiveSource>,
+    /// By [`SinkKey`].
+    pub(super) sinks: Vec<Option<LiveSink>>,
+    pub(super) receivers: BTreeMap<ReceiverId, SinkKey>,
+    /// When the core wants to be polled again.
+    pub(super) wake: Option<Time>,
+    /// Something came in since it was polled last.
+    pub(super) touched: bool,
+    pub(super) out_bytes: Rate,
+}
+
+/// A source's turn.
+pub(super) struct LiveSource {
+    pub(super) id: SourceId,
+    pub(super) peer: String,
+    pub(super) queue: Option<mpsc::Receiver<Ingest>>,
+    /// Tokens of its sockets.
+    pub(super) sockets: Vec<usize>,
+}
+
+/// A receiver.
+pub(super) struct LiveSink {
+    pub(super) id: ReceiverId,
+    pub(super) kind: &'static str,
+    pub(super) to: String,
+    pub(super) name: Option<String>,
+    pub(super) closed: mpsc::UnboundedSender<CloseReason>,
+    pub(super) out: Out,
+    pub(super) reports: Vec<ReceiverReport>,
+    pub(super) sent_bytes: Rate,
+}
+
+/// How a receiver is reached.
+pub(super) enum Out {
+    /// By UDP.
+    Udp {
+        route: UdpRoute,
+        /// Where sender reports go, per track.
+        rtcp: Vec<(u8, socket2::SockAddr)>,
+        /// The socket is its own and closes with it.
+        own_socket: bool,
+    },
+    /// Through a connection, once it is there.
+    Stream { connection: Option<(Connection, usize)>, framing: Framing },
+}
+
+/// Turns a growing count into a rate, between two snapshots.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rate {
+    last: u64,
+    at: Time,
+}
+
+impl Rate {
+    /// Bits a second since the last call, of a count of bytes.
+    pub(super) fn bps(&mut self, now: Time, bytes: u64) -> u64 {
+        let passed = now.since(self.at).as_nanos().max(1);
+        let bits = u128::from(bytes.saturating_sub(self.last)) * 8;
+        *self = Rate { last: bytes, at: now };
+        (bits * 1_000_000_000 / passed) as u64
+    }
+}
+
+impl LiveStream {
+    pub(super) fn sink(&self, key: SinkKey) -> Option<&LiveSink> {
+        self.sinks.get(key.0)?.as_ref()
+    }
+
+    pub(super) fn sink_mut(&mut self, key: SinkKey) -> Option<&mut LiveSink> {
+        self.sinks.get_mut(key.0)?.as_mut()
+    }
+
+    pub(super) fn put(&mut self, key: SinkKey, sink: LiveSink) {
+        if self.sinks.len() <= key.0 {
+            self.sinks.resize_with(key.0 + 1, || None);
+        }
+        self.receivers.insert(sink.id, key);
+        self.sinks[key.0] = Some(sink);
+    }
+}

@@ -1,0 +1,505 @@
+//! One live source and everyone who receives it.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use outflow_media::rtcp::SenderReport;
+use outflow_media::{Format, Time};
+
+use super::output::{Event, Output, ReportTo, SinkEnd, Wake};
+use super::source::Source;
+use crate::buffer::{Entry, Packet, Ring, Seq};
+use crate::drops::{DropReason, Drops};
+use crate::limits::{BRANCH_LINGER, SENDER_REPORT_EVERY};
+use crate::receive::{Incoming, Receive};
+use crate::schedule::{Branch, Carriage, Counters, Place, Priority, Sink, SinkKey, SinkSpec, Sinks, StartPoint};
+use crate::send::{Order, Report, ReportClock, Whom};
+use crate::service::Remux;
+use crate::understand::Understand;
+
+/// What a stream is configured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// How many bytes a ring holds.
+    pub ring_bytes: usize,
+    /// A sink that loses packets for that long without ever catching up is let go.
+    pub hopeless_after: Duration,
+    /// No packet for that long, and the source counts as away.
+    pub source_timeout: Duration,
+    /// SSRC under which a transport stream goes out by RTP. Random, from the driver.
+    pub ssrc: u32,
+    /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
+    pub ntp_at_zero: u64,
+}
+
+/// A stream: its source, its branches and its sinks.
+#[derive(Debug)]
+pub struct Stream {
+    pub(super) options: StreamOptions,
+    pub(super) source: Source,
+    pub(super) input: Option<Input>,
+    /// The stream as it came in is branch 0; branch 1 is derived from it when asked for.
+    pub(super) branches: Vec<Branch>,
+    pub(super) remux: Option<Remux>,
+    remux_idle_since: Option<Time>,
+    pub(super) sinks: Sinks,
+    /// Sinks that joined before the stream had a format.
+    homeless: Vec<SinkKey>,
+    events: VecDeque<Event>,
+    new_reports: VecDeque<SinkKey>,
+    reports_due: Time,
+    hopeless_check: Time,
+    /// Drops of sinks that have left, and of the remultiplexer.
+    pub(super) past_drops: Drops,
+    pub(super) past: Counters,
+    pub(super) joins: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Input {
+    /// What the source said.
+    declared: Format,
+    /// What receivers get.
+    pub(super) format: Format,
+    pub(super) receive: Receive,
+    pub(super) understand: Understand,
+    clocks: Vec<ReportClock>,
+    ssrcs: Vec<u32>,
+}
+
+const ORIGINAL: usize = 0;
+const DERIVED: usize = 1;
+
+impl Stream {
+    /// A stream without a source.
+    pub fn new(options: StreamOptions) -> Self {
+        Stream {
+            options,
+            source: Source::default(),
+            input: None,
+            branches: Vec::new(),
+            remux: None,
+            remux_idle_since: None,
+            sinks: Sinks::new(),
+            homeless: Vec::new(),
+            events: VecDeque::new(),
+            new_reports: VecDeque::new(),
+            reports_due: Time::ZERO,
+            hopeless_check: Time::ZERO,
+            past_drops: Drops::default(),
+            past: Counters::default(),
+            joins: 0,
+        }
+    }
+
+    /// Changes what can be changed while packets flow: all options but the SSRC.
+    pub fn set_options(&mut self, options: StreamOptions) {
+        self.options = StreamOptions { ssrc: self.options.ssrc, ..options };
+        for branch in &mut self.branches {
+            branch.ring_mut().set_bytes_max(options.ring_bytes);
+        }
+    }
+
+    /// A source begins its turn, with packets of this format.
+    ///
+    /// If receivers cannot be served on with it, those of RTP end; the others wait for its first
+    /// key frame.
+    pub fn handle_source(&mut self, now: Time, declared: Format) {
+        let format = Receive::effective(&declared);
+        match &mut self.input {
+            Some(input) if input.format == format => {
+                input.receive.restart(&declared);
+                input.declared = declared;
+                input.understand = Understand::new(&format);
+                input.clocks.iter_mut().for_each(ReportClock::restart);
+            }
+            _ => self.change_format(now, declared, format),
+        }
+    }
+
+    /// The source's turn is over.
+    pub fn handle_source_end(&mut self, now: Time) {
+        if self.source.up {
+            self.source.went_away(now);
+            self.events.push_back(Event::SourceAway { silent: now.since(self.source.last_packet) });
+        }
+    }
+
+    /// A packet came in: RTP with its header, or whole transport stream packets.
+    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) {
+        if let Err(reason) = self.take(now, track, incoming) {
+            self.count_drop(reason, 1);
+        }
+    }
+
+    /// The source's RTCP sender report of a track came in.
+    pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
+        let Some(input) = &mut self.input else { return };
+        let rtp = rtp.wrapping_add(input.receive.timestamp_delta(track));
+        if let (Some(clock), Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) {
+            clock.source_report(now, ntp, rtp);
+        }
+        if let Some(remux) = &mut self.remux {
+            remux.sender_report(track, ntp, rtp, now);
+        }
+    }
+
+    /// Counts packets that the driver dropped before they came here.
+    pub fn count_drop(&mut self, reason: DropReason, packets: u64) {
+        self.source.counters.drops.add(reason, packets);
+    }
+
+    /// A sink joins, at the newest key frame. `id` is the driver's name for it.
+    pub fn handle_join(&mut self, now: Time, id: u64, spec: SinkSpec) -> SinkKey {
+        self.joins += 1;
+        let key = SinkKey(self.sinks.insert(Sink::new(id, spec, now)));
+        self.place(now, key);
+        if !spec.held {
+            self.new_reports.push_back(key);
+        }
+        key
+    }
+
+    /// A sink leaves.
+    pub fn handle_leave(&mut self, now: Time, key: SinkKey) {
+        self.displace(key);
+        if let Some(sink) = self.sinks.try_remove(key.0) {
+            self.past.packets += sink.counters.packets;
+            self.past.bytes += sink.counters.bytes;
+            self.past_drops.merge(&sink.drops);
+        }
+        let derived_is_idle = !self.sinks.iter().any(|(_, sink)| sink.branch == Some(DERIVED));
+        if self.remux.is_some() && derived_is_idle {
+            self.remux_idle_since = Some(now);
+        }
+    }
+
+    /// A sink wants nothing until [`Stream::handle_resume`].
+    pub fn handle_pause(&mut self, key: SinkKey) {
+        self.displace(key);
+    }
+
+    /// A sink that paused takes a place at the newest key frame again, held until it is reported
+    /// writable.
+    pub fn handle_resume(&mut self, now: Time, key: SinkKey) {
+        self.displace(key);
+        if let Some(sink) = self.sinks.get_mut(key.0) {
+            sink.blocked = true;
+            sink.spec.held = true;
+        }
+        self.place(now, key);
+    }
+
+    /// What became of an order, as far as it is not "sent".
+    pub fn handle_report(&mut self, key: SinkKey, report: Report) {
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        match report {
+            Report::Lost { reason, packets } => sink.drops.add(reason, packets),
+            Report::Blocked { next } => {
+                if let Some(branch) = sink.branch {
+                    self.branches[branch].blocked(&mut self.sinks, key, next);
+                }
+            }
+            Report::Writable => {
+                if sink.spec.held {
+                    sink.spec.held = false;
+                    self.new_reports.push_back(key);
+                }
+                match sink.branch {
+                    Some(branch) => self.branches[branch].writable(&mut self.sinks, key),
+                    None => sink.blocked = false,
+                }
+            }
+        }
+    }
+
+    /// Changes a sink's class. Nothing that it is owed gets lost.
+    pub fn set_priority(&mut self, key: SinkKey, priority: Priority) {
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        match sink.branch {
+            Some(branch) => self.branches[branch].set_priority(&mut self.sinks, key, priority),
+            None => sink.spec.priority = priority,
+        }
+    }
+
+    /// What to do next; see [`Output::Wait`].
+    pub fn poll(&mut self, now: Time) -> Output {
+        self.check_source(now);
+        self.check_hopeless(now);
+        self.check_linger(now);
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(order) = self.next_order(now) {
+            return Output::Order(order);
+        }
+        if let Some(key) = self.new_reports.pop_front() {
+            return Output::SenderReports(ReportTo::One(key));
+        }
+        if self.source.up && now >= self.reports_due {
+            self.reports_due = now + SENDER_REPORT_EVERY;
+            return Output::SenderReports(ReportTo::All);
+        }
+        Output::Wait { until: self.next_wake() }
+    }
+
+    /// The packets of an order, in order.
+    pub fn packets(&self, order: &Order) -> impl Iterator<Item = (Seq, &Entry)> {
+        let tracks = order.tracks;
+        let branch = self.branches.get(order.branch);
+        branch
+            .into_iter()
+            .flat_map(move |branch| branch.range(order.from, order.to))
+            .filter(move |(_, entry)| tracks.has(entry.packet.tag.track))
+    }
+
+    /// What an order begins with, if it says so.
+    pub fn preamble(&self, order: &Order) -> Option<&Entry> {
+        let entry = self.branches.get(order.branch)?.ring().get(order.from)?;
+        (order.preamble && entry.preamble.is_some()).then_some(entry)
+    }
+
+    /// The sinks of an order to a cohort.
+    pub fn members(&self, order: &Order) -> &[SinkKey] {
+        match (order.whom, self.branches.get(order.branch)) {
+            (Whom::Cohort(cohort), Some(branch)) => branch.members(cohort),
+            _ => &[],
+        }
+    }
+
+    /// The sender report of a track, once a packet of it has passed.
+    pub fn sender_report(&self, now: Time, track: u8) -> Option<SenderReport> {
+        let input = self.input.as_ref()?;
+        let clock = input.clocks.get(usize::from(track))?.at(now)?;
+        let ssrc = *input.ssrcs.get(usize::from(track))?;
+        let sent = self.branches.first()?.passed(track);
+        // RFC 3550: both counters are 32 bits wide and wrap.
+        let (packets, octets) = (sent.packets as u32, sent.bytes as u32);
+        Some(SenderReport { ssrc, ntp: clock.ntp, rtp: clock.rtp, packets, octets })
+    }
+
+    /// What receivers get, if the stream ever had a source.
+    pub fn format(&self) -> Option<&Format> {
+        self.input.as_ref().map(|input| &input.format)
+    }
+
+    /// Whether it can be carried like that.
+    pub fn can_carry(&self, carriage: Carriage) -> bool {
+        match (carriage, self.format()) {
+            (Carriage::Ts, Some(Format::Rtp(tracks))) => self.remux.is_some() || Remux::new(tracks).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Where a sink's tracks begin.
+    pub fn start_points(&self, key: SinkKey) -> Vec<StartPoint> {
+        let branch = self.sinks.get(key.0).and_then(|sink| self.branches.get(sink.branch?));
+        branch.map(|branch| branch.start_points(&self.sinks, key)).unwrap_or_default()
+    }
+}
+
+impl Stream {
+    fn change_format(&mut self, now: Time, declared: Format, format: Format) {
+        let keys: Vec<_> = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
+        for key in keys {
+            self.displace(key);
+            let sink = &self.sinks[key.0];
+            if sink.spec.carriage == Carriage::Rtp && self.input.is_some() {
+                self.end_sink(now, key, SinkEnd::FormatChanged);
+            } else if !self.homeless.contains(&key) {
+                self.homeless.push(key);
+            }
+        }
+        let rates: Vec<u32> = match &format {
+            Format::Ts => vec![90_000],
+            Format::Rtp(tracks) => tracks.iter().map(|track| track.clock_rate).collect(),
+        };
+        let ntp = self.options.ntp_at_zero;
+        self.input = Some(Input {
+            receive: Receive::new(&declared, self.options.ssrc),
+            understand: Understand::new(&format),
+            clocks: rates.iter().map(|rate| ReportClock::new(*rate, ntp)).collect(),
+            ssrcs: vec![self.options.ssrc; rates.len()],
+            declared,
+            format,
+        });
+        self.remux = None;
+        self.branches.clear();
+        let main = self.format().map_or(0, Format::main_track);
+        self.branches.push(Branch::new(ORIGINAL, Ring::new(self.options.ring_bytes, main)));
+        for key in core::mem::take(&mut self.homeless) {
+            self.place(now, key);
+        }
+    }
+
+    fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
+        let input = self.input.as_mut().ok_or(DropReason::NoFormat)?;
+        let received = input.receive.take(now, track, incoming)?;
+        let track = if input.format == Format::Ts { 0 } else { track };
+        let tag = input.understand.tag(track, &received.bytes)?;
+        let header = if input.format == Format::Ts { &received.rtp_header[..] } else { &received.bytes[..] };
+        if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
+            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]));
+            input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
+        }
+        let came = self.source.packet(now, received.bytes.len());
+        if came {
+            self.events.push_back(Event::SourceUp);
+            if self.source.counters.starts > 1 {
+                self.announce_discontinuity(now);
+            }
+        }
+        self.spread(now, Packet { bytes: received.bytes, tag, arrived: now }, received.rtp_header);
+        Ok(())
+    }
+
+    /// Puts a packet into the branches.
+    fn spread(&mut self, now: Time, packet: Packet, rtp_header: [u8; 12]) {
+        let (Some(input), [original, derived @ ..]) = (&self.input, &mut self.branches[..]) else { return };
+        if let (Some(remux), [derived, ..]) = (&mut self.remux, derived) {
+            let sinks = &mut self.sinks;
+            remux.push(&packet, |packet, reader| {
+                derived.push(now, sinks, packet, [0; 12], || reader.preamble());
+            });
+        }
+        let before = original.ring().newest_key();
+        original.push(now, &mut self.sinks, packet, rtp_header, || input.understand.preamble());
+        if original.ring().newest_key() != before {
+            self.source.key_frame(now);
+        }
+    }
+
+    /// A transport stream went on after a break: its decoders are told so.
+    fn announce_discontinuity(&mut self, now: Time) {
+        let Some(Input { understand: Understand::Ts(reader), receive, .. }) = &mut self.input else { return };
+        let Some(bytes) = reader.discontinuity() else { return };
+        let rtp_header = receive.wrap_own(now);
+        let packet = Packet { bytes, tag: reader.current_tag(), arrived: now };
+        self.spread(now, packet, rtp_header);
+    }
+
+    /// Finds a sink's branch, making it if need be, and lets it join there.
+    fn place(&mut self, now: Time, key: SinkKey) {
+        let Some(sink) = self.sinks.get(key.0) else { return };
+        let branch = match (sink.spec.carriage, self.format()) {
+            (_, None) => {
+                self.homeless.push(key);
+                return;
+            }
+            (Carriage::Ts, Some(Format::Rtp(_))) => self.derive(now),
+            _ => Some(ORIGINAL),
+        };
+        match branch {
+            Some(branch) => self.branches[branch].join(&mut self.sinks, key),
+            None => self.homeless.push(key),
+        }
+    }
+
+    /// The branch that turns RTP into a transport stream; it begins with what the ring holds.
+    fn derive(&mut self, now: Time) -> Option<usize> {
+        self.remux_idle_since = None;
+        if self.remux.is_some() {
+            return Some(DERIVED);
+        }
+        let Some(Format::Rtp(tracks)) = self.format() else { return None };
+        let mut remux = Remux::new(tracks)?;
+        let mut branch = Branch::new(DERIVED, Ring::new(self.options.ring_bytes, 0));
+        let original = self.branches[ORIGINAL].ring();
+        let from = original.newest_key().unwrap_or_else(|| original.head());
+        for (_, entry) in original.range(from, original.head()) {
+            remux.push(&entry.packet, |packet, reader| {
+                branch.push(now, &mut self.sinks, packet, [0; 12], || reader.preamble());
+            });
+        }
+        self.remux = Some(remux);
+        self.branches.push(branch);
+        Some(DERIVED)
+    }
+
+    fn displace(&mut self, key: SinkKey) {
+        self.homeless.retain(|&k| k != key);
+        self.new_reports.retain(|&k| k != key);
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        sink.place = match sink.place {
+            Place::Waiting if sink.branch.is_none() => Place::Paused,
+            place => place,
+        };
+        if let Some(branch) = sink.branch {
+            self.branches[branch].remove(&mut self.sinks, key);
+            self.sinks[key.0].branch = None;
+        }
+    }
+
+    fn end_sink(&mut self, now: Time, key: SinkKey, end: SinkEnd) {
+        let Some(id) = self.sinks.get(key.0).map(|sink| sink.id) else { return };
+        self.handle_leave(now, key);
+        self.events.push_back(Event::SinkEnded { key, id, end });
+    }
+
+    fn next_order(&mut self, now: Time) -> Option<Order> {
+        let bps = self.source.meter.bps(now);
+        for priority in Priority::ALL {
+            for branch in &mut self.branches {
+                if let Some(order) = branch.next_order(now, &mut self.sinks, priority, bps) {
+                    return Some(order);
+                }
+            }
+        }
+        None
+    }
+
+    fn check_source(&mut self, now: Time) {
+        let silent = now.since(self.source.last_packet);
+        if self.source.up && silent >= self.options.source_timeout {
+            self.source.went_away(now);
+            self.events.push_back(Event::SourceAway { silent });
+        }
+    }
+
+    /// Looks for hopeless sinks, ten times within the time they have.
+    fn check_hopeless(&mut self, now: Time) {
+        if now < self.hopeless_check {
+            return;
+        }
+        let limit = self.options.hopeless_after;
+        self.hopeless_check = now + (limit / 10).max(Duration::from_millis(10));
+        let is_hopeless =
+            |sink: &Sink| sink.lossy_since.is_some_and(|since| now.since(since) >= limit);
+        let sinks = &self.sinks;
+        let hopeless: Vec<_> = self
+            .branches
+            .iter()
+            .flat_map(Branch::laggards)
+            .filter(|key| sinks.get(key.0).is_some_and(is_hopeless))
+            .collect();
+        for key in hopeless {
+            self.end_sink(now, key, SinkEnd::Hopeless);
+        }
+    }
+
+    fn check_linger(&mut self, now: Time) {
+        if self.remux_idle_since.is_some_and(|since| now.since(since) >= BRANCH_LINGER) {
+            self.remux_idle_since = None;
+            if let Some(remux) = self.remux.take() {
+                self.source.counters.drops.merge(&remux.drops());
+            }
+            self.branches.truncate(DERIVED);
+        }
+    }
+
+    fn next_wake(&self) -> Option<(Time, Wake)> {
+        let up = self.source.up;
+        let lagging = self.branches.iter().any(|branch| branch.laggards().next().is_some());
+        let turns = self.branches.iter().filter_map(Branch::next_turn).min();
+        [
+            turns.map(|at| (at, Wake::CatchUp)),
+            up.then(|| (self.source.last_packet + self.options.source_timeout, Wake::SourceTimeout)),
+            lagging.then_some((self.hopeless_check, Wake::Hopeless)),
+            up.then_some((self.reports_due, Wake::SenderReports)),
+            self.remux_idle_since.map(|since| (since + BRANCH_LINGER, Wake::BranchLinger)),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

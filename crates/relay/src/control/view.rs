@@ -1,0 +1,100 @@
+//! What a stream shows of itself.
+
+use outflow_media::Time;
+
+use super::source::SourceCounters;
+use super::stream::{Stream, StreamOptions};
+use crate::buffer::Ring;
+use crate::drops::Drops;
+use crate::schedule::{Counters, Sink, SinkKey, SinkSpec};
+
+impl Stream {
+    /// Its options.
+    pub fn options(&self) -> &StreamOptions {
+        &self.options
+    }
+
+    /// What came from its source.
+    pub fn source_counters(&self) -> SourceCounters {
+        let mut counters = self.source.counters;
+        if let Some(remux) = &self.remux {
+            counters.drops.merge(&remux.drops());
+        }
+        counters
+    }
+
+    /// Whether packets come in, and since when that is so.
+    pub fn source_up(&self) -> (bool, Time) {
+        (self.source.up, self.source.since)
+    }
+
+    /// Bits a second that come in.
+    pub fn source_bps(&self, now: Time) -> u64 {
+        self.source.meter.bps(now)
+    }
+
+    /// Nanoseconds between the last two key frames of the main track; 0 before the second.
+    pub fn key_interval_ns(&self) -> u64 {
+        self.source.key_interval_ns
+    }
+
+    /// Packets that were lost before they came here.
+    pub fn source_lost(&self) -> u64 {
+        self.input.as_ref().map_or(0, |input| input.understand.lost(input.receive.receptions()))
+    }
+
+    /// Interarrival jitter of the first track that comes by RTP, in seconds.
+    pub fn source_jitter_s(&self) -> f64 {
+        let first = self.input.as_ref().and_then(|input| input.receive.receptions().next());
+        first.map_or(0.0, |reception| reception.jitter().as_secs_f64())
+    }
+
+    /// The format in words; empty until there was a source.
+    pub fn describe(&self) -> String {
+        self.input.as_ref().map_or_else(String::new, |input| input.understand.describe(&input.format))
+    }
+
+    /// The rings: bytes and packets held, all branches together.
+    pub fn ring_use(&self) -> (usize, usize) {
+        let sum = |f: fn(&Ring) -> usize| self.branches.iter().map(|branch| f(branch.ring())).sum();
+        (sum(Ring::bytes), sum(Ring::len))
+    }
+
+    /// Its sinks.
+    pub fn sinks(&self) -> impl Iterator<Item = (SinkKey, &Sink)> {
+        self.sinks.iter().map(|(key, sink)| (SinkKey(key), sink))
+    }
+
+    /// What a sink wants.
+    pub fn spec(&self, key: SinkKey) -> Option<SinkSpec> {
+        self.sinks.get(key.0).map(|sink| sink.spec)
+    }
+
+    /// Whether a sink that has begun takes nothing now.
+    pub fn is_blocked(&self, key: SinkKey) -> bool {
+        self.sinks.get(key.0).is_some_and(|sink| sink.blocked && !sink.spec.held)
+    }
+
+    /// What a sink was sent.
+    pub fn sink_counters(&self, key: SinkKey) -> Counters {
+        let sink = self.sinks.get(key.0);
+        match sink.and_then(|sink| self.branches.get(sink.branch?)) {
+            Some(branch) => branch.counters(&self.sinks, key),
+            None => sink.map(|sink| sink.counters).unwrap_or_default(),
+        }
+    }
+
+    /// What waits for a sink: packets, and since when the oldest of them.
+    pub fn sink_queue(&self, key: SinkKey) -> Option<(u64, Option<Time>)> {
+        let branch = self.branches.get(self.sinks.get(key.0)?.branch?)?;
+        let cursor = branch.cursor(&self.sinks, key)?;
+        let oldest = branch.ring().get(cursor).map(|entry| entry.packet.arrived);
+        Some((branch.ring().head() - cursor, oldest))
+    }
+
+    /// What sinks that have left were sent and did not get, and how many ever joined.
+    pub fn past(&self) -> (Counters, Drops, u64) {
+        (self.past, self.past_drops, self.joins)
+    }
+}
+

@@ -1,0 +1,135 @@
+//! One RTP source for the receivers, however often the real one is restarted.
+
+use outflow_media::Time;
+
+use super::ticks;
+use crate::limits::SSRC_SILENCE;
+
+/// Maps SSRC, sequence numbers and timestamps of whoever sends now to those of the first sender.
+///
+/// As long as nobody restarts, nothing is rewritten.
+#[derive(Debug)]
+pub struct Continuity {
+    clock_rate: u32,
+    /// The sender now, and when it last sent.
+    current: Option<(u32, Time)>,
+    restarted: bool,
+    ssrc_out: u32,
+    sequence_delta: u16,
+    timestamp_delta: u32,
+    last_sequence: u16,
+    last_timestamp: u32,
+}
+
+/// What is to be done with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// It passes as it is.
+    AsIs,
+    /// It passes with these header fields.
+    Rewrite {
+        /// SSRC for the receivers.
+        ssrc: u32,
+        /// Sequence number for the receivers.
+        sequence: u16,
+        /// Timestamp for the receivers.
+        timestamp: u32,
+    },
+    /// Another sender than the one that is active: it does not pass.
+    Foreign,
+}
+
+impl Continuity {
+    /// For a track with this clock rate.
+    pub fn new(clock_rate: u32) -> Self {
+        Continuity {
+            clock_rate,
+            current: None,
+            restarted: false,
+            ssrc_out: 0,
+            sequence_delta: 0,
+            timestamp_delta: 0,
+            last_sequence: 0,
+            last_timestamp: 0,
+        }
+    }
+
+    /// The next packet begins a new turn of the source, whatever its SSRC.
+    pub fn restart(&mut self) {
+        self.restarted = true;
+    }
+
+    /// Judges a packet by its header fields.
+    pub fn pass(&mut self, now: Time, ssrc: u32, sequence: u16, timestamp: u32) -> Passage {
+        match self.current {
+            None => {
+                self.ssrc_out = ssrc;
+                self.last_sequence = sequence;
+            }
+            Some((_, last)) if self.restarted => self.adopt(now, last, sequence, timestamp),
+            Some((current, _)) if current == ssrc => {}
+            Some((_, last)) if now.since(last) < SSRC_SILENCE => return Passage::Foreign,
+            Some((_, last)) => self.adopt(now, last, sequence, timestamp),
+        }
+        self.restarted = false;
+        self.current = Some((ssrc, now));
+        let sequence_out = sequence.wrapping_add(self.sequence_delta);
+        let timestamp_out = timestamp.wrapping_add(self.timestamp_delta);
+        if sequence_out.wrapping_sub(self.last_sequence) < 0x8000 {
+            self.last_sequence = sequence_out;
+            self.last_timestamp = timestamp_out;
+        }
+        if ssrc == self.ssrc_out && self.sequence_delta == 0 && self.timestamp_delta == 0 {
+            return Passage::AsIs;
+        }
+        Passage::Rewrite { ssrc: self.ssrc_out, sequence: sequence_out, timestamp: timestamp_out }
+    }
+
+    /// Lets a new sender go on where the last one ended, with the time between them.
+    fn adopt(&mut self, now: Time, last: Time, sequence: u16, timestamp: u32) {
+        let pause = ticks(now, self.clock_rate).wrapping_sub(ticks(last, self.clock_rate)).max(1);
+        self.sequence_delta = self.last_sequence.wrapping_add(1).wrapping_sub(sequence);
+        self.timestamp_delta = self.last_timestamp.wrapping_add(pause).wrapping_sub(timestamp);
+    }
+
+    /// What is added to the sender's timestamps.
+    pub fn timestamp_delta(&self) -> u32 {
+        self.timestamp_delta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sender_passes_as_it_is() {
+        let mut c = Continuity::new(90_000);
+        for (i, seq) in [65534_u16, 65535, 0, 1].into_iter().enumerate() {
+            let now = Time::from_millis(40 * i as u64);
+            assert_eq!(c.pass(now, 7, seq, 3600 * i as u32), Passage::AsIs);
+        }
+    }
+
+    #[test]
+    fn a_second_sender_waits_until_the_first_is_silent_and_then_goes_on_from_it() {
+        let mut c = Continuity::new(90_000);
+        c.pass(Time::ZERO, 7, 100, 1_000);
+        assert_eq!(c.pass(Time::from_millis(100), 8, 5, 99), Passage::Foreign);
+        let later = Time::from_millis(1_000);
+        let rewrite = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 91_000 };
+        assert_eq!(c.pass(later, 8, 5, 99), rewrite);
+        let next = Passage::Rewrite { ssrc: 7, sequence: 102, timestamp: 94_600 };
+        assert_eq!(c.pass(later, 8, 6, 99 + 3_600), next);
+        assert_eq!(c.pass(later, 7, 101, 1_000), Passage::Foreign);
+    }
+
+    #[test]
+    fn an_announced_restart_is_adopted_at_once() {
+        let mut c = Continuity::new(48_000);
+        c.pass(Time::ZERO, 7, 100, 1_000);
+        c.restart();
+        let rewrite = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 1_480 };
+        assert_eq!(c.pass(Time::from_millis(10), 7, 4_000, 77), rewrite);
+    }
+}

@@ -1,0 +1,79 @@
+//! What each packet means: the stream's readers, which give every packet its tag.
+
+use bytes::Bytes;
+use outflow_media::payload::RtpReader;
+use outflow_media::rtp::Reception;
+use outflow_media::ts::TsReader;
+use outflow_media::{Format, Tag};
+
+use crate::drops::DropReason;
+use crate::limits::TRACKS_MAX;
+
+/// The readers of a stream.
+#[derive(Debug)]
+pub enum Understand {
+    /// For a transport stream.
+    Ts(Box<TsReader>),
+    /// For RTP, one a track.
+    Rtp(Vec<RtpReader>),
+}
+
+impl Understand {
+    /// For packets of this format.
+    pub fn new(format: &Format) -> Self {
+        match format {
+            Format::Ts => Understand::Ts(Box::default()),
+            Format::Rtp(tracks) => {
+                let reader = |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
+                Understand::Rtp(tracks.iter().take(TRACKS_MAX).enumerate().map(reader).collect())
+            }
+        }
+    }
+
+    /// The tag of one packet of `track`.
+    ///
+    /// # Errors
+    /// It is not what its format says.
+    pub fn tag(&mut self, track: u8, bytes: &[u8]) -> Result<Tag, DropReason> {
+        let tag = match self {
+            Understand::Ts(reader) => reader.read(bytes),
+            Understand::Rtp(readers) => {
+                readers.get_mut(usize::from(track)).ok_or(DropReason::UnknownTrack)?.read(bytes)
+            }
+        };
+        tag.map_err(|_| DropReason::Malformed)
+    }
+
+    /// What a receiver that joins now needs before anything else.
+    pub fn preamble(&self) -> Option<Bytes> {
+        match self {
+            Understand::Ts(reader) => reader.preamble(),
+            Understand::Rtp(_) => None,
+        }
+    }
+
+    /// Packets that were lost before they came here.
+    pub fn lost<'a>(&self, receptions: impl Iterator<Item = &'a Reception>) -> u64 {
+        let by_rtp: i64 = receptions.map(Reception::lost).sum();
+        match self {
+            // In RTP the same loss shows in both counts: the larger one is the truth.
+            Understand::Ts(reader) => reader.continuity_errors().max(by_rtp.max(0) as u64),
+            Understand::Rtp(_) => by_rtp.max(0) as u64,
+        }
+    }
+
+    /// What the stream carries, in words.
+    pub fn describe(&self, format: &Format) -> String {
+        match (self, format) {
+            (Understand::Ts(reader), _) => match reader.programme() {
+                Some(programme) => format!("MPEG-TS: {}", programme.codec_names().join(", ")),
+                None => "MPEG-TS".to_owned(),
+            },
+            (Understand::Rtp(_), Format::Rtp(tracks)) => {
+                let names: Vec<_> = tracks.iter().map(|track| track.encoding.as_str()).collect();
+                format!("RTP: {}", names.join(", "))
+            }
+            (Understand::Rtp(_), Format::Ts) => "MPEG-TS".to_owned(),
+        }
+    }
+}
