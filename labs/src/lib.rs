@@ -4,9 +4,6 @@
 //! An experiment (`labs/NAME/main.rs`) and a test (`labs/tests/*.rs`) reads as what it shows and
 //! nothing else; how it is done stands here.
 
-// Harness code owns time, threads and sockets: the rules of the core are not for it.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
 pub mod figures;
 pub mod media;
 pub mod net;

@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -16,6 +17,17 @@ use crate::net::Namespace;
 const SHOWN: usize = 4_000;
 /// How often a program that is waited for is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Keeps this process (its threads to come) on one processor, if there are two or more, so that it
+/// does not disturb what is measured on the others.
+pub fn keep_to_cpu(cpu: usize) -> Result<()> {
+    if std::thread::available_parallelism()?.get() > cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu)?;
+        sched_setaffinity(Pid::from_raw(0), &set)?;
+    }
+    Ok(())
+}
 
 /// A program about to be started.
 #[derive(Debug, Clone)]
