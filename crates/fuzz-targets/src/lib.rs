@@ -1,0 +1,39 @@
+//! What the fuzzer calls: one function a parser, which takes any bytes and must not panic.
+//!
+//! A new parser is one function in a module here, one line in [`TARGETS`], and one or more seeds
+//! in `fuzz/seeds/NAME/`; the tests of this crate say what else is missing. `cargo test` runs all
+//! seeds and some thousands of mutations of each, `scripts/fuzz SECONDS` runs the fuzzer itself.
+
+mod codecs;
+mod packets;
+mod payload;
+mod rtp;
+mod sdp;
+
+/// A target: its name, and what it runs.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("rtp", rtp::rtp),
+    ("rtcp", rtp::rtcp),
+    ("codecs", codecs::codecs),
+    ("h264", payload::h264),
+    ("h265", payload::h265),
+    ("mpeg_video", payload::mpeg_video),
+    ("mpeg_audio", payload::mpeg_audio),
+    ("aac", payload::aac),
+    ("opus", payload::opus),
+    ("sdp", sdp::sdp),
+];
+
+/// Runs the target of this name.
+///
+/// # Panics
+///
+/// If there is no such target, or if it finds something.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.unwrap_or_else(|| panic!("no fuzz target is named {name}"));
+    target(data);
+}
