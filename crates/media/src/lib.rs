@@ -15,6 +15,7 @@ pub mod rtp;
 pub mod sdp;
 pub mod tag;
 pub mod time;
+pub mod ts;
 
 pub use format::{Codec, Format, Track};
 pub use tag::{Kind, Needs, Tag};

@@ -37,6 +37,11 @@ pub const fn is_idr(header: u8) -> bool {
     nal_type(header) == nal::IDR
 }
 
+/// Whether the NAL unit is supplemental information.
+pub const fn is_sei(header: u8) -> bool {
+    nal_type(header) == nal::SEI
+}
+
 /// Whether the NAL unit is an access unit delimiter.
 pub const fn is_delimiter(header: u8) -> bool {
     nal_type(header) == nal::DELIMITER

@@ -46,6 +46,11 @@ pub const fn is_irap(header: u8) -> bool {
     matches!(nal_type(header), nal::FIRST_IRAP..=nal::LAST_IRAP)
 }
 
+/// Whether the NAL unit is supplemental information in front of a picture.
+pub const fn is_sei(header: u8) -> bool {
+    nal_type(header) == nal::PREFIX_SEI
+}
+
 /// Whether the NAL unit is an access unit delimiter.
 pub const fn is_delimiter(header: u8) -> bool {
     nal_type(header) == nal::DELIMITER

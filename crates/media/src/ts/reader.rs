@@ -1,0 +1,418 @@
+//! What the datagrams of a transport stream mean.
+
+use bytes::Bytes;
+
+use super::continuity::{Continuity, Step};
+use super::packet::{NULL_PID, PACKET_BYTES, Packet, check_aligned};
+use super::pes::PesHeader;
+use super::programme::{Coding, Programme};
+use super::tables::{Change, Tables};
+use super::units::{Syntax, UnitScanner};
+use crate::codec::{Entry, Prediction, Slice, Unit};
+use crate::frames::{Frame, Frames};
+use crate::{Kind, Malformed, Needs, Tag};
+
+/// Tells what the datagrams of a transport stream mean, one after the other.
+///
+/// The frames are those of the programme's *main* stream: its video, or else its audio. Of several
+/// programmes it is the first with video. A datagram is told one frame:
+///
+/// - If a key frame begins in it, that one.
+/// - Otherwise the last one it has bytes of; but rather an earlier one than a frame that nothing
+///   else needs. So the loss of a datagram never damages a reference that its tag does not name.
+/// - If it has none of the main stream, the current one, as [`Kind::Data`] that needs nothing.
+///
+/// Where a frame is a key frame is told from its coded units, which may stand in a later packet
+/// than its first, and from `random_access_indicator`. Video that cannot be read, because its
+/// codec is not known or because it is scrambled, is believed its `random_access_indicator`; while
+/// there has not been any, every PES packet counts as a key frame, as with audio.
+#[derive(Debug)]
+pub struct TsReader {
+    tables: Tables,
+    continuity: Continuity,
+    main: Option<Main>,
+    scanner: UnitScanner,
+    pcr_pid: u16,
+    pcr: Option<u64>,
+    frames: Frames,
+    shown: Shown,
+    transport_errors: u64,
+}
+
+impl Default for TsReader {
+    fn default() -> Self {
+        TsReader {
+            tables: Tables::default(),
+            continuity: Continuity::new(),
+            main: None,
+            scanner: UnitScanner::new(),
+            pcr_pid: NULL_PID,
+            pcr: None,
+            frames: Frames::new(),
+            shown: Shown::default(),
+            transport_errors: 0,
+        }
+    }
+}
+
+/// The elementary stream whose frames are told.
+#[derive(Debug)]
+struct Main {
+    pid: u16,
+    coding: Coding,
+    syntax: Option<Syntax>,
+    /// Bytes of a PES header that are still to come.
+    header_left: usize,
+    /// Bytes of the PES packet that are still to come, if it says so.
+    packet_left: Option<usize>,
+    /// The presentation time of the last PES packet that had one.
+    pts: Option<u64>,
+    /// `random_access_indicator` stood before a PES packet that has not begun yet.
+    access_next: bool,
+    /// It has stood somewhere in this stream.
+    access_seen: bool,
+    frame: MainFrame,
+}
+
+/// What is known of the frame that is arriving, beside what [`Frames`] keeps.
+#[derive(Debug, Clone, Copy, Default)]
+struct MainFrame {
+    /// `random_access_indicator` stood before it.
+    access: bool,
+    parameters: bool,
+}
+
+impl Main {
+    fn new(pid: u16, coding: Coding) -> Self {
+        Main {
+            pid,
+            coding,
+            syntax: Syntax::of(coding),
+            header_left: 0,
+            packet_left: None,
+            pts: None,
+            access_next: false,
+            access_seen: false,
+            frame: MainFrame::default(),
+        }
+    }
+}
+
+/// What the current datagram shows of the main stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shown {
+    /// The frame that it is told, among those that ended in it.
+    best: Option<Candidate>,
+    /// It has bytes of the frame that is arriving.
+    any: bool,
+    /// The frame that is arriving began in it.
+    first: bool,
+    /// The frame that is arriving is complete, by the length of its PES packet.
+    last: bool,
+}
+
+/// A frame that a datagram might be told.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    frame: Frame,
+    first: bool,
+    last: bool,
+}
+
+impl Candidate {
+    fn rank(&self) -> u8 {
+        match self.frame.kind {
+            _ if self.first && self.frame.key => 2,
+            Kind::Bidirectional => 0,
+            _ => 1,
+        }
+    }
+}
+
+impl TsReader {
+    /// Reads the next datagram: a whole number of packets.
+    ///
+    /// # Errors
+    /// It is not that, or a packet has no sync byte. Nothing of it was read then. Packets that are
+    /// damaged otherwise are counted as [`transport_errors`](Self::transport_errors).
+    pub fn read(&mut self, datagram: &[u8]) -> Result<Tag, Malformed> {
+        check_aligned(datagram)?;
+        self.shown = Shown::default();
+        for bytes in datagram.chunks_exact(PACKET_BYTES) {
+            match Packet::new_checked(bytes) {
+                Ok(packet) if !packet.transport_error() => self.packet(&packet),
+                _ => self.transport_errors += 1,
+            }
+        }
+        Ok(self.tag())
+    }
+
+    /// What a receiver that joins now needs first: the packets of the newest PAT and PMT, as they
+    /// came, so that their continuity counters go on with the stream.
+    pub fn preamble(&self) -> Option<Bytes> {
+        self.tables.preamble()
+    }
+
+    /// The programme whose frames are told, once its tables came.
+    pub fn programme(&self) -> Option<&Programme> {
+        self.tables.programme()
+    }
+
+    /// The newest clock reference of the programme, in ticks of 27 MHz.
+    pub fn pcr(&self) -> Option<u64> {
+        self.pcr
+    }
+
+    /// How often packets were missing on some PID. One lost datagram makes an error on every PID
+    /// that had packets in it.
+    pub fn continuity_errors(&self) -> u64 {
+        self.continuity.errors()
+    }
+
+    /// Packets that were marked as damaged, or could not be read, and tables with wrong checksums.
+    pub fn transport_errors(&self) -> u64 {
+        self.transport_errors + self.tables.errors()
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) {
+        let pid = packet.pid();
+        if pid == NULL_PID {
+            return;
+        }
+        let step = self.continuity.step(packet);
+        if pid == self.pcr_pid
+            && let Some(pcr) = packet.adaptation().pcr()
+        {
+            self.pcr = Some(pcr);
+        }
+        if self.main.as_ref().is_some_and(|main| main.pid == pid) {
+            if step != Step::Again {
+                self.main_packet(packet, step);
+            }
+        } else if self.tables.is_table(pid) && step != Step::Again {
+            if step != Step::Next {
+                self.tables.lost(pid);
+            }
+            if packet.has_payload() && self.tables.push(packet) == Change::Programme {
+                self.follow_programme();
+            }
+        }
+    }
+
+    /// The programme changed: takes its main stream and its clock.
+    fn follow_programme(&mut self) {
+        let Some(programme) = self.tables.programme() else { return };
+        if self.pcr_pid != programme.pcr_pid {
+            self.pcr_pid = programme.pcr_pid;
+            self.pcr = None;
+        }
+        let Some(stream) = programme.main() else { return };
+        let known = self.main.as_ref().map(|main| (main.pid, main.coding));
+        if known != Some((stream.pid, stream.coding)) {
+            self.main = Some(Main::new(stream.pid, stream.coding));
+            self.scanner.reset();
+        }
+    }
+
+    fn main_packet(&mut self, packet: &Packet<'_>, step: Step) {
+        let Some(main) = &mut self.main else { return };
+        let shown = &mut self.shown;
+        if packet.adaptation().random_access() {
+            main.access_next = true;
+            main.access_seen = true;
+        }
+        if step != Step::Next {
+            self.scanner.reset();
+            main.packet_left = None;
+            main.header_left = 0;
+        }
+        if !packet.has_payload() {
+            return;
+        }
+        let mut reading = Reading { main, frames: &mut self.frames, shown };
+        let scanner = &mut self.scanner;
+        if packet.is_scrambled() {
+            scanner.reset();
+            reading.scrambled(packet);
+        } else if packet.unit_start() {
+            reading.pes_start(packet.payload(), scanner);
+        } else {
+            reading.pes_payload(packet.payload(), scanner);
+        }
+    }
+
+    fn tag(&self) -> Tag {
+        let shown = &self.shown;
+        let Some(main) = self.main.as_ref().filter(|_| shown.any || shown.best.is_some()) else {
+            return Tag { frame: self.frames.current().number, ..Tag::default() };
+        };
+        let arriving = shown.any.then(|| Candidate {
+            frame: main.told(&self.frames),
+            first: shown.first,
+            last: shown.last,
+        });
+        let Some(told) = better(shown.best, arriving) else { return Tag::default() };
+        Tag {
+            frame: told.frame.number,
+            track: 0,
+            kind: told.frame.kind,
+            layer: told.frame.layer,
+            first: told.first,
+            last: told.last,
+            key: told.frame.key,
+            needs: told.frame.needs,
+            deadline: None,
+        }
+    }
+}
+
+/// Which of two frames, the second one later, a datagram is told.
+fn better(earlier: Option<Candidate>, later: Option<Candidate>) -> Option<Candidate> {
+    match (earlier, later) {
+        (Some(a), Some(b)) => Some(if a.rank() > b.rank() { a } else { b }),
+        (a, b) => a.or(b),
+    }
+}
+
+impl Main {
+    /// What is told of the frame that is arriving.
+    fn told(&self, frames: &Frames) -> Frame {
+        let frame = frames.current();
+        if !self.coding.is_video() {
+            return Frame { kind: Kind::Data, key: true, layer: 0, needs: Needs::NOTHING, ..frame };
+        }
+        // Its first slice may still be to come: what stands before it was enough to tell.
+        let announced = !frames.is_known() && self.frame.access && self.frame.parameters;
+        Frame { key: frame.key || announced, ..frame }
+    }
+}
+
+/// The main stream while one of its packets is read.
+struct Reading<'a> {
+    main: &'a mut Main,
+    frames: &'a mut Frames,
+    shown: &'a mut Shown,
+}
+
+impl Reading<'_> {
+    /// Of a scrambled stream one only knows where PES packets begin.
+    fn scrambled(&mut self, packet: &Packet<'_>) {
+        self.main.packet_left = None;
+        if packet.unit_start() {
+            self.begin(None);
+            self.opaque_frame();
+        }
+        self.shown.any = true;
+    }
+
+    fn pes_start(&mut self, payload: &[u8], scanner: &mut UnitScanner) {
+        self.finish_units(scanner);
+        // A header that is cut off, or none: a frame begins, of which the time is not known.
+        let header = PesHeader::parse(payload).ok();
+        if header.is_none_or(|header| self.starts_frame(&header)) {
+            self.begin(header.and_then(|header| header.pts));
+            if self.main.syntax.is_none() {
+                self.opaque_frame();
+            }
+        } else {
+            self.take_access();
+        }
+        self.main.header_left = header.map_or(0, |header| header.header_bytes);
+        self.main.packet_left = header.and_then(|header| header.packet_bytes);
+        self.pes_payload(payload, scanner);
+    }
+
+    /// Whether a new frame begins with this PES packet, rather than within it. One without a time
+    /// of its own goes on with the frame before, or begins one that its units will show.
+    fn starts_frame(&self, header: &PesHeader) -> bool {
+        self.main.syntax.is_none() || (header.pts.is_some() && header.pts != self.main.pts)
+    }
+
+    /// The bytes of a PES packet, from its header or behind it.
+    fn pes_payload(&mut self, payload: &[u8], scanner: &mut UnitScanner) {
+        self.shown.any = true;
+        let skipped = self.main.header_left.min(payload.len());
+        self.main.header_left -= skipped;
+        if let Some(syntax) = self.main.syntax {
+            scanner.push(syntax, &payload[skipped..], &mut |unit| self.unit(unit));
+        }
+        if let Some(left) = &mut self.main.packet_left {
+            *left = left.saturating_sub(payload.len());
+            if *left == 0 {
+                self.main.packet_left = None;
+                self.finish_units(scanner);
+                self.shown.last = true;
+            }
+        }
+    }
+
+    /// No more bytes of the current unit will come.
+    fn finish_units(&mut self, scanner: &mut UnitScanner) {
+        if let Some(syntax) = self.main.syntax {
+            scanner.end(syntax, &mut |unit| self.unit(unit));
+        }
+    }
+
+    fn unit(&mut self, unit: Unit) {
+        let layer_only = matches!(unit, Unit::Layer(_));
+        if !layer_only && self.frames.ends_before(unit) {
+            self.begin(None);
+        }
+        let frame = &mut self.main.frame;
+        match unit {
+            Unit::Parameters => frame.parameters = true,
+            Unit::Slice(slice) => return self.slice(slice),
+            _ => {}
+        }
+        self.frames.unit(unit);
+    }
+
+    fn slice(&mut self, mut slice: Slice) {
+        let frame = &self.main.frame;
+        // An MPEG intra picture can only be decoded first if its sequence header is there.
+        if self.main.syntax == Some(Syntax::MpegVideo) && !frame.parameters {
+            slice.entry = Entry::No;
+        }
+        // Some multiplexers mark more than they should: what is known to be predicted is no entry.
+        if frame.access && matches!(slice.prediction, Prediction::Intra | Prediction::Unknown) {
+            self.frames.unit(Unit::Sei { recovery: true });
+        }
+        self.frames.unit(Unit::Slice(slice));
+    }
+
+    /// A frame of which nothing but its start can be read.
+    fn opaque_frame(&mut self) {
+        let key = self.main.frame.access || !self.main.access_seen;
+        self.frames.unit(Unit::Slice(Slice {
+            starts_picture: true,
+            prediction: if key { Prediction::Intra } else { Prediction::Forward },
+            reference: true,
+            entry: if key { Entry::Closed } else { Entry::No },
+            leading: None,
+            layer: 0,
+        }));
+    }
+
+    /// A frame begins here.
+    fn begin(&mut self, pts: Option<u64>) {
+        let shown = &mut self.shown;
+        if shown.any {
+            let ended = Candidate { frame: self.main.told(self.frames), first: shown.first, last: true };
+            shown.best = better(shown.best, Some(ended));
+        }
+        (shown.any, shown.first, shown.last) = (true, true, false);
+        if pts.is_some() {
+            self.main.pts = pts;
+        }
+        self.frames.begin(pts.map(|pts| pts as u32));
+        self.main.frame = MainFrame::default();
+        self.take_access();
+    }
+
+    fn take_access(&mut self) {
+        self.main.frame.access |= core::mem::take(&mut self.main.access_next);
+    }
+}
+
+#[cfg(test)]
+mod tests;
