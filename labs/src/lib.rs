@@ -11,3 +11,4 @@ pub mod process;
 pub mod programs;
 pub mod receive;
 pub mod relay;
+pub mod scene;

@@ -18,6 +18,8 @@ use crate::process::{Program, Running};
 pub const RTSP_PORT: u16 = 8554;
 /// Where it listens for HTTP.
 pub const HTTP_PORT: u16 = 8080;
+/// Name of its configuration file.
+const CONFIGURATION: &str = "outflow.toml";
 /// How long anything may take that the relay should do at once, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a condition that is waited for is looked at.
@@ -46,7 +48,7 @@ impl<'n> Relay<'n> {
     /// The same, kept on one processor.
     pub fn start_on(namespace: &'n Namespace, configuration: &str, cpu: Option<usize>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let file = folder.path().join("outflow.toml");
+        let file = folder.path().join(CONFIGURATION);
         std::fs::write(&file, configuration)?;
         let mut program = Program::new(binary()?.display().to_string())
             .args(["run", &file.display().to_string()])
@@ -81,9 +83,9 @@ impl<'n> Relay<'n> {
         }
     }
 
-    /// The folder of its configuration, for files that this names.
-    pub fn folder(&self) -> PathBuf {
-        self.folder.path().to_owned()
+    /// Its configuration file.
+    pub fn configuration_file(&self) -> PathBuf {
+        self.folder.path().join(CONFIGURATION)
     }
 
     /// Its process.
@@ -173,7 +175,7 @@ impl<'n> Relay<'n> {
 
     /// Writes another configuration and has it loaded by SIGHUP; does not wait.
     pub fn reload(&self, configuration: &str) -> Result<()> {
-        std::fs::write(self.folder.path().join("outflow.toml"), configuration)?;
+        std::fs::write(self.configuration_file(), configuration)?;
         self.process.signal(Signal::SIGHUP)
     }
 

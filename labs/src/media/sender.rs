@@ -27,7 +27,12 @@ struct Shared {
 impl Sender {
     /// Begins to send raw transport stream datagrams from the namespace.
     pub fn start(namespace: &Namespace, to: SocketAddr, shape: Shape) -> Result<Self> {
-        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        Self::start_from(namespace, (Ipv4Addr::UNSPECIFIED, 0).into(), to, shape)
+    }
+
+    /// The same from a chosen address.
+    pub fn start_from(namespace: &Namespace, from: SocketAddr, to: SocketAddr, shape: Shape) -> Result<Self> {
+        let socket = namespace.run(|| UdpSocket::bind(from))?;
         socket.connect(to)?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);

@@ -100,6 +100,21 @@ impl Meter {
             && self.continuity.gaps + self.continuity.malformed == 0
     }
 
+    /// What is missing and out of order, for an error.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} datagrams ({} lost, {} out of order), {} RTP ({} lost, {} out of order), TS: {} gaps, {} malformed",
+            self.datagrams,
+            self.lost,
+            self.reordered,
+            self.rtp,
+            self.rtp_lost,
+            self.rtp_reordered,
+            self.continuity.gaps,
+            self.continuity.malformed
+        )
+    }
+
     /// The counts since the last split; what comes next is still compared with what came last.
     pub(super) fn split(&mut self) -> Self {
         let period = self.clone();

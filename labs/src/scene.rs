@@ -1,0 +1,154 @@
+//! What the end-to-end tests share: the scene, samples of media, and what counts as clean.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::net::{Paths, RELAY_OUT, cannot_make_namespaces};
+use crate::process::{Program, Running};
+use crate::programs::{self, clip, ffmpeg, ffmpeg_decodes, gst};
+use crate::relay::{HTTP_PORT, RTSP_PORT};
+use anyhow::{Context, Result, bail, ensure};
+
+/// How long a real program may take for a few seconds of live media, on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(45);
+
+/// The namespaces of a test, or why it is skipped on standard error.
+pub fn scene(test: &str, needs: &[&str]) -> Result<Option<Paths>> {
+    let lacking = needs.iter().find_map(|name| programs::missing(name)).or_else(cannot_make_namespaces);
+    if let Some(why) = lacking {
+        eprintln!("SKIPPED: {test} ({why})");
+        return Ok(None);
+    }
+    Paths::new().map(Some)
+}
+
+/// A stream as RTSP players ask for it.
+pub fn rtsp_url(stream: &str) -> String {
+    format!("rtsp://{RELAY_OUT}:{RTSP_PORT}/{stream}")
+}
+
+/// A stream as HTTP players ask for it.
+pub fn http_url(stream: &str) -> String {
+    format!("http://{RELAY_OUT}:{HTTP_PORT}/{stream}.ts")
+}
+
+/// A sample of media: made once, kept in the build folder.
+#[derive(Debug, Clone, Copy)]
+pub enum Sample {
+    /// The demo clip in MP4: H.264 with its parameter sets outside the stream, and AAC.
+    H264Mp4,
+    /// H.265 and AAC in MP4.
+    H265Mp4,
+    /// H.265 and AAC in MPEG-TS.
+    H265Ts,
+    /// MPEG-2 video with B pictures, and MPEG audio, in MPEG-TS.
+    Mpeg2Ts,
+    /// H.264 and Opus in Matroska.
+    OpusMkv,
+}
+
+impl Sample {
+    fn name_and_coding(self) -> (&'static str, &'static str) {
+        let x265 = "-c:v libx265 -preset ultrafast -x265-params keyint=25:min-keyint=25:log-level=error";
+        match self {
+            Sample::H264Mp4 => ("h264.mp4", "-c copy"),
+            Sample::H265Mp4 => ("h265.mp4", x265),
+            Sample::H265Ts => ("h265.ts", x265),
+            Sample::Mpeg2Ts => ("mpeg2.ts", "-c:v mpeg2video -b:v 2M -g 12 -bf 2 -c:a mp2 -b:a 128k"),
+            Sample::OpusMkv => ("opus.mkv", "-c:v copy -c:a libopus -b:a 64k"),
+        }
+    }
+
+    /// The file, made now if it is not there.
+    pub fn file(self) -> Result<PathBuf> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (name, coding) = self.name_and_coding();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp").join(name);
+        if !file.exists() {
+            std::fs::create_dir_all(file.parent().unwrap_or(&file))?;
+            let fresh = file.with_file_name(format!("new-{}-{name}", std::process::id()));
+            let line = format!(
+                "-i {} -map 0:v -map 0:a -c:a copy {coding} -y {}",
+                clip().display(),
+                fresh.display()
+            );
+            ffmpeg(&line).finish(Duration::from_secs(120))?;
+            std::fs::rename(fresh, &file)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Starts a player.
+pub fn plays(paths: &Paths, program: &Program) -> Result<Running> {
+    program.clone().within(&paths.players).start()
+}
+
+/// Waits for a player that ends by itself and expects it to have found nothing wrong.
+pub fn ends_clean(player: Running) -> Result<()> {
+    let account = player.account();
+    let done = player.succeed(PATIENCE)?;
+    ensure!(done.stderr.trim().is_empty(), "{}: it complained:\n{}", first_line(&account), done.stderr);
+    Ok(())
+}
+
+/// Runs players at the same time; each must end by itself and find nothing wrong.
+pub fn all_play_clean(paths: &Paths, programs: &[Program]) -> Result<()> {
+    let players = programs.iter().map(|program| plays(paths, program)).collect::<Result<Vec<_>>>()?;
+    players.into_iter().try_for_each(ends_clean)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// ffmpeg playing a stream by RTSP over TCP.
+pub fn ffmpeg_rtsp(stream: &str, transport: &str, pictures: u32) -> Program {
+    ffmpeg_decodes(&format!("-rtsp_transport {transport} -i {}", rtsp_url(stream)), pictures)
+}
+
+/// ffmpeg playing a stream by HTTP.
+pub fn ffmpeg_http(stream: &str, pictures: u32) -> Program {
+    ffmpeg_decodes(&format!("-i {}", http_url(stream)), pictures)
+}
+
+/// GStreamer playing a transport stream by RTSP.
+pub fn gst_rtsp_ts(stream: &str, protocols: &str, pictures: u32) -> Program {
+    gst(&format!(
+        "rtspsrc location={} protocols={protocols} latency=200 ! rtpmp2tdepay ! tsdemux ! h264parse \
+         ! avdec_h264 ! fakesink num-buffers={pictures}",
+        rtsp_url(stream)
+    ))
+}
+
+/// Waits until a program listens on a UDP port.
+pub fn wait_bound(program: &mut Running, port: u16) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let wanted = format!(":{port:04X} ");
+    loop {
+        let table = std::fs::read_to_string(format!("/proc/{}/net/udp", program.pid())).unwrap_or_default();
+        if table
+            .lines()
+            .any(|line| line.split_whitespace().nth(1).is_some_and(|at| format!("{at} ").ends_with(&wanted)))
+        {
+            return Ok(());
+        }
+        ensure!(program.alive(), "it ended: {}", program.account());
+        if Instant::now() > until {
+            bail!("nobody listens on {port}: {}", program.account());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a condition holds.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while !condition().with_context(|| format!("waiting until {what}"))? {
+        ensure!(Instant::now() < until, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
