@@ -1,1 +1,37 @@
-//! Not written yet.
+//! The configuration: text in, checked values out.
+//!
+//! [`Config::parse`] reads TOML and gives either a [`Config`] in which everything is checked, or
+//! [`ConfigErrors`] that name every mistake with its line, and what to do. [`diff`] says what
+//! changed between two of them, so that a reload touches nothing else, and [`Graph`] shows what a
+//! configuration amounts to: the elements a packet passes, and how they are connected.
+//!
+//! There is no I/O here: whoever reads the file gives its text and its name.
+
+mod address;
+mod check;
+mod diff;
+mod error;
+mod graph;
+mod invalid;
+mod limits;
+mod model;
+mod name;
+mod read;
+mod section;
+mod sink;
+mod source;
+mod units;
+mod value;
+
+pub use diff::{Change, Changes, Delta, diff};
+pub use error::{ConfigError, ConfigErrors};
+pub use graph::{Contract, Edge, Element, Graph, Node};
+pub use invalid::Invalid;
+pub use model::{
+    Access, Config, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS, SectionKeys, SinkConfig,
+    StreamConfig, Tls, Transport, WhenFull,
+};
+pub use name::check_name;
+pub use sink::{SinkProtocol, SinkUrl};
+pub use source::{RtspSource, Secret, SourceUrl, UdpSource};
+pub use units::{BitRate, ByteSize, parse_duration};

@@ -1,0 +1,261 @@
+//! What the tables of a configuration say together.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::{Range, RangeInclusive};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::Collector;
+use crate::invalid::nearest;
+use crate::limits::{COUNT, HOPELESS_AFTER, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS};
+use crate::units::Written;
+use crate::{ByteSize, Config, Invalid, SinkUrl, SourceUrl, UdpSource, parse_duration};
+
+/// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
+pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+    let mut check = Check { config, root, errors };
+    check.limits();
+    check.listeners();
+    check.streams();
+    check.ports();
+    check.sinks();
+}
+
+struct Check<'c, 'e, 't> {
+    config: &'c Config,
+    root: &'c DeTable<'c>,
+    errors: &'e mut Collector<'t>,
+}
+
+/// One step into a configuration.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+use Step::{Index, Key};
+
+impl Check<'_, '_, '_> {
+    fn add(&mut self, path: &[Step<'_>], what: String, help: impl Into<String>) {
+        let span = locate(self.root, path);
+        self.errors.add(span, Invalid::new(what, help));
+    }
+
+    fn limits(&mut self) {
+        let limits = &self.config.limits;
+        for (key, value, allowed) in [
+            ("receivers", limits.receivers, COUNT),
+            ("connections", limits.connections, COUNT),
+            ("connections_per_address", limits.connections_per_address, COUNT),
+            ("workers", limits.workers, WORKERS),
+        ] {
+            self.range(&[Key("limits"), Key(key)], value, allowed, |n| n.to_string());
+        }
+        let ports = &self.config.listen.rtp_ports;
+        if ports.len() < RTP_PORTS_MIN {
+            let what = format!("{} ports are too few", ports.len());
+            let help = format!("give {RTP_PORTS_MIN} at least: every session takes two");
+            self.add(&[Key("listen"), Key("rtp_ports")], what, help);
+        }
+        if self.config.tls.is_none() {
+            let listen = self.root.get("listen").and_then(|given| given.get_ref().as_table());
+            for key in ["rtsps", "https"].into_iter().filter(|key| written(listen, key)) {
+                let help = "add [tls] with certificate and key, or leave it out";
+                self.add(&[Key("listen"), Key(key)], format!("{key} needs a certificate"), help);
+            }
+        }
+    }
+
+    fn range<T: PartialOrd>(
+        &mut self,
+        path: &[Step<'_>],
+        value: T,
+        allowed: RangeInclusive<T>,
+        show: impl Fn(&T) -> String,
+    ) {
+        if !allowed.contains(&value) {
+            let side = if value < *allowed.start() { "little" } else { "much" };
+            let what = format!("{} is too {side}", show(&value));
+            let help = format!("possible: {} to {}", show(allowed.start()), show(allowed.end()));
+            self.add(path, what, help);
+        }
+    }
+
+    fn listeners(&mut self) {
+        let listen = &self.config.listen;
+        let all =
+            [("rtsp", listen.rtsp), ("http", listen.http), ("rtsps", listen.rtsps), ("https", listen.https)];
+        let all: Vec<_> = all.iter().filter_map(|(key, at)| Some((*key, (*at)?))).collect();
+        for (index, (key, at)) in all.iter().enumerate() {
+            if let Some((other, _)) = all[..index].iter().find(|(_, other)| overlap(*at, *other)) {
+                let what = format!("{key} and {other} both want TCP port {}", at.port());
+                self.add(&[Key("listen"), Key(key)], what, "give one of them another port, or \"off\"");
+            }
+        }
+    }
+
+    fn streams(&mut self) {
+        let root = self.root;
+        let defaults = root.get("defaults").and_then(|given| given.get_ref().as_table());
+        self.quantities(&[Key("defaults")], defaults);
+        let Some(tables) = root.get("streams").and_then(|given| given.get_ref().as_table()) else {
+            return;
+        };
+        for (name, given) in tables {
+            let name = name.get_ref().as_ref();
+            let table = given.get_ref().as_table();
+            self.quantities(&[Key("streams"), Key(name)], table);
+            let Some(stream) = self.config.streams.get(name) else {
+                continue;
+            };
+            if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
+                let what = "a source other than rtp:// describes itself".to_owned();
+                self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
+            }
+            if written(table, "transport") && !matches!(stream.source, SourceUrl::Rtsp(_)) {
+                let what = "only rtsp:// and rtsps:// sources have a choice of transport".to_owned();
+                self.add(&[Key("streams"), Key(name), Key("transport")], what, "leave transport out");
+            }
+        }
+    }
+
+    /// The quantities that a table of stream options writes down; inherited ones are checked
+    /// where they stand.
+    fn quantities(&mut self, path: &[Step<'_>], table: Option<&DeTable<'_>>) {
+        let text = |key| table.and_then(|table| table.get(key)).and_then(|given| given.get_ref().as_str());
+        let at = |key| [path, &[Key(key)]].concat();
+        if let Some(Ok(ring)) = text("ring").map(str::parse::<ByteSize>) {
+            self.range(&at("ring"), ring, RING, ToString::to_string);
+        }
+        for (key, allowed) in [("hopeless_after", HOPELESS_AFTER), ("source_timeout", SOURCE_TIMEOUT)] {
+            if let Some(Ok(duration)) = text(key).map(parse_duration) {
+                self.range(&at(key), duration, allowed, |d| Written(*d).to_string());
+            }
+        }
+        let key = "max_receivers";
+        let given = table.and_then(|table| table.get(key)).and_then(|given| given.get_ref().as_integer());
+        let count = given.and_then(|n| usize::from_str_radix(n.as_str(), n.radix()).ok());
+        if let Some(count) = count {
+            self.range(&at(key), count, COUNT, |n| n.to_string());
+        }
+    }
+
+    /// UDP ports that two would want.
+    fn ports(&mut self) {
+        let mut taken: Vec<(&str, &UdpSource, RangeInclusive<u16>)> = Vec::new();
+        for (name, stream) in &self.config.streams {
+            let Some(source) = stream.source.udp() else {
+                continue;
+            };
+            let port = source.at.port();
+            let rtcp = u16::from(matches!(stream.source, SourceUrl::Rtp(_)));
+            let ports = port..=port.saturating_add(rtcp);
+            let path = [Key("streams"), Key(name), Key("source")];
+            if let Some((other, ..)) = taken.iter().find(|(_, s, p)| crossing(p, &ports) && clash(source, s))
+            {
+                let what = format!("stream '{other}' receives at UDP port {port} already");
+                self.add(&path, what, "give one of them another port");
+            }
+            if crossing(&self.config.listen.rtp_ports, &ports) {
+                let (first, last) = self.config.listen.rtp_ports.clone().into_inner();
+                let what = format!("UDP port {port} lies within listen.rtp_ports ({first}-{last})");
+                self.add(&path, what, "choose a port outside of it, or move rtp_ports");
+            }
+            taken.push((name, source, ports));
+        }
+    }
+
+    fn sinks(&mut self) {
+        let mut names: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut targets: BTreeMap<(SocketAddr, Option<&str>), &str> = BTreeMap::new();
+        for (index, sink) in self.config.sinks.iter().enumerate() {
+            let at = |key| [Key("sinks"), Index(index), Key(key)];
+            let Some(stream) = self.config.streams.get(&sink.stream) else {
+                let what = format!("no stream is named '{}'", sink.stream);
+                self.add(&at("stream"), what, self.known_streams(&sink.stream));
+                continue;
+            };
+            let SinkUrl { to, interface, .. } = &sink.to;
+            if let Some(other) = targets.insert((*to, interface.as_deref()), &sink.stream) {
+                let what = format!("stream '{other}' is sent to {to} already");
+                self.add(&at("to"), what, "remove one of the two, or choose another address");
+            } else if names.insert(&sink.name, ()).is_some() {
+                let what = format!("another sink is named '{}'", sink.name);
+                self.add(&at("name"), what, "give each a name of its own");
+            }
+            let source = stream.source.udp().filter(|source| source.at == *to);
+            if source.is_some_and(|source| source.interface == *interface) {
+                let what = format!("stream '{}' would be sent to where it comes from", sink.stream);
+                self.add(&at("to"), what, "choose another address: it would circle forever");
+            }
+        }
+    }
+
+    fn known_streams(&self, meant: &str) -> String {
+        let mut names = self.config.streams.keys().map(String::as_str);
+        match nearest(meant, names.clone()) {
+            Some(near) => format!("did you mean '{near}'? else add [streams.{meant}]"),
+            None if names.next().is_none() => format!("add [streams.{meant}]"),
+            None => {
+                let names: Vec<_> = self.config.streams.keys().take(10).map(String::as_str).collect();
+                format!("add [streams.{meant}], or name one of these: {}", names.join(", "))
+            }
+        }
+    }
+}
+
+fn written(table: Option<&DeTable<'_>>, key: &str) -> bool {
+    table.is_some_and(|table| table.contains_key(key))
+}
+
+/// Whether two listeners would want the same port of the same address.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let everywhere = |a: SocketAddr, b: SocketAddr| {
+        // A listener at [::] takes IPv4 connections too.
+        a.ip().is_unspecified() && (a.is_ipv6() || b.is_ipv4())
+    };
+    a.port() == b.port() && (a.ip() == b.ip() || everywhere(a, b) || everywhere(b, a))
+}
+
+fn crossing(a: &RangeInclusive<u16>, b: &RangeInclusive<u16>) -> bool {
+    a.start() <= b.end() && b.start() <= a.end()
+}
+
+/// Whether two sources with a port in common cannot both be received.
+fn clash(a: &UdpSource, b: &UdpSource) -> bool {
+    let (x, y) = (a.at.ip(), b.at.ip());
+    if x.is_multicast() && y.is_multicast() {
+        // The same group may be received twice if something tells its packets apart.
+        return x == y && a.source == b.source && a.interface == b.interface;
+    }
+    x.is_ipv4() == y.is_ipv4() && (x == y || x.is_unspecified() || y.is_unspecified())
+}
+
+/// Where something stands: its value, or else the innermost of what is around it.
+fn locate(root: &DeTable<'_>, path: &[Step<'_>]) -> Range<usize> {
+    let mut span = 0..0;
+    let mut table = Some(root);
+    let mut list: Option<&[toml::Spanned<DeValue<'_>>]> = None;
+    for step in path {
+        let value = match *step {
+            Key(key) => table.and_then(|table| table.get_key_value(key)).map(|(key, value)| {
+                span = key.span();
+                value
+            }),
+            Index(index) => list.and_then(|list| list.get(index)),
+        };
+        let Some(value) = value else {
+            return span;
+        };
+        table = value.get_ref().as_table();
+        list = value.get_ref().as_array().map(|array| &array[..]);
+        if table.is_none() || matches!(step, Index(_)) {
+            span = value.span();
+        }
+    }
+    span
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! What changed between two configurations: a reload touches that, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::section::Section;
+use crate::{Config, SinkConfig, StreamConfig};
+
+/// What changed. What is not named here is the same in both.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Streams, by name.
+    pub streams: Delta,
+    /// Sinks, by name.
+    pub sinks: Delta,
+    /// Keys such as "access.play" that take effect at once.
+    pub settings: Vec<String>,
+    /// Keys such as "listen.rtsp" that take effect when the relay is started anew.
+    pub restart: Vec<String>,
+}
+
+/// What was added, removed and changed, each in the order of names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delta {
+    /// Only in the new configuration.
+    pub added: Vec<String>,
+    /// Only in the old configuration.
+    pub removed: Vec<String>,
+    /// In both, but different.
+    pub changed: Vec<Change>,
+}
+
+/// Something that is in both configurations and differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its name.
+    pub name: String,
+    /// The keys in which it differs.
+    pub keys: Vec<&'static str>,
+}
+
+/// What has to be done to get from `old` to `new`.
+pub fn diff(old: &Config, new: &Config) -> Changes {
+    let under = |table: &'static str, keys: Vec<&'static str>| {
+        keys.into_iter().map(move |key| format!("{table}.{key}"))
+    };
+    let (workers, limits): (Vec<_>, Vec<_>) =
+        old.limits.changed(&new.limits).into_iter().partition(|key| *key == "workers");
+    let tls = old.tls != new.tls;
+    let restart = under("listen", old.listen.changed(&new.listen))
+        .chain(tls.then(|| "tls".to_owned()))
+        .chain(under("limits", workers))
+        .chain(under("log", old.log.changed(&new.log)));
+    let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
+    Changes {
+        streams: delta(&streams(old), &streams(new), Section::changed),
+        sinks: delta(&sinks(old), &sinks(new), changed_sink),
+        settings: settings.collect(),
+        restart: restart.collect(),
+    }
+}
+
+fn delta<T>(
+    old: &BTreeMap<&str, &T>,
+    new: &BTreeMap<&str, &T>,
+    changed: impl Fn(&T, &T) -> Vec<&'static str>,
+) -> Delta {
+    let only_in = |these: &BTreeMap<&str, &T>, those: &BTreeMap<&str, &T>| {
+        these.keys().filter(|name| !those.contains_key(*name)).map(ToString::to_string).collect()
+    };
+    let change = |(name, before): (&&str, &&T)| {
+        let keys = changed(before, new.get(name)?);
+        (!keys.is_empty()).then(|| Change { name: (*name).to_owned(), keys })
+    };
+    Delta {
+        added: only_in(new, old),
+        removed: only_in(old, new),
+        changed: old.iter().filter_map(change).collect(),
+    }
+}
+
+fn streams(config: &Config) -> BTreeMap<&str, &StreamConfig> {
+    config.streams.iter().map(|(name, stream)| (name.as_str(), stream)).collect()
+}
+
+fn sinks(config: &Config) -> BTreeMap<&str, &SinkConfig> {
+    config.sinks.iter().map(|sink| (sink.name.as_str(), sink)).collect()
+}
+
+fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
+    let keys = [
+        ("stream", old.stream != new.stream),
+        ("to", old.to != new.to),
+        ("priority", old.priority != new.priority),
+    ];
+    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+impl Delta {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
+    fn lines(&self, kind: &str) -> impl Iterator<Item = String> {
+        let each = |names: &[String], verb: &str| -> Vec<_> {
+            names.iter().map(|name| format!("{kind} '{name}' {verb}")).collect()
+        };
+        let changed =
+            self.changed.iter().map(|c| format!("{kind} '{}': {} changed", c.name, c.keys.join(", ")));
+        let changed: Vec<_> = changed.collect();
+        each(&self.removed, "removed").into_iter().chain(each(&self.added, "added")).chain(changed)
+    }
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+            && self.sinks.is_empty()
+            && self.settings.is_empty()
+            && self.restart.is_empty()
+    }
+
+    /// A line for each change, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let settings = self.settings.iter().map(|key| format!("{key} changed"));
+        let restart = self.restart.iter().map(|key| format!("{key} changed: needs a restart"));
+        self.streams.lines("stream").chain(self.sinks.lines("sink")).chain(settings).chain(restart).collect()
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.lines();
+        f.write_str(&if lines.is_empty() { "nothing changed".to_owned() } else { lines.join("\n") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = r#"
+        [access]
+        play = ["one"]
+        [streams.a]
+        [streams.b]
+        ring = "1 MB"
+        [streams.c]
+        [[sinks]]
+        stream = "a"
+        to = "udp://10.0.0.1:5000"
+        name = "wall"
+        [[sinks]]
+        stream = "a"
+        to = "udp://10.0.0.2:5000"
+    "#;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, "o.toml").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn changes(from: &str, to: &str) -> Changes {
+        let new = OLD.replace(from, to);
+        assert!(from.is_empty() || new != OLD, "'{from}' stands in the old configuration");
+        diff(&config(OLD), &config(&new))
+    }
+
+    #[test]
+    fn nothing_changed_is_nothing() {
+        let changes = changes("", "");
+        assert!(changes.is_empty(), "{changes:?}");
+        assert_eq!(changes.to_string(), "nothing changed");
+    }
+
+    #[test]
+    fn the_order_of_the_file_and_what_is_written_out_do_not_matter() {
+        let same = r#"
+            [[sinks]]
+            stream = "a"
+            to = "udp://10.0.0.2:5000"
+            [[sinks]]
+            name = "wall"
+            stream = "a"
+            to = "udp://10.0.0.1:5000"
+            [streams.c]
+            ring = "8000 kB"
+            [streams.b]
+            ring = "1000 kB"
+            [streams.a]
+            [access]
+            play = ["one"]
+            [limits]
+            workers = 0
+        "#;
+        assert!(diff(&config(OLD), &config(same)).is_empty());
+    }
+
+    #[test]
+    fn only_the_stream_that_changed_is_named() {
+        let changed = changes("ring = \"1 MB\"", "ring = \"2 MB\"\nsource = \"demo://\"");
+        assert_eq!(changed.streams.changed, [Change { name: "b".into(), keys: vec!["source", "ring"] }]);
+        assert!(changed.streams.added.is_empty() && changed.streams.removed.is_empty());
+        assert!(changed.sinks.is_empty() && changed.settings.is_empty() && changed.restart.is_empty());
+    }
+
+    #[test]
+    fn streams_come_and_go() {
+        let renamed = changes("[streams.c]", "[streams.b0]\n[streams.d]");
+        assert_eq!(renamed.streams.added, ["b0", "d"]);
+        assert_eq!(renamed.streams.removed, ["c"]);
+        assert!(renamed.streams.changed.is_empty());
+    }
+
+    #[test]
+    fn sinks_are_told_apart_by_name() {
+        let moved = changes("10.0.0.1:5000", "10.0.0.1:6000");
+        assert_eq!(moved.sinks.changed, [Change { name: "wall".into(), keys: vec!["to"] }]);
+        let other = changes("10.0.0.2:5000", "10.0.0.2:6000");
+        assert_eq!(other.sinks.added, ["udp://10.0.0.2:6000"], "it had no name but its address");
+        assert_eq!(other.sinks.removed, ["udp://10.0.0.2:5000"]);
+        assert_eq!(other.lines(), ["sink 'udp://10.0.0.2:5000' removed", "sink 'udp://10.0.0.2:6000' added"]);
+    }
+
+    #[test]
+    fn a_streams_priority_is_that_of_its_sinks() {
+        let changed = changes("[streams.a]", "[streams.a]\npriority = \"low\"");
+        assert_eq!(changed.sinks.changed.len(), 2);
+        assert!(changed.sinks.changed.iter().all(|c| c.keys == ["priority"]));
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named_apart() {
+        let changed = changes(
+            "play = [\"one\"]",
+            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\nreceivers = 7\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
+        );
+        assert_eq!(changed.settings, ["access.play", "limits.receivers"]);
+        assert_eq!(
+            changed.restart,
+            ["listen.rtsp", "listen.rtsps", "listen.https", "tls", "limits.workers", "log.format"]
+        );
+        assert!(changed.streams.is_empty() && changed.sinks.is_empty());
+        assert!(changed.to_string().contains("listen.rtsp changed: needs a restart"));
+    }
+}

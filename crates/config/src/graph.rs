@@ -1,0 +1,155 @@
+//! The configuration written out: elements and how they are connected.
+//!
+//! What a short configuration leaves unsaid is made explicit here: every packet's way from where
+//! it is received to who gets it, with what each connection carries.
+
+mod dot;
+#[cfg(test)]
+mod tests;
+
+use crate::{Config, SinkProtocol, SourceUrl, StreamConfig};
+
+/// What an element does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Element {
+    /// Takes packets from outside.
+    Source,
+    /// Tells what packets mean.
+    Understand,
+    /// Keeps packets until all receivers had them, within its bytes.
+    Ring,
+    /// Makes other packets of them.
+    Service,
+    /// One distinct output: its packets are the same for all of its receivers.
+    Branch,
+    /// Receivers that come and ask, behind a listener.
+    Players,
+    /// A receiver that is sent to without asking.
+    Sink,
+}
+
+/// What a connection carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contract {
+    /// MPEG-TS packets (ISO/IEC 13818-1).
+    Ts,
+    /// RTP packets (RFC 3550).
+    Rtp,
+    /// Either, as the publisher decides.
+    Either,
+}
+
+/// One element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The stream it belongs to.
+    pub stream: String,
+    /// What it does.
+    pub element: Element,
+    /// Its name, as in "ring".
+    pub name: String,
+    /// What is set, as in "8 MB, slowest-sink".
+    pub detail: String,
+}
+
+/// One connection, between indices of [`Graph::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Where packets come from.
+    pub from: usize,
+    /// Where they go.
+    pub to: usize,
+    /// What they are.
+    pub contract: Contract,
+}
+
+/// Elements and connections of all streams.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Graph {
+    /// The elements, those of a stream together.
+    pub nodes: Vec<Node>,
+    /// The connections.
+    pub edges: Vec<Edge>,
+}
+
+impl Graph {
+    /// Writes `config` out.
+    pub fn new(config: &Config) -> Self {
+        let mut graph = Graph::default();
+        for (name, stream) in &config.streams {
+            graph.stream(config, name, stream);
+        }
+        graph
+    }
+
+    fn stream(&mut self, config: &Config, name: &str, stream: &StreamConfig) {
+        let carried = carried(stream);
+        let mut add = |element, title: &str, detail: String| {
+            let (stream, name) = (name.to_owned(), title.to_owned());
+            self.nodes.push(Node { stream, element, name, detail });
+            self.nodes.len() - 1
+        };
+        let away = format!("away after {}", crate::units::Written(stream.source_timeout));
+        let source = add(Element::Source, "source", format!("{}\n{away}", stream.source));
+        let understand = add(Element::Understand, "understand", described(carried).to_owned());
+        let ring = add(Element::Ring, "ring", format!("{}, {}", stream.ring, stream.when_full));
+        let (own_ts, own_rtp) = match carried {
+            Contract::Ts => (true, false),
+            Contract::Rtp | Contract::Either => (false, true),
+        };
+        let mut edges = vec![(source, understand, carried), (understand, ring, carried)];
+        let ts_from = if own_ts {
+            ring
+        } else {
+            let remux = add(Element::Service, "to MPEG-TS", "while somebody wants it".to_owned());
+            edges.push((ring, remux, carried));
+            remux
+        };
+        let ts = add(Element::Branch, "branch ts", "MPEG-TS".to_owned());
+        let rtp_detail = if own_rtp { "RTP, a track a port pair" } else { "RTP, MP2T" };
+        let rtp = add(Element::Branch, "branch rtp", rtp_detail.to_owned());
+        edges.push((ts_from, ts, Contract::Ts));
+        edges.push((ring, rtp, carried));
+        let listen = &config.listen;
+        for (branch, title, at, contract) in [
+            (ts, "HTTP players", [listen.http, listen.https], Contract::Ts),
+            (rtp, "RTSP players", [listen.rtsp, listen.rtsps], Contract::Rtp),
+        ] {
+            let at: Vec<_> = at.iter().flatten().map(ToString::to_string).collect();
+            if !at.is_empty() {
+                let detail = format!("{}\nup to {}", at.join(", "), stream.max_receivers);
+                edges.push((branch, add(Element::Players, title, detail), contract));
+            }
+        }
+        for sink in config.sinks.iter().filter(|sink| sink.stream == name) {
+            let (branch, contract) = match sink.to.protocol {
+                SinkProtocol::Udp => (ts, Contract::Ts),
+                SinkProtocol::Rtp => (rtp, Contract::Rtp),
+            };
+            let address = sink.to.to_string();
+            let (title, detail) =
+                if sink.name == address { ("sink", address) } else { (sink.name.as_str(), address) };
+            let detail = format!("{detail}\npriority {}", sink.priority);
+            edges.push((branch, add(Element::Sink, title, detail), contract));
+        }
+        self.edges.extend(edges.into_iter().map(|(from, to, contract)| Edge { from, to, contract }));
+    }
+}
+
+/// What a stream's source brings.
+fn carried(stream: &StreamConfig) -> Contract {
+    match &stream.source {
+        SourceUrl::Udp(_) | SourceUrl::Demo => Contract::Ts,
+        SourceUrl::Rtp(_) if stream.sdp.is_none() => Contract::Ts,
+        SourceUrl::Rtp(_) => Contract::Rtp,
+        SourceUrl::Push | SourceUrl::Rtsp(_) => Contract::Either,
+    }
+}
+
+fn described(contract: Contract) -> &'static str {
+    match contract {
+        Contract::Ts => "MPEG-TS → frames and keys",
+        Contract::Rtp => "RTP → frames and keys",
+        Contract::Either => "MPEG-TS or RTP → frames and keys",
+    }
+}

@@ -1,0 +1,44 @@
+//! Every limit of a configuration. What lies outside is refused, with the limit in the message.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::ByteSize;
+
+/// Bytes of a configuration's text.
+pub(crate) const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// Errors that are shown at once; the others are counted.
+pub(crate) const ERRORS_SHOWN_MAX: usize = 20;
+
+/// Columns of the offending line that are shown, before and after the mistake.
+pub(crate) const SNIPPET_COLUMNS: usize = 80;
+
+/// Bytes of a stream's name, all of its parts together.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of one part of a stream's name.
+pub(crate) const NAME_PART_BYTES_MAX: usize = 64;
+
+/// Bytes of a network interface's name (IFNAMSIZ of Linux, less its final zero).
+pub(crate) const INTERFACE_BYTES_MAX: usize = 15;
+
+/// How large a ring may be.
+pub(crate) const RING: RangeInclusive<ByteSize> = ByteSize(64 << 10)..=ByteSize(64 << 30);
+
+/// How long a receiver may be hopeless.
+pub(crate) const HOPELESS_AFTER: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(3600);
+
+/// How long a source may be silent.
+pub(crate) const SOURCE_TIMEOUT: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// Receivers and connections.
+pub(crate) const COUNT: RangeInclusive<usize> = 1..=1_000_000;
+
+/// Worker threads; 0 stands for one a core.
+pub(crate) const WORKERS: RangeInclusive<usize> = 0..=256;
+
+/// The fewest ports for RTP: two pairs, one for a stream's receivers and one for a publisher.
+pub(crate) const RTP_PORTS_MIN: usize = 4;

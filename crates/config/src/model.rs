@@ -1,0 +1,241 @@
+//! What a configuration says, and what holds where it says nothing.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::section::{Section, section};
+use crate::value::words;
+use crate::{ByteSize, Secret, SinkUrl, SourceUrl};
+
+/// A checked configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Where the relay listens.
+    pub listen: Listen,
+    /// Who may do what.
+    pub access: Access,
+    /// Certificate and key, if connections are to be encrypted.
+    pub tls: Option<Tls>,
+    /// How much the relay takes on.
+    pub limits: Limits,
+    /// The streams, by name.
+    pub streams: BTreeMap<String, StreamConfig>,
+    /// Receivers that are sent to without asking, in the order of the file; their names differ.
+    pub sinks: Vec<SinkConfig>,
+    /// What is logged, and how.
+    pub log: Log,
+}
+
+section! {
+    /// Where the relay listens: an address with a port, or "off".
+    pub struct Listen {
+        /// RTSP (RFC 2326), plain.
+        rtsp: Option<SocketAddr> = Some(everywhere(8554)),
+        /// HTTP, plain: streams, status page, API and metrics.
+        http: Option<SocketAddr> = Some(everywhere(8080)),
+        /// RTSP in TLS; nothing without `[tls]`.
+        rtsps: Option<SocketAddr> = Some(everywhere(8322)),
+        /// HTTP in TLS; nothing without `[tls]`.
+        https: Option<SocketAddr> = Some(everywhere(8443)),
+        /// UDP ports for RTP and RTCP of RTSP sessions.
+        rtp_ports: RangeInclusive<u16> = 8000..=8999,
+    }
+}
+
+section! {
+    /// Tokens, by the right that they give. A right without tokens is open: publishing and playing
+    /// to everybody, control to the machine itself.
+    pub struct Access {
+        /// To be a stream's source.
+        publish: Vec<Secret> = Vec::new(),
+        /// To receive a stream.
+        play: Vec<Secret> = Vec::new(),
+        /// To look at everything and to change it.
+        control: Vec<Secret> = Vec::new(),
+    }
+}
+
+section! {
+    /// How much the relay takes on.
+    pub struct Limits {
+        /// Receivers of all streams together.
+        receivers: usize = 20_000,
+        /// TCP connections of all listeners together.
+        connections: usize = 25_000,
+        /// TCP connections from one address.
+        connections_per_address: usize = 5_000,
+        /// Threads that carry packets; 0 stands for one a core.
+        workers: usize = 0,
+    }
+}
+
+section! {
+    /// One stream.
+    pub struct StreamConfig {
+        /// Where it comes from.
+        source: SourceUrl = SourceUrl::Push,
+        /// Description of an `rtp://` source that is not MP2T, as a path from the relay's
+        /// working directory.
+        sdp: Option<PathBuf> = None,
+        /// How an RTSP source sends.
+        transport: Transport = Transport::Tcp,
+        /// How many bytes are kept for receivers that lag.
+        ring: ByteSize = ByteSize(8_000_000),
+        /// Who loses packets when the ring is full.
+        when_full: WhenFull = WhenFull::SlowestSink,
+        /// A receiver that loses packets for that long without ever catching up is disconnected.
+        hopeless_after: Duration = Duration::from_secs(10),
+        /// A source that is silent for that long is announced as away.
+        source_timeout: Duration = Duration::from_secs(2),
+        /// How many receivers it may have.
+        max_receivers: usize = 20_000,
+        /// The class of its receivers, where nothing else is said.
+        priority: Priority = Priority::Normal,
+    }
+}
+
+section! {
+    /// What is logged, and how.
+    pub struct Log {
+        /// From which severity on.
+        level: LogLevel = LogLevel::Info,
+        /// How a line looks.
+        format: LogFormat = LogFormat::Text,
+    }
+}
+
+section! {
+    /// The keys of `[tls]` as they stand in the file.
+    pub(crate) struct TlsKeys {
+        /// Certificate chain.
+        certificate: Option<PathBuf> = None,
+        /// Private key.
+        key: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// The keys of `[[sinks]]` as they stand in the file.
+    pub(crate) struct SinkKeys {
+        /// Name of the stream.
+        stream: Option<String> = None,
+        /// Address of the receiver.
+        to: Option<SinkUrl> = None,
+        /// Name of the receiver.
+        name: Option<String> = None,
+        /// Class of the receiver.
+        priority: Option<Priority> = None,
+    }
+}
+
+/// Certificate and key, PEM files as paths from the relay's working directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificate chain, the relay's own certificate first.
+    pub certificate: PathBuf,
+    /// Private key.
+    pub key: PathBuf,
+}
+
+/// A receiver that is sent to without asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkConfig {
+    /// Its name; the address if none is given.
+    pub name: String,
+    /// The stream it receives.
+    pub stream: String,
+    /// Where it is.
+    pub to: SinkUrl,
+    /// Its class; that of the stream if none is given.
+    pub priority: Priority,
+}
+
+words! {
+    /// Who is served first.
+    pub enum Priority: "a priority" {
+        /// Before all others.
+        High = "high",
+        /// What is not said otherwise.
+        Normal = "normal",
+        /// After all others.
+        Low = "low",
+    }
+}
+
+words! {
+    /// How an RTSP source sends.
+    pub enum Transport: "a transport" {
+        /// Interleaved in the RTSP connection.
+        Tcp = "tcp",
+        /// By RTP over UDP.
+        Udp = "udp",
+    }
+}
+
+words! {
+    /// Who loses packets when a ring is full.
+    pub enum WhenFull: "a policy" {
+        /// The receivers that lag most, and only they.
+        SlowestSink = "slowest-sink",
+    }
+}
+
+words! {
+    /// Severity of a log line.
+    pub enum LogLevel: "a level" {
+        /// Every decision.
+        Trace = "trace",
+        /// What helps to find a mistake.
+        Debug = "debug",
+        /// What an operator wants to know.
+        Info = "info",
+        /// What an operator should look at.
+        Warn = "warn",
+        /// What does not work.
+        Error = "error",
+    }
+}
+
+words! {
+    /// How a log line looks.
+    pub enum LogFormat: "a format" {
+        /// For people.
+        Text = "text",
+        /// For programs: one object a line.
+        Json = "json",
+    }
+}
+
+/// A table of a configuration and the keys that may stand in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectionKeys {
+    /// The table's header as it is written, with NAME for what is chosen freely.
+    pub header: &'static str,
+    /// The keys.
+    pub keys: &'static [&'static str],
+}
+
+/// Keys of a stream that `[defaults]` cannot say for all.
+pub(crate) const STREAM_OWN_KEYS: [&str; 2] = ["source", "sdp"];
+
+/// Everything that may stand in a configuration.
+pub const SECTIONS: &[SectionKeys] = &[
+    SectionKeys { header: "[listen]", keys: Listen::KEYS },
+    SectionKeys { header: "[access]", keys: Access::KEYS },
+    SectionKeys { header: "[tls]", keys: TlsKeys::KEYS },
+    SectionKeys { header: "[limits]", keys: Limits::KEYS },
+    SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
+    SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
+    SectionKeys { header: "[log]", keys: Log::KEYS },
+];
+
+/// The tables at the top of a configuration.
+pub(crate) const TABLES: [&str; 8] =
+    ["listen", "access", "tls", "limits", "defaults", "streams", "sinks", "log"];
+
+fn everywhere(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))
+}

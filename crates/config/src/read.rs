@@ -1,0 +1,165 @@
+//! From text to a configuration: first the structure of each table, then what they say together.
+
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::check::check;
+use crate::error::Collector;
+use crate::limits::TEXT_BYTES_MAX;
+use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
+use crate::section::{Section, read_table, unknown};
+use crate::value::{Given, type_fault};
+use crate::{Config, ConfigErrors, Invalid, SinkConfig, StreamConfig, Tls, check_name};
+
+impl Config {
+    /// Reads a configuration. Paths in it are made relative to the folder of `file_name`, which
+    /// is otherwise only used in messages.
+    ///
+    /// # Errors
+    /// Every mistake that can be found at once: all of the syntax, or else all within the tables,
+    /// or else all of what the tables say together.
+    pub fn parse(text: &str, file_name: &str) -> Result<Config, ConfigErrors> {
+        let mut errors = Collector::new(file_name, text);
+        if text.len() > TEXT_BYTES_MAX {
+            let what = format!("the configuration has {} bytes, more than {TEXT_BYTES_MAX}", text.len());
+            errors.add(0..0, Invalid::new(what, "give the path of an Outflow configuration"));
+            return errors.finish(Config::default());
+        }
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        let root = root.get_ref();
+        for error in syntax {
+            let help =
+                "texts, addresses and quantities need quotes, as in ring = \"8 MB\"; see https://toml.io";
+            errors.add(error.span().unwrap_or(0..0), Invalid::new(error.message(), help));
+        }
+        let mut config = Config::default();
+        if errors.is_empty() {
+            config = structure(root, Path::new(file_name), &mut errors);
+        }
+        if errors.is_empty() {
+            check(&config, root, &mut errors);
+        }
+        errors.finish(config)
+    }
+}
+
+fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Config {
+    for key in root.keys().filter(|key| !TABLES.contains(&key.get_ref().as_ref())) {
+        errors.add(key.span(), unknown(key.get_ref(), "", &TABLES));
+    }
+    let mut config = Config::default();
+    read_table(&mut config.listen, root, "listen", errors);
+    read_table(&mut config.access, root, "access", errors);
+    read_table(&mut config.limits, root, "limits", errors);
+    read_table(&mut config.log, root, "log", errors);
+    config.tls = tls(root, file, errors);
+    if config.tls.is_none() {
+        config.listen.rtsps = None;
+        config.listen.https = None;
+    }
+    let defaults = defaults(root, errors);
+    streams(&mut config, &defaults, root, file, errors);
+    sinks(&mut config, root, errors);
+    config
+}
+
+/// A path of the configuration as one from the working directory.
+fn beside(file: &Path, path: PathBuf) -> PathBuf {
+    match file.parent() {
+        Some(folder) => folder.join(path),
+        None => path,
+    }
+}
+
+fn tls(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Option<Tls> {
+    let (header, given) = root.get_key_value("tls")?;
+    let mut keys = TlsKeys::default();
+    read_table(&mut keys, root, "tls", errors);
+    let table = given.get_ref().as_table()?;
+    for key in TlsKeys::KEYS.iter().filter(|key| !table.contains_key(**key)) {
+        let help = format!("add {key} = \"….pem\", or remove [tls]");
+        errors.add(header.span(), Invalid::new(format!("[tls] has no {key}"), help));
+    }
+    Some(Tls { certificate: beside(file, keys.certificate?), key: beside(file, keys.key?) })
+}
+
+fn defaults(root: &DeTable<'_>, errors: &mut Collector<'_>) -> StreamConfig {
+    let mut defaults = StreamConfig::default();
+    read_table(&mut defaults, root, "defaults", errors);
+    let table = root.get("defaults").and_then(|given| given.get_ref().as_table());
+    for key in STREAM_OWN_KEYS {
+        if let Some((key, _)) = table.and_then(|table| table.get_key_value(key)) {
+            let what = format!("'{}' cannot be the same for all streams", key.get_ref());
+            errors.add(key.span(), Invalid::new(what, "move it to the stream, [streams.NAME]"));
+        }
+    }
+    defaults
+}
+
+fn streams(
+    config: &mut Config,
+    defaults: &StreamConfig,
+    root: &DeTable<'_>,
+    file: &Path,
+    errors: &mut Collector<'_>,
+) {
+    let Some(given) = root.get("streams") else {
+        return;
+    };
+    let Some(tables) = given.get_ref().as_table() else {
+        return wrong_type(given, "a table of streams", "[streams.stage]", errors);
+    };
+    for (name, given) in tables {
+        if let Err(invalid) = check_name(name.get_ref()) {
+            errors.add(name.span(), invalid);
+        }
+        let Some(table) = given.get_ref().as_table() else {
+            wrong_type(given, "a table", &format!("[streams.{}]", name.get_ref()), errors);
+            continue;
+        };
+        let mut stream = defaults.clone();
+        stream.read(table, &format!("streams.{}", name.get_ref()), errors);
+        stream.sdp = stream.sdp.map(|path| beside(file, path));
+        config.streams.insert(name.get_ref().to_string(), stream);
+    }
+}
+
+fn sinks(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+    let Some(given) = root.get("sinks") else {
+        return;
+    };
+    let Some(list) = given.get_ref().as_array() else {
+        return wrong_type(given, "a list of tables", "[[sinks]]", errors);
+    };
+    for given in list {
+        let Some(table) = given.get_ref().as_table() else {
+            wrong_type(given, "a table", "[[sinks]]", errors);
+            continue;
+        };
+        let mut keys = SinkKeys::default();
+        keys.read(table, "[sinks]", errors);
+        for (key, example) in [("stream", "stage"), ("to", "udp://239.2.2.2:6000?ttl=4")] {
+            if !table.contains_key(key) {
+                let help = format!("add it, as in {key} = \"{example}\"");
+                errors.add(given.span(), Invalid::new(format!("this sink has no '{key}'"), help));
+            }
+        }
+        if let (Some(stream), Some(to)) = (keys.stream, keys.to) {
+            let inherited = config.streams.get(&stream).map(|s| s.priority);
+            let priority = keys.priority.or(inherited).unwrap_or(crate::Priority::Normal);
+            let name = keys.name.unwrap_or_else(|| to.to_string());
+            config.sinks.push(SinkConfig { name, stream, to, priority });
+        }
+    }
+}
+
+fn wrong_type(given: &Given<'_>, wanted: &str, example: &str, errors: &mut Collector<'_>) {
+    let (span, invalid) = type_fault(given, wanted, example);
+    // A table may be the whole rest of the file; its first character is enough.
+    let end = if matches!(given.get_ref(), DeValue::Table(_)) { span.start + 1 } else { span.end };
+    errors.add(span.start..end, invalid);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Where a configured receiver is.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::Invalid;
+use crate::address::Address;
+
+/// What goes to a sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SinkProtocol {
+    /// MPEG-TS in UDP datagrams.
+    Udp,
+    /// RTP: a transport stream as MP2T (RFC 2250), else each track to a port pair of its own,
+    /// counted up by two from the given port.
+    Rtp,
+}
+
+/// The address of a receiver that is sent to without its asking: `udp://` or `rtp://`.
+///
+/// Displayed, it is written in one way, so that equal addresses have equal texts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SinkUrl {
+    /// What goes there.
+    pub protocol: SinkProtocol,
+    /// Address and port.
+    pub to: SocketAddr,
+    /// Hops that a multicast packet may take; the system's default (1) if not given.
+    pub ttl: Option<u8>,
+    /// Interface through which multicast leaves; the system's choice if not given.
+    pub interface: Option<String>,
+}
+
+impl FromStr for SinkUrl {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let protocol = match scheme.to_ascii_lowercase().as_str() {
+            "udp" => SinkProtocol::Udp,
+            "rtp" => SinkProtocol::Rtp,
+            _ => {
+                let what = format!("'{text}' is no address to send to");
+                return Err(Invalid::new(what, "write udp://ADDRESS:PORT (MPEG-TS) or rtp://ADDRESS:PORT"));
+            }
+        };
+        let address = Address::parse(rest, &["ttl", "interface"])?;
+        address.check_multicast()?;
+        let ip = address.at.ip();
+        if ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+            let help = "give the address of the receiver, or a multicast group";
+            return Err(Invalid::new(format!("{ip} is no receiver"), help));
+        }
+        if protocol == SinkProtocol::Rtp && address.at.port() == u16::MAX {
+            let help = "choose a lower port: RTCP goes to the one above";
+            return Err(Invalid::new("there is no port above 65535", help));
+        }
+        Ok(SinkUrl { protocol, to: address.at, ttl: address.ttl, interface: address.interface })
+    }
+}
+
+impl fmt::Display for SinkUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.protocol {
+            SinkProtocol::Udp => "udp",
+            SinkProtocol::Rtp => "rtp",
+        };
+        write!(f, "{scheme}://{}", self.to)?;
+        let ttl = self.ttl.map(|ttl| format!("ttl={ttl}"));
+        let interface = self.interface.as_ref().map(|name| format!("interface={name}"));
+        let query: Vec<_> = ttl.into_iter().chain(interface).collect();
+        if query.is_empty() { Ok(()) } else { write!(f, "?{}", query.join("&")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sinks_read_and_write_alike() {
+        for text in ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000", "udp://[::1]:9000"] {
+            assert_eq!(text.parse::<SinkUrl>().expect(text).to_string(), text);
+        }
+        let other_order: SinkUrl = "udp://239.2.2.2:6000/?interface=eth1&ttl=4".parse().expect("good");
+        assert_eq!(other_order.to_string(), "udp://239.2.2.2:6000?ttl=4&interface=eth1");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_to_is_refused() {
+        let what = |text: &str| text.parse::<SinkUrl>().expect_err(text).to_string();
+        assert!(what("10.0.0.1:5000").contains("udp://ADDRESS:PORT"));
+        assert!(what("http://10.0.0.1:5000").contains("no address to send to"));
+        assert!(what("udp://10.0.0.1:5000?ttl=4").contains("no multicast group"));
+        assert!(what("udp://10.0.0.1:5000?interface=eth0").contains("no multicast group"));
+        assert!(what("udp://0.0.0.0:5000").contains("no receiver"));
+        assert!(what("udp://255.255.255.255:5000").contains("no receiver"));
+        assert!(what("udp://239.1.1.1:5000?source=10.0.0.1").contains("unknown parameter"));
+        assert!(what("rtp://10.0.0.1:65535").contains("above 65535"));
+    }
+}

@@ -1,0 +1,269 @@
+//! Values as they stand in TOML.
+
+use std::net::SocketAddr;
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::address::socket_address;
+use crate::invalid::nearest;
+use crate::{ByteSize, Invalid, Secret, SinkUrl, SourceUrl, parse_duration};
+
+/// What is wrong with the bytes of a span.
+pub(crate) type Fault = (Range<usize>, Invalid);
+
+/// A value as TOML gives it, with the place where it stands.
+pub(crate) type Given<'i> = Spanned<DeValue<'i>>;
+
+/// What can stand behind a key.
+pub(crate) trait Value: Sized {
+    /// Reads the value.
+    fn read(given: &Given<'_>) -> Result<Self, Fault>;
+
+    /// Reads a value that may be missing; some types have a word for that.
+    fn read_optional(given: &Given<'_>) -> Result<Option<Self>, Fault> {
+        Self::read(given).map(Some)
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        T::read_optional(given)
+    }
+}
+
+/// A value that TOML has as a text.
+pub(crate) trait Text: Sized {
+    /// What it is, as in "a size".
+    const KIND: &'static str;
+    /// How one is written.
+    const EXAMPLE: &'static str;
+    /// The word for none, where none is possible.
+    const NONE: Option<&'static str> = None;
+
+    /// Reads the text.
+    fn from_text(text: &str) -> Result<Self, Invalid>;
+}
+
+impl<T: Text> Value for T {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        let text = given.get_ref().as_str().ok_or_else(|| wrong_type(given, T::KIND, T::EXAMPLE))?;
+        T::from_text(text).map_err(|invalid| (given.span(), invalid))
+    }
+
+    fn read_optional(given: &Given<'_>) -> Result<Option<Self>, Fault> {
+        match (given.get_ref().as_str(), T::NONE) {
+            (Some(text), Some(none)) if text == none => Ok(None),
+            _ => Self::read(given).map(Some),
+        }
+    }
+}
+
+macro_rules! text {
+    ($($type:ty: $kind:literal, $example:literal $(, or $none:literal)? => $read:expr;)+) => {
+        $(impl Text for $type {
+            const KIND: &'static str = $kind;
+            const EXAMPLE: &'static str = $example;
+            $(const NONE: Option<&'static str> = Some($none);)?
+
+            fn from_text(text: &str) -> Result<Self, Invalid> {
+                $read(text)
+            }
+        })+
+    };
+}
+
+text! {
+    String: "a text", "stage" => |text: &str| Ok(text.to_owned());
+    ByteSize: "a size", "8 MB" => str::parse;
+    Duration: "a duration", "10 s" => parse_duration;
+    SourceUrl: "a source", "push" => str::parse;
+    SinkUrl: "an address to send to", "udp://239.2.2.2:6000?ttl=4" => str::parse;
+    SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
+    RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
+    PathBuf: "a file", "cert.pem" => path;
+    Secret: "a token", "a-long-random-text" => token;
+}
+
+impl Value for usize {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        let number = given.get_ref().as_integer();
+        let number = number.ok_or_else(|| wrong_type(given, "a whole number", "20000"))?;
+        let value = usize::from_str_radix(number.as_str(), number.radix());
+        value.map_err(|_| {
+            let what = format!("{} is no number of things", number.as_str());
+            (given.span(), Invalid::new(what, "write a whole number, 0 or more"))
+        })
+    }
+}
+
+impl Value for Vec<Secret> {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        let example = "[\"a-long-random-text\"]";
+        let list = given.get_ref().as_array();
+        list.ok_or_else(|| type_fault(given, "a list of tokens", example))?.iter().map(Secret::read).collect()
+    }
+}
+
+/// One of several words; use [`words`] to make a type of them.
+pub(crate) fn word<T: Copy>(text: &str, known: &[(&'static str, T)]) -> Result<T, Invalid> {
+    known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<_> = known.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let help = match nearest(text, known.iter().map(|(word, _)| *word)) {
+            Some(near) => format!("did you mean \"{near}\"? possible: {}", all.join(", ")),
+            None => format!("possible: {}", all.join(", ")),
+        };
+        Invalid::new(format!("\"{text}\" is not one of the possible words"), help)
+    })
+}
+
+/// Makes an enumeration that is written as one of several words.
+macro_rules! words {
+    ($(#[$doc:meta])* $vis:vis enum $name:ident: $kind:literal {
+        $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $vis enum $name { $($(#[$word_doc])* $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word for it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::Invalid;
+
+            fn from_str(text: &str) -> Result<Self, $crate::Invalid> {
+                $crate::value::word(text, &[$(($word, Self::$variant),)+])
+            }
+        }
+
+        impl $crate::value::Text for $name {
+            const KIND: &'static str = $kind;
+            const EXAMPLE: &'static str = $crate::value::first(&[$($word,)+]);
+
+            fn from_text(text: &str) -> Result<Self, $crate::Invalid> {
+                text.parse()
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// The first of `words`.
+pub(crate) const fn first(words: &[&'static str]) -> &'static str {
+    words[0]
+}
+
+fn wrong_type(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
+    type_fault(given, wanted, &format!("\"{example}\""))
+}
+
+/// The fault of a value that has another TOML type than the one wanted.
+pub(crate) fn type_fault(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
+    let what = format!("{wanted} is needed here, not {}", type_name(given.get_ref()));
+    (given.span(), Invalid::new(what, format!("write it like {example}")))
+}
+
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>, Invalid> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
+        _ => Err(Invalid::new(format!("'{text}' is no range of ports"), "write it like \"8000-8999\"")),
+    }
+}
+
+fn path(text: &str) -> Result<PathBuf, Invalid> {
+    if text.is_empty() || text.contains('\0') {
+        let help = "write a path; it may be relative to this file";
+        return Err(Invalid::new("this names no file", help));
+    }
+    Ok(PathBuf::from(text))
+}
+
+fn token(text: &str) -> Result<Secret, Invalid> {
+    if text.is_empty() || !text.chars().all(|c| c.is_ascii_graphic()) {
+        let help = "use printable ASCII without spaces, as `openssl rand -hex 16` makes it";
+        return Err(Invalid::new("this is no token", help));
+    }
+    Ok(Secret::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: Value>(toml: &str) -> Result<T, String> {
+        T::read(&DeValue::parse(toml).expect("TOML")).map_err(|(_, invalid)| invalid.to_string())
+    }
+
+    #[test]
+    fn numbers_are_whole_and_not_negative() {
+        assert_eq!(read("20_000"), Ok(20_000_usize));
+        assert_eq!(read("0x10"), Ok(16_usize));
+        assert!(read::<usize>("-1").is_err_and(|e| e.contains("no number of things")));
+        assert!(read::<usize>("99999999999999999999").is_err());
+        assert!(read::<usize>("1.5").is_err_and(|e| e.contains("a number with a point")));
+    }
+
+    #[test]
+    fn a_number_without_unit_is_answered_with_an_example() {
+        assert_eq!(
+            read::<ByteSize>("8000000"),
+            Err("a size is needed here, not a number: write it like \"8 MB\"".to_owned())
+        );
+        assert!(read::<Vec<Secret>>("\"a\"").is_err_and(|e| e.contains("[\"a-long-random-text\"]")));
+    }
+
+    #[test]
+    fn off_is_a_word_for_no_listener_only() {
+        assert_eq!(read::<Option<SocketAddr>>("\"off\""), Ok(None));
+        assert!(read::<SocketAddr>("\"off\"").is_err());
+        assert_eq!(read::<Option<PathBuf>>("\"off\""), Ok(Some(PathBuf::from("off"))));
+    }
+
+    #[test]
+    fn ranges_of_ports_are_in_order() {
+        assert_eq!(read("\"8000-8999\""), Ok(8000..=8999_u16));
+        for bad in ["\"8999-8000\"", "\"0-9\"", "\"8000-\"", "\"1-70000\"", "\"a-b\""] {
+            assert!(read::<RangeInclusive<u16>>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tokens_fit_into_a_header() {
+        assert!(
+            read::<Vec<Secret>>("[\"abc\", \"d\"]").is_ok_and(|t| t[0].reveal() == "abc" && t.len() == 2)
+        );
+        for bad in ["[\"\"]", "[\"a b\"]", "[\"ä\"]", "[1]"] {
+            assert!(read::<Vec<Secret>>(bad).is_err(), "{bad}");
+        }
+    }
+}

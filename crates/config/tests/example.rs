@@ -1,0 +1,64 @@
+//! The annotated example is a good configuration, and explains every key that there is.
+
+use outflow_config::{Config, SECTIONS};
+
+const EXAMPLE: &str = include_str!("../../../examples/outflow.toml");
+
+/// The example with what is commented out in it switched on: lines such as `# key = "value"`.
+fn switched_on() -> String {
+    let on = |line: &str| -> String {
+        let Some(bare) = line.strip_prefix("# ") else {
+            return line.to_owned();
+        };
+        let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let is_key = bare.split_once(" = ").is_some_and(|(key, _)| word(key));
+        let is_header = bare.strip_prefix('[').and_then(|t| t.strip_suffix(']')).is_some_and(word);
+        if is_key || is_header { bare.to_owned() } else { line.to_owned() }
+    };
+    EXAMPLE.lines().map(|line| on(line) + "\n").collect()
+}
+
+#[test]
+fn the_example_is_good_as_it_stands_and_switched_on() {
+    let config = Config::parse(EXAMPLE, "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(config.streams.len(), 5);
+    assert_eq!(config.sinks.len(), 2);
+    let config = Config::parse(&switched_on(), "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert!(config.tls.is_some() && config.listen.https.is_some());
+}
+
+#[test]
+fn every_key_of_every_table_is_in_the_example() {
+    let text = switched_on();
+    let root: toml::Table = text.parse().expect("TOML");
+    for section in SECTIONS {
+        let name = section.header.trim_matches(['[', ']']);
+        let tables: Vec<&toml::Table> = match name.split_once('.') {
+            Some((outer, _)) => {
+                root[outer].as_table().expect("tables").values().filter_map(|t| t.as_table()).collect()
+            }
+            None => match &root[name] {
+                toml::Value::Array(list) => list.iter().filter_map(|t| t.as_table()).collect(),
+                table => table.as_table().into_iter().collect(),
+            },
+        };
+        for key in section.keys {
+            let shown = tables.iter().any(|table| table.contains_key(*key));
+            assert!(shown, "examples/outflow.toml does not show {key} of {}", section.header);
+        }
+    }
+    assert!(root.contains_key("defaults"));
+}
+
+#[test]
+fn what_the_example_calls_a_default_is_one() {
+    let written = Config::parse(EXAMPLE, "o.toml").unwrap_or_else(|e| panic!("{e}"));
+    let silent = Config::parse("", "o.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(written.listen, silent.listen);
+    assert_eq!(written.limits, silent.limits);
+    assert_eq!(written.log, silent.log);
+    let demo = &written.streams["demo"];
+    let plain =
+        &Config::parse("[streams.demo]\nsource = \"demo://\"", "o.toml").expect("good").streams["demo"];
+    assert_eq!(demo, plain);
+}
