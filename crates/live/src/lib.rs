@@ -1,1 +1,20 @@
-//! Not written yet.
+//! The core on real sockets.
+//!
+//! [`Relay::start`] makes workers (threads that own streams, see [`worker`]), the control plane
+//! that talks to them (see [`control`]), and what the configuration names: streams, sources,
+//! receivers, the RTSP and HTTP servers. Packets never pass through the control plane.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this crate owns time, threads and I/O")]
+
+mod clock;
+pub mod control;
+pub mod limits;
+mod receive;
+mod relay;
+mod send;
+mod source;
+mod supervise;
+mod system;
+mod worker;
+
+pub use relay::{Relay, load};

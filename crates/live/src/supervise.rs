@@ -2,22 +2,23 @@
 //! the configuration changes, whatever changed in it and nothing else.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use outflow_config::{Config, SinkConfig, SinkScheme, SourceUrl, StreamConfig};
+use outflow_config::{Config, SinkConfig, SourceUrl, StreamConfig, UdpSource};
 use outflow_media::{Codec, Format, Track};
-use outflow_relay::{Carriage, Priority, StreamOptions};
-use tokio::sync::mpsc;
+use outflow_relay::{Priority, StreamOptions};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
-    CloseReason, Command, Control, ControlError, Feed, Owner, PublishOptions, PushRoute, SocketRole, SourceSocket,
+    CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole, SourceSocket,
     StreamEntry,
 };
 use crate::receive::bind_source;
 use crate::source;
+use crate::system::random_u32;
 
 /// What runs because the configuration says so.
 pub(crate) struct Supervisor {
@@ -26,14 +27,12 @@ pub(crate) struct Supervisor {
     path: Option<PathBuf>,
     /// By stream: the task that keeps its source.
     sources: BTreeMap<String, JoinHandle<()>>,
-    /// By name: the task that keeps a configured receiver.
-    sinks: BTreeMap<String, JoinHandle<()>>,
 }
 
 impl Supervisor {
     /// `path` is the configuration's file, for reloading and for the files it names.
     pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>) -> Self {
-        Supervisor { control, clock, path, sources: BTreeMap::new(), sinks: BTreeMap::new() }
+        Supervisor { control, clock, path, sources: BTreeMap::new() }
     }
 
     /// Makes everything that the configuration says.
@@ -45,7 +44,7 @@ impl Supervisor {
             self.add_stream(name, stream)?;
         }
         for sink in &config.sinks {
-            self.add_sink(sink)?;
+            self.add_sink(sink).await?;
         }
         Ok(())
     }
@@ -60,7 +59,7 @@ impl Supervisor {
         })?;
         let new = crate::load(&path)?;
         let changes = outflow_config::diff(&self.control.config(), &new);
-        self.apply(&new, &changes)?;
+        self.apply(&new, &changes).await?;
         self.control.set_config(Arc::new(new));
         let lines = changes.lines();
         for line in &lines {
@@ -69,7 +68,7 @@ impl Supervisor {
         Ok(lines)
     }
 
-    fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Result<(), ControlError> {
+    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Result<(), ControlError> {
         for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
             self.remove_sink(sink);
         }
@@ -85,7 +84,7 @@ impl Supervisor {
         let wanted = changes.sinks_added.iter().chain(&changes.sinks_changed);
         for name in wanted {
             if let Some(sink) = new.sinks.iter().find(|sink| sink.name == *name) {
-                self.add_sink(sink)?;
+                self.add_sink(sink).await?;
             }
         }
         Ok(())
@@ -96,7 +95,7 @@ impl Supervisor {
         let load = control.registry().load(control.workers().len());
         let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
         let owner = Owner { worker, stream: control.new_id() };
-        let pushed = config.source == SourceUrl::Push;
+        let pushed = config.source.is_push();
         let entry = StreamEntry {
             owner,
             source: (!pushed).then(|| config.source.to_string()),
@@ -138,7 +137,7 @@ impl Supervisor {
         if let Some(task) = self.sources.remove(name) {
             task.abort();
         }
-        let pushed = new.source == SourceUrl::Push;
+        let pushed = new.source.is_push();
         self.control
             .registry()
             .update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
@@ -147,10 +146,10 @@ impl Supervisor {
 
     fn options(&self, config: &StreamConfig) -> StreamOptions {
         StreamOptions {
-            ring_bytes: config.ring.bytes() as usize,
+            ring_bytes: config.ring.as_usize(),
             hopeless_after: config.hopeless_after,
             source_timeout: config.source_timeout,
-            ssrc: random_ssrc(),
+            ssrc: random_u32(),
             ntp_at_zero: self.clock.ntp_at_zero(),
         }
     }
@@ -160,30 +159,114 @@ impl Supervisor {
         let stream = name.to_owned();
         let task = match &config.source {
             SourceUrl::Push => return Ok(()),
-            SourceUrl::Demo => tokio::spawn(report(name, source::play_clip(control, stream))),
-            SourceUrl::Rtsp { .. } => tokio::spawn(source::pull(control, stream, config.clone())),
+            SourceUrl::Demo => tokio::spawn(report(stream.clone(), source::play_clip(control, stream))),
+            SourceUrl::Rtsp(_) => tokio::spawn(source::pull(control, stream, config.clone())),
             SourceUrl::Udp(at) => {
-                let socket = bind_source(at.address, at.source, at.interface.as_deref())?;
-                let sockets = vec![SourceSocket { socket, track: 0, role: SocketRole::Ts, from: None }];
-                tokio::spawn(report(name, keep_open(control, stream, Format::Ts, at.to_string(), sockets)))
+                let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
+                tokio::spawn(report(stream.clone(), keep_open(control, stream, Format::Ts, at.at.to_string(), sockets)))
             }
             SourceUrl::Rtp(at) => {
-                let tracks = self.tracks(config)?;
+                let described = Self::described(config)?;
                 let mut sockets = Vec::new();
-                for (track, (_, port)) in tracks.iter().enumerate() {
-                    let track = track as u8;
-                    let rtp = std::net::SocketAddr::new(at.address.ip(), port.unwrap_or(at.address.port() + 2 * u16::from(track)));
-                    let rtcp = std::net::SocketAddr::new(rtp.ip(), rtp.port() + 1);
-                    for (at_port, role) in [(rtp, SocketRole::Rtp), (rtcp, SocketRole::Rtcp)] {
-                        let socket = bind_source(at_port, at.source, at.interface.as_deref())?;
-                        sockets.push(SourceSocket { socket, track, role, from: None });
-                    }
+                for (track, media) in (0_u8..).zip(&described) {
+                    let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
+                    let rtp = SocketAddr::new(at.at.ip(), port);
+                    let rtcp = SocketAddr::new(at.at.ip(), port + 1);
+                    sockets.push(source_socket(at, rtp, track, SocketRole::Rtp)?);
+                    sockets.push(source_socket(at, rtcp, track, SocketRole::Rtcp)?);
                 }
-                let format = Format::Rtp(tracks.into_iter().map(|(track, _)| track).collect());
-                tokio::spawn(report(name, keep_open(control, stream, format, at.to_string(), sockets)))
+                let format = Format::Rtp(described.into_iter().map(|media| media.track).collect());
+                tokio::spawn(report(stream.clone(), keep_open(control, stream, format, at.at.to_string(), sockets)))
             }
         };
         self.sources.insert(name.to_owned(), task);
         Ok(())
+    }
+
+    /// The tracks of an RTP source: from its description, or one transport stream.
+    fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
+        let Some(sdp) = &config.sdp else {
+            let track = Track {
+                codec: Codec::Mp2t,
+                payload_type: 33,
+                clock_rate: 90_000,
+                channels: 0,
+                fmtp: String::new(),
+                encoding: "MP2T".to_owned(),
+            };
+            return Ok(vec![Described { track, port: None }]);
+        };
+        let wrong = |why: &dyn std::fmt::Display| {
+            ControlError::Configuration(format!("{}: {why}: give the session description of the source", sdp.display()))
+        };
+        let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
+        let described = outflow_media::sdp::parse(&text).map_err(|e| wrong(&e))?;
+        let port = |port: u16| (port != 0).then_some(port);
+        Ok(described.media.into_iter().map(|media| Described { track: media.track, port: port(media.port) }).collect())
+    }
+
+    fn remove_sink(&mut self, name: &str) {
+        let config = self.control.config();
+        let Some(sink) = config.sinks.iter().find(|sink| sink.name == name) else { return };
+        // Whoever removed it through the API before has done the work.
+        let _ = self.control.remove_push(&sink.stream, &sink.name);
+    }
+
+    async fn add_sink(&mut self, sink: &SinkConfig) -> Result<(), ControlError> {
+        self.control.add_push(push_options(sink)).await.map(drop)
+    }
+}
+
+/// A track and the port that its description gives for it.
+struct Described {
+    track: Track,
+    port: Option<u16>,
+}
+
+fn source_socket(
+    source: &UdpSource,
+    at: SocketAddr,
+    track: u8,
+    role: SocketRole,
+) -> Result<SourceSocket, ControlError> {
+    let socket = bind_source(at, source.source, source.interface.as_deref())?;
+    Ok(SourceSocket { socket, track, role, from: source.source })
+}
+
+fn push_options(sink: &SinkConfig) -> PushOptions {
+    PushOptions {
+        stream: sink.stream.clone(),
+        to: sink.to.clone(),
+        name: sink.name.clone(),
+        priority: Some(priority(sink.priority)),
+    }
+}
+
+/// Keeps a source that is read from sockets open until the stream is removed.
+async fn keep_open(
+    control: Control,
+    stream: String,
+    format: Format,
+    peer: String,
+    sockets: Vec<SourceSocket>,
+) -> Result<(), ControlError> {
+    let options = PublishOptions { format, peer, configured: true };
+    let _publisher = control.publish_sockets(&stream, options, sockets).await?;
+    std::future::pending().await
+}
+
+/// Says when a source could not be started.
+async fn report(stream: String, source: impl Future<Output = Result<(), ControlError>>) {
+    if let Err(error) = source.await {
+        tracing::error!(stream, %error, "the source cannot be used");
+    }
+}
+
+/// The class that the configuration names.
+pub(crate) fn priority(priority: outflow_config::Priority) -> Priority {
+    match priority {
+        outflow_config::Priority::High => Priority::High,
+        outflow_config::Priority::Normal => Priority::Normal,
+        outflow_config::Priority::Low => Priority::Low,
     }
 }

@@ -18,6 +18,12 @@ pub enum ControlError {
     /// No such receiver.
     #[error("no receiver {0}: it has left, or never was")]
     UnknownReceiver(u64),
+    /// A receiver of that name is being sent to.
+    #[error("a receiver named '{0}' exists already: choose another name, or remove it first")]
+    NameTaken(String),
+    /// No such configured or added receiver.
+    #[error("no receiver named '{0}' is sent stream '{1}': see the list of receivers for the names")]
+    UnknownSink(String, String),
     /// A configured number is reached.
     #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
     Limit {

@@ -8,6 +8,7 @@ mod access;
 mod command;
 mod error;
 mod publisher;
+mod push;
 mod receiver;
 mod registry;
 mod state;
@@ -28,6 +29,8 @@ pub(crate) use command::{
 pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
 pub use error::{CloseReason, ControlError};
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
+pub use push::PushOptions;
+pub(crate) use push::Pushes;
 pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
@@ -43,6 +46,7 @@ pub struct Control {
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
+    pushes: Pushes,
     workers: Vec<WorkerHandle>,
     config: arc_swap::ArcSwap<Config>,
     state: watch::Receiver<Arc<RelayState>>,
@@ -59,6 +63,7 @@ impl Control {
     ) -> Self {
         let inner = Inner {
             registry: Registry::default(),
+            pushes: Pushes::default(),
             workers,
             config: arc_swap::ArcSwap::new(config),
             state,
@@ -146,6 +151,10 @@ impl Control {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.inner.registry
+    }
+
+    pub(crate) fn pushes(&self) -> &Pushes {
+        &self.inner.pushes
     }
 
     pub(crate) fn workers(&self) -> &[WorkerHandle] {

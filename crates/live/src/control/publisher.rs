@@ -100,11 +100,21 @@ impl Control {
         options: PublishOptions,
         ports: UdpPorts,
     ) -> Result<Publisher, ControlError> {
-        let (queue, _) = mpsc::channel(1);
-        self.open(stream, options, Feed::Sockets(ports.sockets), queue).await
+        self.publish_sockets(stream, options, ports.sockets).await
     }
 
-    pub(crate) async fn open(
+    /// Begins to publish `stream` through sockets that the worker reads.
+    pub(crate) async fn publish_sockets(
+        &self,
+        stream: &str,
+        options: PublishOptions,
+        sockets: Vec<SourceSocket>,
+    ) -> Result<Publisher, ControlError> {
+        let (queue, _) = mpsc::channel(1);
+        self.open(stream, options, Feed::Sockets(sockets), queue).await
+    }
+
+    async fn open(
         &self,
         stream: &str,
         options: PublishOptions,

@@ -101,7 +101,7 @@ impl Control {
         Ok(playing)
     }
 
-    fn stream_priority(&self, stream: &str) -> Priority {
+    pub(crate) fn stream_priority(&self, stream: &str) -> Priority {
         let config = self.config();
         config.streams.get(stream).map_or(Priority::Normal, |s| crate::supervise::priority(s.priority))
     }

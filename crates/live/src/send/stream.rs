@@ -45,10 +45,6 @@ impl Connection {
         Connection { file: File::from(fd), unsent: Vec::new() }
     }
 
-    pub(crate) fn fd(&self) -> &File {
-        &self.file
-    }
-
     /// Sends `pieces`; `end` is the position behind them.
     pub(crate) fn send(&mut self, pieces: &[Piece<'_>], end: Seq, framing: &Framing) -> Outcome {
         let first = pieces.first().map_or(end, |piece| piece.seq);

@@ -80,10 +80,6 @@ impl Rate {
 }
 
 impl LiveStream {
-    pub(super) fn sink(&self, key: SinkKey) -> Option<&LiveSink> {
-        self.sinks.get(key.0)?.as_ref()
-    }
-
     pub(super) fn sink_mut(&mut self, key: SinkKey) -> Option<&mut LiveSink> {
         self.sinks.get_mut(key.0)?.as_mut()
     }

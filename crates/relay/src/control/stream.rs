@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::rtcp::SenderReport;
-use outflow_media::{Format, Time};
+use outflow_media::{Format, Tag, Time};
 
 use super::output::{Event, Output, ReportTo, SinkEnd, Wake};
 use super::source::Source;
@@ -110,7 +110,7 @@ impl Stream {
             Some(input) if input.format == format => {
                 input.receive.restart(&declared);
                 input.declared = declared;
-                input.understand = Understand::new(&format);
+                input.understand.restart(&format);
                 input.clocks.iter_mut().for_each(ReportClock::restart);
             }
             _ => self.change_format(now, declared, format),
@@ -371,11 +371,10 @@ impl Stream {
 
     /// A transport stream went on after a break: its decoders are told so.
     fn announce_discontinuity(&mut self, now: Time) {
-        let Some(Input { understand: Understand::Ts(reader), receive, .. }) = &mut self.input else { return };
-        let Some(bytes) = reader.discontinuity() else { return };
-        let rtp_header = receive.wrap_own(now);
-        let packet = Packet { bytes, tag: reader.current_tag(), arrived: now };
-        self.spread(now, packet, rtp_header);
+        let Some(input) = &mut self.input else { return };
+        let Some(bytes) = input.understand.discontinuity() else { return };
+        let rtp_header = input.receive.wrap_own(now);
+        self.spread(now, Packet { bytes, tag: Tag::default(), arrived: now }, rtp_header);
     }
 
     /// Finds a sink's branch, making it if need be, and lets it join there.

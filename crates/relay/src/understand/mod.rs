@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use outflow_media::payload::RtpReader;
 use outflow_media::rtp::Reception;
-use outflow_media::ts::TsReader;
+use outflow_media::ts::{Programme, TsReader};
 use outflow_media::{Format, Tag};
 
 use crate::drops::DropReason;
@@ -12,8 +12,8 @@ use crate::limits::TRACKS_MAX;
 /// The readers of a stream.
 #[derive(Debug)]
 pub enum Understand {
-    /// For a transport stream.
-    Ts(Box<TsReader>),
+    /// For a transport stream; with the programme of the source before, if it was restarted.
+    Ts(Box<TsReader>, Option<Programme>),
     /// For RTP, one a track.
     Rtp(Vec<RtpReader>),
 }
@@ -22,12 +22,32 @@ impl Understand {
     /// For packets of this format.
     pub fn new(format: &Format) -> Self {
         match format {
-            Format::Ts => Understand::Ts(Box::default()),
+            Format::Ts => Understand::Ts(Box::default(), None),
             Format::Rtp(tracks) => {
                 let reader = |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
                 Understand::Rtp(tracks.iter().take(TRACKS_MAX).enumerate().map(reader).collect())
             }
         }
+    }
+
+    /// The source begins anew, with the same format.
+    pub fn restart(&mut self, format: &Format) {
+        let before = match self {
+            Understand::Ts(reader, _) => reader.programme().cloned(),
+            Understand::Rtp(_) => None,
+        };
+        *self = Understand::new(format);
+        if let Understand::Ts(_, previous) = self {
+            *previous = before;
+        }
+    }
+
+    /// Packets that tell decoders of a break (ISO/IEC 13818-1, section 2.4.3.4); for transport
+    /// streams whose programme was known before it.
+    pub fn discontinuity(&mut self) -> Option<Bytes> {
+        let Understand::Ts(reader, previous) = self else { return None };
+        let programme = previous.take().or_else(|| reader.programme().cloned())?;
+        Some(outflow_media::ts::announce_discontinuity(&programme))
     }
 
     /// The tag of one packet of `track`.
@@ -36,7 +56,7 @@ impl Understand {
     /// It is not what its format says.
     pub fn tag(&mut self, track: u8, bytes: &[u8]) -> Result<Tag, DropReason> {
         let tag = match self {
-            Understand::Ts(reader) => reader.read(bytes),
+            Understand::Ts(reader, _) => reader.read(bytes),
             Understand::Rtp(readers) => {
                 readers.get_mut(usize::from(track)).ok_or(DropReason::UnknownTrack)?.read(bytes)
             }
@@ -47,7 +67,7 @@ impl Understand {
     /// What a receiver that joins now needs before anything else.
     pub fn preamble(&self) -> Option<Bytes> {
         match self {
-            Understand::Ts(reader) => reader.preamble(),
+            Understand::Ts(reader, _) => reader.preamble(),
             Understand::Rtp(_) => None,
         }
     }
@@ -57,7 +77,7 @@ impl Understand {
         let by_rtp: i64 = receptions.map(Reception::lost).sum();
         match self {
             // In RTP the same loss shows in both counts: the larger one is the truth.
-            Understand::Ts(reader) => reader.continuity_errors().max(by_rtp.max(0) as u64),
+            Understand::Ts(reader, _) => reader.continuity_errors().max(by_rtp.max(0) as u64),
             Understand::Rtp(_) => by_rtp.max(0) as u64,
         }
     }
@@ -65,7 +85,7 @@ impl Understand {
     /// What the stream carries, in words.
     pub fn describe(&self, format: &Format) -> String {
         match (self, format) {
-            (Understand::Ts(reader), _) => match reader.programme() {
+            (Understand::Ts(reader, _), _) => match reader.programme() {
                 Some(programme) => format!("MPEG-TS: {}", programme.codec_names().join(", ")),
                 None => "MPEG-TS".to_owned(),
             },

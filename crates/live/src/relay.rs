@@ -1,0 +1,117 @@
+//! The whole relay: started from a configuration, ended by a signal or by whoever holds it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use outflow_config::Config;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::control::{Command, Control, ControlError, Owner, RelayState};
+use crate::limits::SNAPSHOT_EVERY;
+use crate::supervise::Supervisor;
+use crate::system::{Usage, rss_bytes};
+use crate::worker::WorkerHandle;
+
+/// A running relay.
+pub struct Relay {
+    control: Control,
+    threads: Vec<JoinHandle<()>>,
+    tasks: JoinSet<()>,
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// It cannot be read, or is not valid; the text names every line that is wrong.
+pub fn load(path: &Path) -> Result<Config, ControlError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| ControlError::Configuration(format!("{}: {e}: give the path of a file that can be read", path.display())))?;
+    Config::parse(&text, &path.display().to_string()).map_err(|e| ControlError::Configuration(e.to_string()))
+}
+
+impl Relay {
+    /// Starts everything that `config` says. `path` is its file, for reloading and for the files
+    /// that it names.
+    ///
+    /// # Errors
+    /// The first thing that cannot be done.
+    pub async fn start(config: Config, path: Option<PathBuf>) -> Result<Self, ControlError> {
+        let clock = Clock::start();
+        let count = match config.limits.workers {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            workers => workers,
+        };
+        let (mut workers, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let (worker, thread) = WorkerHandle::start(number, clock, &config.listen.rtp_ports)?;
+            workers.push(worker);
+            threads.push(thread);
+        }
+        let (state_told, state) = watch::channel(Arc::default());
+        let (reload_asked, reloads) = mpsc::channel(4);
+        let control = Control::new(workers, Arc::new(config.clone()), state, reload_asked);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(show(control.clone(), clock, state_told));
+        let mut supervisor = Supervisor::new(control.clone(), clock, path);
+        supervisor.start(&config).await?;
+        tasks.spawn(supervise(supervisor, reloads));
+        let mut relay = Relay { control, threads, tasks };
+        relay.listen().await?;
+        Ok(relay)
+    }
+
+    /// What can be asked of it.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Ends everything: receivers and publishers are told, sockets closed, threads joined.
+    pub fn shut_down(mut self) {
+        self.tasks.abort_all();
+        for worker in 0..self.threads.len() {
+            self.control.tell(&Owner { worker, stream: 0 }, Command::Shutdown);
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+
+    /// Opens the servers.
+    async fn listen(&mut self) -> Result<(), ControlError> {
+        Ok(())
+    }
+}
+
+/// Puts the workers' snapshots together, a few times a second.
+async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState>>) {
+    let mut usage = Usage::new();
+    let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
+    loop {
+        ticks.tick().await;
+        let mut streams: Vec<_> =
+            control.workers().iter().flat_map(|worker| worker.states().iter().cloned().collect::<Vec<_>>()).collect();
+        streams.sort_by(|a, b| a.name.cmp(&b.name));
+        told.send_replace(Arc::new(RelayState {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_ms: clock.now().as_millis(),
+            cpu_percent: usage.cpu_percent(),
+            rss_bytes: rss_bytes(),
+            streams,
+        }));
+    }
+}
+
+type Reloads = mpsc::Receiver<tokio::sync::oneshot::Sender<Result<Vec<String>, ControlError>>>;
+
+/// Reloads when asked to.
+async fn supervise(mut supervisor: Supervisor, mut reloads: Reloads) {
+    while let Some(reply) = reloads.recv().await {
+        let result = supervisor.reload().await;
+        // Whoever asked may be gone; the log has told the changes.
+        let _ = reply.send(result);
+    }
+}

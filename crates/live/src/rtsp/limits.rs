@@ -1,0 +1,34 @@
+//! The RTSP server's limits, with what happens when they are reached. Those of the messages
+//! themselves are in `outflow_rtsp::limits`.
+
+use std::time::Duration;
+
+/// A message that has begun must be complete within that time, and the first one that long after
+/// connecting: else the connection is ended, and counted as slow.
+pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a session lives without a sign of life: a request, a packet, a receiver report. The
+/// connection is ended then.
+pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long an answer may take to go out to a peer that does not read; the connection is ended
+/// then.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a connection whose session is over stays, so that the last answer arrives.
+pub(super) const LINGER: Duration = Duration::from_secs(1);
+
+/// Answers to challenges that may be wrong on one connection before it is ended.
+pub(super) const WRONG_ANSWERS: u32 = 5;
+
+/// Bytes read from a connection at once.
+pub(super) const READ_BYTES: usize = 64 << 10;
+
+/// Silence after which the kernel asks the peer's kernel whether it is there.
+pub(super) const KEEPALIVE_AFTER: Duration = Duration::from_secs(20);
+
+/// Time between such questions.
+pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+
+/// Such questions without an answer after which the connection is broken.
+pub(super) const KEEPALIVE_RETRIES: u32 = 4;

@@ -1,0 +1,87 @@
+//! The RTSP server: players and publishers over RTSP 1.0 (RFC 2326), with media over UDP or
+//! within the connection.
+//!
+//! A connection is read by a task of its own. Once a player is served within it, its write side
+//! is the worker's, and answers go out through [`Playing::inject`](crate::control::Playing).
+
+mod access;
+mod connection;
+mod limits;
+mod play;
+mod publish;
+mod reply;
+mod target;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::admission::{Admission, Permit};
+use crate::control::Control;
+use connection::Connection;
+use wire::Wire;
+
+/// Serves everyone who connects to `listener`, with TLS if there is an acceptor. Does not return.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    control: Control,
+    admission: Arc<Admission>,
+) {
+    loop {
+        let (tcp, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely out of file descriptors: others may give some back.
+                tracing::warn!(%error, "an RTSP connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Some(permit) = admission.admit(peer.ip()) else { continue };
+        let (control, tls) = (control.clone(), tls.clone());
+        tokio::spawn(async move {
+            if let Err(error) = one(tcp, peer, tls, control, permit).await {
+                tracing::debug!(%peer, %error, "an RTSP connection has ended");
+            }
+        });
+    }
+}
+
+async fn one(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    control: Control,
+    permit: Permit,
+) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    // A peer that is gone without a word is found out, whatever the session waits for.
+    let keep_alive = TcpKeepalive::new()
+        .with_time(limits::KEEPALIVE_AFTER)
+        .with_interval(limits::KEEPALIVE_EVERY)
+        .with_retries(limits::KEEPALIVE_RETRIES);
+    SockRef::from(&tcp).set_tcp_keepalive(&keep_alive)?;
+    let local = tcp.local_addr()?;
+    let wire = match tls {
+        None => Wire::plain(tcp),
+        Some(acceptor) => match tokio::time::timeout(limits::REQUEST_WITHIN, acceptor.accept(tcp)).await {
+            Ok(stream) => Wire::tls(stream?),
+            Err(_) => {
+                permit.count_slow();
+                return Ok(());
+            }
+        },
+    };
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    Connection::new(wire, peer, local, control, permit).run().await
+}

@@ -1,0 +1,106 @@
+//! What a request's URL is about.
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+/// What stands before a track's number in the URLs that DESCRIBE gives.
+pub(super) const TRACK: &str = "trackID=";
+
+/// A stream, perhaps one of its tracks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The stream's name.
+    pub(super) stream: String,
+    /// The track's number, if one is named as [`TRACK`] has it.
+    pub(super) track: Option<usize>,
+    /// `token=` of the query.
+    pub(super) token: Option<String>,
+}
+
+impl Target {
+    pub(super) fn of(url: &Url) -> Target {
+        // Clients append to the query, too, if there is one: rtsp://host/name?token=x/trackID=0.
+        let (path, query) = (url.path(), url.query().unwrap_or_default());
+        let (query, in_query) = split_track(query);
+        let (path, in_path) = split_track(path);
+        let token = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
+        Target {
+            stream: percent_decode_str(path.trim_matches('/')).decode_utf8_lossy().into_owned(),
+            track: in_path.or(in_query),
+            token: token.map(|(_, token)| token.into_owned()),
+        }
+    }
+}
+
+/// Takes `/trackID=n` off the end.
+fn split_track(text: &str) -> (&str, Option<usize>) {
+    let (rest, last) = text.rsplit_once('/').unwrap_or(("", text));
+    match last.strip_prefix(TRACK).and_then(|number| number.parse().ok()) {
+        Some(track) => (rest, Some(track)),
+        None => (text, None),
+    }
+}
+
+/// The URL without what must not come back in answers: query and trailing slashes.
+pub(super) fn base(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let (path, _) = split_track(url.path());
+    let path = path.trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    format!("{}/", url.as_str().trim_end_matches('/'))
+}
+
+/// Whether a publisher's SETUP of `url` means the media whose `a=control` is `control`, of the
+/// session announced at `announced` (RFC 2326 appendix C.1.1).
+pub(super) fn is_control(url: &Url, announced: &Url, control: &str) -> bool {
+    let url = url.as_str().trim_end_matches('/');
+    if control.contains("://") {
+        return url == control.trim_end_matches('/');
+    }
+    let base = announced.as_str().trim_end_matches('/');
+    url.strip_prefix(base).is_some_and(|rest| rest.trim_start_matches('/') == control.trim_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> (String, Option<usize>, Option<String>) {
+        let target = Target::of(&Url::parse(url).unwrap());
+        (target.stream, target.track, target.token)
+    }
+
+    #[test]
+    fn streams_tracks_and_tokens_are_found() {
+        let stage = || "live/stage".to_owned();
+        assert_eq!(of("rtsp://h/live/stage"), (stage(), None, None));
+        assert_eq!(of("rtsp://h:8554/live/stage/"), (stage(), None, None));
+        assert_eq!(of("rtsp://h/live/stage/trackID=1"), (stage(), Some(1), None));
+        assert_eq!(of("rtsp://h/live/sta%67e?token=a%2Fb"), (stage(), None, Some("a/b".to_owned())));
+        let appended = of("rtsp://h/live/stage?token=x/trackID=2");
+        assert_eq!(appended, (stage(), Some(2), Some("x".to_owned())));
+        assert_eq!(of("rtsp://h/trackID=x"), ("trackID=x".to_owned(), None, None));
+        assert_eq!(of("rtsp://h"), (String::new(), None, None));
+    }
+
+    #[test]
+    fn bases_end_with_one_slash_and_hold_no_token() {
+        let base = |url: &str| base(&Url::parse(url).unwrap());
+        assert_eq!(base("rtsp://h:1/s?token=x"), "rtsp://h:1/s/");
+        assert_eq!(base("rtsp://h/s/trackID=0"), "rtsp://h/s/");
+        assert_eq!(base("rtsp://h/s//"), "rtsp://h/s/");
+    }
+
+    #[test]
+    fn publishers_name_their_media_as_announced() {
+        let is = |url: &str, control: &str| {
+            is_control(&Url::parse(url).unwrap(), &Url::parse("rtsp://h/s").unwrap(), control)
+        };
+        assert!(is("rtsp://h/s/streamid=0", "streamid=0"));
+        assert!(is("rtsp://h/s/stream=1", "rtsp://h/s/stream=1"));
+        assert!(!is("rtsp://h/s/streamid=10", "streamid=1"));
+        assert!(!is("rtsp://h/other/streamid=0", "streamid=0"));
+    }
+}

@@ -1,0 +1,44 @@
+//! What the process uses of the machine.
+
+use std::time::{Duration, Instant};
+
+/// CPU time and memory of this process.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Usage {
+    pub(crate) fn new() -> Self {
+        Usage { at: Instant::now(), cpu: cpu_time() }
+    }
+
+    /// CPU time since the last call, percent of one core.
+    pub(crate) fn cpu_percent(&mut self) -> f64 {
+        let (at, cpu) = (Instant::now(), cpu_time());
+        let passed = at.duration_since(self.at).as_secs_f64().max(1e-6);
+        let used = cpu.saturating_sub(self.cpu).as_secs_f64();
+        *self = Usage { at, cpu };
+        used / passed * 100.0
+    }
+}
+
+/// Resident memory in bytes; 0 where the system does not say.
+pub(crate) fn rss_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// A number that cannot be guessed from outside, for an SSRC (RFC 3550, section 8.1).
+pub(crate) fn random_u32() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library seeds its hash maps from the system's randomness.
+    RandomState::new().hash_one(std::process::id()) as u32
+}
