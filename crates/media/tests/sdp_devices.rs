@@ -21,136 +21,148 @@ const SESSION: Session<'static> = Session {
 };
 
 /// ffmpeg publishing over RTSP, H.264 and AAC.
-const FFMPEG: &str = "v=0\r\n\
-o=- 0 0 IN IP4 127.0.0.1\r\n\
-s=No Name\r\n\
-c=IN IP4 127.0.0.1\r\n\
-t=0 0\r\n\
-a=tool:libavformat 59.27.100\r\n\
-m=video 0 RTP/AVP 96\r\n\
-b=AS:2000\r\n\
-a=rtpmap:96 H264/90000\r\n\
-a=fmtp:96 packetization-mode=1; sprop-parameter-sets=Z2QAHqzZQKAv+XARAAADAAEAAAMAMg8WLZY=,aOvjyyLA; profile-level-id=64001E\r\n\
-a=control:streamid=0\r\n\
-m=audio 0 RTP/AVP 97\r\n\
-b=AS:69\r\n\
-a=rtpmap:97 MPEG4-GENERIC/44100/1\r\n\
-a=fmtp:97 profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3; config=120856E500\r\n\
-a=control:streamid=1\r\n";
+const FFMPEG: &str = concat!(
+    "v=0\r\n",
+    "o=- 0 0 IN IP4 127.0.0.1\r\n",
+    "s=No Name\r\n",
+    "c=IN IP4 127.0.0.1\r\n",
+    "t=0 0\r\n",
+    "a=tool:libavformat 59.27.100\r\n",
+    "m=video 0 RTP/AVP 96\r\n",
+    "b=AS:2000\r\n",
+    "a=rtpmap:96 H264/90000\r\n",
+    "a=fmtp:96 packetization-mode=1; sprop-parameter-sets=Z2QAHqzZQKAv+XARAAADAAEAAAMAMg8WLZY=,aOvjyyLA; profile-level-id=64001E\r\n",
+    "a=control:streamid=0\r\n",
+    "m=audio 0 RTP/AVP 97\r\n",
+    "b=AS:69\r\n",
+    "a=rtpmap:97 MPEG4-GENERIC/44100/1\r\n",
+    "a=fmtp:97 profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3; config=120856E500\r\n",
+    "a=control:streamid=1\r\n",
+);
 
 /// ffmpeg sending to a multicast group: static types without a map.
-const FFMPEG_STATIC: &str = "v=0\n\
-o=- 0 0 IN IP4 192.0.2.9\n\
-s=No Name\n\
-t=0 0\n\
-a=tool:libavformat 59.27.100\n\
-m=video 5004 RTP/AVP 32\n\
-c=IN IP4 239.1.2.3/16\n\
-b=AS:200\n\
-m=audio 5006 RTP/AVP 14\n\
-c=IN IP4 239.1.2.4/16\n\
-b=AS:384\n";
+const FFMPEG_STATIC: &str = concat!(
+    "v=0\n",
+    "o=- 0 0 IN IP4 192.0.2.9\n",
+    "s=No Name\n",
+    "t=0 0\n",
+    "a=tool:libavformat 59.27.100\n",
+    "m=video 5004 RTP/AVP 32\n",
+    "c=IN IP4 239.1.2.3/16\n",
+    "b=AS:200\n",
+    "m=audio 5006 RTP/AVP 14\n",
+    "c=IN IP4 239.1.2.4/16\n",
+    "b=AS:384\n",
+);
 
 /// GStreamer's RTSP server, H.265 and Opus.
-const GSTREAMER: &str = "v=0\r\n\
-o=- 16253347285146243337 1 IN IP4 192.0.2.10\r\n\
-s=Session streamed with GStreamer\r\n\
-i=rtsp-server\r\n\
-t=0 0\r\n\
-a=tool:GStreamer\r\n\
-a=type:broadcast\r\n\
-a=control:*\r\n\
-a=range:npt=now-\r\n\
-m=video 0 RTP/AVP 96\r\n\
-c=IN IP4 0.0.0.0\r\n\
-a=rtpmap:96 H265/90000\r\n\
-a=framerate:30\r\n\
-a=fmtp:96 sprop-vps=QAEMAf//AWAAAAMAkAAAAwAAAwBalZgJ;sprop-sps=QgEBAWAAAAMAkAAAAwAAAwBaoAUCAeFllZpJMrwFoCAAAAMAIAAAAwPB;sprop-pps=RAHBcrRiQA==;profile-level-id=0\r\n\
-a=control:stream=0\r\n\
-a=ts-refclk:local\r\n\
-a=mediaclk:sender\r\n\
-m=audio 0 RTP/AVP 97\r\n\
-c=IN IP4 0.0.0.0\r\n\
-a=rtpmap:97 OPUS/48000/2\r\n\
-a=fmtp:97 sprop-stereo=1\r\n\
-a=control:stream=1\r\n";
+const GSTREAMER: &str = concat!(
+    "v=0\r\n",
+    "o=- 16253347285146243337 1 IN IP4 192.0.2.10\r\n",
+    "s=Session streamed with GStreamer\r\n",
+    "i=rtsp-server\r\n",
+    "t=0 0\r\n",
+    "a=tool:GStreamer\r\n",
+    "a=type:broadcast\r\n",
+    "a=control:*\r\n",
+    "a=range:npt=now-\r\n",
+    "m=video 0 RTP/AVP 96\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "a=rtpmap:96 H265/90000\r\n",
+    "a=framerate:30\r\n",
+    "a=fmtp:96 sprop-vps=QAEMAf//AWAAAAMAkAAAAwAAAwBalZgJ;sprop-sps=QgEBAWAAAAMAkAAAAwAAAwBaoAUCAeFllZpJMrwFoCAAAAMAIAAAAwPB;sprop-pps=RAHBcrRiQA==;profile-level-id=0\r\n",
+    "a=control:stream=0\r\n",
+    "a=ts-refclk:local\r\n",
+    "a=mediaclk:sender\r\n",
+    "m=audio 0 RTP/AVP 97\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "a=rtpmap:97 OPUS/48000/2\r\n",
+    "a=fmtp:97 sprop-stereo=1\r\n",
+    "a=control:stream=1\r\n",
+);
 
 /// In the style of Hikvision: a session control with a full URL, a header of its own, metadata.
-const HIKVISION: &str = "v=0\r\n\
-o=- 1109162014219182 1109162014219192 IN IP4 x.y.z.w\r\n\
-s=Media Presentation\r\n\
-e=NONE\r\n\
-b=AS:5100\r\n\
-t=0 0\r\n\
-a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/\r\n\
-m=video 0 RTP/AVP 96\r\n\
-c=IN IP4 0.0.0.0\r\n\
-b=AS:5000\r\n\
-a=recvonly\r\n\
-a=x-dimensions:1920,1080\r\n\
-a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=1\r\n\
-a=rtpmap:96 H264/90000\r\n\
-a=fmtp:96 profile-level-id=420029; packetization-mode=1; sprop-parameter-sets=Z00AKpWoHgCJ+WEAAAcIAAFfkAQ=,aO48gA==\r\n\
-m=audio 0 RTP/AVP 8\r\n\
-c=IN IP4 0.0.0.0\r\n\
-b=AS:50\r\n\
-a=recvonly\r\n\
-a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=2\r\n\
-a=rtpmap:8 PCMA/8000\r\n\
-a=Media_header:MEDIAINFO=494D4B48010300000400000111710110401F000000FA000000000000000000000000000000000000;\r\n\
-a=appversion:1.0\r\n\
-m=application 0 RTP/AVP 107\r\n\
-a=rtpmap:107 vnd.onvif.metadata/90000\r\n\
-a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=3\r\n";
+const HIKVISION: &str = concat!(
+    "v=0\r\n",
+    "o=- 1109162014219182 1109162014219192 IN IP4 x.y.z.w\r\n",
+    "s=Media Presentation\r\n",
+    "e=NONE\r\n",
+    "b=AS:5100\r\n",
+    "t=0 0\r\n",
+    "a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/\r\n",
+    "m=video 0 RTP/AVP 96\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "b=AS:5000\r\n",
+    "a=recvonly\r\n",
+    "a=x-dimensions:1920,1080\r\n",
+    "a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=1\r\n",
+    "a=rtpmap:96 H264/90000\r\n",
+    "a=fmtp:96 profile-level-id=420029; packetization-mode=1; sprop-parameter-sets=Z00AKpWoHgCJ+WEAAAcIAAFfkAQ=,aO48gA==\r\n",
+    "m=audio 0 RTP/AVP 8\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "b=AS:50\r\n",
+    "a=recvonly\r\n",
+    "a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=2\r\n",
+    "a=rtpmap:8 PCMA/8000\r\n",
+    "a=Media_header:MEDIAINFO=494D4B48010300000400000111710110401F000000FA000000000000000000000000000000000000;\r\n",
+    "a=appversion:1.0\r\n",
+    "m=application 0 RTP/AVP 107\r\n",
+    "a=rtpmap:107 vnd.onvif.metadata/90000\r\n",
+    "a=control:rtsp://192.0.2.64:554/Streaming/Channels/101/trackID=3\r\n",
+);
 
 /// In the style of Axis: attributes before the map, and a comma list of transforms.
-const AXIS: &str = "v=0\r\n\
-o=- 1188340656180883 1 IN IP4 192.0.2.90\r\n\
-s=Session streamed with GStreamer\r\n\
-i=rtsp-server\r\n\
-t=0 0\r\n\
-a=tool:GStreamer\r\n\
-a=type:broadcast\r\n\
-a=range:npt=now-\r\n\
-a=control:rtsp://192.0.2.90:554/axis-media/media.amp\r\n\
-m=video 0 RTP/AVP 96\r\n\
-c=IN IP4 0.0.0.0\r\n\
-b=AS:50000\r\n\
-a=framesize:96 1920-1080\r\n\
-a=transform:1,0,0;0,1,0;0,0,1\r\n\
-a=control:rtsp://192.0.2.90:554/axis-media/media.amp/stream=0\r\n\
-a=framerate:25.000000\r\n\
-a=rtpmap:96 H264/90000\r\n\
-a=fmtp:96 packetization-mode=1;profile-level-id=4d0029;sprop-parameter-sets=Z00AKeKQDwBE/LgLcBAQGkHiRFQ=,aO48gA==\r\n\
-m=audio 0 RTP/AVP 97\r\n\
-c=IN IP4 0.0.0.0\r\n\
-b=AS:32\r\n\
-a=control:rtsp://192.0.2.90:554/axis-media/media.amp/stream=1\r\n\
-a=fmtp:97 streamtype=5;profile-level-id=2;mode=AAC-hbr;config=1408;sizeLength=13;indexLength=3;indexDeltaLength=3;Profile=1;bitrate=32000;\r\n\
-a=rtpmap:97 mpeg4-generic/16000/1\r\n";
+const AXIS: &str = concat!(
+    "v=0\r\n",
+    "o=- 1188340656180883 1 IN IP4 192.0.2.90\r\n",
+    "s=Session streamed with GStreamer\r\n",
+    "i=rtsp-server\r\n",
+    "t=0 0\r\n",
+    "a=tool:GStreamer\r\n",
+    "a=type:broadcast\r\n",
+    "a=range:npt=now-\r\n",
+    "a=control:rtsp://192.0.2.90:554/axis-media/media.amp\r\n",
+    "m=video 0 RTP/AVP 96\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "b=AS:50000\r\n",
+    "a=framesize:96 1920-1080\r\n",
+    "a=transform:1,0,0;0,1,0;0,0,1\r\n",
+    "a=control:rtsp://192.0.2.90:554/axis-media/media.amp/stream=0\r\n",
+    "a=framerate:25.000000\r\n",
+    "a=rtpmap:96 H264/90000\r\n",
+    "a=fmtp:96 packetization-mode=1;profile-level-id=4d0029;sprop-parameter-sets=Z00AKeKQDwBE/LgLcBAQGkHiRFQ=,aO48gA==\r\n",
+    "m=audio 0 RTP/AVP 97\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "b=AS:32\r\n",
+    "a=control:rtsp://192.0.2.90:554/axis-media/media.amp/stream=1\r\n",
+    "a=fmtp:97 streamtype=5;profile-level-id=2;mode=AAC-hbr;config=1408;sizeLength=13;indexLength=3;indexDeltaLength=3;Profile=1;bitrate=32000;\r\n",
+    "a=rtpmap:97 mpeg4-generic/16000/1\r\n",
+);
 
 /// In the style of Dahua: lines that end in a mix of ways, an empty session name, a name in
 /// another character set would be as well.
-const DAHUA: &str = "v=0\r\n\
-o=- 2252316233 2252316233 IN IP4 0.0.0.0\r\n\
-s=Media Server\r\n\
-c=IN IP4 0.0.0.0\r\n\
-t=0 0\r\n\
-a=control:*\r\n\
-a=packetization-supported:DH\r\n\
-a=rtppayload-supported:DH\r\n\
-a=range:npt=now-\r\n\
-m=video 0 RTP/AVP 98\r\n\
-a=control:trackID=0\r\n\
-a=framerate:25.000000\r\n\
-a=rtpmap:98 H265/90000\r\n\
-a=fmtp:98 profile-id=1;sprop-sps=QgEBAWAAAAMAsAAAAwAAAwBaoAWCAJBYuSRlWdwICAggAAADACAAAAMDIQ==;sprop-pps=RAHgdrAmQA==;sprop-vps=QAEMAf//AWAAAAMAsAAAAwAAAwBarAk=\r\n\
-a=recvonly\r\n\
-m=audio 0 RTP/AVP 97\r\n\
-a=control:trackID=1\r\n\
-a=rtpmap:97 MPEG4-GENERIC/8000\r\n\
-a=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1588\r\n\
-a=recvonly\r\n";
+const DAHUA: &str = concat!(
+    "v=0\r\n",
+    "o=- 2252316233 2252316233 IN IP4 0.0.0.0\r\n",
+    "s=Media Server\r\n",
+    "c=IN IP4 0.0.0.0\r\n",
+    "t=0 0\r\n",
+    "a=control:*\r\n",
+    "a=packetization-supported:DH\r\n",
+    "a=rtppayload-supported:DH\r\n",
+    "a=range:npt=now-\r\n",
+    "m=video 0 RTP/AVP 98\r\n",
+    "a=control:trackID=0\r\n",
+    "a=framerate:25.000000\r\n",
+    "a=rtpmap:98 H265/90000\r\n",
+    "a=fmtp:98 profile-id=1;sprop-sps=QgEBAWAAAAMAsAAAAwAAAwBaoAWCAJBYuSRlWdwICAggAAADACAAAAMDIQ==;sprop-pps=RAHgdrAmQA==;sprop-vps=QAEMAf//AWAAAAMAsAAAAwAAAwBarAk=\r\n",
+    "a=recvonly\r\n",
+    "m=audio 0 RTP/AVP 97\r\n",
+    "a=control:trackID=1\r\n",
+    "a=rtpmap:97 MPEG4-GENERIC/8000\r\n",
+    "a=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1588\r\n",
+    "a=recvonly\r\n",
+);
 
 #[test]
 fn ffmpeg_over_rtsp() {
@@ -264,8 +276,9 @@ fn limits_and_mistakes_are_refused_with_their_reason() {
 
 #[test]
 fn other_character_sets_and_stray_lines_do_no_harm() {
-    let text = b"v=0\r\ns=caf\xe9\r\ngarbage\r\n=\r\nb=AS:1.5\r\no=broken\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264\r\n";
-    let described = sdp::parse(text).unwrap();
+    let head = b"v=0\r\ns=caf\xe9\r\ngarbage\r\n=\r\nb=AS:1.5\r\no=broken\r\n";
+    let media = b"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264\r\n";
+    let described = sdp::parse(&[&head[..], media].concat()).unwrap();
     assert!(described.name.starts_with("caf"));
     assert_eq!(described.media[0].track.clock_rate, 90_000);
 }

@@ -27,7 +27,7 @@ impl Ports {
         for _ in 0..100 {
             let rtp = UdpSocket::bind("127.0.0.1:0").expect("a port");
             let port = rtp.local_addr().expect("its address").port();
-            if let Some(next) = port.checked_add(1).filter(|_| port % 2 == 0)
+            if let Some(next) = port.checked_add(1).filter(|_| port.is_multiple_of(2))
                 && let Ok(rtcp) = UdpSocket::bind(("127.0.0.1", next))
             {
                 rtp.set_nonblocking(true).expect("non-blocking");
