@@ -1,1 +1,28 @@
-//! Not written yet.
+//! The receiving side: [`subscribe`] to a stream, whatever carries it, and [`measure`] it.
+//!
+//! `outflow watch` and the relay's own pulled sources stand on this.
+#![allow(clippy::disallowed_methods, reason = "a driver owns clock and sockets")]
+
+mod address;
+mod clock;
+mod datagrams;
+mod error;
+mod http;
+pub mod limits;
+pub mod measure;
+mod options;
+mod packet;
+mod rtsp;
+mod socket;
+mod subscription;
+mod tls;
+mod track;
+mod udp;
+mod wire;
+
+pub use clock::Clock;
+pub use error::Error;
+pub use options::Options;
+pub use outflow_rtsp::Lower;
+pub use packet::{Packet, Received, Rejected, RtpStamp};
+pub use subscription::{Subscription, subscribe};

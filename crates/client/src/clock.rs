@@ -1,0 +1,34 @@
+//! The one place that reads the clock.
+
+use std::time::Instant;
+
+use outflow_media::Time;
+
+/// Monotonic time since it was started.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    zero: Instant,
+}
+
+impl Clock {
+    /// Starts now.
+    pub fn start() -> Self {
+        Clock { zero: Instant::now() }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Time {
+        Time::ZERO + self.zero.elapsed()
+    }
+
+    /// The moment in the runtime's terms.
+    pub(crate) fn instant(&self, at: Time) -> tokio::time::Instant {
+        tokio::time::Instant::from_std(self.zero + at.since(Time::ZERO))
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock::start()
+    }
+}

@@ -1,0 +1,114 @@
+//! Why nothing comes, who is to blame, and what to do about it.
+
+use core::time::Duration;
+use std::io;
+
+use outflow_rtsp::client::Closed;
+
+/// Why a subscription failed or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL cannot be used.
+    #[error("'{url}' cannot be received: {why}")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong, and how it should be.
+        why: String,
+    },
+    /// The session description cannot be used.
+    #[error("the session description cannot be used: {0}")]
+    Description(String),
+    /// The host's name leads nowhere.
+    #[error("no address is known for host '{host}': {error}")]
+    Unknown {
+        /// The name.
+        host: String,
+        /// The resolver's words.
+        error: io::Error,
+    },
+    /// Nobody answers there.
+    #[error("cannot connect to {to}: {error}{}", advice(.error))]
+    Connect {
+        /// The address.
+        to: String,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// TLS could not be agreed on.
+    #[error("TLS with {host} failed: {error} (if its certificate is its own, give it with --ca)")]
+    Tls {
+        /// The server.
+        host: String,
+        /// What failed.
+        error: io::Error,
+    },
+    /// The server took too long.
+    #[error("{doing} took longer than {after:?}")]
+    Slow {
+        /// What was being done.
+        doing: String,
+        /// How long it might take.
+        after: Duration,
+    },
+    /// No packet.
+    #[error("no packet for {after:?}{hint}")]
+    Silence {
+        /// How long was waited.
+        after: Duration,
+        /// What may be the reason.
+        hint: &'static str,
+    },
+    /// The RTSP session is over.
+    #[error(transparent)]
+    Rtsp(#[from] Closed),
+    /// The HTTP server refused.
+    #[error("the server answered {status} {phrase}{}", http_advice(*.status))]
+    Http {
+        /// Status code.
+        status: u16,
+        /// Reason phrase.
+        phrase: String,
+    },
+    /// What the server sends makes no sense.
+    #[error("the server's answer cannot be used: {0}")]
+    Peer(String),
+    /// The server closed the connection.
+    #[error("the server ended the stream")]
+    Ended,
+    /// The system refused.
+    #[error("{doing}: {error}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn url(url: &str, why: impl Into<String>) -> Self {
+        Error::Url { url: url.to_owned(), why: why.into() }
+    }
+
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |error| Error::System { doing: doing.into(), error }
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => " (is the server running, and is this its port?)",
+        io::ErrorKind::TimedOut => " (is a firewall in the way?)",
+        _ => "",
+    }
+}
+
+fn http_advice(status: u16) -> &'static str {
+    match status {
+        401 | 403 => " (give the token with --token, or user:password@ in the URL)",
+        404 => " (no such stream: check the path of the URL)",
+        503 => " (it is at its limit, or the stream has no source: try later)",
+        _ => "",
+    }
+}

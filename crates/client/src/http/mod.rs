@@ -1,0 +1,152 @@
+//! A stream by HTTP/1.1 GET, RFC 9112.
+
+mod body;
+mod head;
+
+use base64::Engine as _;
+use bytes::{Bytes, BytesMut};
+use percent_encoding::percent_decode_str;
+use std::collections::VecDeque;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::limits::{HTTP_HEAD_BYTES, READ_BYTES, REDIRECTS};
+use crate::wire::{Wire, dial};
+use crate::{Error, Options};
+use body::Body;
+use head::Head;
+
+/// The body of a response that goes on and on.
+#[derive(Debug)]
+pub(crate) struct Download {
+    wire: Wire,
+    buffer: BytesMut,
+    body: Body,
+    ready: VecDeque<Bytes>,
+}
+
+impl Download {
+    /// Asks for `url`, follows redirections, and reads the response's head.
+    pub(crate) async fn start(url: &Url, options: &Options) -> Result<Download, Error> {
+        let mut url = url.clone();
+        let mut trusted = true;
+        for _ in 0..=REDIRECTS {
+            let mut wire = connect(&url, options).await?;
+            let token = options.token.as_deref().filter(|_| trusted);
+            let request = request(&url, token);
+            let mut buffer = BytesMut::with_capacity(READ_BYTES);
+            let head = timeout(options.patience, exchange(&mut wire, &request, &mut buffer)).await;
+            let slow = |_| Error::Slow { doing: format!("the answer of {url}"), after: options.patience };
+            let head = head.map_err(slow)??;
+            match (head.status, head.location) {
+                (200, _) => {
+                    let body = Body::new(head.chunked, head.length);
+                    return Ok(Download { wire, buffer, body, ready: VecDeque::new() });
+                }
+                (301 | 302 | 303 | 307 | 308, Some(location)) => {
+                    let next = url.join(&location).map_err(|e| Error::Peer(format!("redirection: {e}")))?;
+                    // The token is for one host, and not for anyone who listens.
+                    trusted &=
+                        next.host() == url.host() && (next.scheme() == "https" || url.scheme() == "http");
+                    url = next;
+                }
+                (status, _) => return Err(Error::Http { status, phrase: head.phrase }),
+            }
+        }
+        Err(Error::Peer("it redirects without end".to_owned()))
+    }
+
+    /// The next bytes of the body; `None` at its end. Nothing is lost if this is cancelled.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Ok(Some(bytes));
+            }
+            let ready = &mut self.ready;
+            self.body.decode(&mut self.buffer, |bytes| ready.push_back(bytes)).map_err(Error::Peer)?;
+            if !self.ready.is_empty() {
+                continue;
+            }
+            if self.body.is_complete() {
+                return Ok(None);
+            }
+            self.buffer.reserve(READ_BYTES);
+            match self.wire.io.read_buf(&mut self.buffer).await {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(error) => return Err(Error::System { doing: "reading the stream".to_owned(), error }),
+            }
+        }
+    }
+}
+
+async fn connect(url: &Url, options: &Options) -> Result<Wire, Error> {
+    let secure = match url.scheme() {
+        "http" => false,
+        "https" => true,
+        _ => return Err(Error::url(url.as_str(), "HTTP leads to a URL that is not of HTTP")),
+    };
+    let host = url.host_str().ok_or_else(|| Error::url(url.as_str(), "it names no host"))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or(80);
+    dial(host, port, secure, options).await
+}
+
+fn request(url: &Url, token: Option<&str>) -> String {
+    let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let authorization = match (url.username(), url.password(), token) {
+        ("", None, Some(token)) => {
+            let token: String = token.chars().filter(|c| !c.is_control()).collect();
+            format!("Authorization: Bearer {token}\r\n")
+        }
+        ("", None, None) => String::new(),
+        (user, password, _) => {
+            let plain = format!("{}:{}", decoded(user), decoded(password.unwrap_or_default()));
+            let encoded = base64::engine::general_purpose::STANDARD.encode(plain);
+            format!("Authorization: Basic {encoded}\r\n")
+        }
+    };
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Outflow/{}\r\nAccept: */*\r\n{authorization}\
+         Connection: close\r\n\r\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+async fn exchange(wire: &mut Wire, request: &str, buffer: &mut BytesMut) -> Result<Head, Error> {
+    let io = Error::system("asking the server");
+    wire.io.write_all(request.as_bytes()).await.map_err(io)?;
+    loop {
+        if let Some(head) = Head::decode(buffer).map_err(Error::Peer)? {
+            return Ok(head);
+        }
+        if buffer.len() > HTTP_HEAD_BYTES {
+            return Err(Error::Peer("its header is too long".to_owned()));
+        }
+        match wire.io.read_buf(buffer).await {
+            Ok(0) => return Err(Error::Ended),
+            Ok(_) => {}
+            Err(error) => return Err(Error::System { doing: "reading the answer".to_owned(), error }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_host_path_and_who_asks() {
+        let url = Url::parse("http://[::1]:8080/stage.ts?token=x").unwrap();
+        let text = request(&url, Some("se\r\ncret"));
+        assert!(text.starts_with("GET /stage.ts?token=x HTTP/1.1\r\nHost: [::1]:8080\r\n"), "{text}");
+        assert!(text.contains("\r\nAuthorization: Bearer secret\r\n"), "{text}");
+        let url = Url::parse("http://us%20er:pw@h/").unwrap();
+        let text = request(&url, Some("unused"));
+        assert!(text.contains("\r\nHost: h\r\n") && !text.contains("unused"), "{text}");
+        assert!(text.contains("\r\nAuthorization: Basic dXMgZXI6cHc=\r\n"), "{text}");
+    }
+}

@@ -1,0 +1,47 @@
+//! How to subscribe.
+
+use core::time::Duration;
+
+use outflow_rtsp::Lower;
+
+use crate::Clock;
+
+/// How to subscribe; the defaults suit most.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What RTSP is asked to carry the media with.
+    pub transport: Lower,
+    /// Given as password (RTSP) or bearer token (HTTP) where the URL holds no user.
+    pub token: Option<String>,
+    /// Text of the session description of an `rtp://` source.
+    pub sdp: Option<String>,
+    /// How long connecting may take, and each answer of a server.
+    pub patience: Duration,
+    /// How long there may be no packet: before the first, and between any two.
+    pub silence: Duration,
+    /// Bytes of receive buffer that the kernel is asked for, for each UDP socket.
+    pub receive_buffer: usize,
+    /// Certificates (PEM) that are trusted besides the system's: of an authority, or of the very
+    /// server.
+    pub certificates: Vec<u8>,
+    /// What arrival times are told in.
+    pub clock: Clock,
+    /// Where synchronization sources and the like are drawn from: different for every receiver.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            transport: Lower::Tcp,
+            token: None,
+            sdp: None,
+            patience: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+            receive_buffer: 8 << 20,
+            certificates: Vec::new(),
+            clock: Clock::start(),
+            seed: u64::from(std::process::id()),
+        }
+    }
+}

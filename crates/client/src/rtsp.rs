@@ -1,0 +1,290 @@
+//! A stream by RTSP, the media over UDP or within the connection.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::{Bytes, BytesMut};
+use outflow_media::sdp::{self, Description};
+use outflow_media::{Codec, Format, Time};
+use outflow_rtsp::auth::Credentials;
+use outflow_rtsp::client::{ClientOptions, Event, Output, RtspClient, Server, TrackSetup, Wake};
+use outflow_rtsp::{Lower, Transport, interleaved_prefix};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::time::sleep_until;
+
+use crate::limits::{READ_BYTES, UNSENT_BYTES};
+use crate::track::RtpTrack;
+use crate::udp::{self, UdpTrack};
+use crate::wire::{Io, dial};
+use crate::{Error, Options, Received, socket};
+
+/// A session that plays.
+#[derive(Debug)]
+pub(crate) struct RtspSession {
+    client: RtspClient,
+    options: Options,
+    wire: Option<Connection>,
+    format: Option<Format>,
+    tracks: Vec<RtpTrack>,
+    carried: Vec<Transport>,
+    udp: Vec<UdpTrack>,
+    playing: bool,
+    heard_at: Time,
+}
+
+/// The connection and what waits on it.
+struct Connection {
+    reader: ReadHalf<Box<dyn Io>>,
+    writer: WriteHalf<Box<dyn Io>>,
+    peer: IpAddr,
+    local: IpAddr,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+impl core::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Connection").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl RtspSession {
+    /// Asks for `url` until it plays. What comes before the answer to PLAY goes to `early`.
+    pub(crate) async fn start(
+        url: &str,
+        options: &Options,
+        early: &mut VecDeque<Received>,
+    ) -> Result<(RtspSession, Format), Error> {
+        let now = options.clock.now();
+        let token = |password: &String| Credentials { user: "token".to_owned(), password: password.clone() };
+        let client = RtspClient::new(
+            url,
+            ClientOptions {
+                lower: options.transport,
+                credentials: options.token.as_ref().map(token),
+                timeout: options.patience,
+                seed: options.seed,
+                ..ClientOptions::default()
+            },
+        )?;
+        let mut session = RtspSession {
+            client,
+            options: options.clone(),
+            wire: None,
+            format: None,
+            tracks: Vec::new(),
+            carried: Vec::new(),
+            udp: Vec::new(),
+            playing: false,
+            heard_at: now,
+        };
+        while !session.playing {
+            session.advance(early).await?;
+        }
+        let format = session.format.take().ok_or_else(|| Error::Peer("no description".to_owned()))?;
+        Ok((session, format))
+    }
+
+    pub(crate) fn malformed(&self) -> u64 {
+        self.tracks.iter().map(|track| track.malformed).sum()
+    }
+
+    pub(crate) fn strangers(&self) -> u64 {
+        self.client.strays() + self.udp.iter().map(UdpTrack::strangers).sum::<u64>()
+    }
+
+    /// Does what is to be done, then waits for something to happen, once. While it plays, nothing
+    /// is lost if this is cancelled.
+    pub(crate) async fn advance(&mut self, queue: &mut VecDeque<Received>) -> Result<(), Error> {
+        let before = queue.len();
+        let until = loop {
+            match self.client.poll(self.options.clock.now()) {
+                Output::Connect(server) => self.connect(server).await?,
+                Output::Send(bytes) => self.send(&[&bytes])?,
+                Output::Event(event) => self.on_event(event, queue)?,
+                Output::Wait(until) => break until,
+            }
+        };
+        if queue.len() > before {
+            return Ok(());
+        }
+        self.send_reports()?;
+        self.wait(until, queue).await
+    }
+
+    /// Says goodbye, and waits a moment for the answer.
+    pub(crate) async fn close(mut self) {
+        self.client.teardown(self.options.clock.now());
+        let mut rest = VecDeque::new();
+        while self.advance(&mut rest).await.is_ok() {
+            rest.clear();
+        }
+    }
+
+    async fn connect(&mut self, server: Server) -> Result<(), Error> {
+        self.wire = None;
+        self.tracks.clear();
+        self.udp.clear();
+        let wire = dial(&server.host, server.port, server.tls, &self.options).await?;
+        let (peer, local) = (wire.peer.ip().to_canonical(), wire.local.ip());
+        let (reader, writer) = tokio::io::split(wire.io);
+        let (input, output) = (BytesMut::with_capacity(READ_BYTES), BytesMut::new());
+        self.wire = Some(Connection { reader, writer, peer, local, input, output });
+        self.client.connected(self.options.clock.now());
+        Ok(())
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+        let Some(wire) = &mut self.wire else { return Ok(()) };
+        for part in parts {
+            wire.output.extend_from_slice(part);
+        }
+        if wire.output.len() > UNSENT_BYTES {
+            return Err(Error::Peer("it reads nothing of what it is sent".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Event, queue: &mut VecDeque<Received>) -> Result<(), Error> {
+        let now = self.options.clock.now();
+        match event {
+            Event::Described { sdp } => self.on_described(&sdp, now)?,
+            Event::SetUp(carried) => self.on_set_up(carried),
+            Event::Started(_) => {
+                self.playing = true;
+                self.heard_at = now;
+            }
+            Event::Media { track, rtcp, bytes } => {
+                let Some(track) = self.tracks.get_mut(track) else { return Ok(()) };
+                self.heard_at = now;
+                if rtcp {
+                    track.control(&bytes, now, queue);
+                } else {
+                    track.media(bytes, now, queue);
+                }
+            }
+            Event::Announced => {}
+            Event::Closed(why) => return Err(why.into()),
+        }
+        Ok(())
+    }
+
+    fn on_described(&mut self, text: &Bytes, now: Time) -> Result<(), Error> {
+        let description = sdp::parse(text).map_err(|e| Error::Description(e.to_string()))?;
+        let format = description.format();
+        let mut setups = Vec::new();
+        for media in wanted(&description, &format) {
+            let ports = match self.options.transport {
+                Lower::Udp => Some(self.bind()?),
+                Lower::Tcp => None,
+            };
+            setups.push(TrackSetup { control: media.control.clone(), ports });
+            let index = u8::try_from(self.tracks.len()).unwrap_or(u8::MAX);
+            self.tracks.push(RtpTrack::new(index, &media.track, self.options.seed));
+        }
+        self.format = Some(format);
+        self.client.setup(now, description.control.as_deref(), &setups);
+        Ok(())
+    }
+
+    fn bind(&mut self) -> Result<outflow_rtsp::Pair<u16>, Error> {
+        let local = self.wire.as_ref().map_or(IpAddr::from([0; 4]), |wire| wire.local);
+        let (ports, rtp, rtcp) = socket::bind_pair(local, self.options.receive_buffer)?;
+        self.udp.push(UdpTrack::new(rtp, Some(rtcp), true));
+        Ok(ports)
+    }
+
+    fn on_set_up(&mut self, carried: Vec<Transport>) {
+        if carried.iter().all(|transport| transport.lower == Lower::Tcp) {
+            self.udp.clear();
+        }
+        let peer = self.wire.as_ref().map(|wire| wire.peer);
+        for ((udp, transport), track) in self.udp.iter_mut().zip(&carried).zip(&self.tracks) {
+            // A server may send from another address than it listens on, if it says so.
+            let named = transport.source.as_deref().and_then(|s| s.parse::<IpAddr>().ok());
+            let Some(from) = named.filter(|ip| !ip.is_unspecified()).or(peer) else { continue };
+            udp.hear_only(from.to_canonical());
+            if let Some(ports) = transport.server_port {
+                udp.greet(SocketAddr::new(from, ports.rtp), SocketAddr::new(from, ports.rtcp), track.ssrc());
+            }
+        }
+        self.carried = carried;
+    }
+
+    fn send_reports(&mut self) -> Result<(), Error> {
+        let now = self.options.clock.now();
+        for i in 0..self.tracks.len() {
+            let Some(report) = self.tracks[i].report(now) else { continue };
+            let channels = self.carried.get(i).and_then(|transport| transport.interleaved);
+            match (channels, u16::try_from(report.len())) {
+                (Some(channels), Ok(length)) => {
+                    self.send(&[&interleaved_prefix(channels.rtcp, length), &report])?;
+                }
+                _ => {
+                    if let Some(udp) = self.udp.get(i) {
+                        udp.send(&report);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait(
+        &mut self,
+        until: Option<(Time, Wake)>,
+        queue: &mut VecDeque<Received>,
+    ) -> Result<(), Error> {
+        let silent_at = self.playing.then(|| self.heard_at + self.options.silence);
+        let reports = self.tracks.iter().filter_map(RtpTrack::report_at);
+        let deadline = reports.chain(silent_at).chain(until.map(|(at, _)| at)).min();
+        let clock = self.options.clock;
+        let Some(wire) = &mut self.wire else { return Err(Error::Ended) };
+        wire.input.reserve(READ_BYTES);
+        let deadline = clock.instant(deadline.unwrap_or_else(|| clock.now() + self.options.patience));
+        tokio::select! {
+            read = wire.reader.read_buf(&mut wire.input) => match read {
+                Ok(0) => self.client.disconnected(None),
+                Ok(_) => self.client.handle(clock.now(), &mut wire.input),
+                Err(error) => self.client.disconnected(Some(error.to_string())),
+            },
+            written = wire.writer.write_buf(&mut wire.output), if !wire.output.is_empty() => {
+                if let Err(error) = written {
+                    self.client.disconnected(Some(error.to_string()));
+                }
+            }
+            () = udp::readable(&self.udp) => {
+                let before = queue.len();
+                udp::receive(&mut self.udp, &mut self.tracks, clock.now(), queue)?;
+                if queue.len() > before {
+                    self.heard_at = clock.now();
+                }
+            }
+            () = sleep_until(deadline) => {}
+        }
+        match silent_at {
+            Some(at) if at <= clock.now() && self.heard_at + self.options.silence <= at => {
+                Err(Error::Silence { after: self.options.silence, hint: self.hint() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn hint(&self) -> &'static str {
+        if self.udp.is_empty() {
+            " (has the stream a source?)"
+        } else {
+            " (has the stream a source? UDP may be blocked in between: try TCP)"
+        }
+    }
+}
+
+/// The media to set up: all of them, but of a transport stream only itself.
+fn wanted<'a>(
+    description: &'a Description,
+    format: &Format,
+) -> impl Iterator<Item = &'a sdp::MediaDescription> {
+    let is_ts = *format == Format::Ts;
+    let media = description.media.iter().filter(move |m| !is_ts || m.track.codec == Codec::Mp2t);
+    media.take(if is_ts { 1 } else { usize::MAX })
+}

@@ -1,0 +1,137 @@
+//! Subscribing to a URL, whatever carries it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use outflow_media::ts::TsFramer;
+use outflow_media::{Format, Time};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::datagrams::{RtpDatagrams, TsDatagrams};
+use crate::http::Download;
+use crate::rtsp::RtspSession;
+use crate::{Error, Options, Packet, Received, Rejected};
+
+/// Begins to receive `url`:
+///
+/// - `rtsp://[user:password@]host[:port]/path`, `rtsps://…`;
+/// - `http://host[:port]/path.ts`, `https://…`: a transport stream;
+/// - `udp://[address]:port`: a transport stream, bare or in RTP; the address may be a group, with
+///   `?source=ADDRESS` and `?interface=NAME`;
+/// - `rtp://[address]:port`: a transport stream in RTP, or what [`Options::sdp`] describes.
+///
+/// Returns when the stream is agreed on; the first packet may take longer.
+///
+/// # Errors
+/// The URL is not usable, nobody answers, or the answer is no.
+pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Error> {
+    let parsed = Url::parse(url).map_err(|e| Error::url(url, e.to_string()))?;
+    let mut queue = VecDeque::new();
+    let (source, format) = match parsed.scheme() {
+        "rtsp" | "rtsps" => {
+            let (session, format) = RtspSession::start(url, &options, &mut queue).await?;
+            (Source::Rtsp(Box::new(session)), format)
+        }
+        "http" | "https" => {
+            let source =
+                HttpTs { download: Download::start(&parsed, &options).await?, framer: TsFramer::default() };
+            (Source::Http(Box::new(source)), Format::Ts)
+        }
+        "udp" => (Source::Udp(TsDatagrams::bind(&parsed, &options)?), Format::Ts),
+        "rtp" => {
+            let (source, format) = RtpDatagrams::bind(&parsed, &options)?;
+            (Source::Rtp(source), format)
+        }
+        _ => return Err(Error::url(url, "it begins with none of rtsp, rtsps, http, https, udp and rtp")),
+    };
+    Ok(Subscription { source, format, queue, options })
+}
+
+/// A stream that is being received.
+#[derive(Debug)]
+pub struct Subscription {
+    source: Source,
+    format: Format,
+    queue: VecDeque<Received>,
+    options: Options,
+}
+
+#[derive(Debug)]
+enum Source {
+    Rtsp(Box<RtspSession>),
+    Http(Box<HttpTs>),
+    Udp(TsDatagrams),
+    Rtp(RtpDatagrams),
+}
+
+impl Subscription {
+    /// What the packets are.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// What arrival times are told in.
+    pub fn now(&self) -> Time {
+        self.options.clock.now()
+    }
+
+    /// The next packet or report. Nothing is lost if this is cancelled.
+    ///
+    /// # Errors
+    /// The stream is over, or nothing came for longer than [`Options::silence`]. Nothing comes
+    /// after an error.
+    pub async fn recv(&mut self) -> Result<Received, Error> {
+        loop {
+            if let Some(received) = self.queue.pop_front() {
+                return Ok(received);
+            }
+            match &mut self.source {
+                Source::Rtsp(session) => session.advance(&mut self.queue).await?,
+                Source::Http(source) => source.advance(&self.options, &mut self.queue).await?,
+                Source::Udp(source) => source.advance(&mut self.queue).await?,
+                Source::Rtp(source) => source.advance(&mut self.queue).await?,
+            }
+        }
+    }
+
+    /// What was received and not handed on.
+    pub fn rejected(&self) -> Rejected {
+        let (malformed, strangers) = match &self.source {
+            Source::Rtsp(session) => (session.malformed(), session.strangers()),
+            Source::Http(source) => (source.framer.skipped(), 0),
+            Source::Udp(source) => (source.malformed, source.strangers()),
+            Source::Rtp(source) => (source.malformed(), source.strangers()),
+        };
+        Rejected { malformed, strangers }
+    }
+
+    /// Leaves; a server is told so, and given a moment to answer.
+    pub async fn close(self) {
+        if let Source::Rtsp(session) = self.source {
+            session.close().await;
+        }
+    }
+}
+
+/// A transport stream in the body of an HTTP response.
+#[derive(Debug)]
+struct HttpTs {
+    download: Download,
+    framer: TsFramer,
+}
+
+impl HttpTs {
+    async fn advance(&mut self, options: &Options, queue: &mut VecDeque<Received>) -> Result<(), Error> {
+        let after = options.silence;
+        let next = timeout(after, self.download.next()).await;
+        let hint = " (has the stream a source?)";
+        let bytes: Bytes = next.map_err(|_| Error::Silence { after, hint })??.ok_or(Error::Ended)?;
+        let arrived = options.clock.now();
+        self.framer.push(bytes);
+        while let Some(bytes) = self.framer.next_datagram() {
+            queue.push_back(Received::Packet(Packet { track: 0, bytes, arrived, rtp: None }));
+        }
+        Ok(())
+    }
+}

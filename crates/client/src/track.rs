@@ -1,0 +1,191 @@
+//! One RTP track as it is received: packets in, reports back.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use core::time::Duration;
+use outflow_media::rtcp::{self, Report};
+use outflow_media::rtp::{Reception, RtpHeader};
+use outflow_media::{Codec, Time, Track};
+
+use crate::{Packet, Received, RtpStamp};
+
+/// Mean time between reports, RFC 3550 section 6.2.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// The receiving end of a track.
+#[derive(Debug)]
+pub(crate) struct RtpTrack {
+    index: u8,
+    /// Carries a transport stream, which is taken out.
+    holds_ts: bool,
+    payload_type: Option<u8>,
+    clock_rate: u32,
+    reception: Option<Reception>,
+    ssrc: u32,
+    cname: String,
+    random: u64,
+    report_at: Option<Time>,
+    pub(crate) malformed: u64,
+}
+
+impl RtpTrack {
+    /// The track that stands at `index`. `seed` gives its synchronization source.
+    pub(crate) fn new(index: u8, track: &Track, seed: u64) -> Self {
+        let random = mixed(seed.wrapping_add(u64::from(index)));
+        RtpTrack {
+            index,
+            holds_ts: track.codec == Codec::Mp2t,
+            payload_type: Some(track.payload_type),
+            clock_rate: track.clock_rate,
+            reception: None,
+            ssrc: random as u32,
+            cname: format!("outflow-{:08x}", mixed(seed) as u32),
+            random,
+            report_at: None,
+            malformed: 0,
+        }
+    }
+
+    /// A transport stream in RTP whose payload type nobody told.
+    pub(crate) fn transport_stream(seed: u64) -> Self {
+        let track = Track {
+            codec: Codec::Mp2t,
+            payload_type: 33,
+            clock_rate: 90_000,
+            channels: 0,
+            fmtp: String::new(),
+            encoding: "MP2T".to_owned(),
+        };
+        RtpTrack { payload_type: None, ..RtpTrack::new(0, &track, seed) }
+    }
+
+    /// Our synchronization source.
+    pub(crate) fn ssrc(&self) -> u32 {
+        self.ssrc
+    }
+
+    /// Takes a datagram or interleaved frame that should be an RTP packet.
+    pub(crate) fn media(&mut self, mut bytes: Bytes, now: Time, queue: &mut VecDeque<Received>) {
+        let Ok(header) = RtpHeader::new_checked(&bytes) else {
+            self.malformed += 1;
+            return;
+        };
+        let payload = header.payload_offset()..header.payload_offset() + header.payload().len();
+        let described = self.payload_type.is_none_or(|pt| pt == header.payload_type());
+        let is_ts = payload.len() % 188 == 0 && header.payload().first() == Some(&0x47);
+        if !described || (self.holds_ts && !is_ts) {
+            self.malformed += 1;
+            return;
+        }
+        let (sequence, timestamp, ssrc) = (header.sequence(), header.timestamp(), header.ssrc());
+        self.received(RtpStamp { sequence, timestamp, ssrc }, now);
+        if self.holds_ts {
+            bytes = bytes.slice(payload);
+        }
+        let rtp = Some(RtpStamp { sequence, timestamp, ssrc });
+        let track = if self.holds_ts { 0 } else { self.index };
+        queue.push_back(Received::Packet(Packet { track, bytes, arrived: now, rtp }));
+    }
+
+    fn received(&mut self, stamp: RtpStamp, now: Time) {
+        let reception = match &mut self.reception {
+            Some(reception) if reception.ssrc() == stamp.ssrc => reception,
+            other => other.insert(Reception::new(stamp.ssrc, self.clock_rate)),
+        };
+        reception.packet(stamp.sequence, stamp.timestamp, now);
+        if self.report_at.is_none() {
+            // The first report comes early, so that the sender sees us.
+            self.report_at = Some(now + REPORT_EVERY / 10);
+        }
+    }
+
+    /// Takes a compound RTCP packet.
+    pub(crate) fn control(&mut self, bytes: &[u8], now: Time, queue: &mut VecDeque<Received>) {
+        let track = if self.holds_ts { 0 } else { self.index };
+        let reception = &mut self.reception;
+        let read = rtcp::read(bytes, |report| {
+            if let Report::Sender(report) = report {
+                if let Some(reception) = reception.as_mut().filter(|r| r.ssrc() == report.ssrc) {
+                    reception.sender_report(report.ntp, now);
+                }
+                queue.push_back(Received::SenderReport { track, report, arrived: now });
+            }
+        });
+        self.malformed += u64::from(read.is_err());
+    }
+
+    /// When the next report is due.
+    pub(crate) fn report_at(&self) -> Option<Time> {
+        self.report_at
+    }
+
+    /// The report that is due, if one is.
+    pub(crate) fn report(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.report_at.filter(|at| *at <= now)?;
+        // Between half and one and a half of the mean, RFC 3550 section 6.3.1.
+        self.random = mixed(self.random.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        self.report_at = Some(now + REPORT_EVERY / 2 + REPORT_EVERY * (self.random as u8).into() / 256);
+        let block = self.reception.as_mut()?.report(now);
+        Some(rtcp::receiver_report(self.ssrc, &[block], &self.cname))
+    }
+}
+
+/// The finalizer of SplitMix64: neighbouring seeds give unrelated numbers.
+fn mixed(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outflow_media::rtp::PlainHeader;
+
+    fn rtp(payload_type: u8, sequence: u16, payload: &[u8]) -> Bytes {
+        let header = PlainHeader { marker: false, payload_type, sequence, timestamp: 900, ssrc: 5 };
+        [&header.emit()[..], payload].concat().into()
+    }
+
+    #[test]
+    fn a_transport_stream_is_taken_out_of_its_packets() {
+        let (mut track, mut queue) = (RtpTrack::transport_stream(1), VecDeque::new());
+        let mut ts = [0; 376];
+        ts[0] = 0x47;
+        track.media(rtp(96, 7, &ts), Time::ZERO, &mut queue);
+        track.media(rtp(96, 8, &ts[1..]), Time::ZERO, &mut queue);
+        track.media(Bytes::from_static(b"\x80"), Time::ZERO, &mut queue);
+        let Some(Received::Packet(packet)) = queue.pop_front() else { panic!("{queue:?}") };
+        assert_eq!(packet.bytes, ts[..]);
+        assert_eq!(packet.rtp, Some(RtpStamp { sequence: 7, timestamp: 900, ssrc: 5 }));
+        assert!(queue.is_empty());
+        assert_eq!(track.malformed, 2);
+    }
+
+    #[test]
+    fn reports_tell_what_was_lost_and_when_the_sender_spoke() {
+        let (mut track, mut queue) = (RtpTrack::transport_stream(1), VecDeque::new());
+        let mut ts = [0; 188];
+        ts[0] = 0x47;
+        assert_eq!(track.report_at(), None, "nobody to report on");
+        track.media(rtp(33, 1, &ts), Time::ZERO, &mut queue);
+        track.media(rtp(33, 3, &ts), Time::ZERO, &mut queue);
+        let sent = rtcp::SenderReport { ssrc: 5, ntp: 1 << 40, rtp: 900, packets: 3, octets: 564 };
+        track.control(&rtcp::sender_report(&sent, "s"), Time::ZERO, &mut queue);
+        assert!(matches!(queue.back(), Some(Received::SenderReport { report, .. }) if *report == sent));
+        let at = track.report_at().unwrap();
+        assert_eq!(track.report(Time::ZERO), None);
+        let report = track.report(at).unwrap();
+        let mut blocks = Vec::new();
+        rtcp::read(&report, |told| {
+            if let Report::Block { block, .. } = told {
+                blocks.push(block);
+            }
+        })
+        .unwrap();
+        assert_eq!((blocks[0].ssrc, blocks[0].lost, blocks[0].lsr), (5, 1, 1 << 24));
+        assert!(track.report_at().unwrap() > at);
+    }
+}
