@@ -6,15 +6,19 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this crate owns time, threads and I/O")]
 
+mod admission;
 mod clock;
 pub mod control;
+mod http;
 pub mod limits;
 mod receive;
 mod relay;
+mod rtsp;
 mod send;
 mod source;
 mod supervise;
 mod system;
+mod tls;
 mod worker;
 
 pub use relay::{Relay, load};

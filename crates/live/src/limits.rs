@@ -59,5 +59,15 @@ pub const SNAPSHOT_MANY: usize = 2_000;
 /// How long the TCP stack repeats data that a receiver does not acknowledge before it gives up.
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long a connection may take to say what it wants, or to shake hands; it is then ended and
+/// counted.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of an HTTP request's head; a longer one is answered with 431.
+pub const HTTP_HEAD_BYTES: usize = 16 << 10;
+
+/// How long a publisher's HTTP body may be silent before its turn ends.
+pub const INGEST_SILENCE: Duration = Duration::from_secs(30);
+
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

@@ -1,13 +1,16 @@
 //! The whole relay: started from a configuration, ended by a signal or by whoever holds it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use outflow_config::Config;
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::control::{Command, Control, ControlError, Owner, RelayState};
 use crate::limits::SNAPSHOT_EVERY;
@@ -82,8 +85,33 @@ impl Relay {
 
     /// Opens the servers.
     async fn listen(&mut self) -> Result<(), ControlError> {
+        let config = self.control.config();
+        let admission = Admission::new(self.control.clone());
+        let tls = config.tls.as_ref().map(crate::tls::acceptor).transpose()?;
+        let listen = &config.listen;
+        for (at, tls) in [(listen.rtsp, None), (listen.rtsps.filter(|_| tls.is_some()), tls.clone())] {
+            if let Some(listener) = bind("RTSP", at).await? {
+                self.tasks.spawn(crate::rtsp::serve(listener, tls, self.control.clone(), admission.clone()));
+            }
+        }
+        let router = crate::http::router(self.control.clone());
+        for (at, tls) in [(listen.http, None), (listen.https.filter(|_| tls.is_some()), tls.clone())] {
+            if let Some(listener) = bind("HTTP", at).await? {
+                let (control, router) = (self.control.clone(), router.clone());
+                self.tasks.spawn(crate::http::serve(listener, tls, control, admission.clone(), router));
+            }
+        }
         Ok(())
     }
+}
+
+async fn bind(protocol: &str, at: Option<SocketAddr>) -> Result<Option<TcpListener>, ControlError> {
+    let Some(at) = at else { return Ok(None) };
+    let bound = TcpListener::bind(at).await;
+    let listener =
+        bound.map_err(|e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e))?;
+    tracing::info!(protocol, %at, "listening");
+    Ok(Some(listener))
 }
 
 /// Puts the workers' snapshots together, a few times a second.

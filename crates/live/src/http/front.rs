@@ -1,0 +1,143 @@
+//! The door: connections are admitted, their first request is read, and they are sent on.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::{Extension, Router};
+use bytes::{Buf, BytesMut};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use super::play;
+use crate::admission::{Admission, Permit};
+use crate::control::Control;
+use crate::limits::{HTTP_HEAD_BYTES, REQUEST_TIMEOUT};
+
+/// Who is at the other end of a connection, for handlers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// What a connection's first bytes ask for.
+enum Wish {
+    /// A stream, on this connection, plainly.
+    Stream(play::Request),
+    /// Something for hyper, malformed requests included: it knows the right answer.
+    Http,
+    /// The peer left, or took too long.
+    Nothing,
+}
+
+/// Serves everyone who connects to `listener`, with TLS if there is an acceptor. Does not return.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    control: Control,
+    admission: Arc<Admission>,
+    router: Router,
+) {
+    loop {
+        let (socket, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, most likely: others may end meanwhile.
+                tracing::warn!(%error, "an HTTP connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Some(permit) = admission.admit(peer.ip()) else { continue };
+        let router = router.clone().layer(Extension(Peer(peer)));
+        match &tls {
+            Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, router, permit)),
+            None => tokio::spawn(plain(control.clone(), socket, peer, router, permit)),
+        };
+    }
+}
+
+async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
+    let mut head = BytesMut::new();
+    match tokio::time::timeout(REQUEST_TIMEOUT, read_wish(&mut socket, &mut head)).await {
+        Ok(Wish::Stream(request)) => play::on_own_connection(control, socket, peer, request).await,
+        Ok(Wish::Http) => hyper(Rewound { head, io: socket }, router).await,
+        Ok(Wish::Nothing) => {}
+        Err(_) => permit.count_slow(),
+    }
+}
+
+async fn encrypted(tls: TlsAcceptor, socket: TcpStream, router: Router, permit: Permit) {
+    match tokio::time::timeout(REQUEST_TIMEOUT, tls.accept(socket)).await {
+        Ok(Ok(io)) => hyper(Rewound { head: BytesMut::new(), io }, router).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => permit.count_slow(),
+    }
+}
+
+async fn read_wish(socket: &mut TcpStream, head: &mut BytesMut) -> Wish {
+    loop {
+        match socket.read_buf(head).await {
+            Ok(0) | Err(_) => return Wish::Nothing,
+            Ok(_) => {}
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(head) {
+            Ok(httparse::Status::Complete(_)) => {
+                return play::Request::of(&request).map_or(Wish::Http, Wish::Stream);
+            }
+            Ok(httparse::Status::Partial) if head.len() < HTTP_HEAD_BYTES => {}
+            Ok(httparse::Status::Partial) | Err(_) => return Wish::Http,
+        }
+    }
+}
+
+async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIMEOUT)
+        .max_buf_size(HTTP_HEAD_BYTES)
+        .serve_connection(TokioIo::new(io), TowerToHyperService::new(router))
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "an HTTP connection ended early");
+    }
+}
+
+/// A connection of which something has been read already.
+struct Rewound<T> {
+    head: BytesMut,
+    io: T,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.head.is_empty() {
+            return Pin::new(&mut self.io).poll_read(cx, buf);
+        }
+        let length = self.head.len().min(buf.remaining());
+        buf.put_slice(&self.head[..length]);
+        self.head.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Rewound<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

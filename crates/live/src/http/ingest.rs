@@ -1,0 +1,79 @@
+//! `PUT /NAME.ts`: a stream published as MPEG-TS over HTTP.
+
+use axum::Extension;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use futures_util::StreamExt;
+use outflow_media::Format;
+use outflow_media::ts::TsFramer;
+use serde::Serialize;
+
+use super::credentials;
+use super::error::{HttpError, stream_name};
+use super::front::Peer;
+use crate::control::{Control, PublishOptions, Push, Right};
+use crate::limits::INGEST_SILENCE;
+
+/// What was published, told when it is over.
+#[derive(Debug, Serialize)]
+pub(super) struct Published {
+    /// Transport stream bytes that were taken.
+    bytes: u64,
+    /// Bytes that were no transport stream packets and were skipped.
+    skipped: u64,
+}
+
+/// Publishes the request's body until it ends.
+pub(super) async fn publish(
+    State(control): State<Control>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Published>, HttpError> {
+    let name = path.strip_suffix(".ts").unwrap_or(&path);
+    let name = stream_name(name).ok_or_else(|| HttpError::nothing_at(&path))?;
+    let token = credentials::of_request(&headers, query.as_deref());
+    control.authorize(Right::Publish, token.as_deref(), peer.ip())?;
+    let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
+    let publisher = control.publish(&name, options).await?;
+    let mut chunks = body.into_data_stream();
+    let mut framer = TsFramer::default();
+    let mut bytes = 0;
+    loop {
+        let chunk = tokio::select! {
+            chunk = tokio::time::timeout(INGEST_SILENCE, chunks.next()) => chunk,
+            () = publisher.closed() => return Err(taken_away(&name)),
+        };
+        let chunk = match chunk {
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(error))) => return Err(broken(&error)),
+            Ok(None) => return Ok(Json(Published { bytes, skipped: framer.skipped() })),
+            Err(_) => return Err(silent()),
+        };
+        framer.push(chunk);
+        while let Some(datagram) = framer.next_datagram() {
+            bytes += datagram.len() as u64;
+            if publisher.send(0, datagram).await == Push::Closed {
+                return Err(taken_away(&name));
+            }
+        }
+    }
+}
+
+fn taken_away(name: &str) -> HttpError {
+    let text = format!("stream '{name}' was removed or has another source now: publish again if that is wrong");
+    HttpError::new(StatusCode::GONE, text)
+}
+
+fn broken(error: &axum::Error) -> HttpError {
+    HttpError::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
+}
+
+fn silent() -> HttpError {
+    let text = format!("nothing came for {} s: publish again when there is something", INGEST_SILENCE.as_secs());
+    HttpError::new(StatusCode::REQUEST_TIMEOUT, text)
+}

@@ -1,0 +1,125 @@
+//! `GET /NAME.ts`: a stream as MPEG-TS over HTTP, without end.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::credentials;
+use super::error::{HttpError, stream_name};
+use super::front::Peer;
+use crate::control::{Control, PlayOptions, Playing, Right, Via};
+
+/// The media type of a transport stream.
+const MPEG_TS: &str = "video/mp2t";
+
+/// A request for a stream, on a connection that has not been used before.
+#[derive(Debug)]
+pub(super) struct Request {
+    stream: String,
+    token: Option<String>,
+    head_only: bool,
+}
+
+impl Request {
+    /// What `request` asks for, if it is a stream.
+    pub(super) fn of(request: &httparse::Request<'_, '_>) -> Option<Self> {
+        let head_only = match request.method? {
+            "GET" => false,
+            "HEAD" => true,
+            _ => return None,
+        };
+        let target = request.path?;
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let stream = stream_name(path.strip_prefix('/')?.strip_suffix(".ts")?)?;
+        let authorization =
+            request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
+        let token = credentials::token(authorization.map(|header| header.value), query);
+        Some(Request { stream, token, head_only })
+    }
+}
+
+/// Serves a stream on the connection itself: after the response's head it is the worker's.
+pub(super) async fn on_own_connection(control: Control, mut socket: TcpStream, peer: SocketAddr, request: Request) {
+    let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
+        Ok(playing) => playing,
+        Err(error) => {
+            // A peer that does not take the answer has nothing to lose by that.
+            let _ = socket.write_all(&error.on_the_wire()).await;
+            let _ = socket.shutdown().await;
+            return;
+        }
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {MPEG_TS}\r\nCache-Control: no-store\r\n\
+         Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
+    );
+    if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
+        return;
+    }
+    if let Ok(socket) = socket.into_std() {
+        hand_over(playing, socket.into()).await;
+    }
+}
+
+async fn hand_over(mut playing: Playing, connection: OwnedFd) {
+    playing.start(Some(connection));
+    playing.closed().await;
+}
+
+/// Serves a stream as a response's body: where the connection is encrypted, or was used before.
+pub(super) async fn through_http(
+    State(control): State<Control>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
+    let token = credentials::of_request(&headers, query.as_deref());
+    let playing = open(&control, &name, token.as_deref(), peer).await?;
+    let body = body(playing)?;
+    let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
+    Ok((StatusCode::OK, headers, body).into_response())
+}
+
+/// What the worker writes to one end of a socket pair, as a body that is read from the other.
+fn body(playing: Playing) -> Result<Body, HttpError> {
+    let pair = || {
+        let (ours, workers) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        Ok::<_, std::io::Error>((UnixStream::from_std(ours)?, workers))
+    };
+    let (ours, workers) = pair().map_err(|e| HttpError::system("making a socket pair", &e))?;
+    playing.start(Some(workers.into()));
+    // The receiver leaves when hyper drops the body.
+    let chunks = futures_util::stream::unfold((ours, playing, BytesMut::new()), |mut state| async {
+        let (ours, _, buffer) = &mut state;
+        buffer.reserve(64 << 10);
+        match ours.read_buf(buffer).await {
+            Ok(0) => None,
+            Ok(_) => Some((Ok(buffer.split().freeze()), state)),
+            Err(error) => Some((Err(error), state)),
+        }
+    });
+    Ok(Body::from_stream(chunks))
+}
+
+async fn open(
+    control: &Control,
+    stream: &str,
+    token: Option<&str>,
+    peer: SocketAddr,
+) -> Result<Playing, HttpError> {
+    control.authorize(Right::Play, token, peer.ip())?;
+    let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None };
+    Ok(control.play(stream, options).await?)
+}
