@@ -9,6 +9,7 @@ mod packets;
 mod payload;
 mod rtp;
 mod sdp;
+mod ts;
 
 /// A target: its name, and what it runs.
 pub type Target = (&'static str, fn(&[u8]));
@@ -25,6 +26,10 @@ pub const TARGETS: &[Target] = &[
     ("aac", payload::aac),
     ("opus", payload::opus),
     ("sdp", sdp::sdp),
+    ("ts_packet", ts::ts_packet),
+    ("ts_psi", ts::ts_psi),
+    ("ts_reader", ts::ts_reader),
+    ("ts_framer", ts::ts_framer),
 ];
 
 /// Runs the target of this name.
