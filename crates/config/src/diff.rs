@@ -6,37 +6,33 @@ use std::fmt;
 use crate::section::Section;
 use crate::{Config, SinkConfig, StreamConfig};
 
-/// What changed. What is not named here is the same in both.
+/// What changed, by name. What is not named here is the same in both.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Streams, by name.
-    pub streams: Delta,
-    /// Sinks, by name.
-    pub sinks: Delta,
+    /// Streams only in the new configuration.
+    pub streams_added: Vec<String>,
+    /// Streams only in the old configuration.
+    pub streams_removed: Vec<String>,
+    /// Streams in both, but different.
+    pub streams_changed: Vec<String>,
+    /// Sinks only in the new configuration.
+    pub sinks_added: Vec<String>,
+    /// Sinks only in the old configuration.
+    pub sinks_removed: Vec<String>,
+    /// Sinks in both, but different.
+    pub sinks_changed: Vec<String>,
     /// Keys such as "access.play" that take effect at once.
     pub settings: Vec<String>,
     /// Keys such as "listen.rtsp" that take effect when the relay is started anew.
     pub restart: Vec<String>,
+    lines: Vec<String>,
 }
 
-/// What was added, removed and changed, each in the order of names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Delta {
-    /// Only in the new configuration.
-    pub added: Vec<String>,
-    /// Only in the old configuration.
-    pub removed: Vec<String>,
-    /// In both, but different.
-    pub changed: Vec<Change>,
-}
-
-/// Something that is in both configurations and differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Its name.
-    pub name: String,
-    /// The keys in which it differs.
-    pub keys: Vec<&'static str>,
+/// What was added, removed and changed among things that have names.
+struct Delta {
+    added: Vec<String>,
+    removed: Vec<String>,
+    changed: Vec<(String, Vec<&'static str>)>,
 }
 
 /// What has to be done to get from `old` to `new`.
@@ -52,11 +48,24 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         .chain(under("limits", workers))
         .chain(under("log", old.log.changed(&new.log)));
     let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
+    let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());
+    let streams = delta(&streams(old), &streams(new), Section::changed);
+    let sinks = delta(&sinks(old), &sinks(new), changed_sink);
+    let lines = streams
+        .lines("stream")
+        .chain(sinks.lines("sink"))
+        .chain(settings.iter().map(|key| format!("{key} changed")))
+        .chain(restart.iter().map(|key| format!("{key} changed: needs a restart")));
     Changes {
-        streams: delta(&streams(old), &streams(new), Section::changed),
-        sinks: delta(&sinks(old), &sinks(new), changed_sink),
-        settings: settings.collect(),
-        restart: restart.collect(),
+        lines: lines.collect(),
+        streams_added: streams.added,
+        streams_removed: streams.removed,
+        streams_changed: streams.changed.into_iter().map(|(name, _)| name).collect(),
+        sinks_added: sinks.added,
+        sinks_removed: sinks.removed,
+        sinks_changed: sinks.changed.into_iter().map(|(name, _)| name).collect(),
+        settings,
+        restart,
     }
 }
 
@@ -70,7 +79,7 @@ fn delta<T>(
     };
     let change = |(name, before): (&&str, &&T)| {
         let keys = changed(before, new.get(name)?);
-        (!keys.is_empty()).then(|| Change { name: (*name).to_owned(), keys })
+        (!keys.is_empty()).then(|| ((*name).to_owned(), keys))
     };
     Delta {
         added: only_in(new, old),
@@ -97,43 +106,34 @@ fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
 }
 
 impl Delta {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
-    }
-
     fn lines(&self, kind: &str) -> impl Iterator<Item = String> {
-        let each = |names: &[String], verb: &str| -> Vec<_> {
-            names.iter().map(|name| format!("{kind} '{name}' {verb}")).collect()
-        };
+        let removed = self.removed.iter().map(move |name| format!("{kind} '{name}' removed"));
+        let added = self.added.iter().map(move |name| format!("{kind} '{name}' added"));
+        let changed = self.changed.iter();
         let changed =
-            self.changed.iter().map(|c| format!("{kind} '{}': {} changed", c.name, c.keys.join(", ")));
-        let changed: Vec<_> = changed.collect();
-        each(&self.removed, "removed").into_iter().chain(each(&self.added, "added")).chain(changed)
+            changed.map(move |(name, keys)| format!("{kind} '{name}': {} changed", keys.join(", ")));
+        removed.chain(added).chain(changed)
     }
 }
 
 impl Changes {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.streams.is_empty()
-            && self.sinks.is_empty()
-            && self.settings.is_empty()
-            && self.restart.is_empty()
+        self.lines.is_empty()
     }
 
-    /// A line for each change, for people.
+    /// A line for each change, for people: what changed, and whether it needs a restart.
     pub fn lines(&self) -> Vec<String> {
-        let settings = self.settings.iter().map(|key| format!("{key} changed"));
-        let restart = self.restart.iter().map(|key| format!("{key} changed: needs a restart"));
-        self.streams.lines("stream").chain(self.sinks.lines("sink")).chain(settings).chain(restart).collect()
+        self.lines.clone()
     }
 }
 
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.lines();
-        f.write_str(&if lines.is_empty() { "nothing changed".to_owned() } else { lines.join("\n") })
+        match self.lines.as_slice() {
+            [] => f.write_str("nothing changed"),
+            lines => f.write_str(&lines.join("\n")),
+        }
     }
 }
 
@@ -200,34 +200,35 @@ mod tests {
     #[test]
     fn only_the_stream_that_changed_is_named() {
         let changed = changes("ring = \"1 MB\"", "ring = \"2 MB\"\nsource = \"demo://\"");
-        assert_eq!(changed.streams.changed, [Change { name: "b".into(), keys: vec!["source", "ring"] }]);
-        assert!(changed.streams.added.is_empty() && changed.streams.removed.is_empty());
-        assert!(changed.sinks.is_empty() && changed.settings.is_empty() && changed.restart.is_empty());
+        assert_eq!(changed.streams_changed, ["b"]);
+        assert_eq!(changed.lines(), ["stream 'b': source, ring changed"], "and nothing else");
     }
 
     #[test]
     fn streams_come_and_go() {
         let renamed = changes("[streams.c]", "[streams.b0]\n[streams.d]");
-        assert_eq!(renamed.streams.added, ["b0", "d"]);
-        assert_eq!(renamed.streams.removed, ["c"]);
-        assert!(renamed.streams.changed.is_empty());
+        assert_eq!(renamed.streams_added, ["b0", "d"]);
+        assert_eq!(renamed.streams_removed, ["c"]);
+        assert_eq!(renamed.lines().len(), 3, "and nothing else");
     }
 
     #[test]
     fn sinks_are_told_apart_by_name() {
         let moved = changes("10.0.0.1:5000", "10.0.0.1:6000");
-        assert_eq!(moved.sinks.changed, [Change { name: "wall".into(), keys: vec!["to"] }]);
+        assert_eq!(moved.sinks_changed, ["wall"]);
+        assert_eq!(moved.lines(), ["sink 'wall': to changed"]);
         let other = changes("10.0.0.2:5000", "10.0.0.2:6000");
-        assert_eq!(other.sinks.added, ["udp://10.0.0.2:6000"], "it had no name but its address");
-        assert_eq!(other.sinks.removed, ["udp://10.0.0.2:5000"]);
+        assert_eq!(other.sinks_added, ["udp://10.0.0.2:6000"], "it had no name but its address");
+        assert_eq!(other.sinks_removed, ["udp://10.0.0.2:5000"]);
         assert_eq!(other.lines(), ["sink 'udp://10.0.0.2:5000' removed", "sink 'udp://10.0.0.2:6000' added"]);
     }
 
     #[test]
     fn a_streams_priority_is_that_of_its_sinks() {
         let changed = changes("[streams.a]", "[streams.a]\npriority = \"low\"");
-        assert_eq!(changed.sinks.changed.len(), 2);
-        assert!(changed.sinks.changed.iter().all(|c| c.keys == ["priority"]));
+        assert_eq!(changed.sinks_changed, ["udp://10.0.0.2:5000", "wall"]);
+        assert_eq!(changed.lines()[0], "stream 'a': priority changed");
+        assert_eq!(changed.lines()[2], "sink 'wall': priority changed");
     }
 
     #[test]
@@ -241,7 +242,7 @@ mod tests {
             changed.restart,
             ["listen.rtsp", "listen.rtsps", "listen.https", "tls", "limits.workers", "log.format"]
         );
-        assert!(changed.streams.is_empty() && changed.sinks.is_empty());
+        assert_eq!(changed.lines().len(), 8, "and nothing else");
         assert!(changed.to_string().contains("listen.rtsp changed: needs a restart"));
     }
 }

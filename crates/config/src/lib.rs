@@ -23,7 +23,7 @@ mod source;
 mod units;
 mod value;
 
-pub use diff::{Change, Changes, Delta, diff};
+pub use diff::{Changes, diff};
 pub use error::{ConfigError, ConfigErrors};
 pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
