@@ -1,2 +1,13 @@
-//! The `outflow` command.
-fn main() {}
+//! The `outflow` command: what it can do stands in `commands/`, one file each.
+
+#![allow(clippy::disallowed_methods, reason = "this crate owns files, threads and time")]
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    commands::Cli::parse().run()
+}

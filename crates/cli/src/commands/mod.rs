@@ -1,0 +1,42 @@
+//! The commands, one file each: its arguments, its help, and what it does.
+
+mod check;
+mod file;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Relays live media: one stream in, thousands of receivers out, each as fast as it can.
+#[derive(Debug, Parser)]
+#[command(name = "outflow", version, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Check),
+    Graph(graph::Graph),
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub(crate) fn run(self) -> ExitCode {
+        match self.command {
+            Command::Check(check) => check.run(),
+            Command::Graph(graph) => graph.run(),
+        }
+    }
+}
+
+/// Says on standard error what went wrong. The command ends with status 1; mistakes in its
+/// arguments end it with 2.
+pub(crate) fn fail(what: impl std::fmt::Display) -> ExitCode {
+    eprintln!("{what}");
+    ExitCode::FAILURE
+}
