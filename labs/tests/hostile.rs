@@ -222,7 +222,8 @@ fn a_publisher_that_lies_about_its_codec() -> Result<()> {
     let sdp = folder.path().join("liar.sdp");
     // It says H.264 with these parameter sets, and sends MPEG-2 under the same payload type.
     let text = "v=0\no=- 0 0 IN IP4 0.0.0.0\ns=liar\nc=IN IP4 0.0.0.0\nt=0 0\nm=video 5010 RTP/AVP 32\n\
-                a=rtpmap:32 H264/90000\na=fmtp:32 packetization-mode=1;sprop-parameter-sets=Z0LAH9o=,aM4PyA==\n";
+                a=rtpmap:32 H264/90000\na=fmtp:32 packetization-mode=1;\
+                sprop-parameter-sets=Z0LAH9o=,aM4PyA==\n";
     std::fs::write(&sdp, text)?;
     let more = format!("[streams.liar]\nsource = \"rtp://0.0.0.0:5010\"\nsdp = \"{}\"\n", sdp.display());
     let siege = Siege::begin(&paths, &more)?;
