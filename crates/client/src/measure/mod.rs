@@ -271,7 +271,8 @@ mod tests {
 
     /// One packet a frame, 40 ms apart: an IDR picture every tenth, else P pictures.
     fn packet(number: u16) -> Packet {
-        let payload: &[u8] = if number.is_multiple_of(10) { &[0x65, 0x88, 0x80] } else { &[0x41, 0x9a, 0x80] };
+        let payload: &[u8] =
+            if number.is_multiple_of(10) { &[0x65, 0x88, 0x80] } else { &[0x41, 0x9a, 0x80] };
         let (sequence, timestamp, ssrc) = (number, u32::from(number) * 3600, 9);
         let header =
             outflow_media::rtp::PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc };
