@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use outflow_labs::net::{PLAYER, RELAY_IN, RELAY_OUT};
+use outflow_labs::process::Program;
 use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends};
 use outflow_labs::receive::{How, Receiver, Target};
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
@@ -73,4 +74,29 @@ fn control_needs_its_token() -> Result<()> {
     relay.post("/api/v1/streams/live/sinks", &sink)?;
     relay.wait_receivers("live", 1)?;
     Ok(())
+}
+
+#[test]
+fn rtsp_and_http_are_encrypted_with_a_certificate() -> Result<()> {
+    let Some(paths) = scene("TLS", &["ffmpeg", "openssl"])? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let (certificate, key) = (certificate.display(), key.display());
+    Program::words(&format!(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=relay \
+         -keyout {key} -out {certificate}"
+    ))
+    .finish(PATIENCE)?;
+    let tls = format!("[tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n");
+    let ports = format!("{}rtsps = \"0.0.0.0:8322\"\nhttps = \"0.0.0.0:8443\"\n", listen());
+    let mut relay = Relay::start(&paths.relay, &format!("{ports}{tls}[streams.live]\nsource = \"push\"\n"))?;
+    let to = format!("-f rtsp rtsps://{RELAY_IN}:8322/live");
+    let _publishing = ffmpeg_sends(&Sample::H264Mp4.file()?, &to).within(&paths.source).start()?;
+    relay.wait_up("live")?;
+    let players = [
+        ffmpeg_decodes(&format!("-i rtsps://{RELAY_OUT}:8322/live"), 25),
+        ffmpeg_decodes(&format!("-i https://{RELAY_OUT}:8443/live.ts"), 25),
+    ];
+    all_play_clean(&paths, &players)?;
+    relay.healthy()
 }
