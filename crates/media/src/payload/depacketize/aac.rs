@@ -18,6 +18,7 @@ pub(super) struct Lengths {
 }
 
 /// Takes frames out of packets, and collects those that are fragmented.
+#[derive(Debug)]
 pub(super) struct Frames {
     lengths: Lengths,
     /// Ticks of the RTP clock a frame.

@@ -42,6 +42,7 @@ pub struct Dropped {
     pub malformed: u64,
 }
 
+#[derive(Debug)]
 enum Assembler {
     Nal(Box<nal::NalUnits>),
     MpegVideo(mpeg::Video),
@@ -55,6 +56,7 @@ enum Assembler {
 /// Packets go in in the order of arrival; those that are a few places early wait for their turn.
 /// A unit of which something is missing is dropped as a whole and counted. Memory is bounded by
 /// the reorder window and [`MAX_UNIT`].
+#[derive(Debug)]
 pub struct Depacketizer {
     assembler: Assembler,
     reorder: Reorder,

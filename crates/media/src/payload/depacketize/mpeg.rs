@@ -8,7 +8,7 @@ use crate::codec::mpeg_audio::frame_length;
 use crate::frames::Frames;
 
 /// Collects pictures.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Video {
     pub(super) collector: Collector,
     frames: Frames,
@@ -48,7 +48,7 @@ impl Video {
 }
 
 /// Passes frames on, and collects those that are fragmented.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Audio {
     pub(super) collector: Collector,
     /// Bytes of the fragmented frame.

@@ -16,6 +16,7 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 const MAX_SETS: usize = 4096;
 
 /// Collects NAL units.
+#[derive(Debug)]
 pub(super) struct NalUnits {
     payload: Payload,
     pub(super) collector: Collector,
