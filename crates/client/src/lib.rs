@@ -24,5 +24,6 @@ pub use clock::Clock;
 pub use error::Error;
 pub use options::Options;
 pub use outflow_rtsp::Lower;
+pub use outflow_rtsp::auth::Credentials;
 pub use packet::{Packet, Received, Rejected, RtpStamp};
 pub use subscription::{Subscription, subscribe};

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use outflow_rtsp::Lower;
+use outflow_rtsp::auth::Credentials;
 
 use crate::Clock;
 
@@ -11,7 +12,9 @@ use crate::Clock;
 pub struct Options {
     /// What RTSP is asked to carry the media with.
     pub transport: Lower,
-    /// Given as password (RTSP) or bearer token (HTTP) where the URL holds no user.
+    /// User and password, where the URL holds none.
+    pub credentials: Option<Credentials>,
+    /// Given as password (RTSP) or bearer token (HTTP) where there are no credentials.
     pub token: Option<String>,
     /// Text of the session description of an `rtp://` source.
     pub sdp: Option<String>,
@@ -34,6 +37,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             transport: Lower::Tcp,
+            credentials: None,
             token: None,
             sdp: None,
             patience: Duration::from_secs(10),

@@ -56,12 +56,12 @@ impl RtspSession {
         early: &mut VecDeque<Received>,
     ) -> Result<(RtspSession, Format), Error> {
         let now = options.clock.now();
-        let token = |password: &String| Credentials { user: "token".to_owned(), password: password.clone() };
+        let token = |token: String| Credentials { user: "token".to_owned(), password: token };
         let client = RtspClient::new(
             url,
             ClientOptions {
                 lower: options.transport,
-                credentials: options.token.as_ref().map(token),
+                credentials: options.credentials.clone().or(options.token.clone().map(token)),
                 timeout: options.patience,
                 seed: options.seed,
                 ..ClientOptions::default()

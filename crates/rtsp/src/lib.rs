@@ -16,10 +16,15 @@ pub mod transport;
 
 pub use client::{ClientOptions, RtspClient};
 pub use codec::{DecodeError, Decoder, Item, encode_request, encode_response, interleaved_prefix};
-pub use rtsp_types::{Method, StatusCode, Version};
+pub use rtsp_types::{HeaderName, Method, StatusCode, Version, headers};
 pub use transport::{Lower, Pair, Transport};
 
 /// A request with its body.
 pub type Request = rtsp_types::Request<Vec<u8>>;
 /// A response with its body.
 pub type Response = rtsp_types::Response<Vec<u8>>;
+
+/// Begins a response of RTSP 1.0.
+pub fn response(status: StatusCode) -> rtsp_types::ResponseBuilder {
+    rtsp_types::Response::builder(Version::V1_0, status)
+}

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::limits::{HTTP_HEAD_BYTES, READ_BYTES, REDIRECTS};
 use crate::wire::{Wire, dial};
-use crate::{Error, Options};
+use crate::{Credentials, Error, Options};
 use body::Body;
 use head::Head;
 
@@ -33,8 +33,7 @@ impl Download {
         let mut trusted = true;
         for _ in 0..=REDIRECTS {
             let mut wire = connect(&url, options).await?;
-            let token = options.token.as_deref().filter(|_| trusted);
-            let request = request(&url, token);
+            let request = request(&url, options, trusted);
             let mut buffer = BytesMut::with_capacity(READ_BYTES);
             let head = timeout(options.patience, exchange(&mut wire, &request, &mut buffer)).await;
             let slow = |_| Error::Slow { doing: format!("the answer of {url}"), after: options.patience };
@@ -46,7 +45,7 @@ impl Download {
                 }
                 (301 | 302 | 303 | 307 | 308, Some(location)) => {
                     let next = url.join(&location).map_err(|e| Error::Peer(format!("redirection: {e}")))?;
-                    // The token is for one host, and not for anyone who listens.
+                    // A password is for one host, and not for anyone who listens.
                     trusted &=
                         next.host() == url.host() && (next.scheme() == "https" || url.scheme() == "http");
                     url = next;
@@ -93,27 +92,35 @@ async fn connect(url: &Url, options: &Options) -> Result<Wire, Error> {
     dial(host, port, secure, options).await
 }
 
-fn request(url: &Url, token: Option<&str>) -> String {
+fn request(url: &Url, options: &Options, trusted: bool) -> String {
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let authorization = match (url.username(), url.password(), token) {
-        ("", None, Some(token)) => {
+    let authorization = match (in_url(url), &options.credentials, &options.token) {
+        (Some(who), _, _) => basic(&who),
+        (None, Some(who), _) if trusted => basic(who),
+        (None, None, Some(token)) if trusted => {
             let token: String = token.chars().filter(|c| !c.is_control()).collect();
             format!("Authorization: Bearer {token}\r\n")
         }
-        ("", None, None) => String::new(),
-        (user, password, _) => {
-            let plain = format!("{}:{}", decoded(user), decoded(password.unwrap_or_default()));
-            let encoded = base64::engine::general_purpose::STANDARD.encode(plain);
-            format!("Authorization: Basic {encoded}\r\n")
-        }
+        _ => String::new(),
     };
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Outflow/{}\r\nAccept: */*\r\n{authorization}\
          Connection: close\r\n\r\n",
         env!("CARGO_PKG_VERSION")
     )
+}
+
+fn in_url(url: &Url) -> Option<Credentials> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let password = url.password();
+    let is_there = !url.username().is_empty() || password.is_some();
+    is_there.then(|| Credentials { user: decoded(url.username()), password: decoded(password.unwrap_or("")) })
+}
+
+fn basic(who: &Credentials) -> String {
+    let plain = format!("{}:{}", who.user, who.password);
+    format!("Authorization: Basic {}\r\n", base64::engine::general_purpose::STANDARD.encode(plain))
 }
 
 async fn exchange(wire: &mut Wire, request: &str, buffer: &mut BytesMut) -> Result<Head, Error> {
@@ -141,12 +148,14 @@ mod tests {
     #[test]
     fn a_request_names_host_path_and_who_asks() {
         let url = Url::parse("http://[::1]:8080/stage.ts?token=x").unwrap();
-        let text = request(&url, Some("se\r\ncret"));
+        let options = Options { token: Some("se\r\ncret".to_owned()), ..Options::default() };
+        let text = request(&url, &options, true);
         assert!(text.starts_with("GET /stage.ts?token=x HTTP/1.1\r\nHost: [::1]:8080\r\n"), "{text}");
         assert!(text.contains("\r\nAuthorization: Bearer secret\r\n"), "{text}");
+        assert!(!request(&url, &options, false).contains("Authorization"));
         let url = Url::parse("http://us%20er:pw@h/").unwrap();
-        let text = request(&url, Some("unused"));
-        assert!(text.contains("\r\nHost: h\r\n") && !text.contains("unused"), "{text}");
+        let text = request(&url, &options, true);
+        assert!(text.contains("\r\nHost: h\r\n") && !text.contains("secret"), "{text}");
         assert!(text.contains("\r\nAuthorization: Basic dXMgZXI6cHc=\r\n"), "{text}");
     }
 }
