@@ -6,7 +6,10 @@
 
 pub mod clock;
 mod continuity;
+mod discontinuity;
 mod framer;
+mod looper;
+mod mux;
 pub mod packet;
 pub mod pes;
 mod programme;
@@ -15,7 +18,10 @@ mod reader;
 mod tables;
 mod units;
 
+pub use discontinuity::announce_discontinuity;
 pub use framer::{TsFramer, resync};
+pub use looper::TsLoop;
+pub use mux::{AccessUnit, CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
 pub use packet::PACKET_BYTES;
 pub use programme::{Coding, ElementaryStream, Programme};
 pub use reader::TsReader;
