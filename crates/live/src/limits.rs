@@ -69,5 +69,15 @@ pub const HTTP_HEAD_BYTES: usize = 16 << 10;
 /// How long a publisher's HTTP body may be silent before its turn ends.
 pub const INGEST_SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a pulled source is left alone after its first failure; twice as long after each
+/// further one.
+pub const PULL_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// How long a pulled source is left alone at most.
+pub const PULL_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A pulled source that held this long counts as good: its next failure is the first one again.
+pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
+
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

@@ -42,6 +42,7 @@ impl Relay {
     /// # Errors
     /// The first thing that cannot be done.
     pub async fn start(config: Config, path: Option<PathBuf>) -> Result<Self, ControlError> {
+        crate::system::raise_descriptor_limit();
         let clock = Clock::start();
         let count = match config.limits.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),

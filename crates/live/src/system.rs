@@ -31,6 +31,16 @@ pub(crate) fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Lets the process have as many descriptors as the system allows it: every receiver needs one.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is; see ulimit -n");
+    }
+}
+
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,8 +1,11 @@
 //! The commands, one file each: its arguments, its help, and what it does.
 
 mod check;
+mod demo;
 mod file;
 mod graph;
+mod run;
+mod serve;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +23,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Run),
+    Demo(demo::Demo),
     Check(check::Check),
     Graph(graph::Graph),
 }
@@ -28,6 +33,8 @@ impl Cli {
     /// Does what was asked for.
     pub(crate) fn run(self) -> ExitCode {
         match self.command {
+            Command::Run(run) => run.run(),
+            Command::Demo(demo) => demo.run(),
             Command::Check(check) => check.run(),
             Command::Graph(graph) => graph.run(),
         }

@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 
 use outflow_rtsp::auth::{Authorization, Realm, Verdict};
-use outflow_rtsp::{Request, StatusCode};
-use rtsp_types::headers;
+use outflow_rtsp::{Request, StatusCode, headers};
 use url::Url;
 
 use super::limits::WRONG_ANSWERS;

@@ -1,8 +1,7 @@
 //! Answers.
 
 use bytes::{Bytes, BytesMut};
-use outflow_rtsp::{Request, StatusCode, Version, encode_response};
-use rtsp_types::{HeaderName, headers};
+use outflow_rtsp::{Request, StatusCode, Version, encode_response, headers, HeaderName};
 
 use crate::control::ControlError;
 
@@ -41,7 +40,7 @@ impl Reply {
 
     /// The bytes that answer `request`, which may have been none.
     pub(super) fn encode(self, request: Option<&Request>, session: Option<String>) -> Bytes {
-        let mut response = rtsp_types::Response::builder(Version::V1_0, self.status);
+        let mut response = outflow_rtsp::response(self.status);
         if let Some(cseq) = request.and_then(|request| request.header(&headers::CSEQ)) {
             response = response.header(headers::CSEQ, cseq.as_str());
         }

@@ -346,7 +346,7 @@ impl Stream {
         if came {
             self.events.push_back(Event::SourceUp);
             if self.source.counters.starts > 1 {
-                self.announce_discontinuity(now);
+                self.announce_discontinuity(now, &received.bytes);
             }
         }
         self.spread(now, Packet { bytes: received.bytes, tag, arrived: now }, received.rtp_header);
@@ -370,9 +370,9 @@ impl Stream {
     }
 
     /// A transport stream went on after a break: its decoders are told so.
-    fn announce_discontinuity(&mut self, now: Time) {
+    fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
         let Some(input) = &mut self.input else { return };
-        let Some(bytes) = input.understand.discontinuity() else { return };
+        let Some(bytes) = input.understand.discontinuity(next) else { return };
         let rtp_header = input.receive.wrap_own(now);
         self.spread(now, Packet { bytes, tag: Tag::default(), arrived: now }, rtp_header);
     }

@@ -43,11 +43,11 @@ impl Understand {
     }
 
     /// Packets that tell decoders of a break (ISO/IEC 13818-1, section 2.4.3.4); for transport
-    /// streams whose programme was known before it.
-    pub fn discontinuity(&mut self) -> Option<Bytes> {
+    /// streams whose programme was known before it. `next` is the first packet after it.
+    pub fn discontinuity(&mut self, next: &[u8]) -> Option<Bytes> {
         let Understand::Ts(reader, previous) = self else { return None };
         let programme = previous.take().or_else(|| reader.programme().cloned())?;
-        Some(outflow_media::ts::announce_discontinuity(&programme))
+        Some(outflow_media::ts::announce_discontinuity(&programme, next))
     }
 
     /// The tag of one packet of `track`.

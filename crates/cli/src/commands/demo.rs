@@ -1,0 +1,89 @@
+//! `outflow demo`
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use outflow_config::{Config, Log, LogLevel, SourceUrl, StreamConfig};
+
+use super::fail;
+use super::serve::{self, Status};
+
+/// Runs a relay with a built-in live source, to look at and to play with
+///
+/// The stream "demo" is a short clip that plays without end; to the stream "live" anybody may
+/// publish. The addresses to open are printed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554")]
+pub(crate) struct Demo {
+    /// Address for HTTP: streams, status page, API, metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    http: SocketAddr,
+    /// Address for RTSP
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8554")]
+    rtsp: SocketAddr,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> ExitCode {
+        let mut config = Config::default();
+        config.listen.http = Some(self.http);
+        config.listen.rtsp = Some(self.rtsp);
+        let clip = StreamConfig { source: SourceUrl::Demo, ..StreamConfig::default() };
+        config.streams.insert("demo".to_owned(), clip);
+        config.streams.insert("live".to_owned(), StreamConfig::default());
+        // What happens is seen in the status line; the log tells only what is wrong.
+        config.log = Log { level: LogLevel::Error, ..Log::default() };
+        serve::start_log(&config.log);
+        if let Err(error) = print(&self.welcome()) {
+            return fail(format!("standard output cannot be written: {error}"));
+        }
+        serve::until_ended(config, None, Status::Line)
+    }
+
+    fn welcome(&self) -> String {
+        let (http, rtsp) = (reachable(self.http), reachable(self.rtsp));
+        format!(
+            "Outflow is relaying its built-in clip. Open it in a player:\n\
+             \n  MPEG-TS over HTTP   ffplay http://{http}/demo.ts\
+             \n  RTSP                ffplay rtsp://{rtsp}/demo\
+             \n                      vlc rtsp://{rtsp}/demo\
+             \n\nPublish a stream of your own, then play it as above with \"live\" for \"demo\":\n\
+             \n  RTSP                ffmpeg -re -i FILE -c copy -f rtsp rtsp://{rtsp}/live\
+             \n  HTTP                ffmpeg -re -i FILE -c copy -f mpegts -method PUT http://{http}/live.ts\
+             \n\nStatus page           http://{http}/\nEnd it with Ctrl-C.\n"
+        )
+    }
+}
+
+/// The address to open on this machine.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let mut address = listen;
+    if listen.ip().is_unspecified() {
+        address.set_ip(if listen.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+    }
+    address
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_addresses_can_be_opened_here() {
+        let demo = Demo {
+            http: "0.0.0.0:1234".parse().expect("address"),
+            rtsp: "[::]:99".parse().expect("address"),
+        };
+        let welcome = demo.welcome();
+        assert!(welcome.contains("http://127.0.0.1:1234/demo.ts"), "{welcome}");
+        assert!(welcome.contains("rtsp://[::1]:99/demo"), "{welcome}");
+    }
+}

@@ -1,0 +1,36 @@
+//! `outflow run`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::fail;
+use super::serve::{self, Status};
+
+/// Runs the relay that a configuration describes
+///
+/// SIGHUP, or a request to the API, loads the file again: what did not change in it does not
+/// notice. SIGTERM or Ctrl-C ends the relay.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  outflow run outflow.toml\n  outflow run outflow.toml --status")]
+pub(crate) struct Run {
+    /// Configuration file (TOML)
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Show a live status line on standard error
+    #[arg(long)]
+    status: bool,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> ExitCode {
+        let config = match outflow_live::load(&self.path) {
+            Ok(config) => config,
+            Err(error) => return fail(error),
+        };
+        serve::start_log(&config.log);
+        let status = if self.status { Status::Line } else { Status::None };
+        serve::until_ended(config, Some(self.path), status)
+    }
+}
