@@ -1,8 +1,9 @@
 //! Payloads of RTP: what packets mean, and access units out of them.
 
 use bytes::Bytes;
+use outflow_media::limits::{PARAMETER_SET_BYTES_MAX, UNIT_BYTES_MAX};
 use outflow_media::payload::RtpReader;
-use outflow_media::payload::depacketize::{Depacketizer, MAX_UNIT};
+use outflow_media::payload::depacketize::Depacketizer;
 use outflow_media::{Codec, Kind, Track};
 
 use crate::packets::packets;
@@ -57,7 +58,7 @@ fn read(codec: Codec, clock_rate: u32, fmtp: &str, data: &[u8]) {
             assert!(tag.kind != Kind::Data || tag.key);
         }
         depacketizer.handle(Bytes::copy_from_slice(packet), |unit| {
-            assert!(unit.data.len() <= MAX_UNIT + 4096 * 2);
+            assert!(unit.data.len() <= UNIT_BYTES_MAX + PARAMETER_SET_BYTES_MAX);
         });
     }
     depacketizer.flush(drop);

@@ -9,6 +9,7 @@
 pub mod codec;
 pub mod format;
 pub mod frames;
+pub mod limits;
 pub mod payload;
 pub mod rtcp;
 pub mod rtp;

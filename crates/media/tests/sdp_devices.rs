@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use outflow_media::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 use outflow_media::sdp::{self, Description, SdpError, Session};
 use outflow_media::{Codec, Format};
 
@@ -263,10 +264,10 @@ fn source_filters_are_read_from_media_or_session() {
 #[test]
 fn limits_and_mistakes_are_refused_with_their_reason() {
     let media = "m=audio 0 RTP/AVP 0\r\n";
-    assert_eq!(read(&media.repeat(sdp::MAX_TRACKS)).media.len(), sdp::MAX_TRACKS);
-    assert_eq!(sdp::parse(media.repeat(sdp::MAX_TRACKS + 1).as_bytes()), Err(SdpError::TooManyTracks));
-    let long = vec![b'a'; sdp::MAX_LENGTH + 1];
-    assert_eq!(sdp::parse(&long), Err(SdpError::TooLong(sdp::MAX_LENGTH + 1)));
+    assert_eq!(read(&media.repeat(SDP_TRACKS_MAX)).media.len(), SDP_TRACKS_MAX);
+    assert_eq!(sdp::parse(media.repeat(SDP_TRACKS_MAX + 1).as_bytes()), Err(SdpError::TooManyTracks));
+    let long = vec![b'a'; SDP_BYTES_MAX + 1];
+    assert_eq!(sdp::parse(&long), Err(SdpError::TooLong(SDP_BYTES_MAX + 1)));
     for nothing in ["", "v=0\r\n", "m=video 0 RTP/SAVP 96\r\n", "m=video 0 UDP 96\r\n", "\u{0}\u{1}"] {
         assert_eq!(sdp::parse(nothing.as_bytes()), Err(SdpError::NoTracks), "{nothing:?}");
     }

@@ -4,14 +4,11 @@ use super::{Piece, h264, h265, mpeg};
 use crate::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
 use crate::format::{Codec, Track};
 use crate::frames::{Frame, Frames};
+use crate::limits::{LATE_PACKETS_MAX, REMEMBERED_FRAMES};
 use crate::rtp::{RtpHeader, sequence_distance};
 use crate::{Kind, Malformed, Needs, Tag};
 
-/// A packet whose sequence number is smaller than the highest one by no more than this is late;
-/// beyond it, the source began anew.
-const LATE: i16 = -100;
-/// Frames kept in mind for late packets.
-const REMEMBERED: usize = 8;
+const LATE: i16 = -LATE_PACKETS_MAX.cast_signed();
 /// Bytes of a fragment that are looked at: slice headers and recovery points are shorter.
 const LOOKED_AT: usize = 64;
 
@@ -71,7 +68,7 @@ pub struct RtpReader {
     timestamp: Option<u32>,
     /// The last packet ended its frame.
     ended: bool,
-    remembered: [Option<Known>; REMEMBERED],
+    remembered: [Option<Known>; REMEMBERED_FRAMES],
 }
 
 impl RtpReader {
@@ -84,7 +81,7 @@ impl RtpReader {
             highest: None,
             timestamp: None,
             ended: false,
-            remembered: [None; REMEMBERED],
+            remembered: [None; REMEMBERED_FRAMES],
         }
     }
 
@@ -164,7 +161,7 @@ impl RtpReader {
     fn begin(&mut self, timestamp: u32) {
         if let Some(ended) = self.timestamp {
             let known = Known { timestamp: ended, frame: self.frames.current() };
-            self.remembered[known.frame.number as usize % REMEMBERED] = Some(known);
+            self.remembered[known.frame.number as usize % REMEMBERED_FRAMES] = Some(known);
         }
         self.frames.begin(Some(timestamp));
         self.timestamp = Some(timestamp);

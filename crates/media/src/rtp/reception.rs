@@ -5,12 +5,11 @@ use core::time::Duration;
 
 use super::sequence_distance;
 use crate::Time;
+use crate::limits::{LATE_PACKETS_MAX, LOST_PACKETS_MAX};
 use crate::rtcp::ReportBlock;
 
-/// A step forward of fewer packets than this is loss; a larger one is another stream of numbers.
-const MAX_DROPOUT: i16 = 3000;
-/// A step back of up to this many packets is reordering.
-const MAX_MISORDER: i16 = 100;
+const DROPOUT: i16 = LOST_PACKETS_MAX.cast_signed();
+const MISORDER: i16 = LATE_PACKETS_MAX.cast_signed();
 
 /// Where a packet stands among those that came before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,14 +150,14 @@ impl Reception {
             return Placement::Next { lost: 0 };
         }
         let step = sequence_distance(self.highest, sequence);
-        if (1..MAX_DROPOUT).contains(&step) {
+        if (1..DROPOUT).contains(&step) {
             if sequence < self.highest {
                 self.cycles = self.cycles.wrapping_add(1) & 0xffff;
             }
             self.highest = sequence;
             self.expected_stray = None;
             Placement::Next { lost: step.unsigned_abs() - 1 }
-        } else if (-MAX_MISORDER..=0).contains(&step) {
+        } else if (-MISORDER..=0).contains(&step) {
             Placement::Late
         } else if self.expected_stray == Some(sequence) {
             self.restart(sequence);

@@ -11,11 +11,7 @@ pub use parse::parse;
 use std::net::IpAddr;
 
 use crate::format::{Format, Track};
-
-/// Bytes of a description that is read; a longer one is refused.
-pub const MAX_LENGTH: usize = 64 * 1024;
-/// Tracks of a session; a description with more of them is refused.
-pub const MAX_TRACKS: usize = 16;
+use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
 /// A session with its media.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +56,11 @@ impl Description {
 /// Why a description is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SdpError {
-    /// It is longer than [`MAX_LENGTH`].
-    #[error("the session description has {0} bytes, more than the {MAX_LENGTH} that are read")]
+    /// It is longer than [`SDP_BYTES_MAX`].
+    #[error("the session description has {0} bytes, more than the {SDP_BYTES_MAX} that are read")]
     TooLong(usize),
-    /// It describes more than [`MAX_TRACKS`] tracks.
-    #[error("the session description has more than {MAX_TRACKS} tracks")]
+    /// It describes more than [`SDP_TRACKS_MAX`] tracks.
+    #[error("the session description has more than {SDP_TRACKS_MAX} tracks")]
     TooManyTracks,
     /// A line is not as RFC 8866 wants it.
     #[error("the session description cannot be read: {0}")]

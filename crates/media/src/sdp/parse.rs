@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use sdp_types::{Attribute, Connection, Media};
 
 use super::codec::{codec, static_type};
-use super::{Description, MAX_LENGTH, MAX_TRACKS, MediaDescription, SdpError};
+use super::{Description, MediaDescription, SdpError};
 use crate::format::Track;
+use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
 /// Reads a description.
 ///
@@ -14,7 +15,7 @@ use crate::format::Track;
 /// `s=`, `c=`, `m=` and `a=` lines. Media over other transports than plain RTP are left out; of
 /// several payload types of a media, the first one is taken.
 pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
-    if text.len() > MAX_LENGTH {
+    if text.len() > SDP_BYTES_MAX {
         return Err(SdpError::TooLong(text.len()));
     }
     let session = sdp_types::Session::parse(&needed_lines(text))
@@ -30,10 +31,10 @@ pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
             source: source_filter(&media.attributes).or(session_source),
         })
     });
-    let media: Vec<_> = tracks.take(MAX_TRACKS + 1).collect();
+    let media: Vec<_> = tracks.take(SDP_TRACKS_MAX + 1).collect();
     match media.len() {
         0 => Err(SdpError::NoTracks),
-        1..=MAX_TRACKS => Ok(Description {
+        1..=SDP_TRACKS_MAX => Ok(Description {
             name: session.session_name.trim().to_owned(),
             control: attribute(&session.attributes, "control").map(str::to_owned),
             media,

@@ -5,9 +5,7 @@ use super::{Arrived, DepacketizedUnit};
 use crate::Malformed;
 use crate::codec::aac::AudioSpecificConfig;
 use crate::codec::bits::BitReader;
-
-/// Frames in a packet; a packet with more of them is refused.
-const MAX_FRAMES: usize = 64;
+use crate::limits::AAC_FRAMES_MAX;
 
 /// Bits of the fields of AU headers.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +88,7 @@ impl Frames {
         let first = usize::from(self.lengths.size) + usize::from(self.lengths.index);
         let other = usize::from(self.lengths.size) + usize::from(self.lengths.index_delta);
         let count = bits.checked_sub(first).ok_or(bad("no AU header"))? / other + 1;
-        if count > MAX_FRAMES {
+        if count > AAC_FRAMES_MAX {
             return Err(bad("more frames than a packet may hold"));
         }
         Ok(Headers { bits: BitReader::new(headers), count, data })

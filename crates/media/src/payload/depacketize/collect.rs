@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Dropped, MAX_UNIT};
+use super::Dropped;
+use crate::limits::UNIT_BYTES_MAX;
 
 /// Collects the bytes of one unit.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Collector {
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        if self.data.len() + bytes.len() > MAX_UNIT {
+        if self.data.len() + bytes.len() > UNIT_BYTES_MAX {
             self.too_large = true;
         }
         if !self.too_large && !self.spoiled {
@@ -86,7 +87,7 @@ mod tests {
         collector.abandon(&mut dropped);
         collector.abandon(&mut dropped);
         collector.begin(7);
-        collector.push(&vec![0; MAX_UNIT]);
+        collector.push(&vec![0; UNIT_BYTES_MAX]);
         collector.push(b"e");
         assert_eq!(collector.finish(&mut dropped), None);
         assert_eq!((dropped.incomplete, dropped.too_large), (1, 1));

@@ -13,9 +13,6 @@ use crate::rtp::RtpHeader;
 use collect::Collector;
 use reorder::{Pushed, Reorder};
 
-/// Bytes of an access unit; a longer one is dropped.
-pub const MAX_UNIT: usize = 8 * 1024 * 1024;
-
 /// One access unit, or one frame of audio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DepacketizedUnit {
@@ -34,7 +31,7 @@ pub struct DepacketizedUnit {
 pub struct Dropped {
     /// Units of which a packet was lost.
     pub incomplete: u64,
-    /// Units longer than [`MAX_UNIT`].
+    /// Units longer than [`UNIT_BYTES_MAX`](crate::limits::UNIT_BYTES_MAX).
     pub too_large: u64,
     /// Packets that came after their place was given up, and duplicates.
     pub late: u64,
@@ -55,7 +52,7 @@ enum Assembler {
 ///
 /// Packets go in in the order of arrival; those that are a few places early wait for their turn.
 /// A unit of which something is missing is dropped as a whole and counted. Memory is bounded by
-/// the reorder window and [`MAX_UNIT`].
+/// the reorder window and [`UNIT_BYTES_MAX`](crate::limits::UNIT_BYTES_MAX).
 #[derive(Debug)]
 pub struct Depacketizer {
     assembler: Assembler,

@@ -10,10 +10,9 @@ use crate::Malformed;
 use crate::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
 use crate::format::{Codec, Track};
 use crate::frames::Frames;
+use crate::limits::PARAMETER_SET_BYTES_MAX;
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
-/// Bytes of parameter sets kept for key frames that come without them; further ones are not kept.
-const MAX_SETS: usize = 4096;
 
 /// Collects NAL units.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl NalUnits {
     pub(super) fn new(track: &Track) -> Self {
         let mut sets = BytesMut::new();
         let mut keep = |set: &Option<Bytes>| {
-            for set in set.iter().filter(|set| set.len() <= MAX_SETS / 4) {
+            for set in set.iter().filter(|set| set.len() <= PARAMETER_SET_BYTES_MAX / 4) {
                 sets.extend_from_slice(&START_CODE);
                 sets.extend_from_slice(set);
             }
@@ -164,7 +163,7 @@ impl NalUnits {
         }
         self.has_sps |= is_sps;
         let known = self.sets.windows(set.len()).any(|window| window == set);
-        if !known && self.sets.len() + START_CODE.len() + set.len() <= MAX_SETS {
+        if !known && self.sets.len() + START_CODE.len() + set.len() <= PARAMETER_SET_BYTES_MAX {
             self.sets.extend_from_slice(&START_CODE);
             self.sets.extend_from_slice(set);
         }

@@ -2,15 +2,12 @@
 
 use bytes::Bytes;
 
+use crate::limits::{LATE_PACKETS_MAX, LOST_PACKETS_MAX, REORDER_PACKETS_MAX};
 use crate::rtp::sequence_distance;
 
-/// Places that a packet may be early. Networks that reorder do so by a few packets; a window of
-/// more would hold up audio, of which there are few packets a second, after every loss.
-const WINDOW: usize = 8;
-/// A packet further behind than this belongs to a source that began anew.
-const MAX_LATE: i16 = 100;
-/// As does one further ahead than this.
-const MAX_AHEAD: i16 = 3000;
+const WINDOW: usize = REORDER_PACKETS_MAX;
+const LATE: i16 = LATE_PACKETS_MAX.cast_signed();
+const AHEAD: i16 = LOST_PACKETS_MAX.cast_signed();
 
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +32,10 @@ impl Reorder {
     pub(super) fn push(&mut self, sequence: u16, packet: Bytes, mut out: impl FnMut(Bytes, bool)) -> Pushed {
         let next = *self.next.get_or_insert(sequence);
         let mut ahead = sequence_distance(next, sequence);
-        if (-MAX_LATE..0).contains(&ahead) {
+        if (-LATE..0).contains(&ahead) {
             return Pushed::Late;
         }
-        if !(0..MAX_AHEAD).contains(&ahead) {
+        if !(0..AHEAD).contains(&ahead) {
             self.flush(&mut out);
             self.next = Some(sequence);
             self.gap = true;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::UNIT_BYTES_MAX;
 use crate::rtp::PlainHeader;
 
 fn track(codec: Codec, clock_rate: u32) -> Track {
@@ -166,7 +167,7 @@ fn units_without_end_do_not_grow_without_bound() {
     let mut receiver = Receiver::new(&h264());
     receiver.send(0, false, &[0x7c, 0x85, 0x88]);
     let fragment = [&[0x7c, 0x05][..], &[7; 60_000]].concat();
-    for _ in 0..MAX_UNIT / 60_000 + 10 {
+    for _ in 0..UNIT_BYTES_MAX / 60_000 + 10 {
         receiver.send(0, false, &fragment);
     }
     receiver.send(0, true, &[0x7c, 0x45, 9]);
