@@ -11,6 +11,7 @@ pub mod format;
 pub mod frames;
 pub mod limits;
 pub mod payload;
+pub mod remux;
 pub mod rtcp;
 pub mod rtp;
 pub mod sdp;

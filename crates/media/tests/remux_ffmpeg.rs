@@ -1,0 +1,137 @@
+//! What ffmpeg sends as RTP, made into a transport stream, is decoded by ffmpeg without a word.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests drive real programs")]
+
+mod rtp_support;
+
+use bytes::Bytes;
+use outflow_media::Track;
+use outflow_media::remux::RtpToTs;
+use outflow_media::rtcp::{self, Report};
+use rtp_support::{Received, has_ffmpeg, run, send};
+
+/// Three seconds of picture and sound, played in real time.
+const INPUTS: &[&str] = &[
+    "-re",
+    "-f",
+    "lavfi",
+    "-i",
+    "testsrc2=size=320x240:rate=25:duration=3",
+    "-re",
+    "-f",
+    "lavfi",
+    "-i",
+    "sine=frequency=440:sample_rate=48000:duration=3",
+];
+
+fn remux(tracks: &[Track], received: &[Received]) -> Vec<u8> {
+    let mut remux = RtpToTs::new(tracks).expect("codecs that a transport stream can carry");
+    let mut stream = Vec::new();
+    for datagram in received {
+        if datagram.control {
+            let told = rtcp::read(&datagram.data, |report| {
+                if let Report::Sender(report) = report {
+                    remux.sender_report(datagram.track, report.ntp, report.rtp, datagram.at);
+                }
+            });
+            told.expect("RTCP of ffmpeg");
+            continue;
+        }
+        remux.push(datagram.track, &datagram.data, datagram.at, &mut |bytes: Bytes| {
+            assert!(bytes.len().is_multiple_of(188) && bytes.len() <= 7 * 188);
+            stream.extend_from_slice(&bytes);
+        });
+    }
+    assert_eq!(remux.dropped(), Default::default());
+    stream
+}
+
+/// Packets of each stream, as codec name and count.
+fn counted(stream: &[u8]) -> Vec<(String, u32)> {
+    let entries = "stream=codec_name,nb_read_packets";
+    let arguments = ["-v", "warning", "-count_packets", "-show_entries", entries, "-of", "csv=p=0", "-"];
+    let (table, errors) = run("ffprobe", &arguments, stream);
+    assert_eq!(errors, "", "ffprobe");
+    let rows = table.lines().filter(|line| !line.is_empty());
+    let mut counted: Vec<_> = rows
+        .map(|row| {
+            let (name, count) = row.split_once(',').expect("two columns");
+            (name.to_owned(), count.trim_end_matches(',').parse().expect("a number"))
+        })
+        .collect();
+    counted.sort();
+    counted.dedup();
+    counted
+}
+
+/// Sends, remuxes, and decodes; gives the packets of each stream.
+fn check(codecs: &[&[&str]]) -> Vec<(String, u32)> {
+    let (tracks, received) = send(INPUTS, codecs);
+    let stream = remux(&tracks, &received);
+    let arguments = ["-v", "warning", "-f", "mpegts", "-i", "-", "-map", "0", "-f", "null", "-"];
+    let (_, errors) = run("ffmpeg", &arguments, &stream);
+    assert_eq!(errors, "", "ffmpeg");
+    counted(&stream)
+}
+
+fn names(counted: &[(String, u32)]) -> Vec<&str> {
+    counted.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+const AAC: &[&str] = &["-map", "1:a", "-ac", "2", "-c:a", "aac"];
+const X264: &[&str] = &["-map", "0:v", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "veryfast"];
+
+#[test]
+fn h264_with_b_frames_and_aac() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let video = [X264, &["-g", "25", "-bf", "3", "-x264-params", "b-pyramid=normal:b-adapt=0"]].concat();
+    let counted = check(&[&video, AAC]);
+    assert_eq!(names(&counted), ["aac", "h264"]);
+    // The last frame may wait for a packet that does not come any more.
+    assert!(counted[1].1 >= 74 && counted[0].1 >= 138, "{counted:?}");
+}
+
+#[test]
+fn h264_with_open_groups() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let video = [X264, &["-g", "12", "-bf", "2", "-x264-params", "open-gop=1:b-adapt=0"]].concat();
+    assert_eq!(names(&check(&[&video])), ["h264"]);
+}
+
+#[test]
+fn h265_and_opus() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let parameters = ["-x265-params", "log-level=none:bframes=3"];
+    let video = ["-map", "0:v", "-pix_fmt", "yuv420p", "-c:v", "libx265", "-preset", "ultrafast", "-g", "25"];
+    let video = [&video[..], &parameters].concat();
+    let audio = ["-map", "1:a", "-ac", "2", "-c:a", "libopus"];
+    let counted = check(&[&video, &audio]);
+    assert_eq!(names(&counted), ["hevc", "opus"]);
+    assert!(counted[0].1 >= 74 && counted[1].1 >= 148, "{counted:?}");
+}
+
+#[test]
+fn mpeg2_and_mpeg_audio() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let video = ["-map", "0:v", "-pix_fmt", "yuv420p", "-c:v", "mpeg2video", "-g", "12", "-bf", "2"];
+    let audio = ["-map", "1:a", "-ac", "2", "-c:a", "mp2", "-b:a", "384k"];
+    let counted = check(&[&video, &audio]);
+    assert_eq!(names(&counted), ["mp2", "mpeg2video"]);
+    assert!(counted[1].1 >= 74 && counted[0].1 >= 123, "{counted:?}");
+}
+
+#[test]
+fn sound_alone() {
+    if !has_ffmpeg() {
+        return;
+    }
+    assert_eq!(names(&check(&[AAC])), ["aac"]);
+}
