@@ -10,7 +10,7 @@ use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{COUNT, HOPELESS_AFTER, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS};
 use crate::units::Written;
-use crate::{ByteSize, Config, Invalid, SinkUrl, SourceUrl, UdpSource, parse_duration};
+use crate::{Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource};
 
 /// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
 pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
@@ -50,7 +50,9 @@ impl Check<'_, '_, '_> {
             ("connections_per_address", limits.connections_per_address, COUNT),
             ("workers", limits.workers, WORKERS),
         ] {
-            self.range(&[Key("limits"), Key(key)], value, allowed, |n| n.to_string());
+            if let Some(invalid) = out_of(value, &allowed, |n| n.to_string()) {
+                self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
+            }
         }
         let ports = &self.config.listen.rtp_ports;
         if ports.len() < RTP_PORTS_MIN {
@@ -64,21 +66,6 @@ impl Check<'_, '_, '_> {
                 let help = "add [tls] with certificate and key, or leave it out";
                 self.add(&[Key("listen"), Key(key)], format!("{key} needs a certificate"), help);
             }
-        }
-    }
-
-    fn range<T: PartialOrd>(
-        &mut self,
-        path: &[Step<'_>],
-        value: T,
-        allowed: RangeInclusive<T>,
-        show: impl Fn(&T) -> String,
-    ) {
-        if !allowed.contains(&value) {
-            let side = if value < *allowed.start() { "little" } else { "much" };
-            let what = format!("{} is too {side}", show(&value));
-            let help = format!("possible: {} to {}", show(allowed.start()), show(allowed.end()));
-            self.add(path, what, help);
         }
     }
 
@@ -98,17 +85,17 @@ impl Check<'_, '_, '_> {
     fn streams(&mut self) {
         let root = self.root;
         let defaults = root.get("defaults").and_then(|given| given.get_ref().as_table());
-        self.quantities(&[Key("defaults")], defaults);
+        self.options(&[Key("defaults")], defaults, &crate::read::defaults(root));
         let Some(tables) = root.get("streams").and_then(|given| given.get_ref().as_table()) else {
             return;
         };
         for (name, given) in tables {
             let name = name.get_ref().as_ref();
             let table = given.get_ref().as_table();
-            self.quantities(&[Key("streams"), Key(name)], table);
             let Some(stream) = self.config.streams.get(name) else {
                 continue;
             };
+            self.options(&[Key("streams"), Key(name)], table, stream);
             if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
                 let what = "a source other than rtp:// describes itself".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
@@ -120,24 +107,14 @@ impl Check<'_, '_, '_> {
         }
     }
 
-    /// The quantities that a table of stream options writes down; inherited ones are checked
-    /// where they stand.
-    fn quantities(&mut self, path: &[Step<'_>], table: Option<&DeTable<'_>>) {
-        let text = |key| table.and_then(|table| table.get(key)).and_then(|given| given.get_ref().as_str());
-        let at = |key| [path, &[Key(key)]].concat();
-        if let Some(Ok(ring)) = text("ring").map(str::parse::<ByteSize>) {
-            self.range(&at("ring"), ring, RING, ToString::to_string);
-        }
-        for (key, allowed) in [("hopeless_after", HOPELESS_AFTER), ("source_timeout", SOURCE_TIMEOUT)] {
-            if let Some(Ok(duration)) = text(key).map(parse_duration) {
-                self.range(&at(key), duration, allowed, |d| Written(*d).to_string());
+    /// The options that a table of a stream, or of all streams, writes down; inherited ones are
+    /// checked where they stand.
+    fn options(&mut self, path: &[Step<'_>], table: Option<&DeTable<'_>>, options: &StreamConfig) {
+        for (key, invalid) in options.out_of_range() {
+            if written(table, key) {
+                let path = [path, &[Key(key)]].concat();
+                self.errors.add(locate(self.root, &path), invalid);
             }
-        }
-        let key = "max_receivers";
-        let given = table.and_then(|table| table.get(key)).and_then(|given| given.get_ref().as_integer());
-        let count = given.and_then(|n| usize::from_str_radix(n.as_str(), n.radix()).ok());
-        if let Some(count) = count {
-            self.range(&at(key), count, COUNT, |n| n.to_string());
         }
     }
 
@@ -203,6 +180,35 @@ impl Check<'_, '_, '_> {
             }
         }
     }
+}
+
+impl StreamConfig {
+    /// The options that lie outside of what is possible, by key.
+    pub fn out_of_range(&self) -> Vec<(&'static str, Invalid)> {
+        let duration = |value, allowed| out_of(value, &allowed, |d| Written(*d).to_string());
+        let found = [
+            ("ring", out_of(self.ring, &RING, ToString::to_string)),
+            ("hopeless_after", duration(self.hopeless_after, HOPELESS_AFTER)),
+            ("source_timeout", duration(self.source_timeout, SOURCE_TIMEOUT)),
+            ("max_receivers", out_of(self.max_receivers, &COUNT, |n| n.to_string())),
+        ];
+        found.into_iter().filter_map(|(key, invalid)| Some((key, invalid?))).collect()
+    }
+}
+
+/// What to say about a value that is not allowed.
+fn out_of<T: PartialOrd>(
+    value: T,
+    allowed: &RangeInclusive<T>,
+    show: impl Fn(&T) -> String,
+) -> Option<Invalid> {
+    let side = match value {
+        ref value if value < allowed.start() => "little",
+        ref value if value > allowed.end() => "much",
+        _ => return None,
+    };
+    let help = format!("possible: {} to {}", show(allowed.start()), show(allowed.end()));
+    Some(Invalid::new(format!("{} is too {side}", show(&value)), help))
 }
 
 fn written(table: Option<&DeTable<'_>>, key: &str) -> bool {

@@ -34,4 +34,4 @@ pub use model::{
 pub use name::check_name;
 pub use sink::{SinkProtocol, SinkUrl};
 pub use source::{RtspSource, Secret, SourceUrl, UdpSource};
-pub use units::{BitRate, ByteSize, parse_duration};
+pub use units::{BitRate, ByteSize, Written, parse_duration};

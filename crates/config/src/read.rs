@@ -58,7 +58,7 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
         config.listen.rtsps = None;
         config.listen.https = None;
     }
-    let defaults = defaults(root, errors);
+    let defaults = read_defaults(root, errors);
     streams(&mut config, &defaults, root, file, errors);
     sinks(&mut config, root, errors);
     config
@@ -84,7 +84,12 @@ fn tls(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Option<Tl
     Some(Tls { certificate: beside(file, keys.certificate?), key: beside(file, keys.key?) })
 }
 
-fn defaults(root: &DeTable<'_>, errors: &mut Collector<'_>) -> StreamConfig {
+/// What `[defaults]` says, as far as it is right.
+pub(crate) fn defaults(root: &DeTable<'_>) -> StreamConfig {
+    read_defaults(root, &mut Collector::new("", ""))
+}
+
+fn read_defaults(root: &DeTable<'_>, errors: &mut Collector<'_>) -> StreamConfig {
     let mut defaults = StreamConfig::default();
     read_table(&mut defaults, root, "defaults", errors);
     let table = root.get("defaults").and_then(|given| given.get_ref().as_table());

@@ -79,8 +79,9 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// A duration as it is written in a configuration.
-pub(crate) struct Written(pub(crate) Duration);
+/// A duration as it is written in a configuration: displays as "10 s".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written(pub Duration);
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
