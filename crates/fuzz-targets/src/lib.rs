@@ -7,6 +7,7 @@
 mod codecs;
 mod packets;
 mod payload;
+mod remux;
 mod rtp;
 mod sdp;
 mod ts;
@@ -25,11 +26,13 @@ pub const TARGETS: &[Target] = &[
     ("mpeg_audio", payload::mpeg_audio),
     ("aac", payload::aac),
     ("opus", payload::opus),
+    ("remux", remux::remux),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),
     ("ts_psi", ts::ts_psi),
     ("ts_reader", ts::ts_reader),
     ("ts_framer", ts::ts_framer),
+    ("ts_loop", ts::ts_loop),
 ];
 
 /// Runs the target of this name.

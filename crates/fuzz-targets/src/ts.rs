@@ -1,10 +1,10 @@
 //! Transport streams.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use outflow_media::ts::packet::{Packet, set_continuity, set_pcr};
 use outflow_media::ts::pes::{PesHeader, rewrite_time_stamps};
 use outflow_media::ts::psi::{Pat, Pmt, SectionAssembler, crc32};
-use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsFramer, TsReader};
+use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsFramer, TsLoop, TsReader, announce_discontinuity};
 
 use crate::packets::packets;
 
@@ -90,4 +90,21 @@ pub(crate) fn ts_framer(data: &[u8]) {
         }
     }
     assert!(given as u64 + framer.skipped() <= rest.len() as u64);
+}
+
+/// A clip, played for three rounds and a bit.
+pub(crate) fn ts_loop(data: &[u8]) {
+    let Ok(mut clip) = TsLoop::new(Bytes::copy_from_slice(data)) else { return };
+    let mut reader = TsReader::default();
+    let mut datagram = BytesMut::new();
+    for _ in 0..data.len() / DATAGRAM_BYTES * 3 + 8 {
+        datagram.clear();
+        clip.next(&mut datagram);
+        assert!(!datagram.is_empty() && datagram.len() <= DATAGRAM_BYTES);
+        reader.read(&datagram).expect("packets that were whole before");
+    }
+    if let Some(programme) = reader.programme() {
+        let announced = announce_discontinuity(programme, &datagram);
+        assert_eq!(announced.len() % PACKET_BYTES, 0);
+    }
 }
