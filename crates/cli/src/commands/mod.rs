@@ -8,6 +8,7 @@ mod run;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ enum Command {
     Demo(demo::Demo),
     Check(check::Check),
     Graph(graph::Graph),
+    Watch(watch::Watch),
 }
 
 impl Cli {
@@ -37,6 +39,7 @@ impl Cli {
             Command::Demo(demo) => demo.run(),
             Command::Check(check) => check.run(),
             Command::Graph(graph) => graph.run(),
+            Command::Watch(watch) => watch.run(),
         }
     }
 }

@@ -55,7 +55,13 @@ enum Then {
 }
 
 impl Connection {
-    pub(super) fn new(wire: Wire, peer: SocketAddr, local: SocketAddr, control: Control, permit: Permit) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        peer: SocketAddr,
+        local: SocketAddr,
+        control: Control,
+        permit: Permit,
+    ) -> Self {
         let now = Instant::now();
         let [a, b] = std::array::from_fn(|_| crate::system::random_u32());
         Connection {
@@ -208,7 +214,9 @@ impl Connection {
             Method::Record => self.record().await,
             Method::Teardown if matches!(self.role, Role::None) => Err(out_of_order("there is no session")),
             Method::Teardown => Ok(Reply::ok()),
-            _ => Err(Reply::error(StatusCode::NotImplemented, "unknown method").with(headers::PUBLIC, PUBLIC)),
+            _ => {
+                Err(Reply::error(StatusCode::NotImplemented, "unknown method").with(headers::PUBLIC, PUBLIC))
+            }
         }
     }
 

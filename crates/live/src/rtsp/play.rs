@@ -19,7 +19,6 @@ pub(super) struct Player {
     stream: String,
     /// The URL that tracks are named below of.
     base: String,
-    tracks: usize,
     setups: Vec<(u8, Transport)>,
     place: Option<Playing>,
     stage: Stage,
@@ -67,15 +66,17 @@ impl Connection {
             Some(track) if track < tracks => track,
             None if tracks == 1 => 0,
             _ => {
-                let why = format!("no such track: name one as {TRACK}0 to {TRACK}{}", tracks.saturating_sub(1));
+                let why =
+                    format!("no such track: name one as {TRACK}0 to {TRACK}{}", tracks.saturating_sub(1));
                 return Err(Reply::error(StatusCode::NotFound, why));
             }
         };
-        let player = self.player(request, &target, tracks)?;
+        let player = self.player(request, &target)?;
         let (lower, channel) = (player.lower(), player.free_channel());
         let offered = request.header(&headers::TRANSPORT).map_or("", |value| value.as_str());
         let offered = Transport::parse_all(offered);
-        let chosen = offered.iter().find(|t| !t.multicast && !t.record && lower.is_none_or(|lower| lower == t.lower));
+        let chosen =
+            offered.iter().find(|t| !t.multicast && !t.record && lower.is_none_or(|lower| lower == t.lower));
         let chosen = chosen.ok_or_else(|| {
             let why = "tracks are played over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
             Reply::error(StatusCode::UnsupportedTransport, why)
@@ -97,13 +98,12 @@ impl Connection {
     }
 
     /// The session's player, made if there is none yet.
-    fn player(&mut self, request: &Request, target: &Target, tracks: usize) -> Result<&Player, Reply> {
+    fn player(&mut self, request: &Request, target: &Target) -> Result<&Player, Reply> {
         if matches!(self.role, Role::None) {
             let base = request.request_uri().map(base).unwrap_or_default();
             self.role = Role::Player(Box::new(Player {
                 stream: target.stream.clone(),
                 base,
-                tracks,
                 setups: Vec::new(),
                 place: None,
                 stage: Stage::Setup,
@@ -154,7 +154,8 @@ impl Connection {
                 player.stage = Stage::Resuming;
             }
             (Stage::Setup | Stage::Paused, _) => {
-                let options = PlayOptions { via: player.via(peer.ip())?, peer: peer.to_string(), priority: None };
+                let options =
+                    PlayOptions { via: player.via(peer.ip())?, peer: peer.to_string(), priority: None };
                 player.place = Some(self.control.play(&player.stream, options).await?);
                 player.stage = Stage::Starting;
             }
@@ -169,7 +170,9 @@ impl Connection {
         let Role::Player(player) = &mut self.role else { return Ok(()) };
         let Some(place) = &player.place else { return Ok(()) };
         match player.stage {
-            Stage::Starting if player.lower() == Some(Lower::Tcp) => place.start(Some(self.wire.give_away()?)),
+            Stage::Starting if player.lower() == Some(Lower::Tcp) => {
+                place.start(Some(self.wire.give_away()?))
+            }
             Stage::Starting | Stage::Resuming => place.start(None),
             _ => return Ok(()),
         }
@@ -301,7 +304,11 @@ fn reports(control: &Control, stream: &str, receiver: u64) -> Vec<[u64; 4]> {
     let state = control.state();
     let stream = state.streams.iter().find(|state| state.name == stream);
     let receiver = stream.and_then(|stream| {
-        stream.receivers.binary_search_by_key(&receiver, |state| state.id).ok().map(|at| &stream.receivers[at])
+        stream
+            .receivers
+            .binary_search_by_key(&receiver, |state| state.id)
+            .ok()
+            .map(|at| &stream.receivers[at])
     });
     let numbers = |report: &crate::control::ReceiverReport| {
         let rtt = report.rtt_ms.map_or(0, f64::to_bits);

@@ -69,7 +69,8 @@ impl Connection {
         let lower = publication.lower();
         let usable = |t: &Transport| !t.multicast && lower.is_none_or(|lower| lower == t.lower);
         let chosen = Transport::parse_all(offered).into_iter().find(usable).ok_or_else(|| {
-            let why = "tracks are published over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
+            let why =
+                "tracks are published over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
             Reply::error(StatusCode::UnsupportedTransport, why)
         })?;
         let mut transport = match chosen.lower {
@@ -135,7 +136,12 @@ impl Publication {
         Ok(channels)
     }
 
-    fn udp_ports(&mut self, control: &Control, from: std::net::IpAddr, track: usize) -> Result<Pair<u16>, Reply> {
+    fn udp_ports(
+        &mut self,
+        control: &Control,
+        from: std::net::IpAddr,
+        track: usize,
+    ) -> Result<Pair<u16>, Reply> {
         if self.udp.is_none() {
             self.udp = Some(UdpPorts::bind(control, self.media.len(), from)?);
         }

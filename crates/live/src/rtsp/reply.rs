@@ -1,7 +1,7 @@
 //! Answers.
 
 use bytes::{Bytes, BytesMut};
-use outflow_rtsp::{Request, StatusCode, Version, encode_response, headers, HeaderName};
+use outflow_rtsp::{HeaderName, Request, StatusCode, encode_response, headers};
 
 use crate::control::ControlError;
 

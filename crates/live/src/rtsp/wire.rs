@@ -23,7 +23,7 @@ pub(super) enum TlsWriter {
     /// We do.
     Here(WriteHalf<TlsStream<TcpStream>>),
     /// A task does, with what the worker writes to a local socket.
-    Away(Pump),
+    Away { _pump: Pump },
 }
 
 /// Ends the task when it is dropped.
@@ -70,7 +70,9 @@ impl Wire {
                 writer.write_all(bytes).await?;
                 writer.flush().await
             }
-            Wire::Tls { writer: TlsWriter::Away(_), .. } => Err(io::Error::other("the write side is the worker's")),
+            Wire::Tls { writer: TlsWriter::Away { .. }, .. } => {
+                Err(io::Error::other("the write side is the worker's"))
+            }
         }
     }
 
@@ -84,13 +86,13 @@ impl Wire {
         theirs.set_nonblocking(true)?;
         ours.set_nonblocking(true)?;
         let ours = UnixStream::from_std(ours)?;
-        let idle = TlsWriter::Away(Pump(tokio::spawn(async {})));
+        let idle = TlsWriter::Away { _pump: Pump(tokio::spawn(async {})) };
         match std::mem::replace(writer, idle) {
             TlsWriter::Here(to) => {
-                *writer = TlsWriter::Away(Pump(tokio::spawn(encrypt(ours, to))));
+                *writer = TlsWriter::Away { _pump: Pump(tokio::spawn(encrypt(ours, to))) };
                 Ok(theirs.into())
             }
-            away @ TlsWriter::Away(_) => {
+            away @ TlsWriter::Away { .. } => {
                 *writer = away;
                 Err(io::Error::other("the write side was given away before"))
             }

@@ -44,12 +44,7 @@ enum Failure {
 }
 
 /// Connects, and publishes until that ends.
-async fn turn(
-    control: &Control,
-    stream: &str,
-    source: &RtspSource,
-    options: Options,
-) -> Result<(), Failure> {
+async fn turn(control: &Control, stream: &str, source: &RtspSource, options: Options) -> Result<(), Failure> {
     let mut subscription = subscribe(&source.url, options).await?;
     let format = subscription.format().clone();
     let options = PublishOptions { format, peer: source.url.clone(), configured: true };
