@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::admission::Admission;
 use crate::clock::Clock;
-use crate::control::{Command, Control, ControlError, Owner, RelayState};
+use crate::control::{Command, ConfigChange, ConfigRequest, Control, ControlError, Owner, RelayState};
 use crate::limits::SNAPSHOT_EVERY;
 use crate::supervise::Supervisor;
 use crate::system::{Usage, rss_bytes};
@@ -55,13 +55,13 @@ impl Relay {
             threads.push(thread);
         }
         let (state_told, state) = watch::channel(Arc::default());
-        let (reload_asked, reloads) = mpsc::channel(4);
-        let control = Control::new(workers, Arc::new(config.clone()), state, reload_asked);
+        let (changes, requests) = mpsc::channel(4);
+        let control = Control::new(workers, Arc::new(config.clone()), state, changes);
         let mut tasks = JoinSet::new();
         tasks.spawn(show(control.clone(), clock, state_told));
         let mut supervisor = Supervisor::new(control.clone(), clock, path);
         supervisor.start(&config).await?;
-        tasks.spawn(supervise(supervisor, reloads));
+        tasks.spawn(supervise(supervisor, requests));
         let mut relay = Relay { control, threads, tasks };
         relay.listen().await?;
         Ok(relay)
@@ -134,12 +134,13 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     }
 }
 
-type Reloads = mpsc::Receiver<tokio::sync::oneshot::Sender<Result<Vec<String>, ControlError>>>;
-
-/// Reloads when asked to.
-async fn supervise(mut supervisor: Supervisor, mut reloads: Reloads) {
-    while let Some(reply) = reloads.recv().await {
-        let result = supervisor.reload().await;
+/// Changes the configuration when asked to.
+async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<ConfigRequest>) {
+    while let Some(ConfigRequest { change, reply }) = requests.recv().await {
+        let result = match change {
+            ConfigChange::Reload => supervisor.reload().await,
+            ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
+        };
         // Whoever asked may be gone; the log has told the changes.
         let _ = reply.send(result);
     }

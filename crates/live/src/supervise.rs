@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::clock::Clock;
 use crate::control::{
     CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole, SourceSocket,
-    StreamEntry,
+    StreamEntry, StreamLimits,
 };
 use crate::receive::bind_source;
 use crate::source;
@@ -57,13 +57,31 @@ impl Supervisor {
         let path = self.path.clone().ok_or_else(|| {
             ControlError::Configuration("this relay was started without a configuration file".to_owned())
         })?;
-        let new = crate::load(&path)?;
+        self.become_like(crate::load(&path)?).await
+    }
+
+    /// Changes limits of a stream until the next reload. Returns a line for each change.
+    ///
+    /// # Errors
+    /// Unknown stream, or an impossible value; nothing has changed then.
+    pub(crate) async fn set_limits(
+        &mut self,
+        stream: &str,
+        limits: StreamLimits,
+    ) -> Result<Vec<String>, ControlError> {
+        let mut new = Config::clone(&self.control.config());
+        let known = new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        *known = limits.applied_to(known)?;
+        self.become_like(new).await
+    }
+
+    async fn become_like(&mut self, new: Config) -> Result<Vec<String>, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
         self.apply(&new, &changes).await?;
         self.control.set_config(Arc::new(new));
         let lines = changes.lines();
         for line in &lines {
-            tracing::info!(change = line, "configuration reloaded");
+            tracing::info!(change = line, "configuration changed");
         }
         Ok(lines)
     }

@@ -5,6 +5,7 @@
 //! value and comes back as an answer. No lock is ever taken on a packet's way.
 
 mod access;
+mod change;
 mod command;
 mod error;
 mod publisher;
@@ -17,12 +18,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outflow_config::Config;
+use outflow_config::{Config, StreamConfig};
 use outflow_media::Format;
 use outflow_relay::Priority;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
+pub use change::StreamLimits;
+pub(crate) use change::{ConfigChange, ConfigRequest};
 pub(crate) use command::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
 };
@@ -51,7 +54,7 @@ struct Inner {
     config: arc_swap::ArcSwap<Config>,
     state: watch::Receiver<Arc<RelayState>>,
     next_id: AtomicU64,
-    reload: tokio::sync::mpsc::Sender<oneshot::Sender<Result<Vec<String>, ControlError>>>,
+    changes: mpsc::Sender<ConfigRequest>,
 }
 
 impl Control {
@@ -59,7 +62,7 @@ impl Control {
         workers: Vec<WorkerHandle>,
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
-        reload: tokio::sync::mpsc::Sender<oneshot::Sender<Result<Vec<String>, ControlError>>>,
+        changes: mpsc::Sender<ConfigRequest>,
     ) -> Self {
         let inner = Inner {
             registry: Registry::default(),
@@ -68,7 +71,7 @@ impl Control {
             config: arc_swap::ArcSwap::new(config),
             state,
             next_id: AtomicU64::new(1),
-            reload,
+            changes,
         };
         Control { inner: Arc::new(inner) }
     }
@@ -98,8 +101,24 @@ impl Control {
     /// # Errors
     /// The file cannot be read or is not valid; nothing has changed then.
     pub async fn reload(&self) -> Result<Vec<String>, ControlError> {
+        self.change(ConfigChange::Reload).await
+    }
+
+    /// Changes limits of a stream until the configuration file is loaded again. Receivers and
+    /// packets do not notice. Returns what then holds for the stream.
+    ///
+    /// # Errors
+    /// Unknown stream, or a value that is not possible; nothing has changed then.
+    pub async fn set_limits(&self, stream: &str, limits: StreamLimits) -> Result<StreamConfig, ControlError> {
+        self.change(ConfigChange::Limits { stream: stream.to_owned(), limits }).await?;
+        let config = self.config();
+        config.streams.get(stream).cloned().ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
+    }
+
+    async fn change(&self, change: ConfigChange) -> Result<Vec<String>, ControlError> {
         let (reply, answer) = oneshot::channel();
-        self.inner.reload.send(reply).await.map_err(|_| ControlError::ShuttingDown)?;
+        let request = ConfigRequest { change, reply };
+        self.inner.changes.send(request).await.map_err(|_| ControlError::ShuttingDown)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }
 
