@@ -36,7 +36,24 @@ pub const AAC_FRAMES_MAX: usize = 64;
 /// together. One further away begins the track anew; a sender report further away is not believed.
 pub const CLOCK_DEVIATION_SECONDS_MAX: u32 = 10;
 
+/// Programmes of a transport stream that are looked at. The rest of a larger multiplex is relayed,
+/// but none of it can become the programme whose frames are told.
+pub const PROGRAMMES_MAX: usize = 64;
+
+/// Elementary streams of a programme that are looked at; the rest is relayed, and not described.
+pub const PROGRAMME_STREAMS_MAX: usize = 64;
+
+/// Bytes of packets that are kept of one table (PAT or PMT): a section of full length, with room
+/// for packets without payload among them. A table that takes more is waited for anew.
+pub const TABLE_PACKETS_BYTES_MAX: usize = 12 * 188;
+
+/// Tracks that are put into one transport stream, so that one section describes them. Those
+/// beyond are left out.
+pub const MUX_TRACKS_MAX: usize = 32;
+
 // A late packet must not be taken for the next one after a loss, on numbers of 16 bits.
 const _: () = assert!((LATE_PACKETS_MAX as u32) + (LOST_PACKETS_MAX as u32) < 1 << 15);
 const _: () = assert!((REORDER_PACKETS_MAX as u32) < LOST_PACKETS_MAX as u32);
 const _: () = assert!(PARAMETER_SET_BYTES_MAX < UNIT_BYTES_MAX);
+// One bit each where tables are read.
+const _: () = assert!(PROGRAMMES_MAX <= u64::BITS as usize);

@@ -11,14 +11,13 @@ use super::clock::{PTS_HZ, PTS_MODULUS, pcr_distance, pts_after, pts_distance};
 use super::packet::{Header, PACKET_BYTES};
 use super::pes::PesHeader;
 use super::psi::{PAT_PID, emit_packets, emit_pat, emit_pmt};
+use crate::limits::MUX_TRACKS_MAX;
 use crate::{Malformed, Track};
 
 const PROGRAMME: u16 = 1;
 const PMT_PID: u16 = 0x1000;
 /// The PID of the first track; the others follow.
 const FIRST_PID: u16 = 0x100;
-/// Tracks that are carried, so that their PMT is one section. Those beyond are left out.
-const TRACKS_MAX: usize = 32;
 
 /// PAT and PMT are repeated after this many ticks of 90 kHz: 100 ms (ETSI TR 101 290 asks for 500).
 const TABLES_EVERY: i64 = PTS_HZ as i64 / 10;
@@ -94,7 +93,7 @@ impl TsMux {
     /// # Errors
     /// It can carry none of them.
     pub fn new(tracks: &[Track]) -> Result<Self, UnsupportedCodec> {
-        let mut pids = FIRST_PID..FIRST_PID + TRACKS_MAX as u16;
+        let mut pids = FIRST_PID..FIRST_PID + MUX_TRACKS_MAX as u16;
         let streams: Vec<_> = tracks.iter().map(|track| Stream::new(track, &mut pids)).collect();
         let carried = |(_, s): &(usize, &Option<Stream>)| s.is_some();
         let video = |(_, s): &(usize, &Option<Stream>)| s.as_ref().is_some_and(Stream::is_video);
@@ -228,7 +227,7 @@ impl TsMux {
         let streams: Vec<_> = carried.map(Stream::describe).collect();
         let clock =
             self.streams.get(self.clock_track).and_then(Option::as_ref).map_or(FIRST_PID, Stream::pid);
-        // TRACKS_MAX sees to it that there is room.
+        // MUX_TRACKS_MAX sees to it that there is room.
         self.pmt = emit_pmt(PROGRAMME, self.version, clock, &streams).unwrap_or_default();
     }
 }

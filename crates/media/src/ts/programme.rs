@@ -1,9 +1,7 @@
 //! What a programme is made of, from its PMT.
 
 use super::psi::{Descriptors, Pmt, PmtStream};
-
-/// Elementary streams of a programme that are looked at; the tables of broadcasters have a dozen.
-const STREAMS_MAX: usize = 64;
+use crate::limits::PROGRAMME_STREAMS_MAX;
 
 /// How an elementary stream is coded, as far as that matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +133,7 @@ impl Programme {
             pmt_pid,
             pcr_pid: pmt.pcr_pid(),
             version: pmt.version(),
-            streams: pmt.streams().take(STREAMS_MAX).map(stream).collect(),
+            streams: pmt.streams().take(PROGRAMME_STREAMS_MAX).map(stream).collect(),
         }
     }
 

@@ -4,16 +4,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::packet::{PACKET_BYTES, Packet};
 use super::programme::Programme;
-use super::psi::{PAT_PID, PMT_TABLE, Pat, Pmt, SECTION_BYTES_MAX, SectionAssembler};
+use super::psi::{PAT_PID, PMT_TABLE, Pat, Pmt, SectionAssembler};
 use crate::Malformed;
-
-/// Programmes that are looked at. The rest of a larger multiplex is relayed, but a programme of
-/// it can not become the one whose frames are told.
-const PROGRAMMES_MAX: usize = 64;
-const _: () = assert!(PROGRAMMES_MAX <= u64::BITS as usize, "one bit each in `push_pmt`");
-
-/// Bytes of packets that are kept of one table: a section of full length with room to spare.
-const KEPT_BYTES_MAX: usize = (SECTION_BYTES_MAX / 128) * PACKET_BYTES;
+use crate::limits::{PROGRAMMES_MAX, TABLE_PACKETS_BYTES_MAX};
 
 /// One PID with sections: what has begun, and the packets it came in.
 #[derive(Debug)]
@@ -34,7 +27,7 @@ impl TablePid {
         if !self.sections.is_inside() {
             self.packets.clear();
         }
-        if self.packets.len() + PACKET_BYTES > KEPT_BYTES_MAX {
+        if self.packets.len() + PACKET_BYTES > TABLE_PACKETS_BYTES_MAX {
             self.packets.clear();
             self.sections.reset();
         }

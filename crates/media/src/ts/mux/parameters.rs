@@ -6,12 +6,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::AccessUnit;
 use crate::Malformed;
 use crate::codec::{Unit, h264, h265};
+use crate::limits::PARAMETER_SET_BYTES_MAX;
 use crate::ts::units::{Syntax, after_start_code};
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
-
-/// Bytes of parameter sets that are kept. More than this is no stream that decoders take.
-const KEPT_MAX: usize = 16 << 10;
 
 /// The parameter sets of a track that were described or seen last.
 #[derive(Debug)]
@@ -78,7 +76,7 @@ impl Parameters {
     fn keep(&mut self, nal: &[u8]) {
         let is_there =
             LeadingUnits::new(self.syntax, &self.sets).is_ok_and(|mut sets| sets.any(|(_, set)| set == nal));
-        if !is_there && self.sets.len() + START_CODE.len() + nal.len() <= KEPT_MAX {
+        if !is_there && self.sets.len() + START_CODE.len() + nal.len() <= PARAMETER_SET_BYTES_MAX {
             self.sets.extend_from_slice(&START_CODE);
             self.sets.extend_from_slice(nal);
         }
@@ -195,7 +193,7 @@ mod tests {
             pps.extend([0xff, 0xff].into_iter().chain(number.to_be_bytes()).chain([0xff; 60]));
             carried(&mut parameters, false, &[&pps, &IDR]);
         }
-        assert!(parameters.sets.len() <= KEPT_MAX);
+        assert!(parameters.sets.len() <= PARAMETER_SET_BYTES_MAX);
     }
 
     #[test]

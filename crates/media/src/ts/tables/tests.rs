@@ -126,6 +126,6 @@ fn the_packets_kept_of_a_table_are_bounded() {
     tables.push(&Packet::new_checked(&start).unwrap());
     for _ in 0..2000 {
         tables.push(&Packet::new_checked(&out).unwrap());
-        assert!(tables.pat.packets.len() <= KEPT_BYTES_MAX);
+        assert!(tables.pat.packets.len() <= TABLE_PACKETS_BYTES_MAX);
     }
 }
