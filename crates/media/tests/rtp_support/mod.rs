@@ -1,4 +1,4 @@
-//! Catches what ffmpeg sends as RTP on loopback.
+//! Catches what programs send as RTP on loopback.
 
 use std::io::{Read, Write};
 use std::net::UdpSocket;
@@ -17,13 +17,13 @@ pub(crate) struct Received {
 }
 
 /// Sockets on loopback for the RTP and RTCP of one track.
-struct Ports {
+pub(crate) struct Ports {
     rtp: UdpSocket,
     rtcp: UdpSocket,
 }
 
 impl Ports {
-    fn bind() -> Ports {
+    pub(crate) fn bind() -> Ports {
         for _ in 0..100 {
             let rtp = UdpSocket::bind("127.0.0.1:0").expect("a port");
             let port = rtp.local_addr().expect("its address").port();
@@ -38,8 +38,8 @@ impl Ports {
         panic!("no pair of ports is free");
     }
 
-    fn url(&self) -> String {
-        format!("rtp://127.0.0.1:{}", self.rtp.local_addr().expect("its address").port())
+    pub(crate) fn port(&self) -> u16 {
+        self.rtp.local_addr().expect("its address").port()
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn send(inputs: &[&str], codecs: &[&[&str]]) -> (Vec<Track>, Vec<Rece
     let mut command = Command::new("ffmpeg");
     command.args(["-loglevel", "error"]).args(inputs);
     for (codec, ports) in codecs.iter().zip(&ports) {
-        command.args(*codec).args(["-f", "rtp", &ports.url()]);
+        command.args(*codec).args(["-f", "rtp", &format!("rtp://127.0.0.1:{}", ports.port())]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut ffmpeg = command.spawn().expect("ffmpeg starts");
@@ -72,12 +72,13 @@ pub(crate) fn send(inputs: &[&str], codecs: &[&[&str]]) -> (Vec<Track>, Vec<Rece
     (description.media.into_iter().map(|media| media.track).collect(), received)
 }
 
-fn receive(ffmpeg: &mut Child, ports: &[Ports]) -> Vec<Received> {
+/// What comes until the program ends.
+pub(crate) fn receive(program: &mut Child, ports: &[Ports]) -> Vec<Received> {
     let began = Instant::now();
     let mut received = Vec::new();
     let mut buffer = [0; 2048];
     loop {
-        let ended = ffmpeg.try_wait().expect("ffmpeg's state").is_some();
+        let ended = program.try_wait().expect("its state").is_some();
         for (track, ports) in (0..).zip(ports) {
             for (socket, control) in [(&ports.rtp, false), (&ports.rtcp, true)] {
                 while let Ok(length) = socket.recv(&mut buffer) {
