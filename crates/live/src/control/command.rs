@@ -59,8 +59,8 @@ pub(crate) struct SourceSpec {
 pub(crate) enum Feed {
     /// From a connection that a task of control reads.
     Queue(mpsc::Receiver<Ingest>),
-    /// From sockets that the worker reads itself.
-    Sockets(Vec<SourceSocket>),
+    /// From sockets that the worker reads itself; the queue is kept, and dropped at the turn's end.
+    Sockets(Vec<SourceSocket>, mpsc::Receiver<Ingest>),
 }
 
 /// What a publisher's task hands to the worker.

@@ -90,7 +90,7 @@ impl Control {
     }
 
     /// Begins to publish `stream` through UDP sockets, bound before by [`UdpPorts::bind`]. The
-    /// queue of the returned [`Publisher`] is not read.
+    /// queue of the returned [`Publisher`] only shows when the turn is over.
     ///
     /// # Errors
     /// As of [`Control::publish`].
@@ -110,8 +110,8 @@ impl Control {
         options: PublishOptions,
         sockets: Vec<SourceSocket>,
     ) -> Result<Publisher, ControlError> {
-        let (queue, _) = mpsc::channel(1);
-        self.open(stream, options, Feed::Sockets(sockets), queue).await
+        let (queue, feed) = mpsc::channel(1);
+        self.open(stream, options, Feed::Sockets(sockets, feed), queue).await
     }
 
     async fn open(

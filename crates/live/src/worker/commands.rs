@@ -109,7 +109,8 @@ impl Worker {
         let mut opened = LiveSource { id: source, peer: spec.peer, queue: None, sockets: Vec::new() };
         match spec.feed {
             Feed::Queue(queue) => opened.queue = Some(queue),
-            Feed::Sockets(sockets) => {
+            Feed::Sockets(sockets, queue) => {
+                opened.queue = Some(queue);
                 for socket in sockets {
                     let token = self
                         .register(&socket.socket, EventFlags::IN)
