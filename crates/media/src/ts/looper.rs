@@ -17,7 +17,8 @@ use crate::Malformed;
 /// counters run on over its end.
 ///
 /// A round lasts a whole number of frames of the main stream, so that its time stamps stay
-/// regular. Each round begins with a datagram of its own.
+/// regular. Where sound does not fill that time exactly, there is a gap at the edge, or the last
+/// frames of a round last into the next one. Each round begins with a datagram of its own.
 #[derive(Debug)]
 pub struct TsLoop {
     /// Whole packets.
