@@ -25,19 +25,28 @@ impl<'a> BitReader<'a> {
 
     /// The next bit.
     pub fn bit(&mut self) -> Option<bool> {
+        let current = self.current()?;
+        let value = current >> (7 - self.bit) & 1 == 1;
+        self.bit += 1;
+        if self.bit == 8 {
+            self.next_byte(current);
+        }
+        Some(value)
+    }
+
+    /// The byte that holds the next bit.
+    fn current(&mut self) -> Option<u8> {
         if self.bit == 0 && self.escaped && self.zeros >= 2 && self.data.get(self.byte) == Some(&3) {
             self.byte += 1;
             self.zeros = 0;
         }
-        let current = *self.data.get(self.byte)?;
-        let value = current >> (7 - self.bit) & 1 == 1;
-        self.bit += 1;
-        if self.bit == 8 {
-            self.bit = 0;
-            self.byte += 1;
-            self.zeros = if current == 0 { self.zeros + 1 } else { 0 };
-        }
-        Some(value)
+        self.data.get(self.byte).copied()
+    }
+
+    fn next_byte(&mut self, current: u8) {
+        self.bit = 0;
+        self.byte += 1;
+        self.zeros = if current == 0 { self.zeros + 1 } else { 0 };
     }
 
     /// The next `count` bits as a number; `None` also if `count` is over 32.
@@ -54,8 +63,16 @@ impl<'a> BitReader<'a> {
 
     /// Passes over `count` bits.
     pub fn skip(&mut self, count: u32) -> Option<()> {
-        for _ in 0..count {
-            self.bit()?;
+        let mut left = count;
+        while left > 0 {
+            if self.bit == 0 && left >= 8 {
+                let current = self.current()?;
+                self.next_byte(current);
+                left -= 8;
+            } else {
+                self.bit()?;
+                left -= 1;
+            }
         }
         Some(())
     }
@@ -102,6 +119,22 @@ mod tests {
         let mut data = [0xff; 8];
         data[..4].copy_from_slice(&[0, 0, 0, 1]);
         assert_eq!(BitReader::new(&data).ue(), Some(u32::MAX - 1));
+    }
+
+    #[test]
+    fn bits_are_passed_over_as_they_are_read() {
+        let data = [0xa5, 0, 0, 3, 1, 0, 0, 3, 0x5a, 0xc3, 0, 0, 3];
+        for first in 0..16 {
+            for count in 0..64 {
+                let mut skipped = BitReader::nal(&data);
+                let mut read = skipped.clone();
+                skipped.skip(first).unwrap();
+                let skipped = skipped.skip(count).and_then(|()| skipped.bits(9));
+                let read =
+                    (0..first + count).try_for_each(|_| read.bit().map(drop)).and_then(|()| read.bits(9));
+                assert_eq!(skipped, read, "{first} and {count}");
+            }
+        }
     }
 
     #[test]
