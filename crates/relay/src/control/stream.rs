@@ -13,7 +13,7 @@ use crate::drops::{DropReason, Drops};
 use crate::limits::{BRANCH_LINGER, SENDER_REPORT_EVERY};
 use crate::receive::{Incoming, Receive};
 use crate::schedule::{Branch, Carriage, Counters, Place, Priority, Sink, SinkKey, SinkSpec, Sinks, StartPoint};
-use crate::send::{Order, Report, ReportClock, Whom};
+use crate::send::{Order, Report, ReportClock, Whom, align};
 use crate::service::Remux;
 use crate::understand::Understand;
 
@@ -135,11 +135,10 @@ impl Stream {
     /// The source's RTCP sender report of a track came in.
     pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
         let Some(input) = &mut self.input else { return };
-        let rtp = rtp.wrapping_add(input.receive.timestamp_delta(track));
-        if let (Some(clock), Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) {
-            clock.source_report(now, ntp, rtp);
-        }
-        if let Some(remux) = &mut self.remux {
+        let (clock, Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) else { return };
+        let delta = input.receive.timestamp_delta(track);
+        let rtp = clock.and_then(|clock| clock.source_report(now, ntp, rtp, delta));
+        if let (Some(rtp), Some(remux)) = (rtp, &mut self.remux) {
             remux.sender_report(track, ntp, rtp, now);
         }
     }
@@ -168,8 +167,8 @@ impl Stream {
             self.past.bytes += sink.counters.bytes;
             self.past_drops.merge(&sink.drops);
         }
-        let derived_is_idle = !self.sinks.iter().any(|(_, sink)| sink.branch == Some(DERIVED));
-        if self.remux.is_some() && derived_is_idle {
+        let is_derived = |(_, sink): (usize, &Sink)| sink.branch == Some(DERIVED);
+        if self.remux.is_some() && !self.sinks.iter().any(is_derived) {
             self.remux_idle_since = Some(now);
         }
     }
@@ -294,7 +293,9 @@ impl Stream {
     /// Where a sink's tracks begin.
     pub fn start_points(&self, key: SinkKey) -> Vec<StartPoint> {
         let branch = self.sinks.get(key.0).and_then(|sink| self.branches.get(sink.branch?));
-        branch.map(|branch| branch.start_points(&self.sinks, key)).unwrap_or_default()
+        let mut points = branch.map(|branch| branch.start_points(&self.sinks, key)).unwrap_or_default();
+        align(&mut points, self.input.as_ref().map_or(&[], |input| &input.clocks));
+        points
     }
 }
 
@@ -339,7 +340,8 @@ impl Stream {
         let tag = input.understand.tag(track, &received.bytes)?;
         let header = if input.format == Format::Ts { &received.rtp_header[..] } else { &received.bytes[..] };
         if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
-            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]));
+            let delta = input.receive.timestamp_delta(track);
+            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
             input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
         }
         let came = self.source.packet(now, received.bytes.len());

@@ -2,7 +2,7 @@
 
 mod sender_report;
 
-pub use sender_report::{Anchor, ReportClock};
+pub use sender_report::{Anchor, ReportClock, align};
 
 use crate::buffer::Seq;
 use crate::drops::DropReason;

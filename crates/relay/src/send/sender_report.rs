@@ -4,6 +4,11 @@
 use outflow_media::Time;
 
 use crate::receive::ticks;
+use crate::schedule::StartPoint;
+
+/// Tracks that begin further apart than that do not belong to one timeline: their sender's clocks
+/// make no sense.
+const APART_MAX_SECONDS: u64 = 10;
 
 /// A moment of which both times are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +29,26 @@ pub struct ReportClock {
     ntp_at_zero: u64,
     anchor: Option<Anchor>,
     from_source: bool,
+    /// The source begins anew: how its timestamps are rewritten shows with its first packet.
+    restarted: bool,
+    /// Its report that came before that packet, in its own timestamps.
+    held: Option<Anchor>,
 }
 
 impl ReportClock {
     /// For a track of this clock rate; `ntp_at_zero` is the NTP time of [`Time::ZERO`].
     pub fn new(clock_rate: u32, ntp_at_zero: u64) -> Self {
-        ReportClock { clock_rate, ntp_at_zero, anchor: None, from_source: false }
+        let (anchor, held) = (None, None);
+        ReportClock { clock_rate, ntp_at_zero, anchor, from_source: false, restarted: false, held }
     }
 
     /// A packet arrived. Anchors the clock, or anchors it anew if the track's timestamps jumped by
-    /// more than a second and the source says nothing itself.
-    pub fn packet(&mut self, now: Time, rtp: u32) {
+    /// more than a second and the source says nothing itself. `delta` was added to the timestamp.
+    pub fn packet(&mut self, now: Time, rtp: u32, delta: u32) {
+        self.restarted = false;
+        if let Some(held) = self.held.take() {
+            self.source_report(held.at, held.ntp, held.rtp, delta);
+        }
         if self.from_source {
             return;
         }
@@ -47,15 +61,31 @@ impl ReportClock {
         }
     }
 
-    /// The source's own report came, its RTP time already that of the receivers.
-    pub fn source_report(&mut self, now: Time, ntp: u64, rtp: u32) {
+    /// The source's own report came. `delta` is added to its timestamps for the receivers. Returns
+    /// the RTP time that they know, if that is known.
+    pub fn source_report(&mut self, now: Time, ntp: u64, rtp: u32, delta: u32) -> Option<u32> {
+        if self.restarted {
+            self.held = Some(Anchor { at: now, ntp, rtp });
+            return None;
+        }
+        let rtp = rtp.wrapping_add(delta);
         self.anchor = Some(Anchor { at: now, ntp, rtp });
         self.from_source = true;
+        Some(rtp)
     }
 
     /// The source begins anew.
     pub fn restart(&mut self) {
         self.from_source = false;
+        self.restarted = true;
+        self.held = None;
+    }
+
+    /// NTP time of an RTP timestamp near the present.
+    fn ntp_of(&self, rtp: u32) -> Option<u64> {
+        let anchor = self.anchor?;
+        let ticks = i64::from(rtp.wrapping_sub(anchor.rtp).cast_signed());
+        Some(anchor.ntp.wrapping_add_signed((ticks << 32).checked_div(i64::from(self.clock_rate))?))
     }
 
     /// NTP and RTP time of `now`; `None` before the first packet.
@@ -72,6 +102,26 @@ impl ReportClock {
     }
 }
 
+/// Sets the timestamps of tracks back to that of the earliest of them: RTP-Info tells the RTP
+/// timestamps of one moment (RFC 2326, section 12.33).
+pub fn align(points: &mut [StartPoint], clocks: &[ReportClock]) {
+    let of = |point: &StartPoint| {
+        let clock = clocks.get(usize::from(point.track))?;
+        Some((clock, clock.ntp_of(point.timestamp)?))
+    };
+    let Some(earliest) = points.iter().filter_map(|point| of(point).map(|(_, ntp)| ntp)).min() else {
+        return;
+    };
+    for point in points {
+        let Some((clock, ntp)) = of(point) else { continue };
+        let later = ntp - earliest;
+        if later >> 32 < APART_MAX_SECONDS {
+            let ticks = (u128::from(later) * u128::from(clock.clock_rate)) >> 32;
+            point.timestamp = point.timestamp.wrapping_sub(ticks as u32);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,8 +132,8 @@ mod tests {
     fn runs_on_from_the_first_packet() {
         let mut clock = ReportClock::new(90_000, 100 * SECOND_NTP);
         assert_eq!(clock.at(Time::ZERO), None);
-        clock.packet(Time::from_millis(1_000), 5_000);
-        clock.packet(Time::from_millis(1_100), 5_000 + 9_000 + 80);
+        clock.packet(Time::from_millis(1_000), 5_000, 0);
+        clock.packet(Time::from_millis(1_100), 5_000 + 9_000 + 80, 0);
         let later = clock.at(Time::from_millis(3_000)).expect("anchored");
         assert_eq!((later.ntp, later.rtp), (103 * SECOND_NTP, 5_000 + 180_000));
     }
@@ -91,11 +141,44 @@ mod tests {
     #[test]
     fn a_jump_anchors_anew_and_the_source_knows_better() {
         let mut clock = ReportClock::new(90_000, 0);
-        clock.packet(Time::ZERO, 5_000);
-        clock.packet(Time::from_millis(1_000), 1_000_000);
+        clock.packet(Time::ZERO, 5_000, 0);
+        clock.packet(Time::from_millis(1_000), 1_000_000, 0);
         assert_eq!(clock.at(Time::from_millis(1_000)).map(|a| a.rtp), Some(1_000_000));
-        clock.source_report(Time::from_millis(1_000), 7 * SECOND_NTP, 42);
-        clock.packet(Time::from_millis(1_000), 1_000_000);
+        assert_eq!(clock.source_report(Time::from_millis(1_000), 7 * SECOND_NTP, 40, 2), Some(42));
+        clock.packet(Time::from_millis(1_000), 1_000_000, 2);
         assert_eq!(clock.at(Time::from_millis(1_000)).map(|a| (a.ntp, a.rtp)), Some((7 * SECOND_NTP, 42)));
+    }
+
+    #[test]
+    fn a_report_before_the_first_packet_of_a_restarted_source_waits_for_it() {
+        let mut clock = ReportClock::new(90_000, 0);
+        clock.packet(Time::ZERO, 5_000, 0);
+        clock.restart();
+        assert_eq!(clock.source_report(Time::from_millis(500), 9 * SECOND_NTP, 70, 0), None);
+        assert_eq!(clock.at(Time::from_millis(500)).map(|a| a.rtp), Some(5_000 + 45_000), "the old timeline");
+        clock.packet(Time::from_millis(500), 70 + 50_000, 50_000);
+        assert_eq!(clock.at(Time::from_millis(500)).map(|a| (a.ntp, a.rtp)), Some((9 * SECOND_NTP, 50_070)));
+    }
+
+    #[test]
+    fn tracks_are_told_the_timestamps_of_one_moment() {
+        let (mut video, mut audio) = (ReportClock::new(90_000, 0), ReportClock::new(48_000, 0));
+        video.source_report(Time::ZERO, 7 * SECOND_NTP, 1_000, 0);
+        audio.source_report(Time::ZERO, 8 * SECOND_NTP, 2_000, 0);
+        let point = |track, timestamp| StartPoint { track, sequence: 9, timestamp };
+        let aligned = |video_at, audio_at| {
+            let mut points = [point(0, video_at), point(1, audio_at)];
+            align(&mut points, &[video, audio]);
+            points.map(|p| p.timestamp)
+        };
+        // Audio begins half a second after video.
+        assert_eq!(aligned(1_000 + 90_000, 2_000 + 24_000), [91_000, 2_000]);
+        // Video begins half a second after audio, both before their reports; numbers wrap.
+        let before = |stamp: u32, ticks| stamp.wrapping_sub(ticks);
+        let expected = [before(1_000, 90_000), before(2_000, 96_000)];
+        assert_eq!(aligned(before(1_000, 45_000), before(2_000, 96_000)), expected);
+        // An hour apart: whatever that is, it is no difference between tracks.
+        let apart = [1_000, 2_000 + 48_000 * 3_600];
+        assert_eq!(aligned(apart[0], apart[1]), apart);
     }
 }
