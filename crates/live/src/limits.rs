@@ -24,6 +24,9 @@ pub const RECEIVE_ROUNDS: usize = 8;
 /// Packets taken from one publisher's queue before the others have their turn.
 pub const INGEST_ROUND_PACKETS: usize = 512;
 
+/// How long one stream is served before packets are received again and others have their turn.
+pub const SERVE_ROUND: Duration = Duration::from_millis(1);
+
 /// Messages given to the kernel by one system call.
 pub const SEND_BATCH: usize = 256;
 
@@ -78,6 +81,18 @@ pub const PULL_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A pulled source that held this long counts as good: its next failure is the first one again.
 pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
+
+/// Bytes of a JSON body that the API takes; a longer one is answered with 413.
+pub const API_BODY_BYTES: usize = 64 << 10;
+
+/// Pages that are kept up to date at once; further ones are answered with 503.
+pub const EVENT_STREAMS_MAX: usize = 64;
+
+/// How often they are brought up to date at most.
+pub const EVENTS_EVERY: Duration = Duration::from_secs(1);
+
+/// Receivers of a stream that an overview shows, the worst first; all are counted.
+pub const RECEIVERS_SHOWN: usize = 50;
 
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

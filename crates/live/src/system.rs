@@ -9,6 +9,9 @@ pub(crate) struct Usage {
     cpu: Duration,
 }
 
+/// Over less than that, in seconds, the share of a core says nothing.
+const SHORTEST_INTERVAL: f64 = 0.05;
+
 impl Usage {
     pub(crate) fn new() -> Self {
         Usage { at: Instant::now(), cpu: cpu_time() }
@@ -17,7 +20,10 @@ impl Usage {
     /// CPU time since the last call, percent of one core.
     pub(crate) fn cpu_percent(&mut self) -> f64 {
         let (at, cpu) = (Instant::now(), cpu_time());
-        let passed = at.duration_since(self.at).as_secs_f64().max(1e-6);
+        let passed = at.duration_since(self.at).as_secs_f64();
+        if passed < SHORTEST_INTERVAL {
+            return 0.0;
+        }
         let used = cpu.saturating_sub(self.cpu).as_secs_f64();
         *self = Usage { at, cpu };
         used / passed * 100.0

@@ -111,6 +111,9 @@ impl Worker {
 
     /// Until when nothing has to be done unless something comes in.
     fn timeout(&self) -> rustix::event::Timespec {
+        if self.streams.iter().any(|(_, stream)| stream.touched) {
+            return rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        }
         let now = self.clock.now();
         let wake = self.streams.iter().filter_map(|(_, stream)| stream.wake).min();
         let until = wake.map_or(self.next_snapshot, |wake| wake.min(self.next_snapshot));

@@ -9,6 +9,7 @@ use rustix::event::epoll::EventFlags;
 use super::stream::{LiveSink, LiveStream, Out};
 use super::{Watched, Worker};
 use crate::control::CloseReason;
+use crate::limits::SERVE_ROUND;
 use crate::send::pieces;
 use crate::send::stream::{Connection, Outcome};
 
@@ -24,9 +25,15 @@ impl Worker {
         }
     }
 
+    /// Does what a stream asks until it asks nothing more, or its round is over: those who catch
+    /// up must not keep new packets waiting.
     fn serve(&mut self, index: usize) {
+        let round_ends = self.clock.now() + SERVE_ROUND;
         loop {
             let now = self.clock.now();
+            if now >= round_ends {
+                return;
+            }
             let Some(stream) = self.streams.get_mut(index) else { return };
             match stream.core.poll(now) {
                 Output::Order(order) => self.carry_out(index, &order),
