@@ -52,6 +52,8 @@ pub struct Ring {
     frame_start: [Seq; TRACKS_MAX],
     /// First packets of key frames of the main track, oldest first.
     keys: VecDeque<Seq>,
+    /// The newest key frame has not come in whole yet.
+    key_arriving: bool,
 }
 
 impl Ring {
@@ -65,6 +67,7 @@ impl Ring {
             main_track,
             frame_start: [0; TRACKS_MAX],
             keys: VecDeque::new(),
+            key_arriving: false,
         }
     }
 
@@ -135,10 +138,25 @@ impl Ring {
         if tag.first {
             *start = seq;
         }
-        if !tag.key {
-            return None;
-        }
         let (start, first) = (*start, self.first);
+        if tag.track == self.main_track && tag.first {
+            self.key_arriving = false;
+        }
+        let start = if tag.key { self.key_frame(start, first, tag.track, preamble) } else { None };
+        if tag.track == self.main_track {
+            self.key_arriving = (self.key_arriving || start.is_some()) && !tag.last;
+        }
+        start
+    }
+
+    /// The newest packet makes known that its frame, which began at `start`, is a key frame.
+    fn key_frame(
+        &mut self,
+        start: Seq,
+        first: Seq,
+        track: u8,
+        preamble: impl FnOnce() -> Option<Bytes>,
+    ) -> Option<Seq> {
         // The first packets of a frame larger than the ring are gone: nobody can join there.
         let index = usize::try_from(start.checked_sub(first)?).ok()?;
         if self.entries.get(index)?.starts_key {
@@ -147,7 +165,7 @@ impl Ring {
         self.entries.back_mut()?.starts_key = true;
         let entry = &mut self.entries[index];
         entry.starts_key = true;
-        if tag.track != self.main_track {
+        if track != self.main_track {
             return None;
         }
         entry.preamble = preamble();
@@ -155,11 +173,18 @@ impl Ring {
         Some(start)
     }
 
-    /// The oldest packet that the next to join needs: that of the newest key frame, or of the
+    /// Where a receiver joins: at the newest key frame that has come in whole, so that it can show
+    /// a picture at once; before there is one, at the newest.
+    pub fn join_point(&self) -> Option<Seq> {
+        let before = self.keys.len().checked_sub(2).filter(|_| self.key_arriving);
+        before.and_then(|index| self.keys.get(index)).or(self.keys.back()).copied()
+    }
+
+    /// The oldest packet that the next to join needs: that of the key frame to join at, or of the
     /// frame that is now arriving, which may turn out to be one.
     pub fn join_floor(&self) -> Seq {
         let arriving = self.frame_start[usize::from(self.main_track) % TRACKS_MAX];
-        self.newest_key().unwrap_or(arriving).max(self.first)
+        self.join_point().unwrap_or(arriving).max(self.first)
     }
 
     /// The first position that must go so that the ring is within its limits again, with some
@@ -220,6 +245,24 @@ mod tests {
         assert_eq!(push(&mut ring, packet(1, false, true, 100)), None, "told once");
         assert_eq!(ring.newest_key(), Some(1));
         assert!(ring.get(1).is_some_and(|e| e.starts_key));
+    }
+
+    #[test]
+    fn one_joins_at_the_newest_key_frame_that_is_whole() {
+        let mut ring = Ring::new(1 << 20, 0);
+        push(&mut ring, packet(0, true, true, 100));
+        assert_eq!(ring.join_point(), Some(0), "nothing better yet");
+        push(&mut ring, packet(0, false, true, 100));
+        push(&mut ring, packet(1, true, false, 100));
+        push(&mut ring, packet(2, true, true, 100));
+        assert_eq!((ring.newest_key(), ring.join_point(), ring.join_floor()), (Some(3), Some(0), 0));
+        push(&mut ring, packet(2, false, true, 100));
+        push(&mut ring, packet(3, true, false, 100));
+        assert_eq!((ring.join_point(), ring.join_floor()), (Some(3), 3), "the next frame has begun");
+        let mut whole = packet(4, true, true, 100);
+        whole.tag.last = true;
+        push(&mut ring, whole);
+        assert_eq!(ring.join_point(), Some(6), "its last packet is there");
     }
 
     #[test]

@@ -406,7 +406,7 @@ impl Stream {
         let mut remux = Remux::new(tracks)?;
         let mut branch = Branch::new(DERIVED, Ring::new(self.options.ring_bytes, 0));
         let original = self.branches[ORIGINAL].ring();
-        let from = original.newest_key().unwrap_or_else(|| original.head());
+        let from = original.join_point().unwrap_or_else(|| original.head());
         for (_, entry) in original.range(from, original.head()) {
             remux.push(&entry.packet, |packet, reader| {
                 branch.push(now, &mut self.sinks, packet, [0; 12], || reader.preamble());

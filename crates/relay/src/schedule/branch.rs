@@ -132,13 +132,13 @@ impl Branch {
         }
     }
 
-    /// Puts a new or resumed sink at the newest key frame, or lets it wait for one.
+    /// Puts a new or resumed sink at the newest whole key frame, or lets it wait for one.
     pub fn join(&mut self, sinks: &mut Sinks, key: SinkKey) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         sink.branch = Some(self.index);
         sink.needs_preamble = true;
         sink.broken = TrackMask::NONE;
-        match self.ring.newest_key() {
+        match self.ring.join_point() {
             Some(start) => self.place_behind(sinks, key, start),
             None => {
                 sink.place = Place::Waiting;
