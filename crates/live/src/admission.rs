@@ -27,18 +27,18 @@ struct Open {
 }
 
 /// What became of connections.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ConnectionCounts {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub(crate) struct ConnectionCounts {
     /// Open now.
-    pub open: u64,
+    pub(crate) open: u64,
     /// Ever let in.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// Closed at once, because a limit was reached.
-    pub refused: u64,
+    pub(crate) refused: u64,
     /// Closed because a request did not come in time.
-    pub slow: u64,
+    pub(crate) slow: u64,
     /// Closed because what came was no request.
-    pub malformed: u64,
+    pub(crate) malformed: u64,
 }
 
 /// A place among the connections; given back when dropped.

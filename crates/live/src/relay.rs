@@ -95,7 +95,7 @@ impl Relay {
                 self.tasks.spawn(crate::rtsp::serve(listener, tls, self.control.clone(), admission.clone()));
             }
         }
-        let router = crate::http::router(self.control.clone());
+        let router = crate::http::router(self.control.clone(), admission.clone());
         for (at, tls) in [(listen.http, None), (listen.https.filter(|_| tls.is_some()), tls.clone())] {
             if let Some(listener) = bind("HTTP", at).await? {
                 let (control, router) = (self.control.clone(), router.clone());

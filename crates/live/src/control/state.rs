@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The whole relay.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -20,7 +21,7 @@ pub struct RelayState {
 }
 
 /// One stream.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct StreamState {
     /// Its name.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct StreamState {
 }
 
 /// A stream's source.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct SourceState {
     /// Where it comes from, as configured; secrets are left out.
     pub url: String,
@@ -78,7 +79,7 @@ pub struct SourceState {
 }
 
 /// One receiver.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct ReceiverState {
     /// Its number; never given twice while the relay runs.
     pub id: u64,
@@ -113,7 +114,7 @@ pub struct ReceiverState {
 }
 
 /// The newest RTCP report block of a receiver for one track (RFC 3550, section 6.4.1).
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct ReceiverReport {
     /// The track.
     pub track: u8,

@@ -30,8 +30,13 @@ fn from_header(value: &[u8]) -> Option<String> {
 }
 
 fn from_query(query: &str) -> Option<String> {
+    query_value(query, "token")
+}
+
+/// The first value of `key` in a query, decoded.
+pub(super) fn query_value(query: &str, key: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(key, _)| key == "token").map(|(_, token)| token.into_owned())
+    pairs.find(|(found, _)| found == key).map(|(_, value)| value.into_owned())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::control::{ControlError, Denied};
 
@@ -15,7 +16,7 @@ pub(crate) struct HttpError {
 }
 
 /// What an error's body holds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     /// What went wrong, and what to do.
     pub(crate) error: String,
@@ -30,6 +31,16 @@ impl HttpError {
     pub(crate) fn nothing_at(path: &str) -> Self {
         let text = format!("there is nothing at /{path}: streams are at /NAME.ts, the status page is at /");
         HttpError::new(StatusCode::NOT_FOUND, text)
+    }
+
+    /// A value that means nothing.
+    pub(crate) fn impossible(invalid: outflow_config::Invalid) -> Self {
+        HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, invalid.to_string())
+    }
+
+    /// Not now.
+    pub(crate) fn unavailable(why: &str) -> Self {
+        HttpError::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
     /// The system refused something.
@@ -59,9 +70,9 @@ const CHALLENGE: &str = "Basic realm=\"outflow\", charset=\"UTF-8\"";
 impl From<ControlError> for HttpError {
     fn from(error: ControlError) -> Self {
         let status = match error {
-            ControlError::UnknownStream(_) | ControlError::UnknownReceiver(_) | ControlError::UnknownSink(..) => {
-                StatusCode::NOT_FOUND
-            }
+            ControlError::UnknownStream(_)
+            | ControlError::UnknownReceiver(_)
+            | ControlError::UnknownSink(..) => StatusCode::NOT_FOUND,
             ControlError::NotPushed(..) | ControlError::Busy(..) | ControlError::NameTaken(_) => {
                 StatusCode::CONFLICT
             }
@@ -90,7 +101,9 @@ impl IntoResponse for HttpError {
         let challenged = self.status == StatusCode::UNAUTHORIZED;
         let mut response = (self.status, Json(self.body)).into_response();
         if challenged {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static(CHALLENGE));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static(CHALLENGE));
         }
         response
     }

@@ -117,7 +117,11 @@ struct Rewound<T> {
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.head.is_empty() {
             return Pin::new(&mut self.io).poll_read(cx, buf);
         }

@@ -9,15 +9,16 @@ use futures_util::StreamExt;
 use outflow_media::Format;
 use outflow_media::ts::TsFramer;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::credentials;
-use super::error::{HttpError, stream_name};
+use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
 use crate::control::{Control, PublishOptions, Push, Right};
 use crate::limits::INGEST_SILENCE;
 
 /// What was published, told when it is over.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Published {
     /// Transport stream bytes that were taken.
     bytes: u64,
@@ -25,7 +26,18 @@ pub(super) struct Published {
     skipped: u64,
 }
 
-/// Publishes the request's body until it ends.
+/// Publishes a stream: the request's body, until it ends
+#[utoipa::path(
+    put, path = "/{stream}.ts", tag = "media",
+    params(("stream" = String, Path, description = "Name of a stream whose source is \"push\"")),
+    request_body(content = Vec<u8>, content_type = "video/mp2t", description = "MPEG-TS, chunked or not"),
+    responses(
+        (status = OK, body = Published),
+        (status = UNAUTHORIZED, body = ErrorBody),
+        (status = NOT_FOUND, body = ErrorBody),
+        (status = CONFLICT, body = ErrorBody, description = "It is published already, or takes no publisher")
+    )
+)]
 pub(super) async fn publish(
     State(control): State<Control>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -65,7 +77,8 @@ pub(super) async fn publish(
 }
 
 fn taken_away(name: &str) -> HttpError {
-    let text = format!("stream '{name}' was removed or has another source now: publish again if that is wrong");
+    let text =
+        format!("stream '{name}' was removed or has another source now: publish again if that is wrong");
     HttpError::new(StatusCode::GONE, text)
 }
 
@@ -74,6 +87,7 @@ fn broken(error: &axum::Error) -> HttpError {
 }
 
 fn silent() -> HttpError {
-    let text = format!("nothing came for {} s: publish again when there is something", INGEST_SILENCE.as_secs());
+    let text =
+        format!("nothing came for {} s: publish again when there is something", INGEST_SILENCE.as_secs());
     HttpError::new(StatusCode::REQUEST_TIMEOUT, text)
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::credentials;
-use super::error::{HttpError, stream_name};
+use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
 use crate::control::{Control, PlayOptions, Playing, Right, Via};
 
@@ -38,7 +38,8 @@ impl Request {
             _ => return None,
         };
         let target = request.path?;
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let stream = stream_name(path.strip_prefix('/')?.strip_suffix(".ts")?)?;
         let authorization =
             request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
@@ -48,7 +49,12 @@ impl Request {
 }
 
 /// Serves a stream on the connection itself: after the response's head it is the worker's.
-pub(super) async fn on_own_connection(control: Control, mut socket: TcpStream, peer: SocketAddr, request: Request) {
+pub(super) async fn on_own_connection(
+    control: Control,
+    mut socket: TcpStream,
+    peer: SocketAddr,
+    request: Request,
+) {
     let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
         Ok(playing) => playing,
         Err(error) => {
@@ -75,7 +81,19 @@ async fn hand_over(mut playing: Playing, connection: OwnedFd) {
     playing.closed().await;
 }
 
-/// Serves a stream as a response's body: where the connection is encrypted, or was used before.
+/// A stream as MPEG-TS, from the newest key frame on and without end
+///
+/// Where the connection is plain and new, it is served by `on_own_connection` instead.
+#[utoipa::path(
+    get, path = "/{stream}.ts", tag = "media",
+    params(("stream" = String, Path, description = "Name of the stream")),
+    responses(
+        (status = OK, body = Vec<u8>, content_type = "video/mp2t"),
+        (status = UNAUTHORIZED, body = ErrorBody),
+        (status = NOT_FOUND, body = ErrorBody),
+        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A limit is reached")
+    )
+)]
 pub(super) async fn through_http(
     State(control): State<Control>,
     Extension(Peer(peer)): Extension<Peer>,

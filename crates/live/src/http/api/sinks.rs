@@ -1,0 +1,80 @@
+//! Receivers that are sent to without asking.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use outflow_config::SinkUrl;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::super::error::{ErrorBody, HttpError};
+use super::super::extract::Body;
+use super::receivers::PriorityName;
+use crate::control::{Control, PushOptions};
+
+/// A receiver to send to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SinkWish {
+    /// Where it is: udp:// (MPEG-TS) or rtp://, with ttl and interface for multicast.
+    #[schema(example = "udp://239.2.2.2:6000?ttl=4&interface=eth1")]
+    to: String,
+    /// What it is called; its address if left out.
+    #[schema(example = "wall")]
+    name: Option<String>,
+    /// Its class; that of the stream if left out.
+    priority: Option<PriorityName>,
+}
+
+/// A receiver that is sent to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SinkAdded {
+    /// Its number among the receivers. It changes when the stream's format does.
+    id: u64,
+    /// What it is called.
+    name: String,
+    /// Where it is.
+    to: String,
+}
+
+/// Begins to send a stream to a receiver, until it is removed or the relay ends
+#[utoipa::path(
+    post, path = "/api/v1/streams/{name}/sinks", tag = "sinks",
+    params(("name" = String, Path, description = "Name of the stream")),
+    request_body = SinkWish,
+    responses(
+        (status = CREATED, body = SinkAdded),
+        (status = NOT_FOUND, body = ErrorBody),
+        (status = CONFLICT, body = ErrorBody, description = "A sink has that name or address already"),
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody),
+        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A limit is reached")
+    )
+)]
+pub(super) async fn add(
+    State(control): State<Control>,
+    Path(stream): Path<String>,
+    Body(wish): Body<SinkWish>,
+) -> Result<(StatusCode, Json<SinkAdded>), HttpError> {
+    let to: SinkUrl = wish.to.parse().map_err(HttpError::impossible)?;
+    let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
+    let priority = wish.priority.map(Into::into);
+    let id = control.add_push(PushOptions { stream, to, name: name.clone(), priority }).await?;
+    Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
+}
+
+/// Ends a receiver that was configured or added
+#[utoipa::path(
+    delete, path = "/api/v1/streams/{name}/sinks/{sink}", tag = "sinks",
+    params(
+        ("name" = String, Path, description = "Name of the stream"),
+        ("sink" = String, Path, description = "Name of the sink, percent-encoded")
+    ),
+    responses((status = NO_CONTENT), (status = NOT_FOUND, body = ErrorBody))
+)]
+pub(super) async fn remove(
+    State(control): State<Control>,
+    Path((stream, sink)): Path<(String, String)>,
+) -> Result<StatusCode, HttpError> {
+    control.remove_push(&stream, &sink)?;
+    Ok(StatusCode::NO_CONTENT)
+}

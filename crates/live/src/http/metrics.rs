@@ -1,0 +1,209 @@
+//! Metrics for Prometheus, in the OpenMetrics text format: made from the newest snapshot whenever
+//! somebody asks, so that what is gone is not shown.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::Http;
+use super::error::HttpError;
+use crate::control::{ReceiverReport, ReceiverState, RelayState, StreamState};
+
+/// A number of each stream or receiver: name, unit, help, and where it stands.
+type Count<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> u64);
+type Level<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> f64);
+
+const STREAM_COUNTS: &[Count<StreamState>] = &[
+    ("source_starts", None, "Times that the source came", |s| s.source.starts),
+    ("source_received", Some(Unit::Bytes), "Bytes received from the source", |s| s.source.bytes),
+    ("source_received_packets", None, "Packets received from the source", |s| s.source.packets),
+    ("source_lost_packets", None, "Packets lost before they came here", |s| s.source.lost),
+    ("stream_sent", Some(Unit::Bytes), "Bytes sent to receivers", |s| s.out_bytes),
+    ("stream_sent_packets", None, "Packets sent to receivers", |s| s.out_packets),
+    ("stream_joins", None, "Receivers that ever joined", |s| s.joins),
+];
+
+const STREAM_LEVELS: &[Level<StreamState>] = &[
+    ("source_up", None, "Whether packets come in", |s| f64::from(u8::from(s.source.up))),
+    ("source_jitter", Some(Unit::Seconds), "Interarrival jitter (RFC 3550)", |s| s.source.jitter_ms / 1e3),
+    ("source_key_frame_interval", Some(Unit::Seconds), "Time between the last two key frames", |s| {
+        s.source.key_interval_ms as f64 / 1e3
+    }),
+    ("ring", Some(Unit::Bytes), "Bytes kept for receivers", |s| s.ring_bytes as f64),
+    ("ring_limit", Some(Unit::Bytes), "Bytes that may be kept", |s| s.ring_bytes_max as f64),
+    ("ring_packets", None, "Packets kept for receivers", |s| s.ring_packets as f64),
+    ("stream_receivers", None, "Receivers now", |s| s.receivers.len() as f64),
+];
+
+const RECEIVER_COUNTS: &[Count<ReceiverState>] = &[
+    ("receiver_sent", Some(Unit::Bytes), "Bytes sent to the receiver", |r| r.bytes),
+    ("receiver_sent_packets", None, "Packets sent to the receiver", |r| r.packets),
+];
+
+const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
+    ("receiver_queue_packets", None, "Packets that wait for the receiver", |r| r.queue_packets as f64),
+    ("receiver_queue_delay", Some(Unit::Seconds), "Age of the oldest packet that waits", |r| {
+        r.queue_delay_ms as f64 / 1e3
+    }),
+    ("receiver_age", Some(Unit::Seconds), "Time since the receiver joined", |r| r.age_ms as f64 / 1e3),
+];
+
+const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
+    ("receiver_reported_loss", Some(Unit::Ratios), "Share of packets lost, as the receiver says", |r| {
+        r.fraction_lost
+    }),
+    ("receiver_reported_jitter", Some(Unit::Seconds), "Jitter, as the receiver says", |r| r.jitter_ms / 1e3),
+    ("receiver_round_trip", Some(Unit::Seconds), "Time there and back, as RTCP has measured it", |r| {
+        r.rtt_ms.unwrap_or(f64::NAN) / 1e3
+    }),
+];
+
+/// Serves the metrics.
+pub(super) async fn metrics(State(http): State<Http>) -> Result<impl IntoResponse, HttpError> {
+    let mut registry = Registry::with_prefix("outflow");
+    registry.register_collector(Box::new(Snapshot(http)));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|_| HttpError::unavailable("the metrics could not be written"))?;
+    let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, format)], text))
+}
+
+/// The newest state, as a collector.
+#[derive(Debug)]
+struct Snapshot(Http);
+
+impl Collector for Snapshot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let state = self.0.control.state();
+        let mut families = Families(encoder);
+        self.relay(&state, &mut families)?;
+        streams(&state, &mut families)?;
+        receivers(&state, &mut families)
+    }
+}
+
+impl Snapshot {
+    fn relay(&self, state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
+        let counts = self.0.admission.counts();
+        let outcomes = [
+            ("accepted", counts.accepted),
+            ("refused", counts.refused),
+            ("slow", counts.slow),
+            ("malformed", counts.malformed),
+        ];
+        let outcomes = outcomes.map(|(outcome, count)| ([("outcome", outcome)], count));
+        families.counter("connections", None, "TCP connections, by what became of them", outcomes)?;
+        let none: [(&str, &str); 0] = [];
+        for (name, unit, help, value) in [
+            ("connections_open", None, "TCP connections now", counts.open as f64),
+            ("uptime", Some(Unit::Seconds), "Time since the start", state.uptime_ms as f64 / 1e3),
+            ("resident_memory", Some(Unit::Bytes), "Resident memory", state.rss_bytes as f64),
+            ("cpu", Some(Unit::Ratios), "CPU used; 1 is a whole core", state.cpu_percent / 1e2),
+        ] {
+            families.gauge(name, unit, help, [(none, value)])?;
+        }
+        Ok(())
+    }
+}
+
+fn streams(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
+    let label = |stream: &StreamState| [("stream", stream.name.clone())];
+    for (name, unit, help, value) in STREAM_COUNTS {
+        families.counter(name, unit.clone(), help, state.streams.iter().map(|s| (label(s), value(s))))?;
+    }
+    for (name, unit, help, value) in STREAM_LEVELS {
+        families.gauge(name, unit.clone(), help, state.streams.iter().map(|s| (label(s), value(s))))?;
+    }
+    let by_reason = |drops: fn(&StreamState) -> &BTreeMap<&'static str, u64>| {
+        let each = move |stream| reasons(drops(stream)).map(move |(reason, n)| (stream, reason, n));
+        let all = state.streams.iter().flat_map(each);
+        all.map(|(stream, reason, n)| ([("stream", stream.name.clone()), ("reason", reason.to_owned())], n))
+    };
+    let help = "Packets from the source that went no further";
+    families.counter("source_dropped_packets", None, help, by_reason(|s| &s.source.drops))?;
+    let help = "Packets that receivers did not get";
+    families.counter("stream_dropped_packets", None, help, by_reason(|s| &s.out_drops))
+}
+
+fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
+    let all = || state.streams.iter().flat_map(|stream| &stream.receivers);
+    for (name, unit, help, value) in RECEIVER_COUNTS {
+        families.counter(name, unit.clone(), help, all().map(|r| (receiver(r), value(r))))?;
+    }
+    for (name, unit, help, value) in RECEIVER_LEVELS {
+        families.gauge(name, unit.clone(), help, all().map(|r| (receiver(r), value(r))))?;
+    }
+    let dropped = all().flat_map(|r| reasons(&r.drops).map(move |(reason, n)| (r, reason, n)));
+    let dropped = dropped.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));
+    families.counter("receiver_dropped_packets", None, "Packets that the receiver did not get", dropped)?;
+    for (name, unit, help, value) in REPORT_LEVELS {
+        let reports = all().flat_map(|r| r.reports.iter().map(move |report| (r, report, value(report))));
+        let known = reports.filter(|(_, _, value)| value.is_finite());
+        let labelled =
+            known.map(|(r, report, value)| (with(receiver(r), ("track", report.track.to_string())), value));
+        families.gauge(name, unit.clone(), help, labelled)?;
+    }
+    Ok(())
+}
+
+type Label = (&'static str, String);
+
+fn receiver(receiver: &ReceiverState) -> [Label; 4] {
+    [
+        ("stream", receiver.stream.clone()),
+        ("receiver", receiver.id.to_string()),
+        ("kind", receiver.kind.to_owned()),
+        ("to", receiver.name.clone().unwrap_or_else(|| receiver.to.clone())),
+    ]
+}
+
+fn with([a, b, c, d]: [Label; 4], more: Label) -> [Label; 5] {
+    [a, b, c, d, more]
+}
+
+fn reasons(drops: &BTreeMap<&'static str, u64>) -> impl Iterator<Item = (&'static str, u64)> {
+    drops.iter().map(|(reason, count)| (*reason, *count))
+}
+
+/// Writes families of metrics: one name, many labels.
+struct Families<'a>(DescriptorEncoder<'a>);
+
+impl Families<'_> {
+    fn counter<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        unit: Option<Unit>,
+        help: &str,
+        values: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        for (labels, value) in values {
+            ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn gauge<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        unit: Option<Unit>,
+        help: &str,
+        values: impl IntoIterator<Item = (L, f64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! The API's behaviour beyond the shape of its answers.
+
+use std::net::SocketAddr;
+
+use axum::http::{Method, StatusCode, header};
+use serde_json::json;
+
+use super::Bench;
+
+const ELSEWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 7)), 9);
+const GUARDED: [&str; 5] = ["/", "/metrics", "/api/v1/relay", "/api/v1/streams", "/api/v1/events"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn without_a_token_control_is_for_this_machine() {
+    let bench = Bench::start("[streams.a]\n").await;
+    for path in GUARDED {
+        let answer = bench.ask_as(ELSEWHERE, &[], Method::GET, path, "").await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
+        assert!(answer.error().contains("[access] control"), "{}", answer.text());
+    }
+    assert_eq!(bench.get("/").await.status, StatusCode::OK);
+    for open in ["/healthz", "/readyz", "/api/v1/openapi.json", "/assets/status.js"] {
+        assert_eq!(
+            bench.ask_as(ELSEWHERE, &[], Method::GET, open, "").await.status,
+            StatusCode::OK,
+            "{open}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn with_a_token_control_is_for_who_knows_it() {
+    let bench = Bench::start("[access]\ncontrol = [\"s3cret\"]\n[streams.a]\n").await;
+    let get = |headers: &'static [(header::HeaderName, &'static str)], uri: &'static str| {
+        bench.ask_as(ELSEWHERE, headers, Method::GET, uri, "")
+    };
+    assert_eq!(bench.get("/api/v1/relay").await.status, StatusCode::UNAUTHORIZED, "local or not");
+    let refused = get(&[], "/").await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(
+        refused.headers["www-authenticate"].to_str().is_ok_and(|c| c.starts_with("Basic ")),
+        "browsers then ask"
+    );
+    assert_eq!(get(&[], "/api/v1/relay?token=wrong").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(get(&[], "/api/v1/relay?token=s3cret").await.status, StatusCode::OK);
+    assert_eq!(get(&[(header::AUTHORIZATION, "Bearer s3cret")], "/metrics").await.status, StatusCode::OK);
+    assert_eq!(get(&[(header::AUTHORIZATION, "Basic eDpzM2NyZXQ=")], "/").await.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_page_of_another_site_cannot_control() {
+    let bench = Bench::start("[streams.a]\n").await;
+    let local = SocketAddr::from(([127, 0, 0, 1], 9));
+    let from = |origin| [(header::ORIGIN, origin)];
+    let other = bench.ask_as(local, &from("http://evil.example"), Method::POST, "/api/v1/reload", "").await;
+    assert_eq!(other.status, StatusCode::FORBIDDEN);
+    let own = bench.ask_as(local, &from("http://localhost:8080"), Method::GET, "/api/v1/relay", "").await;
+    assert_eq!(own.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn errors_are_json_that_says_what_to_do() {
+    let bench = Bench::start("[streams.a]\n").await;
+    let large = format!("{{\"ring\":\"{}\"}}", "x".repeat(100_000));
+    for (method, uri, body, status, part) in [
+        (Method::GET, "/api/v1/streams/b", "", 404, "add [streams.b]"),
+        (Method::GET, "/api/v1/nothing", "", 404, "streams are at /NAME.ts"),
+        (Method::GET, "/nothing", "", 404, "streams are at /NAME.ts"),
+        (Method::GET, "/nothing.ts", "", 404, "no stream named 'nothing'"),
+        (Method::GET, "/..%2f..%2fetc%2fpasswd.ts", "", 404, "there is nothing"),
+        (Method::GET, "/api/v1/receivers/x", "", 400, "no number of a receiver"),
+        (Method::DELETE, "/api/v1/streams", "", 405, "openapi.json"),
+        (Method::DELETE, "/a.ts", "", 405, "openapi.json"),
+        (Method::PATCH, "/api/v1/streams/a", "{", 422, "openapi.json"),
+        (Method::PATCH, "/api/v1/streams/a", "[[[[[[[[", 422, "openapi.json"),
+        (Method::PATCH, "/api/v1/streams/a", r#"{"rign":"8 MB"}"#, 422, "unknown field `rign`"),
+        (Method::PATCH, "/api/v1/streams/a", r#"{"ring":"8"}"#, 422, "has no unit"),
+        (Method::PATCH, "/api/v1/streams/a", r#"{"ring":"8 B"}"#, 422, "ring: 8 B is too little"),
+        (Method::PATCH, "/api/v1/streams/a", &large, 413, "larger than"),
+        (
+            Method::POST,
+            "/api/v1/streams/a/sinks",
+            r#"{"to":"udp://224.0.0.1"}"#,
+            422,
+            "no IP address with a port",
+        ),
+        (Method::POST, "/api/v1/reload", "", 422, "without a configuration file"),
+    ] {
+        let answer = bench.ask(method.clone(), uri, body).await;
+        assert_eq!(answer.status.as_u16(), status, "{method} {uri}: {}", answer.text());
+        assert!(answer.error().contains(part), "{method} {uri}: {}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn limits_hold_until_the_file_is_loaded_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let bench = Bench::start_from("[streams.a]\n", Some(folder.path().join("o.toml"))).await;
+    let wish = r#"{"ring":"2 MB","hopeless_after":"5 s"}"#;
+    let limits = bench.ask(Method::PATCH, "/api/v1/streams/a", wish).await.json();
+    assert_eq!(
+        limits,
+        json!({ "ring": "2 MB", "hopeless_after": "5 s", "source_timeout": "2 s", "max_receivers": 20000 })
+    );
+    bench.wait("/api/v1/streams/a", |stream| stream["ring_bytes_max"] == 2_000_000).await;
+    let reloaded = bench.ask(Method::POST, "/api/v1/reload", "").await.json();
+    assert_eq!(reloaded["changes"], json!(["stream 'a': ring, hopeless_after changed"]));
+    bench.wait("/api/v1/streams/a", |stream| stream["ring_bytes_max"] == 8_000_000).await;
+    std::fs::write(folder.path().join("o.toml"), "[streams.a]\nrign = 1\n").expect("written");
+    let refused = bench.ask(Method::POST, "/api/v1/reload", "").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.error().contains("did you mean 'ring'?"), "{}", refused.error());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn metrics_show_streams_and_receivers() {
+    let bench = Bench::start("[streams.clip]\nsource = \"demo://\"\n").await;
+    let sink = r#"{"to":"udp://127.0.0.1:9","name":"the \"wall\""}"#;
+    assert_eq!(bench.ask(Method::POST, "/api/v1/streams/clip/sinks", sink).await.status, StatusCode::CREATED);
+    bench.wait("/api/v1/receivers", |list| list[0]["packets"].as_u64() > Some(0)).await;
+    let answer = bench.get("/metrics").await;
+    let text = answer.text();
+    assert!(
+        answer.headers["content-type"]
+            .to_str()
+            .is_ok_and(|kind| kind.starts_with("application/openmetrics-text"))
+    );
+    assert!(text.ends_with("# EOF\n"));
+    for line in [
+        "outflow_source_up{stream=\"clip\"} 1",
+        "outflow_source_received_bytes_total{stream=\"clip\"} ",
+        "outflow_stream_joins_total{stream=\"clip\"} 1",
+        "outflow_ring_limit_bytes{stream=\"clip\"} 8000000",
+        "outflow_connections_total{outcome=\"refused\"} 0",
+        "to=\"the \\\"wall\\\"\"} ",
+        "# TYPE outflow_receiver_queue_delay_seconds gauge",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    let families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let family = |sample: &str| families.iter().any(|f| sample.starts_with(f.split(' ').next().unwrap_or(f)));
+    assert!(
+        text.lines().filter(|line| !line.starts_with('#')).all(family),
+        "every number is explained\n{text}"
+    );
+}
