@@ -25,7 +25,8 @@ macro_rules! reasons {
 reasons! {
     /// Could not be read as the format that the source announced.
     Malformed = "malformed",
-    /// Larger than a receive buffer.
+    /// Larger than a receive buffer, or than an access unit may be (when RTP is turned into a
+    /// transport stream).
     Oversized = "oversized",
     /// An RTP payload type or channel that the description does not name.
     UnknownTrack = "unknown-track",

@@ -39,12 +39,13 @@ impl Remux {
 
     /// What could not be put into the transport stream, and why.
     pub fn drops(&self) -> Drops {
-        use crate::DropReason::{Incomplete, Late, Malformed};
+        use crate::DropReason::{Incomplete, Late, Malformed, Oversized};
         let mut drops = Drops::default();
         let counted = self.mux.dropped();
         drops.add(Late, counted.late);
         drops.add(Incomplete, counted.incomplete);
         drops.add(Malformed, counted.malformed);
+        drops.add(Oversized, counted.too_large);
         drops
     }
 }
