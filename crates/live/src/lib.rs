@@ -4,7 +4,11 @@
 //! that talks to them (see [`control`]), and what the configuration names: streams, sources,
 //! receivers, the RTSP and HTTP servers. Packets never pass through the control plane.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this crate owns time, threads and I/O")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate owns time, threads and I/O"
+)]
 
 mod admission;
 mod clock;

@@ -30,8 +30,12 @@ pub struct Relay {
 /// # Errors
 /// It cannot be read, or is not valid; the text names every line that is wrong.
 pub fn load(path: &Path) -> Result<Config, ControlError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| ControlError::Configuration(format!("{}: {e}: give the path of a file that can be read", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        ControlError::Configuration(format!(
+            "{}: {e}: give the path of a file that can be read",
+            path.display()
+        ))
+    })?;
     Config::parse(&text, &path.display().to_string()).map_err(|e| ControlError::Configuration(e.to_string()))
 }
 
@@ -109,8 +113,8 @@ impl Relay {
 async fn bind(protocol: &str, at: Option<SocketAddr>) -> Result<Option<TcpListener>, ControlError> {
     let Some(at) = at else { return Ok(None) };
     let bound = TcpListener::bind(at).await;
-    let listener =
-        bound.map_err(|e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e))?;
+    let listener = bound
+        .map_err(|e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e))?;
     tracing::info!(protocol, %at, "listening");
     Ok(Some(listener))
 }
@@ -121,8 +125,11 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
     loop {
         ticks.tick().await;
-        let mut streams: Vec<_> =
-            control.workers().iter().flat_map(|worker| worker.states().iter().cloned().collect::<Vec<_>>()).collect();
+        let mut streams: Vec<_> = control
+            .workers()
+            .iter()
+            .flat_map(|worker| worker.states().iter().cloned().collect::<Vec<_>>())
+            .collect();
         streams.sort_by(|a, b| a.name.cmp(&b.name));
         told.send_replace(Arc::new(RelayState {
             version: env!("CARGO_PKG_VERSION"),

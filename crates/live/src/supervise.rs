@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
-    CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole, SourceSocket,
-    StreamEntry, StreamLimits,
+    CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole,
+    SourceSocket, StreamEntry, StreamLimits,
 };
 use crate::receive::bind_source;
 use crate::source;
@@ -70,7 +70,8 @@ impl Supervisor {
         limits: StreamLimits,
     ) -> Result<Vec<String>, ControlError> {
         let mut new = Config::clone(&self.control.config());
-        let known = new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let known =
+            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
         *known = limits.applied_to(known)?;
         self.become_like(new).await
     }
@@ -123,7 +124,8 @@ impl Supervisor {
         };
         control.registry().insert(name.to_owned(), entry);
         let (url, options) = (config.source.to_string(), self.options(config));
-        control.tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
+        control
+            .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
         self.start_source(name, config)
     }
 
@@ -181,7 +183,10 @@ impl Supervisor {
             SourceUrl::Rtsp(_) => tokio::spawn(source::pull(control, stream, config.clone())),
             SourceUrl::Udp(at) => {
                 let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
-                tokio::spawn(report(stream.clone(), keep_open(control, stream, Format::Ts, at.at.to_string(), sockets)))
+                tokio::spawn(report(
+                    stream.clone(),
+                    keep_open(control, stream, Format::Ts, at.at.to_string(), sockets),
+                ))
             }
             SourceUrl::Rtp(at) => {
                 let described = Self::described(config)?;
@@ -194,7 +199,10 @@ impl Supervisor {
                     sockets.push(source_socket(at, rtcp, track, SocketRole::Rtcp)?);
                 }
                 let format = Format::Rtp(described.into_iter().map(|media| media.track).collect());
-                tokio::spawn(report(stream.clone(), keep_open(control, stream, format, at.at.to_string(), sockets)))
+                tokio::spawn(report(
+                    stream.clone(),
+                    keep_open(control, stream, format, at.at.to_string(), sockets),
+                ))
             }
         };
         self.sources.insert(name.to_owned(), task);
@@ -215,12 +223,19 @@ impl Supervisor {
             return Ok(vec![Described { track, port: None }]);
         };
         let wrong = |why: &dyn std::fmt::Display| {
-            ControlError::Configuration(format!("{}: {why}: give the session description of the source", sdp.display()))
+            ControlError::Configuration(format!(
+                "{}: {why}: give the session description of the source",
+                sdp.display()
+            ))
         };
         let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
         let described = outflow_media::sdp::parse(&text).map_err(|e| wrong(&e))?;
         let port = |port: u16| (port != 0).then_some(port);
-        Ok(described.media.into_iter().map(|media| Described { track: media.track, port: port(media.port) }).collect())
+        Ok(described
+            .media
+            .into_iter()
+            .map(|media| Described { track: media.track, port: port(media.port) })
+            .collect())
     }
 
     fn remove_sink(&mut self, name: &str) {

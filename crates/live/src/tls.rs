@@ -16,7 +16,10 @@ use crate::control::ControlError;
 /// A file cannot be read, or holds no certificate or key, or they do not fit.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ControlError> {
     let wrong = |path: &std::path::Path, why: &dyn std::fmt::Display| {
-        ControlError::Configuration(format!("{}: {why}: [tls] needs PEM files that fit each other", path.display()))
+        ControlError::Configuration(format!(
+            "{}: {why}: [tls] needs PEM files that fit each other",
+            path.display()
+        ))
     };
     let certificates: Vec<_> = CertificateDer::pem_file_iter(&tls.certificate)
         .and_then(Iterator::collect)

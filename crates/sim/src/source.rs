@@ -64,7 +64,8 @@ impl Source {
     fn packet(&mut self, timestamp: u32, marker: bool, start: &[u8], filler: usize) -> Bytes {
         let sequence = self.sequence;
         self.sequence = self.sequence.wrapping_add(1);
-        let header = PlainHeader { marker, payload_type: PAYLOAD_TYPE, sequence, timestamp, ssrc: SSRC }.emit();
+        let header =
+            PlainHeader { marker, payload_type: PAYLOAD_TYPE, sequence, timestamp, ssrc: SSRC }.emit();
         let mut packet = BytesMut::with_capacity(header.len() + start.len() + filler);
         packet.put_slice(&header);
         packet.put_slice(start);
@@ -76,8 +77,8 @@ impl Source {
 /// FU indicator and header of a slice, and the slice header's first bits (RFC 6184, section 5.8).
 fn fragment_header(key: bool, start: bool, end: bool) -> [u8; 3] {
     let (indicator, kind) = if key { (0x7c, 5) } else { (0x5c, 1) };
-    // first_mb_in_slice 0, then slice_type 2 (I) or 0 (P).
-    let slice = if key { 0b1_011_0000 } else { 0b1_1_000000 };
+    // first_mb_in_slice 0 (the bit 1), then slice_type 2 (I, the bits 011) or 0 (P, the bit 1).
+    let slice = if key { 0b1011_0000 } else { 0b1100_0000 };
     [indicator, u8::from(start) << 7 | u8::from(end) << 6 | kind, slice]
 }
 

@@ -14,7 +14,9 @@ use super::serve::{self, Status};
 /// The stream "demo" is a short clip that plays without end; to the stream "live" anybody may
 /// publish. The addresses to open are printed.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554")]
+#[command(
+    after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554"
+)]
 pub(crate) struct Demo {
     /// Address for HTTP: streams, status page, API, metrics
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
@@ -60,7 +62,11 @@ impl Demo {
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let mut address = listen;
     if listen.ip().is_unspecified() {
-        address.set_ip(if listen.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+        address.set_ip(if listen.is_ipv4() {
+            [127, 0, 0, 1].into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
     }
     address
 }

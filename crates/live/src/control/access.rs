@@ -51,7 +51,8 @@ impl Control {
             return if open { Ok(()) } else { Err(Denied::NotLocal) };
         }
         let token = token.ok_or(Denied::Missing)?;
-        let known = tokens.iter().fold(0, |found, t| found | t.as_bytes().ct_eq(token.as_bytes()).unwrap_u8());
+        let known =
+            tokens.iter().fold(0, |found, t| found | t.as_bytes().ct_eq(token.as_bytes()).unwrap_u8());
         if known == 1 { Ok(()) } else { Err(Denied::Wrong) }
     }
 }

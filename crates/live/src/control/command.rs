@@ -22,22 +22,76 @@ pub type SourceId = u64;
 /// A request to the worker that owns the stream.
 #[derive(Debug)]
 pub(crate) enum Command {
-    AddStream { stream: StreamId, name: String, url: String, options: StreamOptions },
-    RemoveStream { stream: StreamId, reason: CloseReason },
-    SetOptions { stream: StreamId, options: StreamOptions },
-    OpenSource { stream: StreamId, source: SourceId, spec: SourceSpec, reply: Reply<()> },
-    CloseSource { stream: StreamId, source: SourceId },
-    Describe { stream: StreamId, reply: Reply<Format> },
-    Join { stream: StreamId, receiver: ReceiverId, spec: Box<JoinSpec>, reply: Reply<Vec<StartPoint>> },
-    Start { stream: StreamId, receiver: ReceiverId, connection: Option<OwnedFd> },
-    Pause { stream: StreamId, receiver: ReceiverId },
-    Resume { stream: StreamId, receiver: ReceiverId, reply: Reply<Vec<StartPoint>> },
-    Leave { stream: StreamId, receiver: ReceiverId, reason: CloseReason },
-    SetPriority { stream: StreamId, receiver: ReceiverId, priority: Priority },
+    AddStream {
+        stream: StreamId,
+        name: String,
+        url: String,
+        options: StreamOptions,
+    },
+    RemoveStream {
+        stream: StreamId,
+        reason: CloseReason,
+    },
+    SetOptions {
+        stream: StreamId,
+        options: StreamOptions,
+    },
+    OpenSource {
+        stream: StreamId,
+        source: SourceId,
+        spec: SourceSpec,
+        reply: Reply<()>,
+    },
+    CloseSource {
+        stream: StreamId,
+        source: SourceId,
+    },
+    Describe {
+        stream: StreamId,
+        reply: Reply<Format>,
+    },
+    Join {
+        stream: StreamId,
+        receiver: ReceiverId,
+        spec: Box<JoinSpec>,
+        reply: Reply<Vec<StartPoint>>,
+    },
+    Start {
+        stream: StreamId,
+        receiver: ReceiverId,
+        connection: Option<OwnedFd>,
+    },
+    Pause {
+        stream: StreamId,
+        receiver: ReceiverId,
+    },
+    Resume {
+        stream: StreamId,
+        receiver: ReceiverId,
+        reply: Reply<Vec<StartPoint>>,
+    },
+    Leave {
+        stream: StreamId,
+        receiver: ReceiverId,
+        reason: CloseReason,
+    },
+    SetPriority {
+        stream: StreamId,
+        receiver: ReceiverId,
+        priority: Priority,
+    },
     /// Bytes that are no media (an RTSP response) for a receiver that is a byte stream.
-    Inject { stream: StreamId, receiver: ReceiverId, bytes: Bytes },
+    Inject {
+        stream: StreamId,
+        receiver: ReceiverId,
+        bytes: Bytes,
+    },
     /// An RTCP packet that a receiver sent inside its RTSP connection.
-    ReceiverRtcp { stream: StreamId, receiver: ReceiverId, bytes: Bytes },
+    ReceiverRtcp {
+        stream: StreamId,
+        receiver: ReceiverId,
+        bytes: Bytes,
+    },
     Shutdown,
 }
 

@@ -137,10 +137,7 @@ impl Control {
     /// There is no such receiver.
     pub fn remove_receiver(&self, receiver: ReceiverId) -> Result<(), ControlError> {
         let owner = self.receiver_owner(receiver)?;
-        self.tell(
-            &owner,
-            Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Removed },
-        );
+        self.tell(&owner, Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Removed });
         Ok(())
     }
 

@@ -128,8 +128,14 @@ impl Control {
         let source = self.new_id();
         let owner = self.registry().claim(stream, source, &options.peer)?;
         // Made before asking, so that the claim is given back however this ends.
-        let publisher =
-            Publisher { control: self.clone(), stream: stream.to_owned(), owner, source, queue, full: AtomicU64::new(0) };
+        let publisher = Publisher {
+            control: self.clone(),
+            stream: stream.to_owned(),
+            owner,
+            source,
+            queue,
+            full: AtomicU64::new(0),
+        };
         let spec = SourceSpec { format: options.format, peer: options.peer, feed };
         self.ask(&owner, |reply| Command::OpenSource { stream: owner.stream, source, spec, reply }).await?;
         Ok(publisher)
@@ -187,10 +193,8 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.control.tell(
-            &self.owner,
-            Command::CloseSource { stream: self.owner.stream, source: self.source },
-        );
+        self.control
+            .tell(&self.owner, Command::CloseSource { stream: self.owner.stream, source: self.source });
         self.control.registry().release(&self.stream, self.source);
     }
 }

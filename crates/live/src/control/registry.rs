@@ -152,7 +152,9 @@ mod tests {
         let registry = Registry::default();
         registry.insert("a".into(), entry(1));
         registry.claim("a", 1, "first").expect("free");
-        assert!(matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, who)) if who == "first"));
+        assert!(
+            matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, who)) if who == "first")
+        );
         registry.release("a", 2);
         assert!(registry.claim("a", 2, "second").is_err(), "only its holder gives the place back");
         registry.release("a", 1);

@@ -159,7 +159,7 @@ mod tests {
         let ip = IpAddr::from([127, 0, 0, 1]);
         let a = bind_pair(ip, &range).expect("two pairs are free");
         let b = bind_pair(ip, &range).expect("one pair is free");
-        assert!(a.ports.0 % 2 == 0 && a.ports.1 == a.ports.0 + 1 && a.ports != b.ports);
+        assert!(a.ports.0.is_multiple_of(2) && a.ports.1 == a.ports.0 + 1 && a.ports != b.ports);
         assert!(matches!(bind_pair(ip, &range), Err(ControlError::Limit { limit: 2, .. })));
     }
 }

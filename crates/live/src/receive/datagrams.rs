@@ -51,7 +51,8 @@ struct Control([u8; CONTROL_BYTES]);
 impl Receiver {
     pub(crate) fn new() -> Self {
         // SAFETY: sockaddr_storage, iovec and mmsghdr are plain C data, for which zeros are valid.
-        let (name, iovec, message) = unsafe { (core::mem::zeroed(), core::mem::zeroed(), core::mem::zeroed()) };
+        let (name, iovec, message) =
+            unsafe { (core::mem::zeroed(), core::mem::zeroed(), core::mem::zeroed()) };
         Receiver {
             spill: vec![0; RECEIVE_BATCH * SPILL_BYTES],
             names: vec![name; RECEIVE_BATCH],
@@ -160,7 +161,7 @@ fn split(mut slot: BytesMut, spill: &[u8], segment: usize, mut tell: impl FnMut(
 fn read_control(header: &libc::msghdr, control: &Control) -> (Option<usize>, Option<u32>) {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     let mut found = (None, None);
-    let mut rest = &control.0[..(header.msg_controllen as usize).min(CONTROL_BYTES)];
+    let mut rest = &control.0[..header.msg_controllen.min(CONTROL_BYTES)];
     while rest.len() >= HEADER + 4 {
         let length = usize::from_ne_bytes(rest[..8].try_into().unwrap_or_default());
         let level = i32::from_ne_bytes(rest[8..12].try_into().unwrap_or_default());

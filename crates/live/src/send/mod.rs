@@ -88,7 +88,8 @@ pub(crate) fn prepare(fd: &OwnedFd) {
 /// What the system refused.
 pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
     let failed = |e: io::Error| ControlError::system(format!("opening a socket for {}", push.to), &e);
-    let socket = Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    let socket =
+        Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
     configure_push(&socket, push).map_err(failed)?;
     Ok(socket.into())
 }
@@ -124,5 +125,8 @@ fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
     if let (Some(name), false) = (&push.interface, push.to.ip().is_multicast()) {
         socket.bind_device(Some(name.as_bytes()))?;
     }
-    socket.bind(&if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) }.into())
+    socket.bind(
+        &if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) }
+            .into(),
+    )
 }

@@ -8,7 +8,6 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-
 use outflow_relay::buffer::Seq;
 use outflow_relay::{DropReason, Report, SinkKey};
 use socket2::SockAddr;
@@ -122,7 +121,9 @@ impl UdpSender {
             let (run, behind) = rest.split_at(count);
             rest = behind;
             let start = self.iovecs.len();
-            for part in run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty()) {
+            for part in
+                run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty())
+            {
                 let iov_base = part.as_ptr().cast_mut().cast();
                 self.iovecs.push(libc::iovec { iov_base, iov_len: part.len() });
             }
@@ -188,7 +189,7 @@ impl UdpSender {
     fn without_segmentation(&mut self, error: &io::Error) {
         if self.segment && error.raw_os_error() != Some(libc::EMSGSIZE) {
             self.segment = false;
-            tracing::warn!(%error, "UDP segmentation (GSO) is not available here: packets are sent one by one");
+            tracing::warn!(%error, "no UDP segmentation (GSO) here: packets are sent one by one");
         }
     }
 
@@ -278,7 +279,6 @@ fn send_messages(socket: &UdpSocket, messages: &mut [libc::mmsghdr]) -> io::Resu
 /// Sends one datagram outside the media's way (a sender report). What does not go is not missed:
 /// the next one says more.
 pub(crate) fn send_one(socket: &UdpSocket, bytes: &[u8], to: &SockAddr) {
-
     let _ = socket2::SockRef::from(socket).send_to(bytes, to);
 }
 

@@ -19,8 +19,10 @@ const EARLY: Duration = Duration::from_millis(2);
 /// The stream does not take it.
 pub(crate) async fn play_clip(control: Control, stream: String) -> Result<(), ControlError> {
     let clip = Bytes::from_static(CLIP);
-    let mut player = TsLoop::new(clip).map_err(|e| ControlError::Unsupported(format!("the built-in clip: {e}")))?;
-    let options = PublishOptions { format: Format::Ts, peer: "the built-in clip".to_owned(), configured: true };
+    let mut player =
+        TsLoop::new(clip).map_err(|e| ControlError::Unsupported(format!("the built-in clip: {e}")))?;
+    let options =
+        PublishOptions { format: Format::Ts, peer: "the built-in clip".to_owned(), configured: true };
     let publisher = control.publish(&stream, options).await?;
     let start = Instant::now();
     let mut buffer = BytesMut::new();

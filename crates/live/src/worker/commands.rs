@@ -28,7 +28,9 @@ impl Worker {
         match command {
             Command::AddStream { stream, name, url, options } => self.add_stream(stream, name, url, options),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
-            Command::SetOptions { stream, options } => self.with(stream, |stream| stream.core.set_options(options)),
+            Command::SetOptions { stream, options } => {
+                self.with(stream, |stream| stream.core.set_options(options))
+            }
             Command::OpenSource { stream, source, spec, reply } => {
                 // Whoever asked may have gone; the source then ends by its own CloseSource.
                 let _ = reply.send(self.open_source(stream, source, spec));
@@ -160,7 +162,10 @@ impl Worker {
         let index = self.find(id)?;
         let stream = &self.streams[index];
         if !stream.core.can_carry(spec.sink.carriage) {
-            let text = format!("no track of '{}' can be carried in a transport stream: play it by RTSP", stream.name);
+            let text = format!(
+                "no track of '{}' can be carried in a transport stream: play it by RTSP",
+                stream.name
+            );
             return Err(ControlError::Unsupported(text));
         }
         let out = self.route(spec.route, spec.sink.carriage)?;
@@ -177,7 +182,10 @@ impl Worker {
         let JoinSpec { kind, to, name, closed, .. } = spec;
         tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
         let sent_bytes = Rate::default();
-        stream.put(key, LiveSink { id: receiver, kind, to, name, closed, out, reports: Vec::new(), sent_bytes });
+        stream.put(
+            key,
+            LiveSink { id: receiver, kind, to, name, closed, out, reports: Vec::new(), sent_bytes },
+        );
         stream.touched = true;
         Ok(stream.core.start_points(key))
     }
@@ -195,8 +203,9 @@ impl Worker {
 
     fn rtsp_route(&mut self, addresses: &[TrackAddress]) -> Result<Out, ControlError> {
         let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
-        let socket = self.rtp_ports[usize::from(v6)]
-            .ok_or_else(|| ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned()))?;
+        let socket = self.rtp_ports[usize::from(v6)].ok_or_else(|| {
+            ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned())
+        })?;
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
         Ok(Out::Udp { route: UdpRoute { socket, media }, rtcp, own_socket: false })
@@ -265,7 +274,12 @@ impl Worker {
         }
     }
 
-    fn with_sink(&mut self, id: StreamId, receiver: ReceiverId, change: impl FnOnce(&mut LiveStream, SinkKey)) {
+    fn with_sink(
+        &mut self,
+        id: StreamId,
+        receiver: ReceiverId,
+        change: impl FnOnce(&mut LiveStream, SinkKey),
+    ) {
         if let Some((index, key)) = self.find_sink(id, receiver) {
             change(&mut self.streams[index], key);
             self.streams[index].touched = true;

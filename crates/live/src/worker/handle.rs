@@ -80,7 +80,7 @@ impl WorkerHandle {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
                     if let Err(error) = worker.run() {
-                        tracing::error!(%error, "a worker had to stop: the system refused to wait for events");
+                        tracing::error!(%error, "a worker had to stop: it cannot wait for events");
                     }
                 }
                 Err(error) => drop(told.send(Err(error))),

@@ -47,7 +47,9 @@ impl Worker {
     /// Takes what publishers have put into their queues; what is left is taken in the next round.
     pub(super) fn drain_queues(&mut self) {
         for (_, stream) in &mut self.streams {
-            let Some(queue) = stream.source.as_mut().and_then(|source| source.queue.as_mut()) else { continue };
+            let Some(queue) = stream.source.as_mut().and_then(|source| source.queue.as_mut()) else {
+                continue;
+            };
             let mut taken = 0;
             while taken < INGEST_ROUND_PACKETS {
                 let now = self.clock.now();

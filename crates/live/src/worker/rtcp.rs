@@ -85,14 +85,21 @@ impl Worker {
             for (track, bytes) in &reports {
                 match &mut sink.out {
                     Out::Udp { route, rtcp, own_socket } => {
-                        let port = rtcp_port(&self.watched, &self.rtcp_ports, &self.ports, route.socket, *own_socket);
+                        let port = rtcp_port(
+                            &self.watched,
+                            &self.rtcp_ports,
+                            &self.ports,
+                            route.socket,
+                            *own_socket,
+                        );
                         if let (Some(socket), Some((_, to))) = (port, rtcp.iter().find(|(t, _)| t == track)) {
                             send_one(socket, bytes, to);
                         }
                     }
-                    Out::Stream { connection: Some((connection, _)), framing: Framing::Interleaved(channels) }
-                        if !connection.has_unsent() =>
-                    {
+                    Out::Stream {
+                        connection: Some((connection, _)),
+                        framing: Framing::Interleaved(channels),
+                    } if !connection.has_unsent() => {
                         if let Some(channel) = channels.iter().find(|c| c.track == *track) {
                             let mut framed = vec![b'$', channel.rtcp];
                             framed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());

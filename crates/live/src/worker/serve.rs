@@ -73,7 +73,9 @@ impl Worker {
             Transport::Stream => {
                 for key in members {
                     let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else { continue };
+                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else {
+                        continue;
+                    };
                     match connection.send(&pieces, order.to, framing) {
                         Outcome::Sent => {}
                         Outcome::Blocked(next) => self.sender.reports.push((*key, Report::Blocked { next })),
@@ -129,7 +131,8 @@ impl Worker {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(sink) = stream.sinks.get_mut(key.0).and_then(Option::take) else { return };
         stream.receivers.remove(&sink.id);
-        tracing::info!(stream = stream.name, receiver = sink.id, to = sink.to, %reason, "a receiver has left");
+        let (name, receiver, to) = (&stream.name, sink.id, &sink.to);
+        tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
         // Whoever waited for it may have gone first.
         let _ = sink.closed.send(reason);
         self.disconnect(sink);
@@ -198,7 +201,8 @@ impl Worker {
         for (_, stream) in &mut self.streams {
             let LiveStream { sinks, core, touched, .. } = stream;
             for (index, sink) in sinks.iter().enumerate() {
-                let serves = matches!(sink, Some(LiveSink { out: Out::Udp { route, .. }, .. }) if route.socket == port);
+                let out = sink.as_ref().map(|sink| &sink.out);
+                let serves = matches!(out, Some(Out::Udp { route, .. }) if route.socket == port);
                 let key = SinkKey(index);
                 if serves && core.is_blocked(key) {
                     core.handle_report(key, Report::Writable);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outflow_media::Time;
-use outflow_relay::schedule::{Place, Sink};
 use outflow_relay::Priority;
+use outflow_relay::schedule::{Place, Sink};
 
 use super::Worker;
 use super::stream::LiveStream;
@@ -112,4 +112,3 @@ fn place_name(sink: &Sink) -> &'static str {
         Place::Live { .. } => "live",
     }
 }
-

@@ -6,13 +6,15 @@ use std::collections::VecDeque;
 use outflow_media::rtcp::SenderReport;
 use outflow_media::{Format, Tag, Time};
 
-use super::output::{Event, Output, ReportTo, SinkEnd, Wake};
+use super::output::{Event, Output, ReportTo, SinkEnd};
 use super::source::Source;
 use crate::buffer::{Entry, Packet, Ring, Seq};
 use crate::drops::{DropReason, Drops};
-use crate::limits::{BRANCH_LINGER, SENDER_REPORT_EVERY};
+use crate::limits::SENDER_REPORT_EVERY;
 use crate::receive::{Incoming, Receive};
-use crate::schedule::{Branch, Carriage, Counters, Place, Priority, Sink, SinkKey, SinkSpec, Sinks, StartPoint};
+use crate::schedule::{
+    Branch, Carriage, Counters, Place, Priority, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
+};
 use crate::send::{Order, Report, ReportClock, Whom, align};
 use crate::service::Remux;
 use crate::understand::Understand;
@@ -41,14 +43,14 @@ pub struct Stream {
     /// The stream as it came in is branch 0; branch 1 is derived from it when asked for.
     pub(super) branches: Vec<Branch>,
     pub(super) remux: Option<Remux>,
-    remux_idle_since: Option<Time>,
+    pub(super) remux_idle_since: Option<Time>,
     pub(super) sinks: Sinks,
     /// Sinks that joined before the stream had a format.
     homeless: Vec<SinkKey>,
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     new_reports: VecDeque<SinkKey>,
-    reports_due: Time,
-    hopeless_check: Time,
+    pub(super) reports_due: Time,
+    pub(super) hopeless_check: Time,
     /// Drops of sinks that have left, and of the remultiplexer.
     pub(super) past_drops: Drops,
     pub(super) past: Counters,
@@ -68,7 +70,7 @@ pub(super) struct Input {
 }
 
 const ORIGINAL: usize = 0;
-const DERIVED: usize = 1;
+pub(super) const DERIVED: usize = 1;
 
 impl Stream {
     /// A stream without a source.
@@ -135,7 +137,9 @@ impl Stream {
     /// The source's RTCP sender report of a track came in.
     pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
         let Some(input) = &mut self.input else { return };
-        let (clock, Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) else { return };
+        let (clock, Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) else {
+            return;
+        };
         let delta = input.receive.timestamp_delta(track);
         let rtp = clock.and_then(|clock| clock.source_report(now, ntp, rtp, delta));
         if let (Some(rtp), Some(remux)) = (rtp, &mut self.remux) {
@@ -431,7 +435,7 @@ impl Stream {
         }
     }
 
-    fn end_sink(&mut self, now: Time, key: SinkKey, end: SinkEnd) {
+    pub(super) fn end_sink(&mut self, now: Time, key: SinkKey, end: SinkEnd) {
         let Some(id) = self.sinks.get(key.0).map(|sink| sink.id) else { return };
         self.handle_leave(now, key);
         self.events.push_back(Event::SinkEnded { key, id, end });
@@ -447,60 +451,5 @@ impl Stream {
             }
         }
         None
-    }
-
-    fn check_source(&mut self, now: Time) {
-        let silent = now.since(self.source.last_packet);
-        if self.source.up && silent >= self.options.source_timeout {
-            self.source.went_away(now);
-            self.events.push_back(Event::SourceAway { silent });
-        }
-    }
-
-    /// Looks for hopeless sinks, ten times within the time they have.
-    fn check_hopeless(&mut self, now: Time) {
-        if now < self.hopeless_check {
-            return;
-        }
-        let limit = self.options.hopeless_after;
-        self.hopeless_check = now + (limit / 10).max(Duration::from_millis(10));
-        let is_hopeless =
-            |sink: &Sink| sink.lossy_since.is_some_and(|since| now.since(since) >= limit);
-        let sinks = &self.sinks;
-        let hopeless: Vec<_> = self
-            .branches
-            .iter()
-            .flat_map(Branch::laggards)
-            .filter(|key| sinks.get(key.0).is_some_and(is_hopeless))
-            .collect();
-        for key in hopeless {
-            self.end_sink(now, key, SinkEnd::Hopeless);
-        }
-    }
-
-    fn check_linger(&mut self, now: Time) {
-        if self.remux_idle_since.is_some_and(|since| now.since(since) >= BRANCH_LINGER) {
-            self.remux_idle_since = None;
-            if let Some(remux) = self.remux.take() {
-                self.source.counters.drops.merge(&remux.drops());
-            }
-            self.branches.truncate(DERIVED);
-        }
-    }
-
-    fn next_wake(&self) -> Option<(Time, Wake)> {
-        let up = self.source.up;
-        let lagging = self.branches.iter().any(|branch| branch.laggards().next().is_some());
-        let turns = self.branches.iter().filter_map(Branch::next_turn).min();
-        [
-            turns.map(|at| (at, Wake::CatchUp)),
-            up.then(|| (self.source.last_packet + self.options.source_timeout, Wake::SourceTimeout)),
-            lagging.then_some((self.hopeless_check, Wake::Hopeless)),
-            up.then_some((self.reports_due, Wake::SenderReports)),
-            self.remux_idle_since.map(|since| (since + BRANCH_LINGER, Wake::BranchLinger)),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
     }
 }

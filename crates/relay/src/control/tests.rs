@@ -266,5 +266,9 @@ fn sender_reports_go_out_every_five_seconds() {
         bench.frame(true);
         bench.wait(1_000);
     }
-    assert_eq!(bench.reports.iter().filter(|to| **to == ReportTo::All).count(), 5, "at 0, 5, 10, 15 and 20 s");
+    assert_eq!(
+        bench.reports.iter().filter(|to| **to == ReportTo::All).count(),
+        5,
+        "at 0, 5, 10, 15 and 20 s"
+    );
 }

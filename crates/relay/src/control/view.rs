@@ -97,4 +97,3 @@ impl Stream {
         (self.past, self.past_drops, self.joins)
     }
 }
-

@@ -24,7 +24,9 @@ impl Incoming {
     pub fn into_own(self) -> BytesMut {
         match self {
             Incoming::Own(bytes) => bytes,
-            Incoming::Shared(bytes) => bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..])),
+            Incoming::Shared(bytes) => {
+                bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]))
+            }
         }
     }
 }

@@ -29,7 +29,10 @@ pub struct Receive {
 #[derive(Debug)]
 enum Form {
     /// A transport stream, bare or in RTP.
-    Ts { in_rtp: Option<RtpStatistics>, wrap: RtpWrap },
+    Ts {
+        in_rtp: Option<RtpStatistics>,
+        wrap: RtpWrap,
+    },
     Rtp(Vec<RtpTrack>),
 }
 

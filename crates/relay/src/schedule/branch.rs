@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
-use super::{Counters, Place, Priority, SinkKey, Sinks, TrackMask, Transport};
+use super::{Counters, Place, Priority, Sink, SinkKey, Sinks, TrackMask, Transport};
 use crate::buffer::{Entry, Packet, Ring, Seq};
 use crate::drops::DropReason;
 use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
@@ -28,10 +28,10 @@ pub struct StartPoint {
 #[derive(Debug)]
 pub struct Branch {
     index: usize,
-    ring: Ring,
-    cohorts: Vec<Cohort>,
+    pub(super) ring: Ring,
+    pub(super) cohorts: Vec<Cohort>,
     /// All sinks with a position of their own, the slowest first.
-    behind: BTreeSet<(Seq, SinkKey)>,
+    pub(super) behind: BTreeSet<(Seq, SinkKey)>,
     /// Sinks behind that can be served now, by priority.
     ready: [VecDeque<SinkKey>; Priority::ALL.len()],
     /// Sinks behind that have seen all there is but cannot join a cohort yet.
@@ -43,7 +43,7 @@ pub struct Branch {
     /// Packets and bytes per track that went into the ring, for sender reports.
     passed: [Counters; TRACKS_MAX],
     /// Kept so that giving up packets does not allocate.
-    lost_scratch: Vec<SinkKey>,
+    pub(super) lost_scratch: Vec<SinkKey>,
 }
 
 impl Branch {
@@ -233,35 +233,6 @@ impl Branch {
         self.resting.first().map(|(due, _)| *due)
     }
 
-    /// The driver said that a sink took nothing from `next` on.
-    pub fn blocked(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
-        let until = self.cursor(sinks, key);
-        self.detach(sinks, key);
-        let Some(sink) = sinks.get_mut(key.0) else { return };
-        sink.blocked = true;
-        let Some(until) = until else { return };
-        let next = next.clamp(self.ring.first(), until);
-        let mut untaken = Counters::default();
-        let mut skipped = 0;
-        for (_, entry) in self.ring.range(next, until) {
-            let track = entry.packet.tag.track;
-            if sink.broken.has(track) && sink.spec.tracks.has(track) {
-                skipped += 1;
-            } else if sink.spec.tracks.has(track) {
-                untaken.packets += 1;
-                untaken.bytes += entry.packet.bytes.len() as u64;
-            }
-        }
-        sink.counters.packets = sink.counters.packets.wrapping_sub(untaken.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_sub(untaken.bytes);
-        sink.drops.take_back(DropReason::DependsOnDropped, skipped);
-        if let Place::Behind(seq) = sink.place {
-            self.behind.remove(&(seq, key));
-        }
-        sink.place = Place::Behind(next);
-        self.behind.insert((next, key));
-    }
-
     /// The driver said that a sink takes packets again.
     pub fn writable(&mut self, sinks: &mut Sinks, key: SinkKey) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
@@ -340,22 +311,7 @@ impl Branch {
             mend(&mut sink.broken, entry);
         }
         let tracks = sink.spec.tracks.without(sink.broken);
-        let (mut to, mut sent, mut skipped) = (from, Counters::default(), 0);
-        for (seq, entry) in self.ring.range(from, head) {
-            let track = entry.packet.tag.track;
-            let mends = sink.broken.has(track) && entry.starts_key;
-            if (mends && seq > from) || sent.packets as usize >= ORDER_PACKETS_MAX || sent.bytes as usize >= room
-            {
-                break;
-            }
-            to = seq + 1;
-            if tracks.has(track) {
-                sent.packets += 1;
-                sent.bytes += entry.packet.bytes.len() as u64;
-            } else if sink.spec.tracks.has(track) {
-                skipped += 1;
-            }
-        }
+        let Stride { to, sent, skipped } = stride(&self.ring, sink, from, room);
         sink.drops.add(DropReason::DependsOnDropped, skipped);
         sink.counters.packets = sink.counters.packets.wrapping_add(sent.packets);
         sink.counters.bytes = sink.counters.bytes.wrapping_add(sent.bytes);
@@ -367,7 +323,14 @@ impl Branch {
         sink.place = Place::Behind(to);
         self.behind.insert((to, key));
         self.make_ready(sinks, key);
-        (sent.packets > 0).then_some(Order { branch: self.index, whom: Whom::One(key), from, to, tracks, preamble })
+        (sent.packets > 0).then_some(Order {
+            branch: self.index,
+            whom: Whom::One(key),
+            from,
+            to,
+            tracks,
+            preamble,
+        })
     }
 
     /// A sink has been sent all there is: into its cohort, if it is whole.
@@ -398,7 +361,7 @@ impl Branch {
     }
 
     /// Out of its cohort, if it is in one, with its counters made whole. Its place is then unset.
-    fn detach(&mut self, sinks: &mut Sinks, key: SinkKey) {
+    pub(super) fn detach(&mut self, sinks: &mut Sinks, key: SinkKey) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let Place::Live { cohort, slot } = sink.place else { return };
         let state = &mut self.cohorts[cohort];
@@ -414,7 +377,7 @@ impl Branch {
         }
     }
 
-    fn place_behind(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+    pub(super) fn place_behind(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let at = at.max(self.ring.first());
         sink.place = Place::Behind(at);
@@ -440,40 +403,6 @@ impl Branch {
         self.make_ready(sinks, key);
     }
 
-    /// The ring is full: everything before `until` goes, and who still needed it has lost it.
-    fn give_up(&mut self, now: Time, sinks: &mut Sinks, until: Seq) {
-        let mut overtaken = core::mem::take(&mut self.lost_scratch);
-        overtaken.clear();
-        for index in 0..self.cohorts.len() {
-            let cursor = self.cohorts[index].cursor;
-            if cursor < until {
-                for key in self.cohorts[index].members.clone() {
-                    self.detach(sinks, key);
-                    self.place_behind(sinks, key, cursor);
-                }
-                self.cohorts[index].cursor = self.ring.head();
-            }
-        }
-        overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
-        for &key in &overtaken {
-            let Some(sink) = sinks.get_mut(key.0) else { continue };
-            let Place::Behind(from) = sink.place else { continue };
-            for (_, entry) in self.ring.range(from, until) {
-                let track = TrackMask::only(entry.packet.tag.track);
-                if sink.spec.tracks.0 & track.0 != 0 {
-                    sink.drops.add(DropReason::SlowSink, 1);
-                    sink.broken = sink.broken.with(track);
-                }
-            }
-            sink.lossy_since.get_or_insert(now);
-            self.behind.remove(&(from, key));
-            sink.place = Place::Behind(until);
-            self.behind.insert((until, key));
-        }
-        self.lost_scratch = overtaken;
-        self.ring.forget_before(until);
-    }
-
     /// Lets go what neither a sink nor the next to join needs.
     fn trim(&mut self) {
         let mut keep = self.ring.join_floor();
@@ -497,6 +426,38 @@ fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask) -> Counters {
         }
     }
     sum
+}
+
+/// How far a sink goes by one order.
+struct Stride {
+    to: Seq,
+    sent: Counters,
+    /// Packets that are of no use to it, because it has lost what they need.
+    skipped: u64,
+}
+
+/// As far as packets and bytes of one order reach, but not beyond where a broken track mends.
+fn stride(ring: &Ring, sink: &Sink, from: Seq, room: usize) -> Stride {
+    let mut stride = Stride { to: from, sent: Counters::default(), skipped: 0 };
+    for (seq, entry) in ring.range(from, ring.head()) {
+        let track = entry.packet.tag.track;
+        let mends = seq > from && sink.broken.has(track) && entry.starts_key;
+        let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
+        if mends || full {
+            break;
+        }
+        stride.to = seq + 1;
+        if !sink.spec.tracks.has(track) {
+            continue;
+        }
+        if sink.broken.has(track) {
+            stride.skipped += 1;
+        } else {
+            stride.sent.packets += 1;
+            stride.sent.bytes += entry.packet.bytes.len() as u64;
+        }
+    }
+    stride
 }
 
 /// A receiver that has lost something of a track can go on where decoding can start.

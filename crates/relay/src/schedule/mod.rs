@@ -9,6 +9,7 @@ mod branch;
 mod cohort;
 mod pace;
 mod sink;
+mod slow;
 #[cfg(test)]
 mod tests;
 

@@ -30,7 +30,8 @@ impl Bench {
         let needs = if key || track > 0 { Needs::NOTHING } else { Needs::back(1) };
         let kind = if track > 0 { Kind::Data } else { Kind::Predicted };
         let key = key || track > 0;
-        let tag = Tag { frame: self.frame, track, kind, first: true, last: true, key, needs, ..Tag::default() };
+        let tag =
+            Tag { frame: self.frame, track, kind, first: true, last: true, key, needs, ..Tag::default() };
         self.frame += 1;
         let packet = Packet { bytes: Bytes::from(vec![0; SIZE]), tag, arrived: self.now };
         self.branch.push(self.now, &mut self.sinks, packet, [0; 12], || None);

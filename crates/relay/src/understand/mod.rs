@@ -24,7 +24,8 @@ impl Understand {
         match format {
             Format::Ts => Understand::Ts(Box::default(), None),
             Format::Rtp(tracks) => {
-                let reader = |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
+                let reader =
+                    |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
                 Understand::Rtp(tracks.iter().take(TRACKS_MAX).enumerate().map(reader).collect())
             }
         }

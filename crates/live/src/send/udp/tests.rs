@@ -58,7 +58,8 @@ fn every_sink_gets_every_packet_whole_and_in_order() {
 #[test]
 fn tracks_go_to_their_own_addresses_and_unwanted_ones_nowhere() {
     let (video, audio) = (socket(), socket());
-    let pieces = [piece(0, 0, &[], b"v0"), piece(1, 1, &[], b"a1"), piece(2, 2, &[], b"x2"), piece(3, 0, &[], b"v3")];
+    let pieces =
+        [piece(0, 0, &[], b"v0"), piece(1, 1, &[], b"a1"), piece(2, 2, &[], b"x2"), piece(3, 0, &[], b"v3")];
     let mut sender = UdpSender::new();
     let route = route(&[(0, &video), (1, &audio)]);
     sender.send(&pieces, &mut ports(), [(SinkKey(0), &route)].into_iter());
@@ -70,12 +71,19 @@ fn tracks_go_to_their_own_addresses_and_unwanted_ones_nowhere() {
 fn a_packet_that_cannot_go_is_reported_and_the_others_go() {
     let receiver = socket();
     let pieces = [piece(0, 0, &[], b"one")];
-    let nowhere = UdpRoute { socket: 0, media: vec![(0, "[::1]:9".parse::<std::net::SocketAddr>().expect("address").into())] };
+    let nowhere = UdpRoute {
+        socket: 0,
+        media: vec![(0, "[::1]:9".parse::<std::net::SocketAddr>().expect("address").into())],
+    };
     let fine = route(&[(0, &receiver)]);
     let mut sender = UdpSender::new();
     sender.send(&pieces, &mut ports(), [(SinkKey(0), &nowhere), (SinkKey(1), &fine)].into_iter());
     assert_eq!(receive(&receiver, 1), [b"one"]);
-    assert!(matches!(sender.reports[..], [(SinkKey(0), Report::Lost { packets: 1, .. })]), "{:?}", sender.reports);
+    assert!(
+        matches!(sender.reports[..], [(SinkKey(0), Report::Lost { packets: 1, .. })]),
+        "{:?}",
+        sender.reports
+    );
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! Sinks that are slow: what they did not take is offered again, and what the ring can no longer
+//! hold for them is lost to them and to nobody else.
+
+use outflow_media::Time;
+
+use super::{Branch, Counters, Place, SinkKey, Sinks, TrackMask};
+use crate::buffer::Seq;
+use crate::drops::DropReason;
+
+impl Branch {
+    /// The driver said that a sink took nothing from `next` on.
+    pub fn blocked(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
+        let until = self.cursor(sinks, key);
+        self.detach(sinks, key);
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.blocked = true;
+        let Some(until) = until else { return };
+        let next = next.clamp(self.ring.first(), until);
+        let mut untaken = Counters::default();
+        let mut skipped = 0;
+        for (_, entry) in self.ring.range(next, until) {
+            let track = entry.packet.tag.track;
+            if sink.broken.has(track) && sink.spec.tracks.has(track) {
+                skipped += 1;
+            } else if sink.spec.tracks.has(track) {
+                untaken.packets += 1;
+                untaken.bytes += entry.packet.bytes.len() as u64;
+            }
+        }
+        sink.counters.packets = sink.counters.packets.wrapping_sub(untaken.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_sub(untaken.bytes);
+        sink.drops.take_back(DropReason::DependsOnDropped, skipped);
+        if let Place::Behind(seq) = sink.place {
+            self.behind.remove(&(seq, key));
+        }
+        sink.place = Place::Behind(next);
+        self.behind.insert((next, key));
+    }
+
+    /// The ring is full: everything before `until` goes, and who still needed it has lost it.
+    pub(super) fn give_up(&mut self, now: Time, sinks: &mut Sinks, until: Seq) {
+        let mut overtaken = core::mem::take(&mut self.lost_scratch);
+        overtaken.clear();
+        for index in 0..self.cohorts.len() {
+            let cursor = self.cohorts[index].cursor;
+            if cursor < until {
+                for key in self.cohorts[index].members.clone() {
+                    self.detach(sinks, key);
+                    self.place_behind(sinks, key, cursor);
+                }
+                self.cohorts[index].cursor = self.ring.head();
+            }
+        }
+        overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
+        for &key in &overtaken {
+            let Some(sink) = sinks.get_mut(key.0) else { continue };
+            let Place::Behind(from) = sink.place else { continue };
+            for (_, entry) in self.ring.range(from, until) {
+                let track = TrackMask::only(entry.packet.tag.track);
+                if sink.spec.tracks.0 & track.0 != 0 {
+                    sink.drops.add(DropReason::SlowSink, 1);
+                    sink.broken = sink.broken.with(track);
+                }
+            }
+            sink.lossy_since.get_or_insert(now);
+            self.behind.remove(&(from, key));
+            sink.place = Place::Behind(until);
+            self.behind.insert((until, key));
+        }
+        self.lost_scratch = overtaken;
+        self.ring.forget_before(until);
+    }
+}
