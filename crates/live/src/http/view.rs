@@ -62,20 +62,21 @@ impl Overview {
             cpu_percent: state.cpu_percent,
             rss_bytes: state.rss_bytes,
             connections,
-            ports: Ports::new(&config.listen),
+            ports: Ports::new(&config.listen, config.tls.is_some()),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
         }
     }
 }
 
 impl Ports {
-    fn new(listen: &outflow_config::Listen) -> Self {
+    /// Encrypted ones are open only with a certificate.
+    fn new(listen: &outflow_config::Listen, encrypted: bool) -> Self {
         let port = |at: Option<std::net::SocketAddr>| at.map(|at| at.port());
         Ports {
             rtsp: port(listen.rtsp),
             http: port(listen.http),
-            rtsps: port(listen.rtsps),
-            https: port(listen.https),
+            rtsps: port(listen.rtsps.filter(|_| encrypted)),
+            https: port(listen.https.filter(|_| encrypted)),
         }
     }
 }
