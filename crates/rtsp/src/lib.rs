@@ -26,5 +26,7 @@ pub type Response = rtsp_types::Response<Vec<u8>>;
 
 /// Begins a response of RTSP 1.0.
 pub fn response(status: StatusCode) -> rtsp_types::ResponseBuilder {
-    rtsp_types::Response::builder(Version::V1_0, status)
+    let response = rtsp_types::Response::builder(Version::V1_0, status);
+    // As the RFC spells it.
+    if status == StatusCode::Ok { response.reason_phrase("OK") } else { response }
 }

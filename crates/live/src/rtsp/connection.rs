@@ -270,6 +270,11 @@ impl Connection {
     /// Waits a moment for the peer to leave first, so that what was sent last is not lost.
     async fn linger(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + LINGER;
+        // Which it does once it knows that nothing else comes. If the worker has the last answer,
+        // only the worker knows.
+        if !self.wire.is_given_away() {
+            self.wire.finish().await?;
+        }
         while let Ok(Ok(1..)) = timeout_at(deadline, self.wire.read(&mut self.input)).await {
             self.input.clear();
         }

@@ -60,6 +60,15 @@ impl Connection {
     }
 
     pub(super) async fn setup_player(&mut self, request: &Request) -> Result<Reply, Reply> {
+        let fresh = matches!(self.role, Role::None);
+        let result = self.set_up_track(request).await;
+        if fresh && result.is_err() {
+            self.role = Role::None;
+        }
+        result
+    }
+
+    async fn set_up_track(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
         let tracks = self.tracks_of(&target.stream).await?;
         let track = match target.track {

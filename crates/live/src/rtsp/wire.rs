@@ -14,7 +14,7 @@ use super::limits::READ_BYTES;
 
 /// A connection, plain or encrypted.
 pub(super) enum Wire {
-    Plain(TcpStream),
+    Plain { tcp: TcpStream, given_away: bool },
     Tls { reader: ReadHalf<TlsStream<TcpStream>>, writer: TlsWriter },
 }
 
@@ -37,7 +37,7 @@ impl Drop for Pump {
 
 impl Wire {
     pub(super) fn plain(tcp: TcpStream) -> Self {
-        Wire::Plain(tcp)
+        Wire::Plain { tcp, given_away: false }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
@@ -54,7 +54,7 @@ impl Wire {
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
         input.reserve(READ_BYTES);
         match self {
-            Wire::Plain(tcp) => tcp.read_buf(input).await,
+            Wire::Plain { tcp, .. } => tcp.read_buf(input).await,
             Wire::Tls { reader, .. } => reader.read_buf(input).await,
         }
     }
@@ -65,7 +65,7 @@ impl Wire {
     /// What the system says, or that the write side was given away.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Wire::Plain(tcp) => tcp.write_all(bytes).await,
+            Wire::Plain { tcp, .. } => tcp.write_all(bytes).await,
             Wire::Tls { writer: TlsWriter::Here(writer), .. } => {
                 writer.write_all(bytes).await?;
                 writer.flush().await
@@ -76,10 +76,30 @@ impl Wire {
         }
     }
 
+    /// Whether somebody else writes.
+    pub(super) fn is_given_away(&self) -> bool {
+        matches!(
+            self,
+            Wire::Plain { given_away: true, .. } | Wire::Tls { writer: TlsWriter::Away { .. }, .. }
+        )
+    }
+
+    /// Tells the peer that nothing else will be sent.
+    pub(super) async fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain { tcp, .. } => tcp.shutdown().await,
+            Wire::Tls { writer: TlsWriter::Here(writer), .. } => writer.shutdown().await,
+            Wire::Tls { writer: TlsWriter::Away { .. }, .. } => Ok(()),
+        }
+    }
+
     /// Gives the write side away: what is written to the returned socket goes out from now on.
     pub(super) fn give_away(&mut self) -> io::Result<OwnedFd> {
         let writer = match self {
-            Wire::Plain(tcp) => return tcp.as_fd().try_clone_to_owned(),
+            Wire::Plain { tcp, given_away } => {
+                *given_away = true;
+                return tcp.as_fd().try_clone_to_owned();
+            }
             Wire::Tls { writer, .. } => writer,
         };
         let (theirs, ours) = StdUnixStream::pair()?;
