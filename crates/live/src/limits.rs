@@ -62,6 +62,13 @@ pub const SNAPSHOT_MANY: usize = 2_000;
 /// How long the TCP stack repeats data that a receiver does not acknowledge before it gives up.
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Silence after which the TCP stack asks whether an HTTP peer is still there. One that does not
+/// answer for [`TCP_USER_TIMEOUT`] is given up.
+pub const TCP_KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
+
+/// Time between such questions.
+pub const TCP_KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+
 /// How long a connection may take to say what it wants, or to shake hands; it is then ended and
 /// counted.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

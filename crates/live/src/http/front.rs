@@ -12,6 +12,7 @@ use bytes::{Buf, BytesMut};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -19,7 +20,9 @@ use tokio_rustls::TlsAcceptor;
 use super::play;
 use crate::admission::{Admission, Permit};
 use crate::control::Control;
-use crate::limits::{HTTP_HEAD_BYTES, REQUEST_TIMEOUT};
+use crate::limits::{
+    HTTP_HEAD_BYTES, REQUEST_TIMEOUT, TCP_KEEPALIVE_AFTER, TCP_KEEPALIVE_EVERY, TCP_USER_TIMEOUT,
+};
 
 /// Who is at the other end of a connection, for handlers.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +57,25 @@ pub(crate) async fn serve(
             }
         };
         let Some(permit) = admission.admit(peer.ip()) else { continue };
+        if let Err(error) = tune(&socket) {
+            tracing::debug!(%peer, %error, "an HTTP connection ended before it began");
+            continue;
+        }
         let router = router.clone().layer(Extension(Peer(peer)));
         match &tls {
             Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, router, permit)),
             None => tokio::spawn(plain(control.clone(), socket, peer, router, permit)),
         };
     }
+}
+
+/// A peer that is gone without a word, or takes nothing of what it asked for, is found out.
+fn tune(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let socket = SockRef::from(socket);
+    let keep_alive = TcpKeepalive::new().with_time(TCP_KEEPALIVE_AFTER).with_interval(TCP_KEEPALIVE_EVERY);
+    socket.set_tcp_keepalive(&keep_alive)?;
+    socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
 }
 
 async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {

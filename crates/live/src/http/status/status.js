@@ -157,7 +157,8 @@ const showReceiver = (row, receiver) => {
   const reported = receiver.reports.length > 0;
   const loss = reported ? worst((r) => r.fraction_lost) : 0;
   const queue = receiver.queue_packets ? `${count(receiver.queue_packets)} · ${receiver.queue_delay_ms} ms` : "0";
-  setText(row.cells[0], receiver.name ? `${receiver.name} (${receiver.to})` : receiver.to);
+  const named = receiver.name && !receiver.name.includes(receiver.to);
+  setText(row.cells[0], named ? `${receiver.name} (${receiver.to})` : receiver.name ?? receiver.to);
   setText(row.cells[1], receiver.priority === "normal" ? receiver.kind : `${receiver.kind}, ${receiver.priority}`);
   const state = row.cells[2].firstChild;
   setText(state, receiver.state);

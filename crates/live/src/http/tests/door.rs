@@ -145,6 +145,25 @@ async fn what_is_no_request_is_answered_and_ended() {
     assert_eq!(bench.get("/healthz").await.status.as_u16(), 200);
 }
 
+#[tokio::test]
+async fn requests_that_do_not_come_are_not_waited_for() {
+    let bench = Bench::start("").await;
+    let address = bench.listen().await;
+    let mut half = connect(address, "GET / HTTP/1.1\r\nX: ").await;
+    let mut silent = connect(address, "").await;
+    let mut idle = connect(address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut idle, |read| read.ends_with(b"}")).await;
+    bench.wait("/api/v1/relay", |relay| relay["connections"]["open"] == 3).await;
+    // From now on time passes whenever nothing else happens.
+    tokio::time::pause();
+    bench.wait("/api/v1/relay", |relay| relay["connections"]["open"] == 0).await;
+    for socket in [&mut half, &mut silent, &mut idle] {
+        read_until(socket, |_| false).await;
+    }
+    let counts = bench.get("/api/v1/relay").await.json();
+    assert_eq!(counts["connections"]["slow"], 2, "the third had its answer");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_from_one_address_are_limited_and_counted() {
     let bench = Bench::start("connections_per_address = 2\n").await;
