@@ -9,7 +9,9 @@ use outflow_rtsp::{DecodeError, Decoder, Item, Method, Request, StatusCode, Vers
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::access::Access;
-use super::limits::{ANSWER_WITHIN, LINGER, REQUEST_WITHIN, SESSION_TIMEOUT};
+use super::limits::{
+    ANSWER_WITHIN, LINGER, READ_BYTES, READ_BYTES_PUBLISHER, REQUEST_WITHIN, SESSION_TIMEOUT,
+};
 use super::play::Player;
 use super::publish::Publication;
 use super::reply::Reply;
@@ -93,7 +95,7 @@ impl Connection {
                 None => self.heard_at + SESSION_TIMEOUT,
             };
             tokio::select! {
-                read = self.wire.read(&mut self.input) => {
+                read = self.wire.read(&mut self.input, self.role.read_bytes()) => {
                     if read? == 0 {
                         return Ok(());
                     }
@@ -275,7 +277,7 @@ impl Connection {
         if !self.wire.is_given_away() {
             self.wire.finish().await?;
         }
-        while let Ok(Ok(1..)) = timeout_at(deadline, self.wire.read(&mut self.input)).await {
+        while let Ok(Ok(1..)) = timeout_at(deadline, self.wire.read(&mut self.input, READ_BYTES)).await {
             self.input.clear();
         }
         Ok(())
@@ -283,6 +285,10 @@ impl Connection {
 }
 
 impl Role {
+    fn read_bytes(&self) -> usize {
+        if matches!(self, Role::Publisher(_)) { READ_BYTES_PUBLISHER } else { READ_BYTES }
+    }
+
     /// Waits until the relay ends the session, and says why.
     async fn ended(&mut self) -> String {
         match self {

@@ -21,8 +21,15 @@ pub(super) const LINGER: Duration = Duration::from_secs(1);
 /// Answers to challenges that may be wrong on one connection before it is ended.
 pub(super) const WRONG_ANSWERS: u32 = 5;
 
-/// Bytes read from a connection at once.
-pub(super) const READ_BYTES: usize = 64 << 10;
+/// Bytes read at once from a connection that sends requests and reports. Every one of thousands of
+/// players holds that much.
+pub(super) const READ_BYTES: usize = 2 << 10;
+
+/// Bytes read at once from a connection that publishes.
+pub(super) const READ_BYTES_PUBLISHER: usize = 64 << 10;
+
+/// Bytes encrypted at once: a TLS record has no more.
+pub(super) const ENCRYPT_BYTES: usize = 16 << 10;
 
 /// Silence after which the kernel asks the peer's kernel whether it is there.
 pub(super) const KEEPALIVE_AFTER: Duration = Duration::from_secs(20);

@@ -111,9 +111,7 @@ impl Client {
                 return Some(item);
             }
             let read = timeout(PATIENCE, self.tcp.read_buf(&mut self.input)).await.expect("in time");
-            if read.ok().filter(|read| *read > 0).is_none() {
-                return None;
-            }
+            read.ok().filter(|read| *read > 0)?;
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
-use super::limits::READ_BYTES;
+use super::limits::ENCRYPT_BYTES;
 
 /// A connection, plain or encrypted.
 pub(super) enum Wire {
@@ -49,10 +49,10 @@ impl Wire {
         matches!(self, Wire::Tls { .. })
     }
 
-    /// Reads what is there to the end of `input`; 0 bytes at the end of the connection. Nothing is
+    /// Reads what is there, up to `bytes`, to the end of `input`; 0 bytes at the end of the connection. Nothing is
     /// lost if this is cancelled.
-    pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
-        input.reserve(READ_BYTES);
+    pub(super) async fn read(&mut self, input: &mut BytesMut, bytes: usize) -> io::Result<usize> {
+        input.reserve(bytes);
         match self {
             Wire::Plain { tcp, .. } => tcp.read_buf(input).await,
             Wire::Tls { reader, .. } => reader.read_buf(input).await,
@@ -122,7 +122,7 @@ impl Wire {
 
 /// Encrypts what the worker writes, until it closes its end.
 async fn encrypt(mut from: UnixStream, mut to: WriteHalf<TlsStream<TcpStream>>) {
-    let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    let mut buffer = BytesMut::with_capacity(ENCRYPT_BYTES);
     loop {
         buffer.clear();
         match from.read_buf(&mut buffer).await {
