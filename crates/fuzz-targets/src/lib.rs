@@ -5,10 +5,12 @@
 //! seeds and some thousands of mutations of each, `scripts/fuzz SECONDS` runs the fuzzer itself.
 
 mod codecs;
+mod config;
 mod packets;
 mod payload;
 mod remux;
 mod rtp;
+mod rtsp;
 mod sdp;
 mod ts;
 
@@ -20,6 +22,7 @@ pub const TARGETS: &[Target] = &[
     ("rtp", rtp::rtp),
     ("rtcp", rtp::rtcp),
     ("codecs", codecs::codecs),
+    ("config", config::config),
     ("h264", payload::h264),
     ("h265", payload::h265),
     ("mpeg_video", payload::mpeg_video),
@@ -27,6 +30,9 @@ pub const TARGETS: &[Target] = &[
     ("aac", payload::aac),
     ("opus", payload::opus),
     ("remux", remux::remux),
+    ("rtsp_messages", rtsp::rtsp_messages),
+    ("rtsp_headers", rtsp::rtsp_headers),
+    ("rtsp_client", rtsp::rtsp_client),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),
     ("ts_psi", ts::ts_psi),
