@@ -78,35 +78,41 @@ impl Supervisor {
 
     async fn become_like(&mut self, new: Config) -> Result<Vec<String>, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
-        self.apply(&new, &changes).await?;
+        let mut lines = changes.lines();
+        lines.extend(self.apply(&new, &changes).await);
         self.control.set_config(Arc::new(new));
-        let lines = changes.lines();
         for line in &lines {
             tracing::info!(change = line, "configuration changed");
         }
         Ok(lines)
     }
 
-    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Result<(), ControlError> {
+    /// Makes every change, whatever becomes of the others. Returns a line for each that failed.
+    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Vec<String> {
+        let mut failed = Vec::new();
+        let mut note = |kind: &str, name: &str, made: Result<(), ControlError>| {
+            if let Err(error) = made {
+                failed.push(format!("{kind} '{name}' is not as configured: {error}"));
+            }
+        };
         for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
             self.remove_sink(sink);
         }
         for name in &changes.streams_removed {
-            self.remove_stream(name);
+            self.remove_stream(name).await;
         }
         for name in &changes.streams_added {
-            self.add_stream(name, &new.streams[name])?;
+            note("stream", name, self.add_stream(name, &new.streams[name]));
         }
         for name in &changes.streams_changed {
-            self.change_stream(name, &self.control.config().streams[name].clone(), &new.streams[name])?;
+            let old = self.control.config().streams[name].clone();
+            note("stream", name, self.change_stream(name, &old, &new.streams[name]).await);
         }
-        let wanted = changes.sinks_added.iter().chain(&changes.sinks_changed);
-        for name in wanted {
-            if let Some(sink) = new.sinks.iter().find(|sink| sink.name == *name) {
-                self.add_sink(sink).await?;
-            }
+        let wanted = |name: &str| new.sinks.iter().find(|sink| sink.name == name);
+        for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
+            note("sink", &sink.name, self.add_sink(sink).await);
         }
-        Ok(())
+        failed
     }
 
     fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
@@ -129,19 +135,18 @@ impl Supervisor {
         self.start_source(name, config)
     }
 
-    fn remove_stream(&mut self, name: &str) {
-        if let Some(task) = self.sources.remove(name) {
-            task.abort();
-        }
+    async fn remove_stream(&mut self, name: &str) {
+        self.end_source(name).await;
         if let Some(entry) = self.control.registry().remove(name) {
             let reason = CloseReason::StreamRemoved;
             self.control.tell(&entry.owner, Command::RemoveStream { stream: entry.owner.stream, reason });
+            self.control.settled(&entry.owner).await;
         }
     }
 
     /// Changes a stream while its packets flow on. Only another source means a new beginning, and
     /// even then receivers stay.
-    fn change_stream(
+    async fn change_stream(
         &mut self,
         name: &str,
         old: &StreamConfig,
@@ -154,9 +159,7 @@ impl Supervisor {
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
             return Ok(());
         }
-        if let Some(task) = self.sources.remove(name) {
-            task.abort();
-        }
+        self.end_source(name).await;
         let pushed = new.source.is_push();
         self.control
             .registry()
@@ -171,6 +174,17 @@ impl Supervisor {
             source_timeout: config.source_timeout,
             ssrc: random_u32(),
             ntp_at_zero: self.clock.ntp_at_zero(),
+        }
+    }
+
+    /// Ends a configured source. Its ports are free afterwards.
+    async fn end_source(&mut self, name: &str) {
+        let Some(task) = self.sources.remove(name) else { return };
+        task.abort();
+        // It ends by being aborted, which is what was wanted.
+        let _ = task.await;
+        if let Ok(entry) = self.control.entry(name) {
+            self.control.settled(&entry.owner).await;
         }
     }
 

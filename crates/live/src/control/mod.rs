@@ -200,6 +200,12 @@ impl Control {
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }
 
+    /// Waits until the worker has done everything that it was told before.
+    pub(crate) async fn settled(&self, owner: &Owner) {
+        // Commands are carried out in order; whether this stream has a format does not matter.
+        let _ = self.ask(owner, |reply| Command::Describe { stream: owner.stream, reply }).await;
+    }
+
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
         self.inner.registry.receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
     }
