@@ -93,6 +93,25 @@ async fn errors_are_json_that_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn sinks_do_not_circle_or_collide() {
+    let bench = Bench::start("[streams.a]\n[streams.b]\nsource = \"udp://127.0.0.1:21999\"\n").await;
+    let add = |stream: &'static str, to: &'static str, name: &'static str| {
+        let body = json!({ "to": to, "name": name }).to_string();
+        let uri = format!("/api/v1/streams/{stream}/sinks");
+        let bench = &bench;
+        async move { bench.ask(Method::POST, &uri, &body).await }
+    };
+    let circle = add("b", "udp://127.0.0.1:21999", "x").await;
+    assert_eq!(circle.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", circle.text());
+    assert_eq!(add("a", "udp://127.0.0.1:9", "x").await.status, StatusCode::CREATED);
+    bench.wait("/api/v1/receivers", |list| list[0]["name"] == "x").await;
+    for (to, name) in [("udp://127.0.0.1:9", "y"), ("rtp://127.0.0.1:9", "y"), ("udp://127.0.0.1:10", "x")] {
+        let refused = add("b", to, name).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{to} {name}: {}", refused.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn limits_hold_until_the_file_is_loaded_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bench = Bench::start_from("[streams.a]\n", Some(folder.path().join("o.toml"))).await;
