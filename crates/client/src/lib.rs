@@ -7,7 +7,7 @@ mod address;
 mod clock;
 mod datagrams;
 mod error;
-mod http;
+pub mod http;
 pub mod limits;
 pub mod measure;
 mod options;

@@ -96,7 +96,7 @@ impl RtspSession {
     /// Does what is to be done, then waits for something to happen, once. While it plays, nothing
     /// is lost if this is cancelled.
     pub(crate) async fn advance(&mut self, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        let before = queue.len();
+        let (before, playing) = (queue.len(), self.playing);
         let until = loop {
             match self.client.poll(self.options.clock.now()) {
                 Output::Connect(server) => self.connect(server).await?,
@@ -105,7 +105,7 @@ impl RtspSession {
                 Output::Wait(until) => break until,
             }
         };
-        if queue.len() > before {
+        if queue.len() > before || self.playing != playing {
             return Ok(());
         }
         self.send_reports()?;

@@ -6,7 +6,7 @@ use crate::limits::CHUNK_LINE_BYTES;
 
 /// Where in a body its reader is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub enum Body {
     /// To the end of the connection.
     Open,
     /// This many bytes more.
@@ -22,7 +22,8 @@ pub(super) enum Body {
 }
 
 impl Body {
-    pub(super) fn new(chunked: bool, length: Option<u64>) -> Body {
+    /// A body of which nothing has been read, as [`Head`](super::Head) describes it.
+    pub fn new(chunked: bool, length: Option<u64>) -> Body {
         match (chunked, length) {
             (true, _) => Body::ChunkLine,
             (false, Some(length)) => Body::Sized(length),
@@ -30,16 +31,16 @@ impl Body {
         }
     }
 
-    pub(super) fn is_complete(&self) -> bool {
+    /// Whether all of it was read. One that goes on to the end of the connection never is.
+    pub fn is_complete(&self) -> bool {
         *self == Body::Complete
     }
 
     /// Takes what belongs to the body from the front of `buffer`, without copying it.
-    pub(super) fn decode(
-        &mut self,
-        buffer: &mut BytesMut,
-        mut tell: impl FnMut(Bytes),
-    ) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A chunk has no length, or another one than it says.
+    pub fn decode(&mut self, buffer: &mut BytesMut, mut tell: impl FnMut(Bytes)) -> Result<(), String> {
         loop {
             match self {
                 Body::Open => {

@@ -6,18 +6,26 @@ use crate::limits::HTTP_HEADERS;
 
 /// What matters of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: u16,
-    pub(super) phrase: String,
-    pub(super) location: Option<String>,
-    pub(super) chunked: bool,
-    pub(super) length: Option<u64>,
+pub struct Head {
+    /// Status code.
+    pub status: u16,
+    /// Reason phrase.
+    pub phrase: String,
+    /// Where else it is (RFC 9110 section 10.2.2).
+    pub location: Option<String>,
+    /// Whether the body comes in chunks (RFC 9112 section 7.1).
+    pub chunked: bool,
+    /// Bytes of the body, where they are told and it does not come in chunks.
+    pub length: Option<u64>,
 }
 
 impl Head {
     /// Takes a head from the front of `buffer`; `None` if it is not complete yet. Interim
     /// responses (1xx) are passed over.
-    pub(super) fn decode(buffer: &mut BytesMut) -> Result<Option<Head>, String> {
+    ///
+    /// # Errors
+    /// It is no response of HTTP/1, or has more than [`HTTP_HEADERS`] fields.
+    pub fn decode(buffer: &mut BytesMut) -> Result<Option<Head>, String> {
         loop {
             let mut headers = [httparse::EMPTY_HEADER; HTTP_HEADERS];
             let mut response = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! A stream by HTTP/1.1 GET, RFC 9112.
+//! A stream by HTTP/1.1 GET, RFC 9112: what an answer consists of, [`Head`] and [`Body`].
 
 mod body;
 mod head;
@@ -14,8 +14,8 @@ use url::Url;
 use crate::limits::{HTTP_HEAD_BYTES, READ_BYTES, REDIRECTS};
 use crate::wire::{Wire, dial};
 use crate::{Credentials, Error, Options};
-use body::Body;
-use head::Head;
+pub use body::Body;
+pub use head::Head;
 
 /// The body of a response that goes on and on.
 #[derive(Debug)]
