@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use outflow_client::measure::{Measure, Summary};
 use outflow_client::{Lower, Options, Subscription, subscribe};
 use serde::Serialize;
 use tokio::signal::ctrl_c;
-use tokio::time::{Instant, interval, sleep_until};
+use tokio::time::{interval, sleep};
 
 use super::fail;
 
@@ -132,7 +133,13 @@ impl Watch {
     async fn follow(&self, subscription: &mut Subscription, measure: &mut Measure) -> Option<String> {
         let progress = progress();
         let duration = self.duration.or(self.json.then_some(DURATION_FOR_JSON));
-        let deadline = duration.map(|duration| Instant::now() + duration);
+        let over = async {
+            match duration {
+                Some(duration) => sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (mut over, mut interrupted) = (pin!(over), pin!(ctrl_c()));
         let mut refresh = interval(REFRESH);
         let ended = loop {
             tokio::select! {
@@ -141,10 +148,8 @@ impl Watch {
                     Err(error) => break Some(error.to_string()),
                 },
                 _ = refresh.tick() => progress.set_message(line(&measure.summary(subscription.now()))),
-                () = async { sleep_until(deadline.unwrap_or_else(Instant::now)).await }, if deadline.is_some() => {
-                    break None;
-                }
-                _ = ctrl_c() => break None,
+                () = &mut over => break None,
+                _ = &mut interrupted => break None,
             }
         };
         progress.finish_and_clear();
