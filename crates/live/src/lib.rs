@@ -13,7 +13,7 @@
 mod admission;
 mod clock;
 pub mod control;
-mod http;
+pub mod http;
 pub mod limits;
 mod receive;
 mod relay;

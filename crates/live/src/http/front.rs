@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::play;
+use super::play::{self, StreamRequest};
 use crate::admission::{Admission, Permit};
 use crate::control::Control;
 use crate::limits::{
@@ -28,14 +28,28 @@ use crate::limits::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// What a connection's first bytes ask for.
-enum Wish {
+/// What a connection's first request asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum FirstRequest {
     /// A stream, on this connection, plainly.
-    Stream(play::Request),
+    Stream(StreamRequest),
     /// Something for hyper, malformed requests included: it knows the right answer.
     Http,
-    /// The peer left, or took too long.
-    Nothing,
+}
+
+/// Reads the first request of a connection (RFC 9112 section 3) from all that has been received;
+/// `None` if its head is not complete yet. Of a head beyond [`HTTP_HEAD_BYTES`] nothing is made.
+pub fn first_request(received: &[u8]) -> Option<FirstRequest> {
+    let head = &received[..received.len().min(HTTP_HEAD_BYTES)];
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {
+            Some(StreamRequest::of(&request).map_or(FirstRequest::Http, FirstRequest::Stream))
+        }
+        Ok(httparse::Status::Partial) if head.len() < HTTP_HEAD_BYTES => None,
+        Ok(httparse::Status::Partial) | Err(_) => Some(FirstRequest::Http),
+    }
 }
 
 /// Serves everyone who connects to `listener`, with TLS if there is an acceptor. Does not return.
@@ -80,10 +94,12 @@ fn tune(socket: &TcpStream) -> io::Result<()> {
 
 async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
     let mut head = BytesMut::new();
-    match tokio::time::timeout(REQUEST_TIMEOUT, read_wish(&mut socket, &mut head)).await {
-        Ok(Wish::Stream(request)) => play::on_own_connection(control, socket, peer, request).await,
-        Ok(Wish::Http) => hyper(Rewound { head, io: socket }, router).await,
-        Ok(Wish::Nothing) => {}
+    match tokio::time::timeout(REQUEST_TIMEOUT, read_first(&mut socket, &mut head)).await {
+        Ok(Some(FirstRequest::Stream(request))) => {
+            play::on_own_connection(control, socket, peer, request).await
+        }
+        Ok(Some(FirstRequest::Http)) => hyper(Rewound { head, io: socket }, router).await,
+        Ok(None) => {}
         Err(_) => permit.count_slow(),
     }
 }
@@ -96,20 +112,15 @@ async fn encrypted(tls: TlsAcceptor, socket: TcpStream, router: Router, permit: 
     }
 }
 
-async fn read_wish(socket: &mut TcpStream, head: &mut BytesMut) -> Wish {
+/// The first request; `None` if the peer leaves before it is there.
+async fn read_first(socket: &mut TcpStream, head: &mut BytesMut) -> Option<FirstRequest> {
     loop {
         match socket.read_buf(head).await {
-            Ok(0) | Err(_) => return Wish::Nothing,
+            Ok(0) | Err(_) => return None,
             Ok(_) => {}
         }
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(head) {
-            Ok(httparse::Status::Complete(_)) => {
-                return play::Request::of(&request).map_or(Wish::Http, Wish::Stream);
-            }
-            Ok(httparse::Status::Partial) if head.len() < HTTP_HEAD_BYTES => {}
-            Ok(httparse::Status::Partial) | Err(_) => return Wish::Http,
+        if let Some(request) = first_request(head) {
+            return Some(request);
         }
     }
 }
@@ -159,5 +170,40 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Rewound<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_request_for_a_stream_leaves_http() {
+        let request = b"GET /live/stage.ts?token=a%20b HTTP/1.1\r\nHost: h\r\n\r\n";
+        let expected = StreamRequest {
+            stream: "live/stage".to_owned(),
+            token: Some("a b".to_owned()),
+            head_only: false,
+        };
+        assert_eq!(first_request(request), Some(FirstRequest::Stream(expected)));
+        assert_eq!(first_request(&request[..request.len() - 1]), None);
+        for other in [
+            "PUT /stage.ts HTTP/1.1\r\n\r\n",
+            "GET /stage HTTP/1.1\r\n\r\n",
+            "GET /%00.ts HTTP/1.1\r\n\r\n",
+            "\x16\x03",
+        ] {
+            assert_eq!(first_request(other.as_bytes()), Some(FirstRequest::Http), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_head_does_not_depend_on_how_it_arrives() {
+        let mut request = b"GET /stage.ts HTTP/1.1\r\nX: ".to_vec();
+        request.resize(HTTP_HEAD_BYTES, b'x');
+        request.extend_from_slice(b"\r\n\r\n");
+        assert_eq!(first_request(&request[..HTTP_HEAD_BYTES - 1]), None);
+        assert_eq!(first_request(&request[..HTTP_HEAD_BYTES]), Some(FirstRequest::Http));
+        assert_eq!(first_request(&request), Some(FirstRequest::Http));
     }
 }

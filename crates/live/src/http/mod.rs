@@ -35,6 +35,8 @@ use crate::control::Control;
 use error::HttpError;
 use events::Events;
 pub(crate) use front::serve;
+pub use front::{FirstRequest, first_request};
+pub use play::StreamRequest;
 use view::Overview;
 
 /// What handlers share.

@@ -22,14 +22,17 @@ use crate::control::{Control, PlayOptions, Playing, Right, Via};
 const MPEG_TS: &str = "video/mp2t";
 
 /// A request for a stream, on a connection that has not been used before.
-#[derive(Debug)]
-pub(super) struct Request {
-    stream: String,
-    token: Option<String>,
-    head_only: bool,
+#[derive(Debug, PartialEq, Eq)]
+pub struct StreamRequest {
+    /// Name of the stream.
+    pub stream: String,
+    /// The token that was shown.
+    pub token: Option<String>,
+    /// Only the answer's head is wanted (HEAD).
+    pub head_only: bool,
 }
 
-impl Request {
+impl StreamRequest {
     /// What `request` asks for, if it is a stream.
     pub(super) fn of(request: &httparse::Request<'_, '_>) -> Option<Self> {
         let head_only = match request.method? {
@@ -44,7 +47,7 @@ impl Request {
         let authorization =
             request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
         let token = credentials::token(authorization.map(|header| header.value), query);
-        Some(Request { stream, token, head_only })
+        Some(StreamRequest { stream, token, head_only })
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) async fn on_own_connection(
     control: Control,
     mut socket: TcpStream,
     peer: SocketAddr,
-    request: Request,
+    request: StreamRequest,
 ) {
     let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
         Ok(playing) => playing,
