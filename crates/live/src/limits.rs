@@ -59,7 +59,8 @@ pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// Receivers from which on snapshots are made every four times as long.
 pub const SNAPSHOT_MANY: usize = 2_000;
 
-/// How long the TCP stack repeats data that a receiver does not acknowledge before it gives up.
+/// How long a peer may leave data unacknowledged, or not take it, before the TCP stack gives it up.
+/// A receiver's media are an exception: `hopeless_after` judges there.
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Silence after which the TCP stack asks whether an HTTP peer is still there. One that does not

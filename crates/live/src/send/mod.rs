@@ -18,7 +18,7 @@ use outflow_relay::{Carriage, Order, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control::{ControlError, PushRoute};
-use crate::limits::{TCP_SEND_BUFFER_BYTES, TCP_USER_TIMEOUT};
+use crate::limits::TCP_SEND_BUFFER_BYTES;
 
 /// One packet of an order, as it goes on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -71,14 +71,15 @@ impl Piece<'_> {
     }
 }
 
-/// Makes a connection ready for media: small writes at once, a bounded send queue, an end to a
-/// peer that no longer answers. What a socket of another kind does not know, it does without.
+/// Makes a connection ready for media: small writes at once, a bounded send queue, no time
+/// limit of the kernel's. What a socket of another kind does not know, it does without.
 pub(crate) fn prepare(fd: &OwnedFd) {
     use crate::receive::{set_buffer, set_int};
     let _ = rustix::io::ioctl_fionbio(fd, true);
     let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-    let timeout_ms = TCP_USER_TIMEOUT.as_millis() as i32;
-    let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, timeout_ms);
+    // A receiver that does not read is judged by `hopeless_after`, with a reason. The kernel's own
+    // limit counts zero windows, too: it would end a player that pauses.
+    let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 0);
     set_buffer(fd, libc::SO_SNDBUF, libc::SO_SNDBUF, TCP_SEND_BUFFER_BYTES);
 }
 
