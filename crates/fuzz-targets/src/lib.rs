@@ -6,11 +6,13 @@
 
 mod codecs;
 mod config;
+mod http;
 mod packets;
 mod payload;
 mod remux;
 mod rtp;
 mod rtsp;
+mod scenario;
 mod sdp;
 mod ts;
 
@@ -29,10 +31,13 @@ pub const TARGETS: &[Target] = &[
     ("mpeg_audio", payload::mpeg_audio),
     ("aac", payload::aac),
     ("opus", payload::opus),
+    ("http_request", http::http_request),
+    ("http_answer", http::http_answer),
     ("remux", remux::remux),
     ("rtsp_messages", rtsp::rtsp_messages),
     ("rtsp_headers", rtsp::rtsp_headers),
     ("rtsp_client", rtsp::rtsp_client),
+    ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),
     ("ts_psi", ts::ts_psi),
