@@ -28,9 +28,10 @@ pub fn ffmpeg_sends(file: &Path, output: &str) -> Program {
 }
 
 /// ffmpeg decoding `pictures` pictures of a stream, and the sound that comes with them. Whatever
-/// does not decode is written to its standard error.
+/// does not decode is written to its standard error. Times are not rounded to whole pictures: two of
+/// a live source could fall together.
 pub fn ffmpeg_decodes(input: &str, pictures: u32) -> Program {
-    ffmpeg(&format!("-err_detect crccheck+bitstream+buffer {input} -frames:v {pictures} -f null -"))
+    ffmpeg(&format!("{input} -fps_mode vfr -enc_time_base 1:90000 -frames:v {pictures} -f null -"))
 }
 
 /// ffprobe listing the first packets of a stream's picture: `K_` begins the line of a key frame.

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -28,6 +29,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The listening addresses that every configuration here begins with.
 pub fn listen() -> String {
     format!("[listen]\nrtsp = \"0.0.0.0:{RTSP_PORT}\"\nhttp = \"0.0.0.0:{HTTP_PORT}\"\n")
+}
+
+/// Whether relays print their log when they end.
+static SHOWS_LOG: AtomicBool = AtomicBool::new(false);
+
+/// Has relays print their log when they end.
+pub fn show_logs() {
+    SHOWS_LOG.store(true, Ordering::Relaxed);
 }
 
 /// `outflow run` in a namespace.
@@ -193,6 +202,15 @@ impl<'n> Relay<'n> {
         let log = self.process.stdout() + &self.process.stderr();
         ensure!(!log.contains("panicked at"), "the relay panicked: {}", self.process.account());
         Ok(())
+    }
+}
+
+impl Drop for Relay<'_> {
+    /// Tests keep what is printed to themselves unless they fail: then the log is wanted.
+    fn drop(&mut self) {
+        if SHOWS_LOG.load(Ordering::Relaxed) {
+            eprintln!("{}", self.process.account());
+        }
     }
 }
 

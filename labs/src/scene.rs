@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::net::{Paths, RELAY_OUT, cannot_make_namespaces};
 use crate::process::{Program, Running};
 use crate::programs::{self, clip, ffmpeg, ffmpeg_decodes, gst};
-use crate::relay::{HTTP_PORT, RTSP_PORT};
+use crate::relay::{HTTP_PORT, RTSP_PORT, show_logs};
 use anyhow::{Context, Result, bail, ensure};
 
 /// How long a real program may take for a few seconds of live media, on a busy machine.
@@ -20,6 +20,7 @@ pub fn scene(test: &str, needs: &[&str]) -> Result<Option<Paths>> {
         eprintln!("SKIPPED: {test} ({why})");
         return Ok(None);
     }
+    show_logs();
     Paths::new().map(Some)
 }
 
@@ -112,6 +113,16 @@ pub fn ffmpeg_rtsp(stream: &str, transport: &str, pictures: u32) -> Program {
 /// ffmpeg playing a stream by HTTP.
 pub fn ffmpeg_http(stream: &str, pictures: u32) -> Program {
     ffmpeg_decodes(&format!("-i {}", http_url(stream)), pictures)
+}
+
+/// ffmpeg playing a transport stream that comes as RTP to this address. Described, because it opens
+/// a bare `rtp://` twice, and misses what comes in between.
+pub fn ffmpeg_rtp_ts(folder: &Path, address: &str, port: u16, pictures: u32) -> Result<Program> {
+    let file = folder.join(format!("{port}.sdp"));
+    let text =
+        format!("v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nc=IN IP4 {address}\nt=0 0\nm=video {port} RTP/AVP 33\n");
+    std::fs::write(&file, text)?;
+    Ok(ffmpeg_decodes(&format!("-protocol_whitelist file,udp,rtp -i {}", file.display()), pictures))
 }
 
 /// GStreamer playing a transport stream by RTSP.

@@ -6,8 +6,8 @@ use outflow_labs::process::Program;
 use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends, gst};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{
-    Sample, all_play_clean, ends_clean, ffmpeg_http, ffmpeg_rtsp, gst_rtsp_ts, http_url, plays, rtsp_url,
-    scene, wait_bound,
+    all_play_clean, ends_clean, ffmpeg_http, ffmpeg_rtp_ts, ffmpeg_rtsp, gst_rtsp_ts, http_url, plays,
+    rtsp_url, scene, wait_bound,
 };
 use serde_json::json;
 
@@ -70,12 +70,13 @@ fn pushed_to(paths: &Paths, sinks: &[String], players: &[(Program, u16)]) -> Res
 #[test]
 fn udp_and_rtp_to_configured_addresses() -> Result<()> {
     let Some(paths) = scene("UDP and RTP push", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
     let sinks = [("udp", 6000), ("udp", 6002), ("rtp", 6004), ("rtp", 6008)];
     let sinks = sinks.map(|(scheme, port)| format!("{scheme}://{PLAYER}:{port}"));
     let players = [
         (ffmpeg_decodes("-i udp://0.0.0.0:6000", PICTURES), 6000),
         (gst_decodes("udpsrc port=6002"), 6002),
-        (ffmpeg_decodes("-i rtp://0.0.0.0:6004", PICTURES), 6004),
+        (ffmpeg_rtp_ts(folder.path(), "0.0.0.0", 6004, PICTURES)?, 6004),
         (gst_decodes(&format!("udpsrc port=6008 {RTP_TS}")), 6008),
     ];
     pushed_to(&paths, &sinks, &players)
@@ -84,6 +85,7 @@ fn udp_and_rtp_to_configured_addresses() -> Result<()> {
 #[test]
 fn multicast_as_transport_stream_and_as_rtp() -> Result<()> {
     let Some(paths) = scene("multicast out", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
     let sinks =
         ["udp://239.2.2.2:6000", "rtp://239.2.2.3:6004"].map(|to| format!("{to}?ttl=4&interface=out0"));
     let gst_source =
@@ -91,7 +93,7 @@ fn multicast_as_transport_stream_and_as_rtp() -> Result<()> {
     let players = [
         (ffmpeg_decodes(&format!("-i udp://239.2.2.2:6000?localaddr={PLAYER}"), PICTURES), 6000),
         (gst_decodes(&gst_source("239.2.2.2", 6000)), 6000),
-        (ffmpeg_decodes(&format!("-i rtp://239.2.2.3:6004?localaddr={PLAYER}"), PICTURES), 6004),
+        (ffmpeg_rtp_ts(folder.path(), "239.2.2.3/4", 6004, PICTURES)?, 6004),
         (gst_decodes(&format!("{} {RTP_TS}", gst_source("239.2.2.3", 6004))), 6004),
     ];
     pushed_to(&paths, &sinks, &players)
@@ -125,8 +127,9 @@ fn rtp_tracks_by_rtsp_and_pushed_to_port_pairs() -> Result<()> {
     );
     let mut at_port = plays(&paths, &gst(&at_port))?;
     wait_bound(&mut at_port, 6030)?;
-    let to = format!("-bsf:v dump_extra -f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live");
-    let _publishing = ffmpeg_sends(&Sample::H264Mp4.file()?, &to).within(&paths.source).start()?;
+    // From a transport stream, so that the parameter sets are within the stream.
+    let to = format!("-an -f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live");
+    let _publishing = ffmpeg_sends(&clip(), &to).within(&paths.source).start()?;
     relay.wait_up("live")?;
     let by_rtsp = |protocols: &str| {
         let from = format!("rtspsrc location={} protocols={protocols}", rtsp_url("live"));

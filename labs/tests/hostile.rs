@@ -41,8 +41,8 @@ impl<'p> Siege<'p> {
             hows.iter().map(|how| Receiver::open(*how, &Target::new("live"))).collect::<Result<Vec<_>>>()
         })?;
         let crowd = Crowd::start(receivers, Duration::ZERO)?;
-        wait_for("every receiver has its first picture", || {
-            Ok(crowd.split()?.meters.iter().all(|meter| meter.first_whole.is_some()))
+        wait_for("every receiver receives", || {
+            Ok(crowd.split()?.meters.iter().all(|meter| meter.first.is_some()))
         })?;
         let resident = relay.resident()?;
         Ok(Self { paths, relay, sender, crowd, resident })

@@ -85,7 +85,7 @@ fn h264_of_gstreamer() -> Result<()> {
     let line = format!(
         "videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=25/1 \
          ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=25 \
-         ! rtph264pay pt=96 config-interval=-1 mtu=1200 ! udpsink host={RELAY_IN} port=5010"
+         ! h264parse ! rtph264pay pt=96 config-interval=-1 mtu=1200 ! udpsink host={RELAY_IN} port=5010"
     );
     let mut relay = Relay::start(&paths.relay, &configuration(&sdp))?;
     let _publishing = gst(&line).within(&paths.source).start()?;

@@ -39,8 +39,8 @@ fn crowd(paths: &Paths, relay: &Relay<'_>) -> Result<Crowd> {
     let count = receivers.len();
     let crowd = Crowd::start(receivers, Duration::from_millis(5))?;
     relay.wait_receivers("live", count)?;
-    wait_for("every receiver has its first picture", || {
-        Ok(crowd.split()?.meters.iter().all(|meter| meter.first_whole.is_some()))
+    wait_for("every receiver receives", || {
+        Ok(crowd.split()?.meters.iter().all(|meter| meter.first.is_some()))
     })?;
     Ok(crowd)
 }
