@@ -60,7 +60,7 @@ impl RtpInfo {
                     if infos.len() == RTP_INFOS {
                         break;
                     }
-                    let url = url.trim_matches('"').to_owned();
+                    let url = url.trim_matches(|c: char| c == '"' || c.is_whitespace()).to_owned();
                     infos.push(RtpInfo { url, seq: None, rtptime: None });
                 }
                 Some((name, number)) => {
@@ -116,6 +116,7 @@ mod tests {
         assert_eq!(infos[0].url, "rtsp://h/s/trackID=0");
         assert_eq!((infos[0].seq, infos[0].rtptime), (Some(45102), Some(12_345_678)));
         assert_eq!((infos[1].seq, infos[1].rtptime), (Some(9), None));
+        assert_eq!(RtpInfo::parse_all("url= \"a \";seq=1")[0].url, "a", "as it is written again");
         let written: Vec<_> = infos.iter().map(RtpInfo::to_string).collect();
         assert_eq!(RtpInfo::parse_all(&written.join(",")), infos);
     }

@@ -97,8 +97,8 @@ impl Transport {
             "ssrc" => self.ssrc = u32::from_str_radix(value, 16).ok(),
             // "receive" is what drafts before the RFC called it.
             "mode" => self.record = ["record", "receive"].iter().any(|m| value.eq_ignore_ascii_case(m)),
-            "destination" => self.destination = Some(value.to_owned()).filter(|v| !v.is_empty()),
-            "source" => self.source = Some(value.to_owned()).filter(|v| !v.is_empty()),
+            "destination" => self.destination = host(value),
+            "source" => self.source = host(value),
             "ttl" => self.ttl = Some(value.parse().ok()?),
             _ => {}
         }
@@ -140,6 +140,13 @@ impl fmt::Display for Transport {
         }
         Ok(())
     }
+}
+
+/// A name or an address (RFC 3986 section 3.2.2; `%` begins the zone of RFC 6874); anything else
+/// would not come out again as it went in.
+fn host(value: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%".contains(c);
+    (!value.is_empty() && value.chars().all(allowed)).then(|| value.to_owned())
 }
 
 /// `a-b`, or `a` alone, which means the next higher number for RTCP.
@@ -215,6 +222,13 @@ mod tests {
         assert_eq!(usable.len(), 2);
         assert!(usable[0].multicast && usable[0].ttl == Some(9));
         assert_eq!(usable[1].lower, Lower::Tcp);
+    }
+
+    #[test]
+    fn what_is_no_address_is_left_out() {
+        let transport = Transport::parse("RTP/AVP;destination=\"a;ssrc=1\";source=[fe80::1%eth0]").unwrap();
+        assert_eq!(transport.destination, None);
+        assert_eq!(transport.source.as_deref(), Some("[fe80::1%eth0]"));
     }
 
     #[test]

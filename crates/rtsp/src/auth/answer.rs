@@ -127,6 +127,13 @@ impl DigestAnswer {
             Some(qop) if qop.eq_ignore_ascii_case("auth") => true,
             Some(_) => return None,
         };
+        let hexadecimal = |text: &String| text.bytes().all(|b| b.is_ascii_hexdigit());
+        // What does not go into the digest is not looked at.
+        let nc = get("nc").filter(|_| qop_auth).unwrap_or_default();
+        let response = get("response")?.to_ascii_lowercase();
+        if !hexadecimal(&nc) || !hexadecimal(&response) {
+            return None;
+        }
         Some(DigestAnswer {
             user: get("username")?,
             realm: get("realm")?,
@@ -135,10 +142,10 @@ impl DigestAnswer {
             algorithm,
             session,
             qop_auth,
-            nc: get("nc").unwrap_or_default(),
-            cnonce: get("cnonce").unwrap_or_default(),
+            nc,
+            cnonce: get("cnonce").filter(|_| qop_auth || session).unwrap_or_default(),
             opaque: get("opaque"),
-            response: get("response")?.to_ascii_lowercase(),
+            response,
         })
     }
 
@@ -229,6 +236,17 @@ mod tests {
         let answer = Authorization::parse(&answer).unwrap();
         assert_eq!(answer.judge(&realm, "ANNOUNCE", ["one"]), Verdict::Wrong);
         assert_eq!(answer.uri(), Some(URI));
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused() {
+        let parse = |nc: &str, response: &str| {
+            let text = "Digest username=\"u\", realm=\"r\", nonce=\"n\", uri=\"rtsp://h/\", qop=auth";
+            Authorization::parse(&format!("{text}, nc=\"{nc}\", response=\"{response}\""))
+        };
+        assert!(parse("0000000a", "00FF").is_some());
+        assert_eq!(parse("1, cnonce=2", "00ff"), None);
+        assert_eq!(parse("00000001", "\\\"00ff"), None);
     }
 
     #[test]

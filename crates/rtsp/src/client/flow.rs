@@ -7,7 +7,7 @@ use rtsp_types::{Method, StatusCode, Version, headers};
 use url::Url;
 
 use super::event::keep_alive_every;
-use super::request::without_credentials;
+use super::request::{can_be_asked, without_credentials};
 use super::{Closed, Connection, Event, Output, Pending, RtspClient, Server, Start, header};
 use crate::auth::Challenge;
 use crate::header::{RtpInfo, Session};
@@ -175,7 +175,8 @@ impl RtspClient {
         let base = [headers::CONTENT_BASE, headers::CONTENT_LOCATION]
             .iter()
             .find_map(|name| header(&response, name).filter(|value| !value.is_empty()))
-            .and_then(|base| self.url.join(base).ok());
+            .and_then(|base| self.url.join(base).ok())
+            .filter(can_be_asked);
         // Servers behind address translation name a base that is theirs alone; it is only written
         // into requests, never connected to.
         if let Some((base, _)) = base.and_then(|base| without_credentials(base).ok()) {

@@ -110,6 +110,11 @@ pub(super) fn without_credentials(mut url: Url) -> Result<(Url, Option<Credentia
     Ok((url, credentials))
 }
 
+/// Whether a URL fits a request line: one without authority (`rtsp:a b`) may hold blanks.
+pub(super) fn can_be_asked(url: &Url) -> bool {
+    !url.cannot_be_a_base()
+}
+
 /// What an `a=control` means, RFC 2326 appendix C.1.1.
 ///
 /// Relative ones are appended, not resolved as in RFC 3986: that is what servers mean that write
@@ -120,7 +125,8 @@ pub(super) fn resolve(base: &Url, control: Option<&str>) -> Option<Url> {
         return Some(base.clone());
     }
     if control.contains("://") {
-        return without_credentials(Url::parse(control).ok()?).ok().map(|(url, _)| url);
+        let (url, _) = without_credentials(Url::parse(control).ok()?).ok()?;
+        return Some(url).filter(can_be_asked);
     }
     if control.starts_with('/') {
         return base.join(control).ok();
@@ -144,6 +150,7 @@ mod tests {
         assert_eq!(resolved("rtsp://h/s", "rtsp://other:88/x/1"), "rtsp://other:88/x/1");
         assert_eq!(resolved("rtsp://h/s/a", "/b"), "rtsp://h/b");
         assert_eq!(resolved("rtsp://h/s", "*"), "rtsp://h/s");
+        assert_eq!(resolve(&Url::parse("rtsp://h/s").unwrap(), Some("rtsp:a b://c")), None);
     }
 
     #[test]
