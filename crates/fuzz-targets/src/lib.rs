@@ -12,6 +12,7 @@ mod payload;
 mod remux;
 mod rtp;
 mod rtsp;
+mod rtsp_client;
 mod scenario;
 mod sdp;
 mod ts;
@@ -36,7 +37,7 @@ pub const TARGETS: &[Target] = &[
     ("remux", remux::remux),
     ("rtsp_messages", rtsp::rtsp_messages),
     ("rtsp_headers", rtsp::rtsp_headers),
-    ("rtsp_client", rtsp::rtsp_client),
+    ("rtsp_client", rtsp_client::rtsp_client),
     ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),
