@@ -24,6 +24,9 @@ pub const RECEIVE_ROUNDS: usize = 8;
 /// Packets taken from one publisher's queue before the others have their turn.
 pub const INGEST_ROUND_PACKETS: usize = 512;
 
+/// How long a source's sender must be silent before packets from another address are taken.
+pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
+
 /// How long one stream is served before packets are received again and others have their turn.
 pub const SERVE_ROUND: Duration = Duration::from_millis(1);
 

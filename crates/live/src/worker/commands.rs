@@ -6,6 +6,7 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Report, SinkKey, Stream, StreamOptions};
 use rustix::event::epoll::EventFlags;
 
+use super::ingest::Sender;
 use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
 use crate::control::{
@@ -118,7 +119,12 @@ impl Worker {
                         .register(&socket.socket, EventFlags::IN)
                         .map_err(|e| ControlError::system("waiting for a source's socket", &e))?;
                     let arena = Box::new(Arena::default());
-                    self.watched.insert(Watched::Source { stream: index, socket, arena });
+                    self.watched.insert(Watched::Source {
+                        stream: index,
+                        socket,
+                        arena,
+                        sender: Sender::default(),
+                    });
                     opened.sockets.push(token);
                 }
             }

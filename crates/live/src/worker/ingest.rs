@@ -1,21 +1,24 @@
 //! What comes in for the streams: from sources' sockets and from publishers' queues.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use outflow_media::rtcp;
+use outflow_media::{Time, rtcp};
 use outflow_relay::DropReason;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};
 use crate::control::{Ingest, SocketRole};
-use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_BATCH, RECEIVE_ROUNDS};
+use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_BATCH, RECEIVE_ROUNDS, SENDER_SILENCE};
 
 impl Worker {
     /// Reads what has come to a source's socket.
     pub(super) fn receive(&mut self, token: usize) {
         for _ in 0..RECEIVE_ROUNDS {
             let now = self.clock.now();
-            let Some(Watched::Source { stream, socket, arena }) = self.watched.get_mut(token) else { return };
+            let Some(Watched::Source { stream, socket, arena, sender }) = self.watched.get_mut(token) else {
+                return;
+            };
             let Some(stream) = self.streams.get_mut(*stream) else { return };
             stream.touched = true;
             let core = &mut stream.core;
@@ -27,8 +30,10 @@ impl Worker {
                     core.count_drop(DropReason::Oversized, 1);
                 } else if role == SocketRole::Rtcp {
                     sender_reports(core, now, track, &datagram.bytes);
-                } else {
-                    core.handle_media(now, track, datagram.bytes.into());
+                } else if !sender.may_send(now, datagram.from) {
+                    core.count_drop(DropReason::ForeignSource, 1);
+                } else if core.handle_media(now, track, datagram.bytes.into()) {
+                    sender.sent(now, datagram.from);
                 }
             });
             match received {
@@ -54,7 +59,9 @@ impl Worker {
             while taken < INGEST_ROUND_PACKETS {
                 let now = self.clock.now();
                 match queue.try_recv() {
-                    Ok(Ingest::Media { track, bytes }) => stream.core.handle_media(now, track, bytes),
+                    Ok(Ingest::Media { track, bytes }) => {
+                        stream.core.handle_media(now, track, bytes);
+                    }
                     Ok(Ingest::Rtcp { track, bytes }) => sender_reports(&mut stream.core, now, track, &bytes),
                     Ok(Ingest::Dropped { packets }) => {
                         stream.core.count_drop(DropReason::IngestFull, packets);
@@ -71,7 +78,22 @@ impl Worker {
     }
 }
 
-fn sender_reports(core: &mut outflow_relay::Stream, now: outflow_media::Time, track: u8, bytes: &[u8]) {
+/// Who sends to a socket: one at a time, so that a second sender cannot mix its packets in. Whoever
+/// sends something that is understood has the place until he is silent.
+#[derive(Debug, Default)]
+pub(super) struct Sender(Option<(SocketAddr, Time)>);
+
+impl Sender {
+    fn may_send(&self, now: Time, from: SocketAddr) -> bool {
+        self.0.is_none_or(|(sender, last)| sender == from || now.since(last) >= SENDER_SILENCE)
+    }
+
+    fn sent(&mut self, now: Time, from: SocketAddr) {
+        self.0 = Some((from, now));
+    }
+}
+
+fn sender_reports(core: &mut outflow_relay::Stream, now: Time, track: u8, bytes: &[u8]) {
     let told = rtcp::read(bytes, |report| {
         if let rtcp::Report::Sender(report) = report {
             core.handle_sender_report(now, track, report.ntp, report.rtp);
@@ -79,5 +101,21 @@ fn sender_reports(core: &mut outflow_relay::Stream, now: outflow_media::Time, tr
     });
     if told.is_err() {
         core.count_drop(DropReason::Malformed, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_sender_waits_until_the_first_is_silent() {
+        let [a, b] = [1, 2].map(|port| SocketAddr::from(([10, 0, 0, 1], port)));
+        let mut sender = Sender::default();
+        assert!(sender.may_send(Time::ZERO, a) && sender.may_send(Time::ZERO, b));
+        sender.sent(Time::ZERO, a);
+        let soon = Time::from_millis(100);
+        assert!(sender.may_send(soon, a) && !sender.may_send(soon, b));
+        assert!(sender.may_send(Time::ZERO + SENDER_SILENCE, b));
     }
 }

@@ -23,6 +23,7 @@ use rustix::event::epoll;
 use slab::Slab;
 
 pub(crate) use handle::WorkerHandle;
+use ingest::Sender;
 use stream::LiveStream;
 
 use crate::clock::Clock;
@@ -37,7 +38,7 @@ enum Watched {
     /// The worker's own bell: there are commands, or packets in a queue.
     Bell,
     /// A source's socket.
-    Source { stream: usize, socket: SourceSocket, arena: Box<Arena> },
+    Source { stream: usize, socket: SourceSocket, arena: Box<Arena>, sender: Sender },
     /// A socket that serves sinks.
     Port { port: usize },
     /// The RTCP side of the worker's own port pair.

@@ -127,11 +127,14 @@ impl Stream {
         }
     }
 
-    /// A packet came in: RTP with its header, or whole transport stream packets.
-    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) {
-        if let Err(reason) = self.take(now, track, incoming) {
+    /// A packet came in: RTP with its header, or whole transport stream packets. Returns whether it
+    /// was taken; if not, it is counted.
+    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) -> bool {
+        let taken = self.take(now, track, incoming);
+        if let Err(reason) = taken {
             self.count_drop(reason, 1);
         }
+        taken.is_ok()
     }
 
     /// The source's RTCP sender report of a track came in.
