@@ -4,16 +4,23 @@ use outflow_config::{Config, Graph, SinkUrl, SourceUrl, diff};
 
 /// A configuration, and whatever is said about it.
 pub(crate) fn config(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    match Config::parse(text, "fuzz.toml") {
+    let text = String::from_utf8_lossy(data);
+    match Config::parse(&text, "fuzz.toml") {
         Ok(config) => {
             assert!(diff(&config, &config).is_empty(), "nothing has changed");
             let changes = diff(&Config::default(), &config);
             assert_eq!(changes.streams_added.len(), config.streams.len());
             assert_eq!(changes.sinks_added.len(), config.sinks.len(), "sinks have names of their own");
-            assert!(Graph::new(&config).to_string().ends_with("}\n"));
+            let graph = Graph::new(&config);
+            let stream_of = |node: usize| graph.nodes[node].stream.as_str();
+            assert!(graph.edges.iter().all(|edge| stream_of(edge.from) == stream_of(edge.to)));
+            assert!(graph.to_string().ends_with("}\n"));
         }
-        Err(errors) => assert!(!errors.to_string().is_empty()),
+        Err(errors) => {
+            let lines = text.split('\n').count();
+            assert!(errors.errors().iter().all(|error| (1..=lines).contains(&error.line)), "{errors}");
+            assert!(!errors.errors().is_empty() && !errors.to_string().is_empty());
+        }
     }
     if let Ok(sink) = text.parse::<SinkUrl>() {
         assert_eq!(sink.to_string().parse(), Ok(sink));
