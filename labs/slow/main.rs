@@ -66,7 +66,7 @@ fn run(time: Duration, stop: bool) -> Result<Outcome> {
     let sender = Sender::start(&paths.source, (RELAY_IN, 5000).into(), STREAM)?;
     relay.wait_up("live")?;
 
-    let crowd = Crowd::start(paths.players.run(healthy)?, Duration::ZERO)?;
+    let crowd = Crowd::start(paths.players.run(healthy)?, Duration::from_millis(2))?;
     let victims = (0..STALLED).map(|number| victim(&paths, number)).collect::<Result<Vec<_>>>()?;
     relay.wait_receivers("live", UDP + TCP)?;
     std::thread::sleep(Duration::from_secs(3));

@@ -1,18 +1,15 @@
 //! Many receivers in one thread.
 
-use std::io::Read;
-use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::datagrams::Batch;
 use super::open::{Receiver, Socket};
+use super::stamped::{Batch, Stream};
 use crate::figures::{Delays, delays};
 use crate::media::wall_nanos;
 use crate::receive::Meter;
@@ -52,7 +49,7 @@ pub struct Crowd {
 
 impl Crowd {
     /// Begins to read. With a `nap`, sockets are looked at only that often: fewer wake-ups, and
-    /// delays are still right where the kernel stamps arrival (all but TCP).
+    /// delays are right all the same, because the kernel stamps arrivals.
     pub fn start(receivers: Vec<Receiver>, nap: Duration) -> Result<Self> {
         let (requests, inbox) = mpsc::channel();
         let mut reading = Reading::new(receivers, nap)?;
@@ -92,7 +89,7 @@ struct Reading {
     epoll: Epoll,
     delays: Delays,
     nap: Duration,
-    bytes: Vec<u8>,
+    stream: Stream,
 }
 
 impl Reading {
@@ -102,7 +99,7 @@ impl Reading {
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             delays: delays(),
             nap,
-            bytes: vec![0; 256 << 10],
+            stream: Stream::new(),
         };
         for receiver in receivers {
             reading.add(receiver)?;
@@ -181,9 +178,9 @@ impl Reading {
                 });
                 None
             }
-            Socket::Tcp(socket) => match read_stream(socket, &mut self.bytes) {
-                Ok(bytes) => {
-                    feed.wire.take(bytes, wall_nanos(), &mut receiver.meter, &mut self.delays);
+            Socket::Tcp(socket) => match self.stream.read(socket) {
+                Ok((bytes, arrived)) => {
+                    feed.wire.take(bytes, arrived, &mut receiver.meter, &mut self.delays);
                     None
                 }
                 Err(why) => Some(why),
@@ -203,15 +200,5 @@ impl Reading {
                 let _seen_when_reading = control.keep_alive();
             }
         }
-    }
-}
-
-/// Reads once; an error says why nothing more will come.
-fn read_stream<'b>(socket: &mut TcpStream, buffer: &'b mut [u8]) -> Result<&'b [u8], String> {
-    match socket.read(buffer) {
-        Ok(0) => Err("closed by the relay".into()),
-        Ok(read) => Ok(&buffer[..read]),
-        Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => Ok(&[]),
-        Err(error) => Err(error.to_string()),
     }
 }

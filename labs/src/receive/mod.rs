@@ -1,10 +1,10 @@
 //! Receivers that measure: thousands of them in one thread.
 
 mod crowd;
-mod datagrams;
 mod meter;
 mod open;
 mod rtsp;
+mod stamped;
 mod wire;
 
 pub use crowd::{Crowd, Period};

@@ -9,6 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::rtsp::Client;
+use super::stamped::ask_for_stamps;
 use super::wire::{Body, Wire};
 use crate::media::wall_nanos;
 use crate::net::RELAY_OUT;
@@ -132,7 +133,7 @@ fn open_http(target: &Target) -> Result<Opened> {
             break (chunked, used);
         }
     };
-    socket.set_nonblocking(true)?;
+    ask_for_stamps(&socket)?;
     let feed = Feed { socket: Socket::Tcp(socket), wire: Wire::Http(Body::new(chunked)) };
     Ok((vec![feed], None, bytes.split_off(used)))
 }
@@ -153,7 +154,7 @@ fn open_interleaved(target: &Target) -> Result<Opened> {
     client.play()?;
     let early = std::mem::take(&mut client.rest);
     let socket = client.socket.try_clone()?;
-    socket.set_nonblocking(true)?;
+    ask_for_stamps(&socket)?;
     let feed = Feed { socket: Socket::Tcp(socket), wire: Wire::Interleaved(Vec::new()) };
     Ok((vec![feed], Some(client), early))
 }
@@ -180,7 +181,7 @@ fn datagrams(port: u16, wire: Wire) -> Result<Feed> {
 fn bind(port: u16) -> Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
     socket.set_nonblocking(true)?;
-    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    ask_for_stamps(&socket)?;
     setsockopt(&socket, sockopt::RcvBufForce, &(4 << 20)).context("more receive buffer needs root")?;
     Ok(socket)
 }
