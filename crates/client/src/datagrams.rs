@@ -7,15 +7,12 @@ use bytes::Bytes;
 use outflow_media::rtp::RtpHeader;
 use outflow_media::sdp::{self, MediaDescription};
 use outflow_media::{Codec, Format, Time};
-use tokio::time::timeout;
 use url::Url;
 
 use crate::socket::{Datagrams, Place};
 use crate::track::RtpTrack;
 use crate::udp::{self, UdpTrack};
 use crate::{Error, Options, Packet, Received, RtpStamp, address, socket};
-
-const HINT: &str = " (does the sender send to this address and port, and is UDP let in here?)";
 
 /// Transport stream packets in datagrams.
 #[derive(Debug)]
@@ -38,10 +35,7 @@ impl TsDatagrams {
     }
 
     pub(crate) async fn advance(&mut self, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        let after = self.options.silence;
-        let readable = timeout(after, self.datagrams.socket().readable()).await;
-        let readable = readable.map_err(|_| Error::Silence { after, hint: HINT })?;
-        readable.map_err(Error::system("receiving"))?;
+        self.datagrams.socket().readable().await.map_err(Error::system("receiving"))?;
         let arrived = self.options.clock.now();
         let malformed = &mut self.malformed;
         let received = self.datagrams.receive(|bytes, _| match ts_packet(bytes, arrived) {
@@ -122,9 +116,7 @@ impl RtpDatagrams {
     }
 
     pub(crate) async fn advance(&mut self, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        let after = self.options.silence;
-        let readable = timeout(after, udp::readable(&self.udp)).await;
-        readable.map_err(|_| Error::Silence { after, hint: HINT })?;
+        udp::readable(&self.udp).await;
         let now = self.options.clock.now();
         udp::receive(&mut self.udp, &mut self.tracks, now, queue)?;
         // Reports need not be on time: whenever something came is often enough.

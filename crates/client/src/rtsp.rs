@@ -29,7 +29,6 @@ pub(crate) struct RtspSession {
     carried: Vec<Transport>,
     udp: Vec<UdpTrack>,
     playing: bool,
-    heard_at: Time,
 }
 
 /// The connection and what waits on it.
@@ -55,7 +54,6 @@ impl RtspSession {
         options: &Options,
         early: &mut VecDeque<Received>,
     ) -> Result<(RtspSession, Format), Error> {
-        let now = options.clock.now();
         let token = |token: String| Credentials { user: "token".to_owned(), password: token };
         let client = RtspClient::new(
             url,
@@ -76,13 +74,16 @@ impl RtspSession {
             carried: Vec::new(),
             udp: Vec::new(),
             playing: false,
-            heard_at: now,
         };
         while !session.playing {
             session.advance(early).await?;
         }
         let format = session.format.take().ok_or_else(|| Error::Peer("no description".to_owned()))?;
         Ok((session, format))
+    }
+
+    pub(crate) fn is_over_udp(&self) -> bool {
+        !self.udp.is_empty()
     }
 
     pub(crate) fn malformed(&self) -> u64 {
@@ -150,13 +151,9 @@ impl RtspSession {
         match event {
             Event::Described { sdp } => self.on_described(&sdp, now)?,
             Event::SetUp(carried) => self.on_set_up(carried),
-            Event::Started(_) => {
-                self.playing = true;
-                self.heard_at = now;
-            }
+            Event::Started(_) => self.playing = true,
             Event::Media { track, rtcp, bytes } => {
                 let Some(track) = self.tracks.get_mut(track) else { return Ok(()) };
-                self.heard_at = now;
                 if rtcp {
                     track.control(&bytes, now, queue);
                 } else {
@@ -235,9 +232,8 @@ impl RtspSession {
         until: Option<(Time, Wake)>,
         queue: &mut VecDeque<Received>,
     ) -> Result<(), Error> {
-        let silent_at = self.playing.then(|| self.heard_at + self.options.silence);
         let reports = self.tracks.iter().filter_map(RtpTrack::report_at);
-        let deadline = reports.chain(silent_at).chain(until.map(|(at, _)| at)).min();
+        let deadline = reports.chain(until.map(|(at, _)| at)).min();
         let clock = self.options.clock;
         let Some(wire) = &mut self.wire else { return Err(Error::Ended) };
         wire.input.reserve(READ_BYTES);
@@ -254,28 +250,11 @@ impl RtspSession {
                 }
             }
             () = udp::readable(&self.udp) => {
-                let before = queue.len();
                 udp::receive(&mut self.udp, &mut self.tracks, clock.now(), queue)?;
-                if queue.len() > before {
-                    self.heard_at = clock.now();
-                }
             }
             () = sleep_until(deadline) => {}
         }
-        match silent_at {
-            Some(at) if at <= clock.now() && self.heard_at + self.options.silence <= at => {
-                Err(Error::Silence { after: self.options.silence, hint: self.hint() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn hint(&self) -> &'static str {
-        if self.udp.is_empty() {
-            " (has the stream a source?)"
-        } else {
-            " (has the stream a source? UDP may be blocked in between: try TCP)"
-        }
+        Ok(())
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use outflow_media::ts::TsFramer;
 use outflow_media::{Format, Time};
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 use url::Url;
 
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
@@ -45,7 +44,8 @@ pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Erro
         }
         _ => return Err(Error::url(url, "it begins with none of rtsp, rtsps, http, https, udp and rtp")),
     };
-    Ok(Subscription { source, format, queue, options })
+    let heard_at = options.clock.now();
+    Ok(Subscription { source, format, queue, heard_at, options })
 }
 
 /// A stream that is being received.
@@ -54,6 +54,8 @@ pub struct Subscription {
     source: Source,
     format: Format,
     queue: VecDeque<Received>,
+    /// When the last packet came.
+    heard_at: Time,
     options: Options,
 }
 
@@ -86,11 +88,13 @@ impl Subscription {
             if let Some(received) = self.queue.pop_front() {
                 return Ok(received);
             }
-            match &mut self.source {
-                Source::Rtsp(session) => session.advance(&mut self.queue).await?,
-                Source::Http(source) => source.advance(&self.options, &mut self.queue).await?,
-                Source::Udp(source) => source.advance(&mut self.queue).await?,
-                Source::Rtp(source) => source.advance(&mut self.queue).await?,
+            let after = self.options.silence;
+            let patience_ends = self.options.clock.instant(self.heard_at + after);
+            let advanced =
+                timeout_at(patience_ends, self.source.advance(&self.options, &mut self.queue)).await;
+            advanced.map_err(|_| Error::Silence { after, hint: self.source.hint() })??;
+            if self.queue.iter().any(|received| matches!(received, Received::Packet(_))) {
+                self.heard_at = self.now();
             }
         }
     }
@@ -114,6 +118,31 @@ impl Subscription {
     }
 }
 
+impl Source {
+    /// Waits for something to happen, once. Nothing is lost if this is cancelled.
+    async fn advance(&mut self, options: &Options, queue: &mut VecDeque<Received>) -> Result<(), Error> {
+        match self {
+            Source::Rtsp(session) => session.advance(queue).await,
+            Source::Http(source) => source.advance(options, queue).await,
+            Source::Udp(source) => source.advance(queue).await,
+            Source::Rtp(source) => source.advance(queue).await,
+        }
+    }
+
+    /// What the reason may be if nothing comes.
+    fn hint(&self) -> &'static str {
+        match self {
+            Source::Rtsp(session) if session.is_over_udp() => {
+                " (has the stream a source? UDP may be blocked in between: try TCP)"
+            }
+            Source::Rtsp(_) | Source::Http(_) => " (has the stream a source?)",
+            Source::Udp(_) | Source::Rtp(_) => {
+                " (does the sender send to this address and port, and is UDP let in here?)"
+            }
+        }
+    }
+}
+
 /// A transport stream in the body of an HTTP response.
 #[derive(Debug)]
 struct HttpTs {
@@ -123,10 +152,7 @@ struct HttpTs {
 
 impl HttpTs {
     async fn advance(&mut self, options: &Options, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        let after = options.silence;
-        let next = timeout(after, self.download.next()).await;
-        let hint = " (has the stream a source?)";
-        let bytes: Bytes = next.map_err(|_| Error::Silence { after, hint })??.ok_or(Error::Ended)?;
+        let bytes = self.download.next().await?.ok_or(Error::Ended)?;
         let arrived = options.clock.now();
         self.framer.push(bytes);
         while let Some(bytes) = self.framer.next_datagram() {
