@@ -49,15 +49,7 @@ impl RtpTrack {
 
     /// A transport stream in RTP whose payload type nobody told.
     pub(crate) fn transport_stream(seed: u64) -> Self {
-        let track = Track {
-            codec: Codec::Mp2t,
-            payload_type: 33,
-            clock_rate: 90_000,
-            channels: 0,
-            fmtp: String::new(),
-            encoding: "MP2T".to_owned(),
-        };
-        RtpTrack { payload_type: None, ..RtpTrack::new(0, &track, seed) }
+        RtpTrack { payload_type: None, ..RtpTrack::new(0, &Track::mp2t(), seed) }
     }
 
     /// Our synchronization source.

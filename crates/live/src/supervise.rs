@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outflow_config::{Config, SinkConfig, SourceUrl, StreamConfig, UdpSource};
-use outflow_media::{Codec, Format, Track};
+use outflow_media::{Format, Track};
 use outflow_relay::{Priority, StreamOptions};
 use tokio::task::JoinHandle;
 
@@ -226,15 +226,7 @@ impl Supervisor {
     /// The tracks of an RTP source: from its description, or one transport stream.
     fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
         let Some(sdp) = &config.sdp else {
-            let track = Track {
-                codec: Codec::Mp2t,
-                payload_type: 33,
-                clock_rate: 90_000,
-                channels: 0,
-                fmtp: String::new(),
-                encoding: "MP2T".to_owned(),
-            };
-            return Ok(vec![Described { track, port: None }]);
+            return Ok(vec![Described { track: Track::mp2t(), port: None }]);
         };
         let wrong = |why: &dyn std::fmt::Display| {
             ControlError::Configuration(format!(

@@ -30,6 +30,20 @@ pub struct Track {
     pub encoding: String,
 }
 
+impl Track {
+    /// A transport stream in RTP with its static payload type (RFC 3551, section 6).
+    pub fn mp2t() -> Self {
+        Track {
+            codec: Codec::Mp2t,
+            payload_type: 33,
+            clock_rate: 90_000,
+            channels: 0,
+            fmtp: String::new(),
+            encoding: "MP2T".to_owned(),
+        }
+    }
+}
+
 /// How a track is coded, with what a decoder needs to know beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Codec {
