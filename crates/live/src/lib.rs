@@ -15,6 +15,7 @@ mod clock;
 pub mod control;
 pub mod http;
 pub mod limits;
+mod message;
 mod receive;
 mod relay;
 mod rtsp;

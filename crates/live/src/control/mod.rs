@@ -6,15 +6,11 @@
 
 mod access;
 mod change;
-mod command;
-mod error;
 mod publisher;
 mod push;
 mod receiver;
 mod registry;
-mod state;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,18 +22,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use access::{Denied, Right};
 pub use change::StreamLimits;
 pub(crate) use change::{ConfigChange, ConfigRequest};
-pub(crate) use command::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
-};
-pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
-pub use error::{CloseReason, ControlError};
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
 pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
-pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
 
+pub use crate::message::{
+    CloseReason, ControlError, ReceiverId, ReceiverReport, ReceiverState, RelayState, SourceId, SourceState,
+    StreamId, StreamState, TrackAddress, TrackChannel,
+};
+pub(crate) use crate::message::{
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
+};
 use crate::worker::WorkerHandle;
 
 /// A handle on the running relay; clones are the same relay.
@@ -209,9 +206,4 @@ impl Control {
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
         self.inner.registry.receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
     }
-}
-
-/// Counters with names, as they stand in snapshots; zeros are left out.
-pub(crate) fn named(drops: &outflow_relay::Drops) -> BTreeMap<&'static str, u64> {
-    drops.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.as_str(), n)).collect()
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use outflow_media::Format;
 use tokio::sync::mpsc;
 
-use super::command::{Command, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec};
+use super::{Command, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec};
 use super::{Control, ControlError, Owner};
 use crate::limits::INGEST_QUEUE_PACKETS;
 use outflow_relay::receive::Incoming;

@@ -8,8 +8,8 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, SinkSpec, TrackMask, Transport};
 use tokio::sync::mpsc;
 
-use super::command::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
 use super::{CloseReason, Control, ControlError, Owner, PushRoute};
+use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
 
 /// How a receiver wants to be served.
 #[derive(Debug, Clone)]

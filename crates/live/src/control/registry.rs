@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::command::{ReceiverId, SourceId, StreamId};
-use super::error::ControlError;
+use super::ControlError;
+use super::{ReceiverId, SourceId, StreamId};
 
 /// Which worker a stream is with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

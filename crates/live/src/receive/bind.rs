@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::control::ControlError;
 use crate::limits::SOURCE_BUFFER_BYTES;
+use crate::message::ControlError;
 
 /// An RTP port and the RTCP port above it.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Carriage, Order, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::control::{ControlError, PushRoute};
 use crate::limits::TCP_SEND_BUFFER_BYTES;
+use crate::message::{ControlError, PushRoute};
 
 /// One packet of an order, as it goes on the wire.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 
 use super::Piece;
-use crate::control::TrackChannel;
 use crate::limits::UNSENT_BYTES_MAX;
+use crate::message::TrackChannel;
 
 /// What stands before each packet.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use rustix::event::epoll::EventFlags;
 use super::ingest::Sender;
 use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
-use crate::control::{
+use crate::message::{
     CloseReason, Command, ControlError, Feed, JoinSpec, PushRoute, ReceiverId, Route, SourceId, SourceSpec,
     StreamId, TrackAddress,
 };

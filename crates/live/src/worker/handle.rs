@@ -13,8 +13,8 @@ use slab::Slab;
 
 use super::{Watched, Worker};
 use crate::clock::Clock;
-use crate::control::{Command, ControlError, StreamState};
 use crate::limits::UDP_SEND_BUFFER_BYTES;
+use crate::message::{Command, ControlError, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::udp::{UdpPort, UdpSender};
 

@@ -8,8 +8,8 @@ use outflow_relay::DropReason;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};
-use crate::control::{Ingest, SocketRole};
 use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_BATCH, RECEIVE_ROUNDS, SENDER_SILENCE};
+use crate::message::{Ingest, SocketRole};
 
 impl Worker {
     /// Reads what has come to a source's socket.

@@ -27,8 +27,8 @@ use ingest::Sender;
 use stream::LiveStream;
 
 use crate::clock::Clock;
-use crate::control::{Command, SourceSocket};
 use crate::limits::EVENTS;
+use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::udp::{UdpPort, UdpSender};
 
@@ -65,7 +65,7 @@ struct Worker {
     rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
     receiver: Receiver,
     sender: UdpSender,
-    published: Arc<arc_swap::ArcSwap<Vec<crate::control::StreamState>>>,
+    published: Arc<arc_swap::ArcSwap<Vec<crate::message::StreamState>>>,
     next_snapshot: Time,
     running: bool,
 }

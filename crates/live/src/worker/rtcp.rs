@@ -6,7 +6,7 @@ use outflow_relay::{Carriage, SinkKey};
 
 use super::stream::{LiveStream, Out};
 use super::{Watched, Worker};
-use crate::control::ReceiverReport;
+use crate::message::ReceiverReport;
 use crate::send::stream::Framing;
 use crate::send::udp::send_one;
 

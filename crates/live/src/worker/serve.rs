@@ -8,8 +8,8 @@ use rustix::event::epoll::EventFlags;
 
 use super::stream::{LiveSink, LiveStream, Out};
 use super::{Watched, Worker};
-use crate::control::CloseReason;
 use crate::limits::SERVE_ROUND;
+use crate::message::CloseReason;
 use crate::send::pieces;
 use crate::send::stream::{Connection, Outcome};
 

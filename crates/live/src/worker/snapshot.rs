@@ -8,8 +8,8 @@ use outflow_relay::schedule::{Place, Sink};
 
 use super::Worker;
 use super::stream::LiveStream;
-use crate::control::{ReceiverState, SourceState, StreamState, named};
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_MANY};
+use crate::message::{ReceiverState, SourceState, StreamState, named};
 
 impl Worker {
     /// Makes a snapshot when it is time for one.

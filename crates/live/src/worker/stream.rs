@@ -6,7 +6,7 @@ use outflow_media::Time;
 use outflow_relay::{SinkKey, Stream};
 use tokio::sync::mpsc;
 
-use crate::control::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
+use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
 use crate::send::stream::{Connection, Framing};
 use crate::send::udp::UdpRoute;
 

@@ -127,3 +127,8 @@ pub struct ReceiverReport {
     /// Round-trip time in milliseconds, if it answered a sender report.
     pub rtt_ms: Option<f64>,
 }
+
+/// Counters with names, as they stand in snapshots; zeros are left out.
+pub(crate) fn named(drops: &outflow_relay::Drops) -> BTreeMap<&'static str, u64> {
+    drops.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.as_str(), n)).collect()
+}

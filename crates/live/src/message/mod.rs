@@ -1,0 +1,14 @@
+//! What control and the workers say to each other: commands one way, answers and snapshots the
+//! other. Values only, so that both sides can be read by themselves.
+
+mod command;
+mod error;
+mod state;
+
+pub(crate) use command::{
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
+};
+pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
+pub use error::{CloseReason, ControlError};
+pub(crate) use state::named;
+pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
