@@ -36,12 +36,13 @@ pub struct Program {
     namespace: Option<String>,
     cpu: Option<usize>,
     environment: Vec<(String, String)>,
+    until: Option<(&'static str, usize)>,
 }
 
 impl Program {
     /// A program by name or path.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { line: vec![name.into()], namespace: None, cpu: None, environment: Vec::new() }
+        Self { line: vec![name.into()], namespace: None, cpu: None, environment: Vec::new(), until: None }
     }
 
     /// A program and its arguments, split at white space (no argument of ours has any within).
@@ -80,6 +81,12 @@ impl Program {
         self
     }
 
+    /// It never ends by itself; it has done well when it has printed `text` so many times.
+    pub fn until(mut self, text: &'static str, times: usize) -> Self {
+        self.until = Some((text, times));
+        self
+    }
+
     /// Its command line as one would type it.
     pub fn shown(&self) -> String {
         self.line.join(" ")
@@ -105,7 +112,7 @@ impl Program {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start `{}`", self.shown()))?;
-        Ok(Running { child, stdout, stderr, shown: self.shown() })
+        Ok(Running { child, stdout, stderr, shown: self.shown(), until: self.until })
     }
 
     /// Starts it and waits until it has ended well.
@@ -121,6 +128,7 @@ pub struct Running {
     stdout: File,
     stderr: File,
     shown: String,
+    until: Option<(&'static str, usize)>,
 }
 
 /// What a program that ended well has printed.
@@ -173,10 +181,22 @@ impl Running {
         }
     }
 
-    /// Waits for its end and expects that it ends well.
+    /// Waits for its end and expects that it ends well, or that it has printed enough.
     pub fn succeed(mut self, within: Duration) -> Result<Finished> {
+        let until = Instant::now() + within;
+        while let Some((text, times)) = self.until
+            && self.alive()
+        {
+            if self.stdout().matches(text).count() >= times {
+                return Ok(Finished { stdout: self.stdout(), stderr: self.stderr() });
+            }
+            if Instant::now() >= until {
+                bail!("`{text}` printed less than {times} times in {within:?}: {}", self.account());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
         let status = self.wait(within)?;
-        if !status.success() {
+        if !status.success() || self.until.is_some() {
             bail!("{status}: {}", self.account());
         }
         Ok(Finished { stdout: self.stdout(), stderr: self.stderr() })

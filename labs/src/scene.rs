@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::net::{Paths, RELAY_OUT, cannot_make_namespaces};
 use crate::process::{Program, Running};
-use crate::programs::{self, clip, ffmpeg, ffmpeg_decodes, gst};
+use crate::programs::{self, clip, ffmpeg, ffmpeg_decodes, gst_decodes};
 use crate::relay::{HTTP_PORT, RTSP_PORT, show_logs};
 use anyhow::{Context, Result, bail, ensure};
 
@@ -127,11 +127,17 @@ pub fn ffmpeg_rtp_ts(folder: &Path, address: &str, port: u16, pictures: u32) -> 
 
 /// GStreamer playing a transport stream by RTSP.
 pub fn gst_rtsp_ts(stream: &str, protocols: &str, pictures: u32) -> Program {
-    gst(&format!(
-        "rtspsrc location={} protocols={protocols} latency=200 ! rtpmp2tdepay ! tsdemux ! h264parse \
-         ! avdec_h264 ! fakesink num-buffers={pictures}",
-        rtsp_url(stream)
-    ))
+    gst_rtsp(stream, protocols, "rtpmp2tdepay ! tsdemux ! h264parse ! avdec_h264", pictures)
+}
+
+/// GStreamer playing the H.264 track of a stream by RTSP.
+pub fn gst_rtsp_h264(stream: &str, protocols: &str, pictures: u32) -> Program {
+    gst_rtsp(stream, protocols, "rtph264depay ! h264parse ! avdec_h264", pictures)
+}
+
+fn gst_rtsp(stream: &str, protocols: &str, decode: &str, pictures: u32) -> Program {
+    let source = format!("rtspsrc location={} protocols={protocols} latency=200", rtsp_url(stream));
+    gst_decodes(&format!("{source} ! {decode}"), pictures)
 }
 
 /// Waits until a program listens on a UDP port.

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
 use outflow_labs::process::Program;
-use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends, gst};
+use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends, gst_decodes};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{
-    all_play_clean, ends_clean, ffmpeg_http, ffmpeg_rtp_ts, ffmpeg_rtsp, gst_rtsp_ts, http_url, plays,
-    rtsp_url, scene, wait_bound,
+    all_play_clean, ends_clean, ffmpeg_http, ffmpeg_rtp_ts, ffmpeg_rtsp, gst_rtsp_h264, gst_rtsp_ts,
+    http_url, plays, scene, wait_bound,
 };
 use serde_json::json;
 
@@ -27,8 +27,8 @@ fn publisher() -> Program {
     ffmpeg_sends(&clip(), &format!("-f mpegts udp://{RELAY_IN}:5000?pkt_size=1316"))
 }
 
-fn gst_decodes(source: &str) -> Program {
-    gst(&format!("{source} ! {DECODE_TS} ! fakesink num-buffers={PICTURES}"))
+fn gst_plays(source: &str) -> Program {
+    gst_decodes(&format!("{source} ! {DECODE_TS}"), PICTURES)
 }
 
 const RTP_TS: &str = "caps=application/x-rtp,media=video,clock-rate=90000,encoding-name=MP2T,payload=33 \
@@ -46,7 +46,7 @@ fn rtsp_and_http() -> Result<()> {
         ffmpeg_http("live", PICTURES),
         gst_rtsp_ts("live", "udp", PICTURES),
         gst_rtsp_ts("live", "tcp", PICTURES),
-        gst_decodes(&format!("souphttpsrc is-live=true location={}", http_url("live"))),
+        gst_plays(&format!("souphttpsrc is-live=true location={}", http_url("live"))),
     ];
     all_play_clean(&paths, &players)?;
     relay.healthy()
@@ -75,9 +75,9 @@ fn udp_and_rtp_to_configured_addresses() -> Result<()> {
     let sinks = sinks.map(|(scheme, port)| format!("{scheme}://{PLAYER}:{port}"));
     let players = [
         (ffmpeg_decodes("-i udp://0.0.0.0:6000", PICTURES), 6000),
-        (gst_decodes("udpsrc port=6002"), 6002),
+        (gst_plays("udpsrc port=6002"), 6002),
         (ffmpeg_rtp_ts(folder.path(), "0.0.0.0", 6004, PICTURES)?, 6004),
-        (gst_decodes(&format!("udpsrc port=6008 {RTP_TS}")), 6008),
+        (gst_plays(&format!("udpsrc port=6008 {RTP_TS}")), 6008),
     ];
     pushed_to(&paths, &sinks, &players)
 }
@@ -92,9 +92,9 @@ fn multicast_as_transport_stream_and_as_rtp() -> Result<()> {
         |group: &str, port: u16| format!("udpsrc address={group} port={port} multicast-iface=eth0");
     let players = [
         (ffmpeg_decodes(&format!("-i udp://239.2.2.2:6000?localaddr={PLAYER}"), PICTURES), 6000),
-        (gst_decodes(&gst_source("239.2.2.2", 6000)), 6000),
+        (gst_plays(&gst_source("239.2.2.2", 6000)), 6000),
         (ffmpeg_rtp_ts(folder.path(), "239.2.2.3/4", 6004, PICTURES)?, 6004),
-        (gst_decodes(&format!("{} {RTP_TS}", gst_source("239.2.2.3", 6004))), 6004),
+        (gst_plays(&format!("{} {RTP_TS}", gst_source("239.2.2.3", 6004))), 6004),
     ];
     pushed_to(&paths, &sinks, &players)
 }
@@ -120,24 +120,21 @@ fn rtp_tracks_by_rtsp_and_pushed_to_port_pairs() -> Result<()> {
     let Some(paths) = scene("RTP tracks out", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
     let pushed = listen() + "[streams.live]\nsource = \"push\"\n" + &sink(&format!("rtp://{PLAYER}:6030"));
     let mut relay = Relay::start(&paths.relay, &pushed)?;
-    let h264 = "rtph264depay ! h264parse ! avdec_h264";
-    let at_port = format!(
-        "udpsrc port=6030 caps=application/x-rtp,media=video,clock-rate=90000,encoding-name=H264 \
-         ! rtpjitterbuffer ! {h264} ! fakesink num-buffers={PICTURES}"
-    );
-    let mut at_port = plays(&paths, &gst(&at_port))?;
+    let at_port = "udpsrc port=6030 caps=application/x-rtp,media=video,clock-rate=90000,encoding-name=H264 \
+                   ! rtpjitterbuffer ! rtph264depay ! h264parse ! avdec_h264";
+    let mut at_port = plays(&paths, &gst_decodes(at_port, PICTURES))?;
     wait_bound(&mut at_port, 6030)?;
     // From a transport stream, so that the parameter sets are within the stream.
     let to = format!("-an -f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live");
     let _publishing = ffmpeg_sends(&clip(), &to).within(&paths.source).start()?;
     relay.wait_up("live")?;
-    let by_rtsp = |protocols: &str| {
-        let from = format!("rtspsrc location={} protocols={protocols}", rtsp_url("live"));
-        gst(&format!("{from} ! {h264} ! fakesink num-buffers={PICTURES}"))
-    };
-    let players = [ffmpeg_rtsp("live", "udp", PICTURES), ffmpeg_rtsp("live", "tcp", PICTURES)];
+    let players = [
+        ffmpeg_rtsp("live", "udp", PICTURES),
+        ffmpeg_rtsp("live", "tcp", PICTURES),
+        gst_rtsp_h264("live", "udp", PICTURES),
+        gst_rtsp_h264("live", "tcp", PICTURES),
+    ];
     all_play_clean(&paths, &players)?;
-    all_play_clean(&paths, &[by_rtsp("udp"), by_rtsp("tcp")])?;
     ends_clean(at_port)?;
     relay.healthy()
 }

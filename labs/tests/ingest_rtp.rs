@@ -7,7 +7,7 @@ use outflow_labs::net::{Paths, RELAY_IN};
 use outflow_labs::process::Program;
 use outflow_labs::programs::{ffmpeg, gst};
 use outflow_labs::relay::{Relay, listen};
-use outflow_labs::scene::{Sample, all_play_clean, ffmpeg_rtsp, rtsp_url, scene, wait_for};
+use outflow_labs::scene::{Sample, all_play_clean, ffmpeg_rtsp, gst_rtsp_h264, scene, wait_for};
 
 const PICTURES: u32 = 50;
 
@@ -42,12 +42,11 @@ fn ffmpeg_comes_through(paths: &Paths, sample: Sample, with_sound: bool, players
 #[test]
 fn h264_and_aac() -> Result<()> {
     let Some(paths) = scene("H.264 and AAC by SDP", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
-    let gst = gst(&format!(
-        "rtspsrc location={} protocols=tcp ! rtph264depay ! h264parse ! avdec_h264 \
-         ! fakesink num-buffers={PICTURES}",
-        rtsp_url("live")
-    ));
-    let players = [ffmpeg_rtsp("live", "tcp", PICTURES), ffmpeg_rtsp("live", "udp", PICTURES), gst];
+    let players = [
+        ffmpeg_rtsp("live", "tcp", PICTURES),
+        ffmpeg_rtsp("live", "udp", PICTURES),
+        gst_rtsp_h264("live", "tcp", PICTURES),
+    ];
     ffmpeg_comes_through(&paths, Sample::H264Mp4, true, &players)
 }
 

@@ -5,7 +5,7 @@ use outflow_labs::net::{Paths, RELAY_IN, SOURCE};
 use outflow_labs::process::Program;
 use outflow_labs::programs::{ffmpeg_sends, gst};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{Sample, all_play_clean, ffmpeg_http, ffmpeg_rtsp, rtsp_url, scene, wait_for};
+use outflow_labs::scene::{Sample, all_play_clean, ffmpeg_http, ffmpeg_rtsp, gst_rtsp_h264, scene, wait_for};
 
 const PICTURES: u32 = 50;
 
@@ -25,20 +25,16 @@ fn comes_through(paths: &Paths, publisher: &Program, players: &[Program]) -> Res
     relay.healthy()
 }
 
-fn gst_plays(protocols: &str) -> Program {
-    gst(&format!(
-        "rtspsrc location={} protocols={protocols} ! rtph264depay ! h264parse ! avdec_h264 \
-         ! fakesink num-buffers={PICTURES}",
-        rtsp_url("live")
-    ))
-}
-
 #[test]
 fn ffmpeg_publishes_over_tcp() -> Result<()> {
     let Some(paths) = scene("RTSP publish over TCP", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
     let to = format!("-f rtsp -rtsp_transport tcp {}", publish_url());
     let publisher = ffmpeg_sends(&Sample::H264Mp4.file()?, &to);
-    let players = [ffmpeg_rtsp("live", "udp", PICTURES), ffmpeg_http("live", PICTURES), gst_plays("tcp")];
+    let players = [
+        ffmpeg_rtsp("live", "udp", PICTURES),
+        ffmpeg_http("live", PICTURES),
+        gst_rtsp_h264("live", "tcp", PICTURES),
+    ];
     comes_through(&paths, &publisher, &players)
 }
 
@@ -47,7 +43,7 @@ fn ffmpeg_publishes_over_udp() -> Result<()> {
     let Some(paths) = scene("RTSP publish over UDP", &["ffmpeg", "gst-launch-1.0"])? else { return Ok(()) };
     let to = format!("-f rtsp -rtsp_transport udp {}", publish_url());
     let publisher = ffmpeg_sends(&Sample::H264Mp4.file()?, &to);
-    let players = [ffmpeg_rtsp("live", "tcp", PICTURES), gst_plays("udp")];
+    let players = [ffmpeg_rtsp("live", "tcp", PICTURES), gst_rtsp_h264("live", "udp", PICTURES)];
     comes_through(&paths, &publisher, &players)
 }
 
