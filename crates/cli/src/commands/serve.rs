@@ -87,6 +87,10 @@ async fn show(control: Control) {
         bar.set_style(style);
     }
     let mut shown = 0;
+    // The first snapshot is older than the streams.
+    if states.changed().await.is_err() {
+        return;
+    }
     while states.changed().await.is_ok() {
         let line = line(&states.borrow_and_update().clone());
         if !bar.is_hidden() {
