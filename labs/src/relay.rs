@@ -118,6 +118,11 @@ impl<'n> Relay<'n> {
         self.ask("POST", path, Some(body))
     }
 
+    /// Changes something by a JSON body; the answer's text.
+    pub fn patch(&self, path: &str, body: &Value) -> Result<String> {
+        self.ask("PATCH", path, Some(body))
+    }
+
     /// Deletes; the answer's text.
     pub fn delete(&self, path: &str) -> Result<String> {
         self.ask("DELETE", path, None)
