@@ -5,7 +5,7 @@ use outflow_labs::net::{RELAY_IN, RELAY_OUT};
 use outflow_labs::process::Program;
 use outflow_labs::programs::missing;
 use outflow_labs::relay::{Relay, listen};
-use outflow_labs::scene::{Sample, scene};
+use outflow_labs::scene::{Sample, scene, skipped};
 
 const README: &str = include_str!("../../README.md");
 
@@ -26,7 +26,7 @@ fn program(command: &str, relay: &str, input: &str) -> Option<Program> {
     let line = command.replace("RELAY", relay).replace("input.mp4", input);
     let name = line.split_whitespace().next().unwrap_or_default();
     if let Some(why) = missing(name) {
-        eprintln!("SKIPPED: recipe `{command}` ({why})");
+        skipped(&format!("recipe `{command}`"), &why);
         return None;
     }
     Some(
