@@ -342,23 +342,24 @@ impl Stream {
 
     fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
         let input = self.input.as_mut().ok_or(DropReason::NoFormat)?;
-        let received = input.receive.take(now, track, incoming)?;
+        let bytes = input.receive.take(now, track, incoming)?;
         let track = if input.format == Format::Ts { 0 } else { track };
-        let tag = input.understand.tag(track, &received.bytes)?;
-        let header = if input.format == Format::Ts { &received.rtp_header[..] } else { &received.bytes[..] };
+        let tag = input.understand.tag(track, &bytes)?;
+        let rtp_header = input.receive.rtp_header(now);
+        let header = if input.format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
         if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
             let delta = input.receive.timestamp_delta(track);
             input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
             input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
         }
-        let came = self.source.packet(now, received.bytes.len());
+        let came = self.source.packet(now, bytes.len());
         if came {
             self.events.push_back(Event::SourceUp);
             if self.source.counters.starts > 1 {
-                self.announce_discontinuity(now, &received.bytes);
+                self.announce_discontinuity(now, &bytes);
             }
         }
-        self.spread(now, Packet { bytes: received.bytes, tag, arrived: now }, received.rtp_header);
+        self.spread(now, Packet { bytes, tag, arrived: now }, rtp_header);
         Ok(())
     }
 
@@ -382,7 +383,7 @@ impl Stream {
     fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
         let Some(input) = &mut self.input else { return };
         let Some(bytes) = input.understand.discontinuity(next) else { return };
-        let rtp_header = input.receive.wrap_own(now);
+        let rtp_header = input.receive.rtp_header(now);
         self.spread(now, Packet { bytes, tag: Tag::default(), arrived: now }, rtp_header);
     }
 

@@ -43,15 +43,6 @@ struct RtpTrack {
     statistics: RtpStatistics,
 }
 
-/// A packet in the form that receivers get.
-#[derive(Debug)]
-pub struct Received {
-    /// Its bytes.
-    pub bytes: Bytes,
-    /// RTP header for a transport stream's packet; zeros for RTP streams, which have their own.
-    pub rtp_header: [u8; 12],
-}
-
 impl Receive {
     /// For a source of this format. `ssrc` is used when a transport stream goes out by RTP.
     pub fn new(format: &Format, ssrc: u32) -> Self {
@@ -98,28 +89,27 @@ impl Receive {
     ///
     /// # Errors
     /// Why it goes no further.
-    pub fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<Received, DropReason> {
+    pub fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<Bytes, DropReason> {
         match &mut self.form {
-            Form::Ts { in_rtp: None, wrap } => {
-                Ok(Received { bytes: incoming.freeze(), rtp_header: wrap.next(now) })
-            }
-            Form::Ts { in_rtp: Some(statistics), wrap } => {
+            Form::Ts { in_rtp: None, .. } => Ok(incoming.freeze()),
+            Form::Ts { in_rtp: Some(statistics), .. } => {
                 let header = RtpHeader::new_checked(incoming.as_ref()).map_err(|_| DropReason::Malformed)?;
                 statistics.packet(now, &header);
                 let (from, to) = (header.payload_offset(), header.payload_offset() + header.payload().len());
                 let bytes = incoming.freeze().slice(from..to);
-                Ok(Received { bytes, rtp_header: wrap.next(now) })
+                Ok(bytes)
             }
             Form::Rtp(tracks) => {
                 let track = tracks.get_mut(usize::from(track)).ok_or(DropReason::UnknownTrack)?;
                 let bytes = track.take(now, incoming)?;
-                Ok(Received { bytes, rtp_header: [0; 12] })
+                Ok(bytes)
             }
         }
     }
 
-    /// An RTP header for a transport stream's packet that the relay made itself.
-    pub fn wrap_own(&mut self, now: Time) -> [u8; 12] {
+    /// The RTP header for a transport stream's next packet, once it is certain that it goes on: each
+    /// takes a sequence number. Zeros for RTP streams, whose packets have their own.
+    pub fn rtp_header(&mut self, now: Time) -> [u8; 12] {
         match &mut self.form {
             Form::Ts { wrap, .. } => wrap.next(now),
             Form::Rtp(_) => [0; 12],
