@@ -345,19 +345,21 @@ impl Stream {
         let bytes = input.receive.take(now, track, incoming)?;
         let track = if input.format == Format::Ts { 0 } else { track };
         let tag = input.understand.tag(track, &bytes)?;
-        let rtp_header = input.receive.rtp_header(now);
-        let header = if input.format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
-        if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
-            let delta = input.receive.timestamp_delta(track);
-            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
-            input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
-        }
         let came = self.source.packet(now, bytes.len());
         if came {
             self.events.push_back(Event::SourceUp);
             if self.source.counters.starts > 1 {
                 self.announce_discontinuity(now, &bytes);
             }
+        }
+        // Made last: its sequence number follows that of a discontinuity announced before.
+        let input = self.input.as_mut().ok_or(DropReason::NoFormat)?;
+        let rtp_header = input.receive.rtp_header(now);
+        let header = if input.format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
+        if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
+            let delta = input.receive.timestamp_delta(track);
+            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
+            input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
         }
         self.spread(now, Packet { bytes, tag, arrived: now }, rtp_header);
         Ok(())
