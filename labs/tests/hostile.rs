@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use outflow_labs::media::{Sender, Shape};
+use outflow_labs::media::{Sender, Shape, Synthetic};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN, RELAY_OUT, SOURCE, STRANGER};
 use outflow_labs::programs::ffmpeg_sends;
 use outflow_labs::receive::{Crowd, How, Receiver, Target};
@@ -109,6 +109,37 @@ fn garbage_and_oversized_datagrams_to_a_source() -> Result<()> {
         }
     }
     wait_for("what is bad is counted", || Ok(siege.drops("live")? > 100))?;
+    siege.held()
+}
+
+#[test]
+fn bad_datagrams_of_the_source_itself() -> Result<()> {
+    let Some(paths) = scene("bad datagrams among good ones", &[])? else { return Ok(()) };
+    let siege = Siege::begin(&paths, "[streams.flawed]\nsource = \"udp://0.0.0.0:5001\"\n")?;
+    let socket = paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
+    socket.connect((RELAY_IN, 5001))?;
+    let mut stream = Synthetic::new(STREAM);
+    let mut send = |seed: u64| -> Result<()> {
+        socket.send(stream.next_datagram(0))?;
+        if seed.is_multiple_of(5) {
+            socket.send(&noise(seed, 700))?;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(())
+    };
+    (1..200).try_for_each(&mut send)?;
+    siege.relay.wait_up("flawed")?;
+    let target = Target::new("flawed");
+    let receivers = paths.players.run(|| {
+        let hows = [How::Http, How::RtspTcp, How::RtspUdp];
+        hows.iter().map(|how| Receiver::open(*how, &target)).collect::<Result<Vec<_>>>()
+    })?;
+    let crowd = Crowd::start(receivers, Duration::ZERO)?;
+    (200..800).try_for_each(&mut send)?;
+    wait_for("what is bad is counted", || Ok(siege.drops("flawed")? > 100))?;
+    for meter in crowd.split()?.meters {
+        ensure!(meter.perfect() && meter.datagrams > 100, "receivers noticed: {}", meter.summary());
+    }
     siege.held()
 }
 
