@@ -109,7 +109,7 @@ impl Reading {
 
     fn add(&mut self, mut receiver: Receiver) -> Result<()> {
         let early = std::mem::take(&mut receiver.early);
-        if let Some(feed) = receiver.feeds.first_mut() {
+        if let Some(feed) = receiver.feeds.first_mut().filter(|_| !early.is_empty()) {
             feed.wire.take(&early, wall_nanos(), &mut receiver.meter, &mut self.delays);
         }
         for (index, feed) in receiver.feeds.iter().enumerate() {
