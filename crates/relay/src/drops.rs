@@ -76,6 +76,13 @@ impl Drops {
         }
     }
 
+    /// Raises every counter to what `other` has, where that is more.
+    pub fn raise_to(&mut self, other: &Drops) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = theirs.max(*mine);
+        }
+    }
+
     /// Packets dropped for `reason`.
     pub const fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]

@@ -23,5 +23,5 @@ pub mod understand;
 
 pub use control::{Event, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
-pub use schedule::{Carriage, Priority, SinkKey, SinkSpec, TrackMask, Transport};
+pub use schedule::{Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 pub use send::{Order, Report, Whom};

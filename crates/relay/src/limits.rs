@@ -18,6 +18,16 @@ pub const RING_GIVE_UP_PARTS: usize = 16;
 /// Packets of one order to a sink that lags. The rest follows after the others had their turn.
 pub const ORDER_PACKETS_MAX: usize = 64;
 
+/// So many bytes owed are sent even though the latency budget would allow for more: one gathered
+/// write of that size costs little more than the stack's work per byte.
+pub const GATHER_BYTES_MAX: usize = 60 << 10;
+
+/// What a paced receiver gets at once: what its rate brings in this time ...
+pub const PACE_BURST_TIME: Duration = Duration::from_millis(1);
+
+/// ... but a packet in any case.
+pub const PACE_BURST_BYTES_MIN: usize = 1500;
+
 /// Bytes that a datagram receiver is sent at once when it joins; the rest of the kept GOP follows
 /// paced. Well below the 208 KiB that a UDP socket buffers on Linux by default.
 pub const CATCH_UP_BURST_BYTES: usize = 96 << 10;

@@ -5,7 +5,8 @@ use core::time::Duration;
 use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
 use outflow_relay::{
-    Carriage, Order, Priority, Report, SinkKey, SinkSpec, Stream, StreamOptions, TrackMask, Transport, Whom,
+    Carriage, Order, Priority, Report, SinkKey, SinkSpec, Stream, StreamOptions, Timing, TrackMask,
+    Transport, Whom,
 };
 
 use crate::agenda::Agenda;
@@ -122,7 +123,8 @@ impl World {
         let datagram = self.players[player].path.is_none();
         let transport = if datagram { Transport::Datagram } else { Transport::Stream };
         let (carriage, tracks) = (Carriage::Rtp, TrackMask::ALL);
-        let spec = SinkSpec { carriage, transport, tracks, priority: Priority::Normal, held: false };
+        let (priority, timing) = (Priority::Normal, Timing::default());
+        let spec = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
         let key = self.stream.handle_join(now, player as u64, spec);
         self.players[player].key = Some(key);
         self.by_key.resize(self.by_key.len().max(key.0 + 1), None);
@@ -155,7 +157,7 @@ impl World {
     fn carry_out(&mut self, now: Time, order: &Order) {
         let members = match order.whom {
             Whom::One(key) => vec![key],
-            Whom::Cohort(_) => self.stream.members(order).to_vec(),
+            Whom::Cohort { .. } => self.stream.members(order).to_vec(),
         };
         for key in members {
             if let Some(player) = self.by_key.get(key.0).copied().flatten() {
@@ -175,7 +177,7 @@ impl World {
             }
             self.outcome.delivered += 1;
             self.outcome.digest.delivery(player as u64, seq, now);
-            if matches!(order.whom, Whom::Cohort(_)) && !self.players[player].stalls {
+            if matches!(order.whom, Whom::Cohort { .. }) && !self.players[player].stalls {
                 let delay = now.since(entry.packet.arrived).as_nanos() as u64;
                 self.outcome.healthy_delay_most_ns = self.outcome.healthy_delay_most_ns.max(delay);
             }

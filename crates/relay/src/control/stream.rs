@@ -13,7 +13,7 @@ use crate::drops::{DropReason, Drops};
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::receive::{Incoming, Receive};
 use crate::schedule::{
-    Branch, Carriage, Counters, Place, Priority, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
+    Branch, Carriage, Counters, Place, Priority, Room, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
 };
 use crate::send::{Order, Report, ReportClock, Whom, align};
 use crate::service::Remux;
@@ -45,6 +45,8 @@ pub struct Stream {
     pub(super) remux: Option<Remux>,
     pub(super) remux_idle_since: Option<Time>,
     pub(super) sinks: Sinks,
+    /// How many sinks there are of each class.
+    of_class: [usize; Priority::ALL.len()],
     /// Sinks that joined before the stream had a format.
     homeless: Vec<SinkKey>,
     pub(super) events: VecDeque<Event>,
@@ -83,6 +85,7 @@ impl Stream {
             remux: None,
             remux_idle_since: None,
             sinks: Sinks::new(),
+            of_class: [0; Priority::ALL.len()],
             homeless: Vec::new(),
             events: VecDeque::new(),
             new_reports: VecDeque::new(),
@@ -158,6 +161,7 @@ impl Stream {
     /// A sink joins, at the newest key frame. `id` is the driver's name for it.
     pub fn handle_join(&mut self, now: Time, id: u64, spec: SinkSpec) -> SinkKey {
         self.joins += 1;
+        self.of_class[spec.priority as usize] += 1;
         let key = SinkKey(self.sinks.insert(Sink::new(id, spec, now)));
         self.place(now, key);
         if !spec.held {
@@ -170,6 +174,7 @@ impl Stream {
     pub fn handle_leave(&mut self, now: Time, key: SinkKey) {
         self.displace(key);
         if let Some(sink) = self.sinks.try_remove(key.0) {
+            self.of_class[sink.spec.priority as usize] -= 1;
             self.past.packets += sink.counters.packets;
             self.past.bytes += sink.counters.bytes;
             self.past_drops.merge(&sink.drops);
@@ -222,21 +227,41 @@ impl Stream {
     /// Changes a sink's class. Nothing that it is owed gets lost.
     pub fn set_priority(&mut self, key: SinkKey, priority: Priority) {
         let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        self.of_class[sink.spec.priority as usize] -= 1;
+        self.of_class[priority as usize] += 1;
         match sink.branch {
             Some(branch) => self.branches[branch].set_priority(&mut self.sinks, key, priority),
             None => sink.spec.priority = priority,
         }
     }
 
-    /// What to do next; see [`Output::Wait`].
+    /// What to do next, whatever its class; see [`Output::Wait`].
     pub fn poll(&mut self, now: Time) -> Output {
+        let order = |stream: &mut Self| {
+            Priority::ALL.into_iter().find_map(|class| stream.next_order(now, class, Room::UNLIMITED))
+        };
+        self.poll_with(now, order)
+    }
+
+    /// What to do next in this class, for at most so many sinks at once; what is owed in other
+    /// classes waits. Everything but orders is of every class.
+    pub fn poll_class(&mut self, now: Time, class: Priority, room: Room) -> Output {
+        self.poll_with(now, |stream| stream.next_order(now, class, room))
+    }
+
+    /// The classes in which there are sinks.
+    pub fn classes(&self) -> impl Iterator<Item = Priority> + '_ {
+        Priority::ALL.into_iter().filter(|class| self.of_class[*class as usize] > 0)
+    }
+
+    fn poll_with(&mut self, now: Time, order: impl FnOnce(&mut Self) -> Option<Order>) -> Output {
         self.check_source(now);
         self.check_hopeless(now);
         self.check_linger(now);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if let Some(order) = self.next_order(now) {
+        if let Some(order) = order(self) {
             return Output::Order(order);
         }
         if let Some(key) = self.new_reports.pop_front() {
@@ -268,9 +293,14 @@ impl Stream {
     /// The sinks of an order to a cohort.
     pub fn members(&self, order: &Order) -> &[SinkKey] {
         match (order.whom, self.branches.get(order.branch)) {
-            (Whom::Cohort(cohort), Some(branch)) => branch.members(cohort),
+            (Whom::Cohort { cohort, first, count }, Some(branch)) => branch.ordered(cohort, first, count),
             _ => &[],
         }
+    }
+
+    /// All members of a cohort, those whom an order leaves out as well.
+    pub fn cohort(&self, branch: usize, cohort: usize) -> &[SinkKey] {
+        self.branches.get(branch).map_or(&[], |branch| branch.members(cohort))
     }
 
     /// The sender report of a track, once a packet of it has passed.
@@ -447,15 +477,8 @@ impl Stream {
         self.events.push_back(Event::SinkEnded { key, id, end });
     }
 
-    fn next_order(&mut self, now: Time) -> Option<Order> {
+    fn next_order(&mut self, now: Time, class: Priority, room: Room) -> Option<Order> {
         let bps = self.source.meter.bps(now);
-        for priority in Priority::ALL {
-            for branch in &mut self.branches {
-                if let Some(order) = branch.next_order(now, &mut self.sinks, priority, bps) {
-                    return Some(order);
-                }
-            }
-        }
-        None
+        self.branches.iter_mut().find_map(|branch| branch.next_order(now, &mut self.sinks, class, room, bps))
     }
 }

@@ -8,7 +8,7 @@ use outflow_media::{Codec, Format, Time, Track};
 
 use super::*;
 use crate::drops::DropReason;
-use crate::schedule::{Carriage, Place, Priority, SinkKey, SinkSpec, TrackMask, Transport};
+use crate::schedule::{Carriage, Place, Priority, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 use crate::send::{Report, Whom};
 
 const PAYLOAD_TYPE: u8 = 96;
@@ -95,7 +95,7 @@ impl Bench {
                     self.orders += 1;
                     let members = match order.whom {
                         Whom::One(key) => vec![key],
-                        Whom::Cohort(_) => self.stream.members(&order).to_vec(),
+                        Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
                     };
                     for (_, entry) in self.stream.packets(&order) {
                         let header = RtpHeader::new_checked(&entry.packet.bytes).expect("RTP");
@@ -115,6 +115,7 @@ impl Bench {
             transport: Transport::Stream,
             tracks: TrackMask::ALL,
             priority: Priority::Normal,
+            timing: Timing::default(),
             held,
         };
         let key = self.stream.handle_join(self.now, 1, spec);

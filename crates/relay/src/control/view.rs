@@ -65,6 +65,11 @@ impl Stream {
         self.sinks.iter().map(|(key, sink)| (SinkKey(key), sink))
     }
 
+    /// A sink.
+    pub fn sink(&self, key: SinkKey) -> Option<&Sink> {
+        self.sinks.get(key.0)
+    }
+
     /// What a sink wants.
     pub fn spec(&self, key: SinkKey) -> Option<SinkSpec> {
         self.sinks.get(key.0).map(|sink| sink.spec)

@@ -1,12 +1,13 @@
 //! One output of a stream: its ring, the sinks that read it, and whose turn it is.
 
+use core::ops::Range;
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
-use super::{Counters, Place, Priority, Sink, SinkKey, Sinks, TrackMask, Transport};
+use super::{Counters, Place, Priority, Room, Sink, SinkKey, Sinks, TrackMask};
 use crate::buffer::{Entry, Packet, Ring, Seq};
 use crate::drops::DropReason;
 use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
@@ -27,9 +28,13 @@ pub struct StartPoint {
 /// A ring and its readers.
 #[derive(Debug)]
 pub struct Branch {
-    index: usize,
+    pub(super) index: usize,
     pub(super) ring: Ring,
     pub(super) cohorts: Vec<Cohort>,
+    /// The cohort whose turn was the last.
+    pub(super) last_cohort: usize,
+    /// A cohort was served last: the next order goes to one that lags, if there is any.
+    cohort_was_served: bool,
     /// All sinks with a position of their own, the slowest first.
     pub(super) behind: BTreeSet<(Seq, SinkKey)>,
     /// Sinks behind that can be served now, by priority.
@@ -53,6 +58,8 @@ impl Branch {
             index,
             ring,
             cohorts: Vec::new(),
+            last_cohort: 0,
+            cohort_was_served: false,
             behind: BTreeSet::new(),
             ready: Default::default(),
             idle: Vec::new(),
@@ -87,8 +94,8 @@ impl Branch {
     pub fn counters(&self, sinks: &Sinks, key: SinkKey) -> Counters {
         let Some(sink) = sinks.get(key.0) else { return Counters::default() };
         let mut sum = sink.counters;
-        if let Place::Live { cohort, .. } = sink.place {
-            let totals = self.cohorts[cohort].totals;
+        if let Place::Live { cohort, slot } = sink.place {
+            let totals = self.cohorts[cohort].totals_of(slot);
             sum.packets = sum.packets.wrapping_add(totals.packets);
             sum.bytes = sum.bytes.wrapping_add(totals.bytes);
         }
@@ -99,7 +106,7 @@ impl Branch {
     pub fn cursor(&self, sinks: &Sinks, key: SinkKey) -> Option<Seq> {
         match sinks.get(key.0)?.place {
             Place::Behind(seq) => Some(seq),
-            Place::Live { cohort, .. } => Some(self.cohorts[cohort].cursor),
+            Place::Live { cohort, slot } => Some(self.cohorts[cohort].cursor_of(slot)),
             Place::Paused | Place::Waiting => None,
         }
     }
@@ -127,6 +134,11 @@ impl Branch {
             self.give_up(now, sinks, until);
         }
         self.trim();
+        self.wake_idle(sinks);
+    }
+
+    /// Those who could not go on may be able to now.
+    pub(super) fn wake_idle(&mut self, sinks: &mut Sinks) {
         while let Some(key) = self.idle.pop() {
             self.requeue(sinks, key);
         }
@@ -197,17 +209,34 @@ impl Branch {
         self.trim();
     }
 
-    /// The next order of class `priority`, if anything is owed in it that can go now.
+    /// The next order of class `priority`, if anything is owed in it that can go now. Cohorts and
+    /// those who lag take turns.
     pub fn next_order(
+        &mut self,
+        now: Time,
+        sinks: &mut Sinks,
+        priority: Priority,
+        room: Room,
+        stream_bps: u64,
+    ) -> Option<Order> {
+        let cohort_first = !core::mem::take(&mut self.cohort_was_served);
+        if !cohort_first && let Some(order) = self.next_lagging_order(now, sinks, priority, stream_bps) {
+            return Some(order);
+        }
+        if let Some(order) = self.next_cohort_order(now, sinks, priority, room) {
+            self.cohort_was_served = true;
+            return Some(order);
+        }
+        self.next_lagging_order(now, sinks, priority, stream_bps)
+    }
+
+    fn next_lagging_order(
         &mut self,
         now: Time,
         sinks: &mut Sinks,
         priority: Priority,
         stream_bps: u64,
     ) -> Option<Order> {
-        if let Some(order) = self.next_cohort_order(priority) {
-            return Some(order);
-        }
         while let Some(&(due, key)) = self.resting.first().filter(|(due, _)| *due <= now) {
             self.resting.remove(&(due, key));
             self.requeue(sinks, key);
@@ -228,9 +257,9 @@ impl Branch {
         self.behind.iter().map(|(_, key)| *key)
     }
 
-    /// When a paced sink has its next turn.
+    /// When something has to go that waits for its time.
     pub fn next_turn(&self) -> Option<Time> {
-        self.resting.first().map(|(due, _)| *due)
+        self.resting.first().map(|(due, _)| *due).into_iter().chain(self.next_gathered()).min()
     }
 
     /// The driver said that a sink takes packets again.
@@ -258,60 +287,32 @@ impl Branch {
         self.ring.range(from, to)
     }
 
-    fn next_cohort_order(&mut self, priority: Priority) -> Option<Order> {
-        let head = self.ring.head();
-        for (index, cohort) in self.cohorts.iter_mut().enumerate() {
-            if cohort.class.priority != priority {
-                continue;
-            }
-            if cohort.members.is_empty() {
-                cohort.cursor = head;
-            }
-            while cohort.cursor < head {
-                let from = cohort.cursor;
-                let to = head.min(from + ORDER_PACKETS_MAX as Seq);
-                cohort.cursor = to;
-                let tracks = cohort.class.tracks;
-                let sent = count(&self.ring, from, to, tracks);
-                cohort.totals.packets += sent.packets;
-                cohort.totals.bytes += sent.bytes;
-                if sent.packets > 0 {
-                    let whom = Whom::Cohort(index);
-                    return Some(Order { branch: self.index, whom, from, to, tracks, preamble: false });
-                }
-            }
-        }
-        None
-    }
-
     /// Moves a sink that lags on by one order, or to where it has to wait.
     fn advance(&mut self, now: Time, sinks: &mut Sinks, key: SinkKey, stream_bps: u64) -> Option<Order> {
-        let head = self.ring.head();
         let sink = sinks.get_mut(key.0)?;
         let Place::Behind(from) = sink.place else { return None };
         if sink.blocked {
             return None;
         }
-        if from == head {
-            self.catch_up(sinks, key);
+        let class = Class::of(&sink.spec);
+        let front = self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class));
+        if from >= front {
+            self.catch_up(now, sinks, key, from);
             return None;
         }
-        let mut room = usize::MAX;
-        if sink.spec.transport == Transport::Datagram {
-            match sink.pace.allowance(now, stream_bps) {
-                Ok(bytes) => room = bytes,
-                Err(due) => {
-                    sink.queued = true;
-                    self.resting.insert((due, key));
-                    return None;
-                }
+        let room = match sink.allowance(now, stream_bps) {
+            Ok(bytes) => bytes,
+            Err(due) => {
+                sink.queued = true;
+                self.resting.insert((due, key));
+                return None;
             }
-        }
+        };
         if let Some(entry) = self.ring.get(from) {
             mend(&mut sink.broken, entry);
         }
         let tracks = sink.spec.tracks.without(sink.broken);
-        let Stride { to, sent, skipped } = stride(&self.ring, sink, from, room);
+        let Stride { to, sent, skipped } = stride(&self.ring, sink, from..front, room);
         sink.drops.add(DropReason::DependsOnDropped, skipped);
         sink.counters.packets = sink.counters.packets.wrapping_add(sent.packets);
         sink.counters.bytes = sink.counters.bytes.wrapping_add(sent.bytes);
@@ -333,31 +334,34 @@ impl Branch {
         })
     }
 
-    /// A sink has been sent all there is: into its cohort, if it is whole.
-    fn catch_up(&mut self, sinks: &mut Sinks, key: SinkKey) {
+    /// A sink is where its cohort is: into it, if it is whole and no turn is going on.
+    fn catch_up(&mut self, now: Time, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let head = self.ring.head();
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let class = Class::of(&sink.spec);
         let cohort = match self.cohorts.iter().position(|c| c.class == class) {
             Some(index) => index,
             None => {
-                self.cohorts.push(Cohort::new(class, head));
+                self.cohorts.push(Cohort::new(class, head, now));
                 self.cohorts.len() - 1
             }
         };
-        if !sink.broken.is_empty() || self.cohorts[cohort].cursor != head {
+        let state = &mut self.cohorts[cohort];
+        if state.members.is_empty() {
+            (state.cursor, state.turn) = (head, None);
+        }
+        if !sink.broken.is_empty() || !state.takes(at) {
             sink.queued = true;
             self.idle.push(key);
             return;
         }
-        self.behind.remove(&(head, key));
+        self.behind.remove(&(at, key));
         sink.lossy_since = None;
         sink.broken = TrackMask::NONE;
-        let cohort_state = &mut self.cohorts[cohort];
-        sink.place = Place::Live { cohort, slot: cohort_state.members.len() };
-        sink.counters.packets = sink.counters.packets.wrapping_sub(cohort_state.totals.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_sub(cohort_state.totals.bytes);
-        cohort_state.members.push(key);
+        sink.place = Place::Live { cohort, slot: state.members.len() };
+        sink.counters.packets = sink.counters.packets.wrapping_sub(state.totals.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_sub(state.totals.bytes);
+        state.members.push(key);
     }
 
     /// Out of its cohort, if it is in one, with its counters made whole. Its place is then unset.
@@ -365,16 +369,16 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let Place::Live { cohort, slot } = sink.place else { return };
         let state = &mut self.cohorts[cohort];
-        sink.counters.packets = sink.counters.packets.wrapping_add(state.totals.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_add(state.totals.bytes);
+        let totals = state.totals_of(slot);
+        sink.counters.packets = sink.counters.packets.wrapping_add(totals.packets);
+        sink.counters.bytes = sink.counters.bytes.wrapping_add(totals.bytes);
         sink.place = Place::Paused;
         sink.queued = false;
-        state.members.swap_remove(slot);
-        if let Some(moved) = state.members.get(slot)
-            && let Some(moved) = sinks.get_mut(moved.0)
-        {
-            moved.place = Place::Live { cohort, slot };
-        }
+        state.remove(slot, |moved, slot| {
+            if let Some(moved) = sinks.get_mut(moved.0) {
+                moved.place = Place::Live { cohort, slot };
+            }
+        });
     }
 
     pub(super) fn place_behind(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
@@ -417,7 +421,7 @@ impl Branch {
 }
 
 /// Packets and bytes of `tracks` between two positions.
-fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask) -> Counters {
+pub(super) fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask) -> Counters {
     let mut sum = Counters::default();
     for (_, entry) in ring.range(from, to) {
         if tracks.has(entry.packet.tag.track) {
@@ -437,9 +441,10 @@ struct Stride {
 }
 
 /// As far as packets and bytes of one order reach, but not beyond where a broken track mends.
-fn stride(ring: &Ring, sink: &Sink, from: Seq, room: usize) -> Stride {
+fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> Stride {
+    let from = reach.start;
     let mut stride = Stride { to: from, sent: Counters::default(), skipped: 0 };
-    for (seq, entry) in ring.range(from, ring.head()) {
+    for (seq, entry) in ring.range(from, reach.end) {
         let track = entry.packet.tag.track;
         let mends = seq > from && sink.broken.has(track) && entry.starts_key;
         let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;

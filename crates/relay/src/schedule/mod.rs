@@ -7,11 +7,14 @@
 
 mod branch;
 mod cohort;
+mod gather;
 mod pace;
 mod sink;
 mod slow;
 #[cfg(test)]
 mod tests;
+
+use core::time::Duration;
 
 pub use branch::{Branch, StartPoint};
 pub use sink::{Counters, Place, Sink};
@@ -95,6 +98,36 @@ impl TrackMask {
     }
 }
 
+/// When a receiver's packets go: at once where nothing else is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timing {
+    /// How long a packet may wait so that more go with it by one send.
+    pub latency_budget: Duration,
+    /// No faster than this many bits a second: bursts (key frames) are spread out.
+    pub pace_bps: Option<u64>,
+}
+
+/// To how many sinks one order may go, so that a higher class waits no longer than that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Sinks that are reached by datagrams.
+    pub datagram: usize,
+    /// Sinks that are reached by byte streams.
+    pub stream: usize,
+}
+
+impl Room {
+    /// As many as there are.
+    pub const UNLIMITED: Room = Room { datagram: usize::MAX, stream: usize::MAX };
+
+    pub(crate) fn of(self, transport: Transport) -> usize {
+        match transport {
+            Transport::Datagram => self.datagram,
+            Transport::Stream => self.stream,
+        }
+    }
+}
+
 /// What a receiver wants, given when it joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkSpec {
@@ -106,6 +139,8 @@ pub struct SinkSpec {
     pub tracks: TrackMask,
     /// Its class.
     pub priority: Priority,
+    /// When its packets go.
+    pub timing: Timing,
     /// Keep its place at the newest key frame, but send nothing until [`Report::Writable`]
     /// (the answer to its request has to go out first).
     ///

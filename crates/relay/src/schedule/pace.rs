@@ -1,35 +1,55 @@
-//! Pacing of a datagram receiver while it catches up from the key frame it joined at: a burst at
-//! once, the rest at a multiple of the stream's rate, because a UDP socket's buffer is small.
+//! Pacing by a token bucket: of a datagram receiver that catches up from the key frame it joined at
+//! (a burst at once, the rest at a multiple of the stream's rate, because a UDP socket's buffer is
+//! small), and of receivers that asked for bursts to be spread out.
 
 use core::time::Duration;
 
 use outflow_media::Time;
 
-use crate::limits::{CATCH_UP_BPS_MIN, CATCH_UP_BURST_BYTES, CATCH_UP_SPEED};
+use crate::limits::{
+    CATCH_UP_BPS_MIN, CATCH_UP_BURST_BYTES, CATCH_UP_SPEED, PACE_BURST_BYTES_MIN, PACE_BURST_TIME,
+};
 
 /// A token bucket that begins full.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     tokens: i64,
+    burst: i64,
     filled: Time,
 }
 
+/// The rate at which a receiver catches up with a stream of `stream_bps`.
+pub(crate) fn catch_up_bps(stream_bps: u64) -> u64 {
+    (stream_bps * CATCH_UP_SPEED).max(CATCH_UP_BPS_MIN)
+}
+
 impl Pace {
-    pub(crate) fn new(now: Time) -> Self {
-        Pace { tokens: CATCH_UP_BURST_BYTES as i64, filled: now }
+    fn new(now: Time, burst: usize) -> Self {
+        Pace { tokens: burst as i64, burst: burst as i64, filled: now }
     }
 
-    /// How many bytes may be sent now, for a stream of `stream_bps`; or when to ask again.
-    pub(crate) fn allowance(&mut self, now: Time, stream_bps: u64) -> Result<usize, Time> {
-        let bytes_per_s = (stream_bps * CATCH_UP_SPEED).max(CATCH_UP_BPS_MIN) / 8;
+    /// For catching up.
+    pub(crate) fn catch_up(now: Time) -> Self {
+        Pace::new(now, CATCH_UP_BURST_BYTES)
+    }
+
+    /// For spreading bursts out at `bps`: a packet or two, or what a millisecond brings.
+    pub(crate) fn smooth(now: Time, bps: u64) -> Self {
+        let bytes = u128::from(bps) * PACE_BURST_TIME.as_nanos() / 8_000_000_000;
+        Pace::new(now, (bytes as usize).clamp(PACE_BURST_BYTES_MIN, CATCH_UP_BURST_BYTES))
+    }
+
+    /// How many bytes may be sent now, at `bps`; or when to ask again.
+    pub(crate) fn allowance(&mut self, now: Time, bps: u64) -> Result<usize, Time> {
+        let bytes_per_s = (bps / 8).max(1);
         let earned = u128::from(bytes_per_s) * now.since(self.filled).as_nanos() / 1_000_000_000;
-        self.tokens = (self.tokens + earned.min(1 << 40) as i64).min(CATCH_UP_BURST_BYTES as i64);
+        self.tokens = (self.tokens + earned.min(1 << 40) as i64).min(self.burst);
         self.filled = now;
         if self.tokens > 0 {
             return Ok(self.tokens as usize);
         }
         // Wait until a quarter of a burst is earned, so that wake-ups stay few.
-        let missing = (CATCH_UP_BURST_BYTES as i64 / 4 - self.tokens) as u64;
+        let missing = (self.burst / 4 - self.tokens) as u64;
         Err(now + Duration::from_nanos(missing * 1_000_000_000 / bytes_per_s + 1))
     }
 
@@ -45,13 +65,33 @@ mod tests {
 
     #[test]
     fn a_burst_at_once_then_a_multiple_of_the_rate() {
-        let mut pace = Pace::new(Time::ZERO);
-        assert_eq!(pace.allowance(Time::ZERO, 8_000_000), Ok(CATCH_UP_BURST_BYTES));
+        let mut pace = Pace::catch_up(Time::ZERO);
+        let bps = catch_up_bps(8_000_000);
+        assert_eq!(pace.allowance(Time::ZERO, bps), Ok(CATCH_UP_BURST_BYTES));
         pace.spend(CATCH_UP_BURST_BYTES);
-        let again = pace.allowance(Time::ZERO, 8_000_000).expect_err("spent");
-        let earned = pace.allowance(again, 8_000_000).expect("earned by then");
+        let again = pace.allowance(Time::ZERO, bps).expect_err("spent");
+        let earned = pace.allowance(again, bps).expect("earned by then");
         assert!((CATCH_UP_BURST_BYTES / 4..CATCH_UP_BURST_BYTES / 2).contains(&earned), "{earned}");
         let rate = earned as f64 * 8.0 / again.as_nanos() as f64 * 1e9;
         assert!((rate - 64e6).abs() < 1e5, "{rate}");
+    }
+
+    #[test]
+    fn spread_out_means_a_millisecond_at_most_at_once() {
+        let mut now = Time::ZERO;
+        let mut pace = Pace::smooth(now, 80_000_000);
+        let mut sent = 0;
+        while sent < 1_000_000 {
+            match pace.allowance(now, 80_000_000) {
+                Ok(bytes) => {
+                    assert!(bytes <= 10_000, "{bytes}");
+                    pace.spend(bytes);
+                    sent += bytes;
+                }
+                Err(later) => now = later,
+            }
+        }
+        // 1 MB at 10 MB/s, less the burst at the beginning.
+        assert!(now >= Time::from_millis(98) && now <= Time::from_millis(101), "{now:?}");
     }
 }

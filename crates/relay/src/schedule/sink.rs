@@ -2,8 +2,8 @@
 
 use outflow_media::Time;
 
-use super::pace::Pace;
-use super::{SinkSpec, TrackMask};
+use super::pace::{Pace, catch_up_bps};
+use super::{SinkSpec, TrackMask, Transport};
 use crate::buffer::Seq;
 use crate::drops::Drops;
 
@@ -78,8 +78,17 @@ impl Sink {
             queued: false,
             broken: TrackMask::NONE,
             needs_preamble: true,
-            pace: Pace::new(now),
+            pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
             counters: Counters::default(),
+        }
+    }
+
+    /// How many bytes it may be sent now while it catches up, or when to ask again.
+    pub(crate) fn allowance(&mut self, now: Time, stream_bps: u64) -> Result<usize, Time> {
+        match (self.spec.timing.pace_bps, self.spec.transport) {
+            (Some(bps), _) => self.pace.allowance(now, bps),
+            (None, Transport::Datagram) => self.pace.allowance(now, catch_up_bps(stream_bps)),
+            (None, Transport::Stream) => Ok(usize::MAX),
         }
     }
 

@@ -42,13 +42,12 @@ impl Branch {
         let mut overtaken = core::mem::take(&mut self.lost_scratch);
         overtaken.clear();
         for index in 0..self.cohorts.len() {
-            let cursor = self.cohorts[index].cursor;
-            if cursor < until {
+            if self.cohorts[index].cursor < until {
                 for key in self.cohorts[index].members.clone() {
+                    let Some(cursor) = self.cursor(sinks, key) else { continue };
                     self.detach(sinks, key);
                     self.place_behind(sinks, key, cursor);
                 }
-                self.cohorts[index].cursor = self.ring.head();
             }
         }
         overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));

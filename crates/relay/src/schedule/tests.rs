@@ -9,6 +9,8 @@ use crate::drops::DropReason;
 use crate::limits::{CATCH_UP_BURST_BYTES, RING_BYTES_MIN};
 use crate::send::{Order, Whom};
 
+mod gather;
+
 const SIZE: usize = 1024;
 
 /// A branch with its sinks, and what each was sent.
@@ -18,12 +20,22 @@ struct Bench {
     now: Time,
     frame: u32,
     sent: Vec<Vec<Seq>>,
+    timing: Timing,
+    room: Room,
 }
 
 impl Bench {
     fn new(ring_bytes: usize) -> Self {
         let branch = Branch::new(0, Ring::new(ring_bytes, 0));
-        Bench { branch, sinks: Sinks::new(), now: Time::ZERO, frame: 0, sent: Vec::new() }
+        Bench {
+            branch,
+            sinks: Sinks::new(),
+            now: Time::ZERO,
+            frame: 0,
+            sent: Vec::new(),
+            timing: Timing::default(),
+            room: Room::UNLIMITED,
+        }
     }
 
     fn push(&mut self, track: u8, key: bool) {
@@ -46,7 +58,8 @@ impl Bench {
 
     fn join(&mut self, transport: Transport, priority: Priority) -> SinkKey {
         let carriage = Carriage::Rtp;
-        let spec = SinkSpec { carriage, transport, tracks: TrackMask::ALL, priority, held: false };
+        let timing = self.timing;
+        let spec = SinkSpec { carriage, transport, tracks: TrackMask::ALL, priority, timing, held: false };
         let key = SinkKey(self.sinks.insert(Sink::new(0, spec, self.now)));
         self.branch.join(&mut self.sinks, key);
         self.sent.resize(self.sent.len().max(key.0 + 1), Vec::new());
@@ -54,15 +67,15 @@ impl Bench {
     }
 
     fn next(&mut self) -> Option<Order> {
-        Priority::ALL
-            .into_iter()
-            .find_map(|priority| self.branch.next_order(self.now, &mut self.sinks, priority, 4_000_000))
+        Priority::ALL.into_iter().find_map(|priority| {
+            self.branch.next_order(self.now, &mut self.sinks, priority, self.room, 4_000_000)
+        })
     }
 
     fn carry_out(&mut self, order: &Order) -> Vec<SinkKey> {
         let members = match order.whom {
             Whom::One(key) => vec![key],
-            Whom::Cohort(cohort) => self.branch.members(cohort).to_vec(),
+            Whom::Cohort { cohort, first, count } => self.branch.ordered(cohort, first, count).to_vec(),
         };
         for (seq, entry) in self.branch.range(order.from, order.to) {
             if order.tracks.has(entry.packet.tag.track) {

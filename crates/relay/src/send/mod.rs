@@ -11,8 +11,15 @@ use crate::schedule::{SinkKey, TrackMask};
 /// To whom an order goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
-    /// All members of a cohort: see [`Stream::members`](crate::Stream::members).
-    Cohort(usize),
+    /// Members of a cohort: see [`Stream::members`](crate::Stream::members).
+    Cohort {
+        /// Index of the cohort in its branch.
+        cohort: usize,
+        /// The first member.
+        first: usize,
+        /// How many members, from the first on.
+        count: usize,
+    },
     /// One sink.
     One(SinkKey),
 }

@@ -1,0 +1,139 @@
+//! What is owed to cohorts: gathered as long as the latency budget allows, spread out where a pace
+//! is asked for, and handed out to so many members at a time that a higher class never waits long.
+
+use outflow_media::Time;
+
+use super::branch::{Branch, count};
+use super::cohort::{Cohort, Turn};
+use super::{Priority, Room, SinkKey, Sinks};
+use crate::buffer::{Entry, Ring, Seq};
+use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
+use crate::send::{Order, Whom};
+
+impl Branch {
+    /// The next order to members of a cohort of this class.
+    pub(super) fn next_cohort_order(
+        &mut self,
+        now: Time,
+        sinks: &mut Sinks,
+        priority: Priority,
+        room: Room,
+    ) -> Option<Order> {
+        // The one after the last to be served comes first, so that none has to wait for ever.
+        for step in 0..self.cohorts.len() {
+            let index = (self.last_cohort + 1 + step) % self.cohorts.len();
+            let cohort = &mut self.cohorts[index];
+            if cohort.class.priority != priority || !begin_turn(cohort, &self.ring, now) {
+                continue;
+            }
+            let from = cohort.cursor;
+            let Some(turn) = &mut cohort.turn else { continue };
+            let first = turn.served;
+            let count = (cohort.members.len() - first).min(room.of(cohort.class.transport).max(1));
+            turn.served += count;
+            let to = turn.to;
+            let order = Order {
+                branch: self.index,
+                whom: Whom::Cohort { cohort: index, first, count },
+                from,
+                to,
+                tracks: cohort.class.tracks,
+                preamble: false,
+            };
+            cohort.end_turn_if_served();
+            if cohort.turn.is_none() {
+                self.last_cohort = index;
+                self.wake_idle(sinks);
+            }
+            return Some(order);
+        }
+        None
+    }
+
+    /// When packets that wait for company or for their pace have to go.
+    pub(super) fn next_gathered(&self) -> Option<Time> {
+        self.cohorts.iter().filter_map(|cohort| cohort.waits_until).min()
+    }
+
+    /// How far sinks of this class may go on their own: to where their cohort is.
+    pub(super) fn cohort_front(&self, index: Option<usize>) -> Seq {
+        match index.map(|index| &self.cohorts[index]) {
+            Some(cohort) if !cohort.members.is_empty() => cohort.cursor,
+            _ => self.ring.head(),
+        }
+    }
+
+    /// The members of a cohort that an order goes to.
+    pub fn ordered(&self, cohort: usize, first: usize, count: usize) -> &[SinkKey] {
+        self.members(cohort).get(first..first + count).unwrap_or_default()
+    }
+}
+
+/// Whether a turn is going on, begun now if something is owed and its time has come.
+fn begin_turn(cohort: &mut Cohort, ring: &Ring, now: Time) -> bool {
+    cohort.waits_until = None;
+    if cohort.members.is_empty() {
+        cohort.turn = None;
+        cohort.cursor = ring.head();
+        return false;
+    }
+    while cohort.turn.is_none() {
+        if cohort.cursor >= ring.head() {
+            return false;
+        }
+        if let Some(due) = gathers_until(cohort, ring).filter(|due| *due > now) {
+            cohort.waits_until = Some(due);
+            return false;
+        }
+        let room = match (&mut cohort.pace, cohort.class.timing.pace_bps) {
+            (Some(pace), Some(bps)) => match pace.allowance(now, bps) {
+                Ok(bytes) => bytes,
+                Err(due) => {
+                    cohort.waits_until = Some(due);
+                    return false;
+                }
+            },
+            _ => usize::MAX,
+        };
+        let to = reach(cohort, ring, room);
+        let sent = count(ring, cohort.cursor, to, cohort.class.tracks);
+        if sent.packets == 0 {
+            cohort.cursor = to;
+            continue;
+        }
+        if let Some(pace) = &mut cohort.pace {
+            pace.spend(sent.bytes as usize);
+        }
+        cohort.totals.packets += sent.packets;
+        cohort.totals.bytes += sent.bytes;
+        cohort.turn = Some(Turn { to, served: 0, sent });
+    }
+    true
+}
+
+/// Until when the packets owed may wait for more; `None` if there are enough.
+fn gathers_until(cohort: &Cohort, ring: &Ring) -> Option<Time> {
+    let budget = cohort.class.timing.latency_budget;
+    if budget.is_zero() || ring.head() - cohort.cursor >= ORDER_PACKETS_MAX as Seq {
+        return None;
+    }
+    let owed = || ring.range(cohort.cursor, ring.head()).map(|(_, entry)| &entry.packet);
+    let due = owed().find(|packet| cohort.class.tracks.has(packet.tag.track))?.arrived + budget;
+    let bytes: usize = owed().map(|packet| packet.bytes.len()).sum();
+    (bytes < GATHER_BYTES_MAX).then_some(due)
+}
+
+/// How far a turn goes, at most `room` bytes (but a packet in any case).
+fn reach(cohort: &Cohort, ring: &Ring, room: usize) -> Seq {
+    let most = ring.head().min(cohort.cursor + ORDER_PACKETS_MAX as Seq);
+    if room == usize::MAX {
+        return most;
+    }
+    let mut bytes = 0;
+    let fits = |(_, entry): &(Seq, &Entry)| {
+        let fits = bytes < room;
+        bytes += entry.packet.bytes.len();
+        fits
+    };
+    cohort.cursor + ring.range(cohort.cursor, most).take_while(fits).count() as Seq
+}
