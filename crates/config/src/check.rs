@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Collector;
 use crate::invalid::nearest;
-use crate::limits::{COUNT, HOPELESS_AFTER, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS};
+use crate::limits::{
+    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
+};
 use crate::units::Written;
-use crate::{Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource};
+use crate::{BitRate, Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource, parse_duration};
 
 /// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
 pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
@@ -153,6 +156,13 @@ impl Check<'_, '_, '_> {
                 self.add(&at("stream"), what, self.known_streams(&sink.stream));
                 continue;
             };
+            let budget = out_of(sink.latency_budget, &LATENCY_BUDGET, |d| Written(*d).to_string());
+            for (key, invalid) in
+                [("latency_budget", budget), ("pace", sink.pace.and_then(pace_out_of_range))]
+            {
+                let span = locate(self.root, &at(key));
+                invalid.into_iter().for_each(|invalid| self.errors.add(span.clone(), invalid));
+            }
             let SinkUrl { to, interface, .. } = &sink.to;
             if let Some(other) = targets.insert((*to, interface.as_deref()), &sink.stream) {
                 let what = format!("stream '{other}' is sent to {to} already");
@@ -191,9 +201,36 @@ impl StreamConfig {
             ("hopeless_after", duration(self.hopeless_after, HOPELESS_AFTER)),
             ("source_timeout", duration(self.source_timeout, SOURCE_TIMEOUT)),
             ("max_receivers", out_of(self.max_receivers, &COUNT, |n| n.to_string())),
+            ("latency_budget", duration(self.latency_budget, LATENCY_BUDGET)),
+            ("pace", self.pace.and_then(pace_out_of_range)),
         ];
         found.into_iter().filter_map(|(key, invalid)| Some((key, invalid?))).collect()
     }
+}
+
+/// Reads a latency budget such as "50 ms".
+///
+/// # Errors
+/// No duration, or more than is possible.
+pub fn latency_budget(text: &str) -> Result<Duration, Invalid> {
+    let budget = parse_duration(text)?;
+    out_of(budget, &LATENCY_BUDGET, |d| Written(*d).to_string()).map_or(Ok(budget), Err)
+}
+
+/// Reads a pace: a rate such as "50 Mbit/s", or "off".
+///
+/// # Errors
+/// No rate, or more or less than is possible.
+pub fn pace(text: &str) -> Result<Option<BitRate>, Invalid> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let pace = text.parse()?;
+    pace_out_of_range(pace).map_or(Ok(Some(pace)), Err)
+}
+
+fn pace_out_of_range(pace: BitRate) -> Option<Invalid> {
+    out_of(pace, &PACE, ToString::to_string)
 }
 
 /// What to say about a value that is not allowed.

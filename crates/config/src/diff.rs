@@ -46,6 +46,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
     let restart = under("listen", old.listen.changed(&new.listen))
         .chain(tls.then(|| "tls".to_owned()))
         .chain(under("limits", workers))
+        .chain(under("fanout", old.fanout.changed(&new.fanout)))
         .chain(under("log", old.log.changed(&new.log)));
     let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
     let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());
@@ -101,6 +102,8 @@ fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
         ("stream", old.stream != new.stream),
         ("to", old.to != new.to),
         ("priority", old.priority != new.priority),
+        ("latency_budget", old.latency_budget != new.latency_budget),
+        ("pace", old.pace != new.pace),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

@@ -7,7 +7,7 @@ mod dot;
 #[cfg(test)]
 mod tests;
 
-use crate::{Config, SinkProtocol, SourceUrl, StreamConfig};
+use crate::{Config, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
 
 /// What an element does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,11 +129,23 @@ impl Graph {
             let address = sink.to.to_string();
             let (title, detail) =
                 if sink.name == address { ("sink", address) } else { (sink.name.as_str(), address) };
-            let detail = format!("{detail}\npriority {}", sink.priority);
+            let detail = format!("{detail}\npriority {}{}", sink.priority, timing(sink));
             edges.push((branch, add(Element::Sink, title, detail), contract));
         }
         self.edges.extend(edges.into_iter().map(|(from, to, contract)| Edge { from, to, contract }));
     }
+}
+
+/// When a sink's packets go, as far as that is not at once.
+fn timing(sink: &SinkConfig) -> String {
+    let mut text = String::new();
+    if !sink.latency_budget.is_zero() {
+        text.push_str(&format!("\ngathered for {}", crate::units::Written(sink.latency_budget)));
+    }
+    if let Some(pace) = sink.pace {
+        text.push_str(&format!("\npaced at {pace}"));
+    }
+    text
 }
 
 /// What a stream's source brings.

@@ -23,13 +23,14 @@ mod source;
 mod units;
 mod value;
 
+pub use check::{latency_budget, pace};
 pub use diff::{Changes, diff};
 pub use error::{ConfigError, ConfigErrors};
 pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use model::{
-    Access, Config, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS, SectionKeys, SinkConfig,
-    StreamConfig, Tls, Transport, WhenFull,
+    Access, Config, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS, SectionKeys,
+    SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
 pub use name::check_name;
 pub use sink::{SinkProtocol, SinkUrl};

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::ByteSize;
+use crate::{BitRate, ByteSize};
 
 /// Bytes of a configuration's text.
 pub(crate) const TEXT_BYTES_MAX: usize = 4 << 20;
@@ -33,6 +33,12 @@ pub(crate) const HOPELESS_AFTER: RangeInclusive<Duration> =
 /// How long a source may be silent.
 pub(crate) const SOURCE_TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// How long a packet may wait for company.
+pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10);
+
+/// How slowly or fast bursts may be spread out.
+pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
 
 /// Receivers and connections.
 pub(crate) const COUNT: RangeInclusive<usize> = 1..=1_000_000;

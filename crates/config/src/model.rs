@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::section::{Section, section};
 use crate::value::words;
-use crate::{ByteSize, Secret, SinkUrl, SourceUrl};
+use crate::{BitRate, ByteSize, Secret, SinkUrl, SourceUrl};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +21,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// How much the relay takes on.
     pub limits: Limits,
+    /// By which ways packets leave.
+    pub fanout: Fanout,
     /// The streams, by name.
     pub streams: BTreeMap<String, StreamConfig>,
     /// Receivers that are sent to without asking, in the order of the file; their names differ.
@@ -73,6 +75,16 @@ section! {
 }
 
 section! {
+    /// By which ways packets leave.
+    pub struct Fanout {
+        /// The way to receivers that are reached by plain UDP.
+        udp: UdpPath = UdpPath::Auto,
+        /// Whether system calls are batched by io_uring.
+        io_uring: Switch = Switch::Auto,
+    }
+}
+
+section! {
     /// One stream.
     pub struct StreamConfig {
         /// Where it comes from.
@@ -94,6 +106,10 @@ section! {
         max_receivers: usize = 20_000,
         /// The class of its receivers, where nothing else is said.
         priority: Priority = Priority::Normal,
+        /// How long a packet may wait so that more go to a receiver by one send.
+        latency_budget: Duration = Duration::ZERO,
+        /// The rate at which bursts are spread out; none if they go as they come.
+        pace: Option<BitRate> = None,
     }
 }
 
@@ -128,6 +144,10 @@ section! {
         name: Option<String> = None,
         /// Class of the receiver.
         priority: Option<Priority> = None,
+        /// How long a packet may wait for company.
+        latency_budget: Option<Duration> = None,
+        /// The rate at which bursts are spread out.
+        pace: Option<BitRate> = None,
     }
 }
 
@@ -151,6 +171,10 @@ pub struct SinkConfig {
     pub to: SinkUrl,
     /// Its class; that of the stream if none is given.
     pub priority: Priority,
+    /// How long a packet may wait for company; as the stream says if nothing is given.
+    pub latency_budget: Duration,
+    /// The rate at which bursts are spread out; as the stream says if nothing is given.
+    pub pace: Option<BitRate>,
 }
 
 words! {
@@ -162,6 +186,30 @@ words! {
         Normal = "normal",
         /// After all others.
         Low = "low",
+    }
+}
+
+words! {
+    /// The way to receivers that are reached by plain UDP.
+    pub enum UdpPath: "a way" {
+        /// The cheapest that works here and pays for so many receivers.
+        Auto = "auto",
+        /// System calls of the relay, without privileges.
+        User = "user",
+        /// In the kernel: a packet is cloned by a BPF program, on any Ethernet device.
+        Tc = "tc",
+        /// In the kernel: frames are given straight to the driver, on devices that take them.
+        Xdp = "xdp",
+    }
+}
+
+words! {
+    /// Whether something is used.
+    pub enum Switch: "a choice" {
+        /// Where the system has it.
+        Auto = "auto",
+        /// Never.
+        Off = "off",
     }
 }
 
@@ -227,14 +275,15 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[access]", keys: Access::KEYS },
     SectionKeys { header: "[tls]", keys: TlsKeys::KEYS },
     SectionKeys { header: "[limits]", keys: Limits::KEYS },
+    SectionKeys { header: "[fanout]", keys: Fanout::KEYS },
     SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
     SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
     SectionKeys { header: "[log]", keys: Log::KEYS },
 ];
 
 /// The tables at the top of a configuration.
-pub(crate) const TABLES: [&str; 8] =
-    ["listen", "access", "tls", "limits", "defaults", "streams", "sinks", "log"];
+pub(crate) const TABLES: [&str; 9] =
+    ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "sinks", "log"];
 
 fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))

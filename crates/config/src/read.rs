@@ -52,6 +52,7 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     read_table(&mut config.listen, root, "listen", errors);
     read_table(&mut config.access, root, "access", errors);
     read_table(&mut config.limits, root, "limits", errors);
+    read_table(&mut config.fanout, root, "fanout", errors);
     read_table(&mut config.log, root, "log", errors);
     config.tls = tls(root, file, errors);
     if config.tls.is_none() {
@@ -60,7 +61,7 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     }
     let defaults = read_defaults(root, errors);
     streams(&mut config, &defaults, root, file, errors);
-    sinks(&mut config, root, errors);
+    sinks(&mut config, &defaults, root, errors);
     config
 }
 
@@ -130,7 +131,7 @@ fn streams(
     }
 }
 
-fn sinks(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, errors: &mut Collector<'_>) {
     let Some(given) = root.get("sinks") else {
         return;
     };
@@ -151,10 +152,12 @@ fn sinks(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
             }
         }
         if let (Some(stream), Some(to)) = (keys.stream, keys.to) {
-            let inherited = config.streams.get(&stream).map(|s| s.priority);
-            let priority = keys.priority.or(inherited).unwrap_or(crate::Priority::Normal);
+            let of = config.streams.get(&stream).unwrap_or(defaults);
+            let priority = keys.priority.unwrap_or(of.priority);
+            let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
+            let pace = if table.contains_key("pace") { keys.pace } else { of.pace };
             let name = keys.name.unwrap_or_else(|| to.to_string());
-            config.sinks.push(SinkConfig { name, stream, to, priority });
+            config.sinks.push(SinkConfig { name, stream, to, priority, latency_budget, pace });
         }
     }
 }
