@@ -278,6 +278,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         to: sink.to.clone(),
         name: sink.name.clone(),
         priority: Some(priority(sink.priority)),
+        timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
     }
 }
 

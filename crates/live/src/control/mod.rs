@@ -25,6 +25,7 @@ pub(crate) use change::{ConfigChange, ConfigRequest};
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
+pub(crate) use receiver::timing;
 pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{SinkProtocol, SinkUrl};
-use outflow_relay::{Carriage, Priority};
+use outflow_relay::{Carriage, Priority, Timing};
 use tokio::task::AbortHandle;
 
 use super::{CloseReason, Control, ControlError, Playing, PushRoute};
@@ -24,6 +24,8 @@ pub struct PushOptions {
     pub name: String,
     /// Its class, if it is not the stream's own.
     pub priority: Option<Priority>,
+    /// When its packets go, if not as the stream says.
+    pub timing: Option<Timing>,
 }
 
 /// The tasks that keep such receivers, by name.
@@ -81,8 +83,9 @@ impl Control {
         };
         let SinkUrl { to, ttl, interface, .. } = options.to.clone();
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
+        let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
         let route = PushRoute { to, ttl, interface };
-        self.push(&options.stream, (carriage, route), priority, Some(options.name.clone())).await
+        self.push(&options.stream, (carriage, route), (priority, timing), Some(options.name.clone())).await
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytes::Bytes;
+use outflow_config::BitRate;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Priority, SinkSpec, TrackMask, Transport};
+use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::mpsc;
 
 use super::{CloseReason, Control, ControlError, Owner, PushRoute};
@@ -63,7 +65,8 @@ impl Control {
             Via::HttpTs => ("http-ts", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Raw),
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
-        let sink = SinkSpec { carriage, transport, tracks, priority, held: true };
+        let timing = self.stream_timing(stream);
+        let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: true };
         self.join(stream, sink, route, kind, options.peer, None).await
     }
 
@@ -71,13 +74,13 @@ impl Control {
         &self,
         stream: &str,
         (carriage, route): (Carriage, PushRoute),
-        priority: Priority,
+        (priority, timing): (Priority, Timing),
         name: Option<String>,
     ) -> Result<Playing, ControlError> {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
         let to = route.to.to_string();
-        let transport = Transport::Datagram;
-        let sink = SinkSpec { carriage, transport, tracks: TrackMask::ALL, priority, held: false };
+        let (transport, tracks) = (Transport::Datagram, TrackMask::ALL);
+        let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
         self.join(stream, sink, Route::Push(route), kind, to, name).await
     }
 
@@ -105,6 +108,19 @@ impl Control {
         let config = self.config();
         config.streams.get(stream).map_or(Priority::Normal, |s| crate::supervise::priority(s.priority))
     }
+}
+
+impl Control {
+    /// When a stream's packets go, where a receiver does not say otherwise.
+    pub(crate) fn stream_timing(&self, stream: &str) -> Timing {
+        let config = self.config();
+        config.streams.get(stream).map_or_else(Timing::default, |s| timing(s.latency_budget, s.pace))
+    }
+}
+
+/// The timing that a configuration says.
+pub(crate) fn timing(latency_budget: Duration, pace: Option<BitRate>) -> Timing {
+    Timing { latency_budget, pace_bps: pace.map(|rate| rate.0) }
 }
 
 impl Playing {

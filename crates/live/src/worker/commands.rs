@@ -91,6 +91,7 @@ impl Worker {
             wake: None,
             touched: false,
             out_bytes: Rate::default(),
+            shown: Default::default(),
         });
     }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use outflow_media::Time;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
+use super::snapshot::Snapshot;
+use super::tasks::Tasks;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
@@ -131,8 +132,8 @@ fn worker(
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
         sender: UdpSender::new(),
-        published,
-        next_snapshot: Time::ZERO,
+        tasks: Tasks::default(),
+        snapshot: Snapshot::new(published),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

@@ -9,6 +9,7 @@ mod rtcp;
 mod serve;
 mod snapshot;
 mod stream;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,17 +18,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
 
-use outflow_media::Time;
-use outflow_relay::SinkKey;
+use outflow_relay::{Priority, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
 
 pub(crate) use handle::WorkerHandle;
 use ingest::Sender;
+use snapshot::Snapshot;
 use stream::LiveStream;
+use tasks::{Task, Tasks};
 
 use crate::clock::Clock;
-use crate::limits::EVENTS;
+use crate::limits::{EVENTS, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::udp::{UdpPort, UdpSender};
@@ -65,8 +67,8 @@ struct Worker {
     rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
     receiver: Receiver,
     sender: UdpSender,
-    published: Arc<arc_swap::ArcSwap<Vec<crate::message::StreamState>>>,
-    next_snapshot: Time,
+    tasks: Tasks,
+    snapshot: Snapshot,
     running: bool,
 }
 
@@ -84,10 +86,49 @@ impl Worker {
             for event in &events {
                 self.event(event.data.u64() as usize, event.flags);
             }
-            self.serve_streams();
-            self.publish_if_due();
+            self.plan();
+            self.work();
         }
         Ok(())
+    }
+
+    /// Puts down what has to be done for streams to which something has happened or whose time has
+    /// come, and for the snapshot.
+    fn plan(&mut self) {
+        let now = self.clock.now();
+        for (index, stream) in &mut self.streams {
+            if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
+                continue;
+            }
+            // One task sees to what is of no class: deadlines and events.
+            stream.wake = None;
+            self.tasks.add(stream.core.classes().next().unwrap_or_default(), Task::Serve(index));
+            for class in stream.core.classes().skip(1) {
+                self.tasks.add(class, Task::Serve(index));
+            }
+        }
+        if self.snapshot.is_due(now) {
+            self.tasks.add(Priority::Low, Task::Snapshot);
+        }
+    }
+
+    /// Works until nothing is left to do, or it is time to look for new packets.
+    fn work(&mut self) {
+        let ends = self.clock.now() + WORK_ROUND;
+        while let Some((class, task)) = self.tasks.next() {
+            match task {
+                Task::Receive(token) => self.receive(token),
+                Task::Serve(stream) => self.serve(stream, class),
+                Task::Snapshot => self.go_on_with_snapshot(),
+            }
+            if self.clock.now() >= ends {
+                return;
+            }
+            // What was received is to be served before anything of a lower class.
+            if matches!(task, Task::Receive(_)) {
+                self.plan();
+            }
+        }
     }
 
     fn event(&mut self, token: usize, flags: epoll::EventFlags) {
@@ -97,7 +138,10 @@ impl Worker {
                 self.obey();
                 self.drain_queues();
             }
-            Some(Watched::Source { .. }) => self.receive(token),
+            Some(Watched::Source { stream, .. }) => {
+                let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);
+                self.tasks.add(class, Task::Receive(token));
+            }
             Some(Watched::Port { port }) => {
                 let port = *port;
                 if flags.contains(epoll::EventFlags::OUT) {
@@ -112,12 +156,13 @@ impl Worker {
 
     /// Until when nothing has to be done unless something comes in.
     fn timeout(&self) -> rustix::event::Timespec {
-        if self.streams.iter().any(|(_, stream)| stream.touched) {
+        if !self.tasks.is_empty() || self.streams.iter().any(|(_, stream)| stream.touched) {
             return rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         }
         let now = self.clock.now();
         let wake = self.streams.iter().filter_map(|(_, stream)| stream.wake).min();
-        let until = wake.map_or(self.next_snapshot, |wake| wake.min(self.next_snapshot));
+        let snapshot = self.snapshot.due();
+        let until = wake.map_or(snapshot, |wake| wake.min(snapshot));
         let wait = until.since(now);
         rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) }
     }

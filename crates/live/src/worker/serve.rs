@@ -3,45 +3,35 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use outflow_relay::control::{Event, Output, SinkEnd};
-use outflow_relay::{Order, Report, SinkKey, Transport, Whom};
+use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
 use rustix::event::epoll::EventFlags;
 
 use super::stream::{LiveSink, LiveStream, Out};
+use super::tasks::Task;
 use super::{Watched, Worker};
-use crate::limits::SERVE_ROUND;
+use crate::limits::{ORDER_SINKS, WORK_ROUND};
 use crate::message::CloseReason;
 use crate::send::pieces;
 use crate::send::stream::{Connection, Outcome};
 
 impl Worker {
-    /// Polls every stream for which something has happened or whose time has come.
-    pub(super) fn serve_streams(&mut self) {
-        let now = self.clock.now();
-        for index in 0..self.streams.capacity() {
-            let Some(stream) = self.streams.get(index) else { continue };
-            if stream.touched || stream.wake.is_some_and(|wake| wake <= now) {
-                self.serve(index);
-            }
-        }
-    }
-
-    /// Does what a stream asks until it asks nothing more, or its round is over: those who catch
-    /// up must not keep new packets waiting.
-    fn serve(&mut self, index: usize) {
-        let round_ends = self.clock.now() + SERVE_ROUND;
+    /// Does what a stream asks in this class until it asks nothing more, or others have to have
+    /// their turn.
+    pub(super) fn serve(&mut self, index: usize, class: Priority) {
+        let ends = self.clock.now() + WORK_ROUND;
         loop {
             let now = self.clock.now();
-            if now >= round_ends {
+            if now >= ends {
+                self.tasks.add(class, Task::Serve(index));
                 return;
             }
             let Some(stream) = self.streams.get_mut(index) else { return };
-            match stream.core.poll(now) {
+            match stream.core.poll_class(now, class, ORDER_SINKS) {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
                 Output::Event(event) => self.tell(index, event),
                 Output::Wait { until } => {
-                    stream.touched = false;
-                    stream.wake = until.map(|(at, _)| at);
+                    stream.wake = until.map(|(at, _)| at).into_iter().chain(stream.wake).min();
                     return;
                 }
             }
@@ -52,7 +42,7 @@ impl Worker {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
         let members = match order.whom {
-            Whom::Cohort(_) => stream.core.members(order),
+            Whom::Cohort { .. } => stream.core.members(order),
             Whom::One(key) => {
                 one = [key];
                 &one

@@ -3,62 +3,133 @@
 use std::sync::Arc;
 
 use outflow_media::Time;
-use outflow_relay::Priority;
-use outflow_relay::schedule::{Place, Sink};
+use outflow_relay::schedule::{Counters, Place, Sink};
+use outflow_relay::{Drops, Priority};
 
 use super::Worker;
 use super::stream::LiveStream;
-use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_MANY};
-use crate::message::{ReceiverState, SourceState, StreamState, named};
+use super::tasks::Task;
+use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_STEP};
+use crate::message::{ReceiverId, ReceiverState, SourceState, StreamState, named};
 
-impl Worker {
-    /// Makes a snapshot when it is time for one.
-    pub(super) fn publish_if_due(&mut self) {
-        let now = self.clock.now();
-        if now < self.next_snapshot {
-            return;
-        }
-        let states: Vec<_> = self.streams.iter_mut().map(|(_, stream)| stream.state(now)).collect();
+/// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    next: Time,
+    done: Vec<StreamState>,
+    /// The stream being taken in, by its index, and the receiver at which to go on.
+    at: (usize, ReceiverId),
+    current: Option<Partial>,
+}
+
+/// What has been taken in of a stream.
+#[derive(Debug, Default)]
+struct Partial {
+    receivers: Vec<ReceiverState>,
+    sum: Counters,
+    drops: Drops,
+}
+
+impl Snapshot {
+    pub(super) fn new(published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>) -> Self {
+        Snapshot { published, next: Time::ZERO, done: Vec::new(), at: (0, 0), current: None }
+    }
+
+    /// When the next is to be made.
+    pub(super) fn due(&self) -> Time {
+        self.next
+    }
+
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        now >= self.next
+    }
+
+    fn publish(&mut self, now: Time) {
+        let states = core::mem::take(&mut self.done);
         let receivers: usize = states.iter().map(|state| state.receivers.len()).sum();
-        let every = if receivers < SNAPSHOT_MANY { SNAPSHOT_EVERY } else { 4 * SNAPSHOT_EVERY };
-        self.next_snapshot = now + every;
+        self.next = now + SNAPSHOT_EVERY.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
+        self.at = (0, 0);
         self.published.store(Arc::new(states));
     }
 }
 
-impl LiveStream {
-    fn state(&mut self, now: Time) -> StreamState {
-        let (past, mut drops, joins) = self.core.past();
-        let (mut packets, mut bytes) = (past.packets, past.bytes);
-        let mut receivers = Vec::with_capacity(self.receivers.len());
-        for (key, sink) in self.core.sinks() {
-            drops.merge(&sink.drops);
-            let counters = self.core.sink_counters(key);
-            packets += counters.packets;
-            bytes += counters.bytes;
-            if let Some(Some(live)) = self.sinks.get_mut(key.0) {
-                let queue = self.core.sink_queue(key);
-                let (queued, oldest) = queue.unwrap_or_default();
-                receivers.push(ReceiverState {
-                    id: live.id,
-                    stream: self.name.clone(),
-                    kind: live.kind,
-                    to: live.to.clone(),
-                    name: live.name.clone(),
-                    priority: priority_name(sink.spec.priority),
-                    state: place_name(sink),
-                    age_ms: now.since(sink.joined).as_millis() as u64,
-                    bps: live.sent_bytes.bps(now, counters.bytes),
-                    packets: counters.packets,
-                    bytes: counters.bytes,
-                    queue_packets: queued,
-                    queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
-                    drops: named(&sink.drops),
-                    reports: live.reports.clone(),
-                });
+impl Worker {
+    /// Takes the next receivers into the snapshot; publishes it when it is whole.
+    pub(super) fn go_on_with_snapshot(&mut self) {
+        let now = self.clock.now();
+        let snapshot = &mut self.snapshot;
+        let (index, from) = snapshot.at;
+        let Some(index) = (index..self.streams.capacity()).find(|index| self.streams.contains(*index)) else {
+            snapshot.publish(now);
+            return;
+        };
+        let stream = &mut self.streams[index];
+        let begun = snapshot.current.take().filter(|_| snapshot.at.0 == index);
+        let mut partial = begun.unwrap_or_else(|| stream.begin_snapshot());
+        match stream.take_in(now, from, &mut partial) {
+            Some(next) => {
+                snapshot.at = (index, next);
+                snapshot.current = Some(partial);
+            }
+            None => {
+                snapshot.at = (index + 1, 0);
+                snapshot.done.push(stream.state(now, partial));
             }
         }
-        receivers.sort_by_key(|receiver| receiver.id);
+        self.tasks.add(Priority::Low, Task::Snapshot);
+    }
+}
+
+impl LiveStream {
+    fn begin_snapshot(&self) -> Partial {
+        let (sum, drops, _) = self.core.past();
+        Partial { receivers: Vec::with_capacity(self.receivers.len()), sum, drops }
+    }
+
+    /// Takes in the next receivers, from the number `from` on. Returns where to go on.
+    fn take_in(&mut self, now: Time, from: ReceiverId, partial: &mut Partial) -> Option<ReceiverId> {
+        let mut last = None;
+        for (&id, &key) in self.receivers.range(from..).take(SNAPSHOT_STEP) {
+            last = Some(id);
+            let (Some(Some(live)), Some(sink)) = (self.sinks.get_mut(key.0), self.core.sink(key)) else {
+                continue;
+            };
+            let counters = self.core.sink_counters(key);
+            partial.sum.packets += counters.packets;
+            partial.sum.bytes += counters.bytes;
+            partial.drops.merge(&sink.drops);
+            let (queued, oldest) = self.core.sink_queue(key).unwrap_or_default();
+            partial.receivers.push(ReceiverState {
+                id: live.id,
+                stream: self.name.clone(),
+                kind: live.kind,
+                to: live.to.clone(),
+                name: live.name.clone(),
+                priority: priority_name(sink.spec.priority),
+                state: place_name(sink),
+                age_ms: now.since(sink.joined).as_millis() as u64,
+                bps: live.sent_bytes.bps(now, counters.bytes),
+                packets: counters.packets,
+                bytes: counters.bytes,
+                queue_packets: queued,
+                queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
+                drops: named(&sink.drops),
+                reports: live.reports.clone(),
+            });
+        }
+        last.map(|last| last + 1)
+    }
+
+    fn state(&mut self, now: Time, partial: Partial) -> StreamState {
+        let Partial { receivers, sum, drops } = partial;
+        // Who leaves while the snapshot is made may be missing in it; the next one has it.
+        let (shown, shown_drops) = &mut self.shown;
+        shown.packets = shown.packets.max(sum.packets);
+        shown.bytes = shown.bytes.max(sum.bytes);
+        shown_drops.raise_to(&drops);
+        let (sum, drops) = self.shown;
+        let (_, _, joins) = self.core.past();
         let (ring_bytes, ring_packets) = self.core.ring_use();
         StreamState {
             name: self.name.clone(),
@@ -66,9 +137,9 @@ impl LiveStream {
             ring_bytes: ring_bytes as u64,
             ring_packets: ring_packets as u64,
             ring_bytes_max: self.core.options().ring_bytes as u64,
-            out_bps: self.out_bytes.bps(now, bytes),
-            out_packets: packets,
-            out_bytes: bytes,
+            out_bps: self.out_bytes.bps(now, sum.bytes),
+            out_packets: sum.packets,
+            out_bytes: sum.bytes,
             joins,
             out_drops: named(&drops),
             receivers,

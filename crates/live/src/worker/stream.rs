@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use outflow_media::Time;
-use outflow_relay::{SinkKey, Stream};
+use outflow_relay::schedule::Counters;
+use outflow_relay::{Drops, Priority, SinkKey, Stream};
 use tokio::sync::mpsc;
 
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
@@ -25,6 +26,8 @@ pub(super) struct LiveStream {
     /// Something came in since it was polled last.
     pub(super) touched: bool,
     pub(super) out_bytes: Rate,
+    /// What the last snapshot said was sent and dropped: later ones say no less.
+    pub(super) shown: (Counters, Drops),
 }
 
 /// A source's turn.
@@ -80,6 +83,11 @@ impl Rate {
 }
 
 impl LiveStream {
+    /// The class in which its source is read: that of its most urgent sinks.
+    pub(super) fn class(&self) -> Priority {
+        self.core.classes().next().unwrap_or_default()
+    }
+
     pub(super) fn sink_mut(&mut self, key: SinkKey) -> Option<&mut LiveSink> {
         self.sinks.get_mut(key.0)?.as_mut()
     }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outflow_config::SinkUrl;
+use outflow_relay::Timing;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,6 +25,26 @@ pub(super) struct SinkWish {
     name: Option<String>,
     /// Its class; that of the stream if left out.
     priority: Option<PriorityName>,
+    /// How long a packet may wait for company; as the stream says if left out.
+    #[schema(example = "20 ms")]
+    latency_budget: Option<String>,
+    /// The rate at which bursts are spread out, or "off"; as the stream says if left out.
+    #[schema(example = "50 Mbit/s")]
+    pace: Option<String>,
+}
+
+impl SinkWish {
+    /// When its packets go.
+    fn timing(&self, of_stream: Timing) -> Result<Timing, HttpError> {
+        let mut timing = of_stream;
+        if let Some(budget) = &self.latency_budget {
+            timing.latency_budget = outflow_config::latency_budget(budget).map_err(HttpError::impossible)?;
+        }
+        if let Some(pace) = &self.pace {
+            timing.pace_bps = outflow_config::pace(pace).map_err(HttpError::impossible)?.map(|rate| rate.0);
+        }
+        Ok(timing)
+    }
 }
 
 /// A receiver that is sent to.
@@ -57,9 +78,10 @@ pub(super) async fn add(
 ) -> Result<(StatusCode, Json<SinkAdded>), HttpError> {
     let to: SinkUrl = wish.to.parse().map_err(HttpError::impossible)?;
     check_target(&control, &stream, &to)?;
+    let timing = Some(wish.timing(control.stream_timing(&stream))?);
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let priority = wish.priority.map(Into::into);
-    let id = control.add_push(PushOptions { stream, to, name: name.clone(), priority }).await?;
+    let id = control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing }).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }
 

@@ -1,0 +1,69 @@
+//! What is to be done, by class: strictly the higher class first, and in turn within a class
+//! (the class queues of one-to-many streaming, "Priority-based task scheduling").
+
+use std::collections::VecDeque;
+
+use outflow_relay::Priority;
+
+/// A piece of work, after which more urgent work may have its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Read a source's socket: its token.
+    Receive(usize),
+    /// Carry out what a stream owes its sinks of the class.
+    Serve(usize),
+    /// Go on with the snapshot.
+    Snapshot,
+}
+
+/// The queues, one a class.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    queues: [VecDeque<Task>; Priority::ALL.len()],
+}
+
+impl Tasks {
+    /// Adds a task at the end of its class, unless it stands there.
+    pub(super) fn add(&mut self, class: Priority, task: Task) {
+        let queue = &mut self.queues[class as usize];
+        // Queues are short: a task a stream and socket that have something to do right now.
+        if !queue.contains(&task) {
+            queue.push_back(task);
+        }
+    }
+
+    /// Takes the next task of the highest class that has one.
+    pub(super) fn next(&mut self) -> Option<(Priority, Task)> {
+        Priority::ALL.into_iter().find_map(|class| Some((class, self.queues[class as usize].pop_front()?)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.iter().all(VecDeque::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_strict_and_within_one_all_have_their_turn() {
+        let mut tasks = Tasks::default();
+        tasks.add(Priority::Low, Task::Serve(1));
+        tasks.add(Priority::Normal, Task::Serve(2));
+        tasks.add(Priority::Normal, Task::Serve(3));
+        tasks.add(Priority::Normal, Task::Serve(2));
+        assert_eq!(tasks.next(), Some((Priority::Normal, Task::Serve(2))));
+        tasks.add(Priority::Normal, Task::Serve(2));
+        tasks.add(Priority::High, Task::Receive(9));
+        let rest: Vec<_> = std::iter::from_fn(|| tasks.next()).collect();
+        let expected = [
+            (Priority::High, Task::Receive(9)),
+            (Priority::Normal, Task::Serve(3)),
+            (Priority::Normal, Task::Serve(2)),
+            (Priority::Low, Task::Serve(1)),
+        ];
+        assert_eq!(rest, expected);
+        assert!(tasks.is_empty());
+    }
+}
