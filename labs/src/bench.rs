@@ -1,0 +1,241 @@
+//! One measurement of a fan-out: what a core spends on each packet that it delivers.
+//!
+//! The relay has one core to itself (receive softirqs included), source and measuring the other. A
+//! trial starts a relay, lets the source run until every sink has been reached, and then for a
+//! counted time. Before and after that it is quiet, so that nothing is on its way when counts are
+//! read: lost is exactly what was sent and did not come.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::baseline;
+use crate::core_time::{CoreTime, Use};
+use crate::drain::{Drain, Drained, Hook};
+use crate::media::{Pulse, Pulses, rtp};
+use crate::net::{Paths, RELAY_IN, sink};
+use crate::process::{Running, keep_to_cpu};
+use crate::relay::{PATIENCE, Relay, listen};
+
+/// The relay's core.
+pub const RELAY_CPU: usize = 0;
+/// Everything else's core.
+pub const OTHER_CPU: usize = 1;
+/// Where the source sends to.
+const SOURCE_PORT: u16 = 5004;
+/// Quiet time before counts are read.
+const SETTLE: Duration = Duration::from_millis(150);
+/// How long the source runs between looks at whether everybody is reached.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Who relays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contender {
+    /// The plain C program.
+    Baseline,
+    /// Outflow with these lines in its configuration.
+    Outflow {
+        /// Tables of their own, as in `[fanout]`.
+        tables: String,
+        /// Keys of the stream.
+        stream: String,
+    },
+}
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// Who relays.
+    pub contender: Contender,
+    /// Where packets end.
+    pub hook: Hook,
+    /// How many receivers.
+    pub sinks: usize,
+    /// What the source sends.
+    pub pulses: Pulses,
+    /// For how long.
+    pub time: Duration,
+    /// How long the core is watched with the relay up and no source, to be subtracted.
+    pub idle: Duration,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// Core time a delivered packet in nanoseconds, without what the relay uses when idle.
+    pub ns: f64,
+    /// Share of the core that was used, idle use included.
+    pub load: f64,
+    /// Packets that should have come and did not, of all sinks.
+    pub lost: u64,
+    /// Packets that came.
+    pub delivered: u64,
+    /// From the source's stamp to the sink: the median in microseconds.
+    pub p50_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// Share of packets that came merged with others (GSO).
+    pub merged: f64,
+    /// Share of the core that programs not measured took; it is in no other figure.
+    pub strangers: f64,
+    /// How long the relay took until it was ready and every sink had got something.
+    pub start: Duration,
+    /// Resident memory of the relay in bytes.
+    pub resident: u64,
+}
+
+/// The place where trials are made.
+pub struct Bench {
+    paths: Paths,
+    core: CoreTime,
+}
+
+/// The relay of a trial.
+enum Relaying<'b> {
+    Baseline(Running),
+    Outflow(Box<Relay<'b>>),
+}
+
+impl Bench {
+    /// Makes the namespaces, and keeps this program (its threads to come) off the relay's core.
+    pub fn new() -> Result<Self> {
+        keep_to_cpu(OTHER_CPU)?;
+        let paths = Paths::new()?.with_sinks()?;
+        paths.relay_receives_on(RELAY_CPU)?;
+        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)? })
+    }
+
+    /// Makes one trial with UDP sinks.
+    pub fn udp(&mut self, trial: &Trial) -> Result<Outcome> {
+        let Self { paths, core } = self;
+        let drain = Drain::attach(&paths.players, "eth0", trial.hook, trial.sinks, trial.pulses.payload)?;
+        let folder = tempfile::tempdir()?;
+        let began = Instant::now();
+        let mut relaying = start(paths, trial, folder.path().join("stream.sdp"))?;
+        core.measure(&[relaying.pid()])?;
+        let to = (RELAY_IN, SOURCE_PORT).into();
+        let mut source = Pulse::new(&paths.source, to, trial.pulses)?;
+        reach_everybody(&mut source, &drain, &mut relaying)?;
+        let start = began.elapsed();
+
+        let quiet = core.read()?;
+        std::thread::sleep(trial.idle);
+        let idle = core.since(&quiet)?;
+        let before = drain.read()?;
+        let reading = core.read()?;
+        let sent = source.run(trial.time);
+        let drained = arrive(&drain, &before, sent)?;
+        let used = core.since(&reading)?;
+        relaying.healthy()?;
+        drained.sound(sent)?;
+        let resident = relaying.resident()?;
+        outcome(&drained, sent, used, idle).map(|outcome| Outcome { start, resident, ..outcome })
+    }
+}
+
+fn start<'b>(paths: &'b Paths, trial: &Trial, sdp: PathBuf) -> Result<Relaying<'b>> {
+    let Contender::Outflow { tables, stream } = &trial.contender else {
+        return baseline::udp(&paths.relay, RELAY_CPU, SOURCE_PORT, trial.sinks).map(Relaying::Baseline);
+    };
+    std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
+    let count = trial.sinks + 100;
+    let mut text = listen();
+    text += &format!("[limits]\nreceivers = {count}\nworkers = 1\n[log]\nlevel = \"warn\"\n{tables}\n");
+    text += &format!("[streams.live]\nsource = \"rtp://0.0.0.0:{SOURCE_PORT}\"\n");
+    text += &format!("sdp = \"{}\"\nmax_receivers = {count}\n{stream}\n", sdp.display());
+    for number in 0..trial.sinks {
+        text += &format!("[[sinks]]\nstream=\"live\"\nto=\"rtp://{}\"\n", sink(number));
+    }
+    let relay = Relay::start_on(&paths.relay, &text, Some(RELAY_CPU))?;
+    Ok(Relaying::Outflow(Box::new(relay)))
+}
+
+/// Lets the source run until every sink has got something, and what was owed has gone out.
+fn reach_everybody(source: &mut Pulse, drain: &Drain, relaying: &mut Relaying<'_>) -> Result<()> {
+    let until = Instant::now() + 4 * PATIENCE;
+    let mut last = 0;
+    loop {
+        source.run(WARM_UP);
+        std::thread::sleep(SETTLE);
+        let now = drain.read()?;
+        let unreached = now.counts.iter().filter(|count| **count == 0).count();
+        let total = now.total();
+        std::thread::sleep(SETTLE);
+        if unreached == 0 && drain.read()?.total() == total {
+            return Ok(());
+        }
+        relaying.healthy()?;
+        if Instant::now() > until && total == last {
+            bail!("{unreached} of {} sinks got nothing: {}", now.counts.len(), relaying.account());
+        }
+        last = total;
+    }
+}
+
+/// Waits until all has come that comes.
+fn arrive(drain: &Drain, before: &Drained, sent: u64) -> Result<Drained> {
+    let mut last = 0;
+    for _ in 0..100 {
+        std::thread::sleep(SETTLE);
+        let drained = drain.read()?.since(before);
+        let total = drained.total();
+        if total == last || total >= sent * drained.counts.len() as u64 {
+            return Ok(drained);
+        }
+        last = total;
+    }
+    bail!("packets come and come, long after the last was sent")
+}
+
+fn outcome(drained: &Drained, sent: u64, used: Use, idle: Use) -> Result<Outcome> {
+    let delivered = drained.total();
+    ensure!(delivered > 0, "nothing was delivered");
+    let share = |part: Duration, of: Duration| part.as_secs_f64() / of.as_secs_f64().max(f64::EPSILON);
+    let own = used.busy.as_secs_f64() - share(idle.busy, idle.wall) * used.wall.as_secs_f64();
+    Ok(Outcome {
+        ns: own * 1e9 / delivered as f64,
+        load: share(used.busy, used.wall),
+        lost: drained.lost(sent),
+        delivered,
+        p50_us: drained.delay_us(0.5),
+        p99_us: drained.delay_us(0.99),
+        merged: drained.merged() as f64 / delivered as f64,
+        strangers: share(used.strangers, used.wall),
+        start: Duration::ZERO,
+        resident: 0,
+    })
+}
+
+impl Relaying<'_> {
+    fn process(&mut self) -> &mut Running {
+        match self {
+            Self::Baseline(running) => running,
+            Self::Outflow(relay) => relay.process(),
+        }
+    }
+
+    fn pid(&mut self) -> u32 {
+        self.process().pid()
+    }
+
+    fn account(&mut self) -> String {
+        self.process().account()
+    }
+
+    fn healthy(&mut self) -> Result<()> {
+        match self {
+            Self::Baseline(running) => {
+                ensure!(running.alive(), "the baseline ended: {}", running.account());
+                Ok(())
+            }
+            Self::Outflow(relay) => relay.healthy(),
+        }
+    }
+
+    fn resident(&mut self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+}
