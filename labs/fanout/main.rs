@@ -119,17 +119,13 @@ impl Results {
         }
         match bench.measure(&variant.trial(time)) {
             Ok(outcome) => {
-                let Outcome { ns, lost, p99_us, load, strangers, .. } = outcome;
-                let (load, strangers) = (100.0 * load, 100.0 * strangers);
-                progress(format!(
-                    "{name:<16}{ns:7.0} ns, {lost} lost, p99 {:.1} ms, core {load:.0} % ({strangers:.0} % others)",
-                    p99_us / 1e3
-                ));
+                progress(format!("{name:<16}{outcome}"));
                 self.outcomes.entry(name).or_default().push(outcome);
             }
             Err(error) => {
-                progress(format!("{name:<16}not measured: {error:#}"));
-                self.failed.insert(name, format!("{error:#}"));
+                let why = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+                progress(format!("{name:<16}not measured: {why}"));
+                self.failed.insert(name, why);
             }
         }
     }

@@ -5,6 +5,7 @@
 //! counted time. Before and after that it is quiet, so that nothing is on its way when counts are
 //! read: lost is exactly what was sent and did not come.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -104,6 +105,15 @@ pub struct Outcome {
     pub start: Duration,
     /// Resident memory of the relay in bytes.
     pub resident: u64,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| 100.0 * share;
+        let (load, strangers, merged) = (percent(self.load), percent(self.strangers), percent(self.merged));
+        write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
+        write!(f, ", core {load:.0} % ({strangers:.0} % others), {merged:.0} % merged")
+    }
 }
 
 /// The place where trials are made.

@@ -81,7 +81,8 @@ impl Drain {
 }
 
 fn attach_tc(program: &mut Ebpf, device: &str) -> Result<()> {
-    let program: &mut SchedClassifier = program.program_mut("drain_tc").context("no tc program")?.try_into()?;
+    let program: &mut SchedClassifier =
+        program.program_mut("drain_tc").context("no tc program")?.try_into()?;
     program.load()?;
     if program.attach(device, TcAttachType::Ingress).is_err() {
         // Before Linux 6.6, programs need a qdisc to be attached to.

@@ -142,7 +142,8 @@ impl Emptying {
                 ask_for_stamps(&connection.socket)?;
             }
         }
-        let rests = connections.iter_mut().step_by(SAMPLE).map(|one| std::mem::take(&mut one.early)).collect();
+        let rests =
+            connections.iter_mut().step_by(SAMPLE).map(|one| std::mem::take(&mut one.early)).collect();
         let ahead = wall_nanos() - monotonic_nanos();
         let (shared, stream) = (Arc::clone(shared), Stream::new());
         Ok(Self { shared, epoll, connections, records, payload, rests, stream, ahead })
