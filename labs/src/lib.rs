@@ -18,3 +18,4 @@ pub mod programs;
 pub mod receive;
 pub mod relay;
 pub mod scene;
+pub mod search;
