@@ -35,6 +35,29 @@ pub const WORK_ROUND: Duration = Duration::from_micros(200);
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
 
+/// Sinks of one order that the kernel's fan-out carries out: half a millisecond by way of the
+/// classifier, a tenth as frames.
+pub const KERNEL_ORDER_SINKS: usize = 512;
+
+/// From how many UDP receivers on the kernel's fan-out is worth its call.
+pub const KERNEL_SINKS_MIN: usize = 8;
+
+/// From how many on frames are worth the longer call that sends them.
+pub const XDP_SINKS_MIN: usize = 32;
+
+/// Equal packets that go through the classifier together are cheaper than frames from here on.
+pub const GATHERED_BY_TC: usize = 4;
+
+/// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
+/// the relay's own system calls.
+pub const KERNEL_TARGETS_MAX: usize = 1 << 18;
+
+/// How often neighbours and routes are kept fresh.
+pub const ROUTES_REFRESH: Duration = Duration::from_millis(500);
+
+/// How often it is looked which routes nobody needs any more.
+pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
+
 /// Messages given to the kernel by one system call.
 pub const SEND_BATCH: usize = 256;
 

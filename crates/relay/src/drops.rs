@@ -50,6 +50,8 @@ reasons! {
     Refused = "refused",
     /// No route to the receiver, or its network is down.
     Unreachable = "unreachable",
+    /// The queue of the device that the packet was to leave by was full.
+    DeviceFull = "device-full",
     /// The system or the device did not take the packet.
     System = "system",
 }

@@ -3,6 +3,8 @@
 //! The core says which packets go to which sinks; here that becomes system calls. The faster
 //! fan-outs (io_uring, BPF) will stand beside [`udp`] and [`stream`], behind the same orders.
 
+pub(crate) mod fanout;
+pub(crate) mod kernel;
 pub(crate) mod stream;
 pub(crate) mod udp;
 

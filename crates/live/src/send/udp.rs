@@ -5,7 +5,7 @@
 //! vectors are made once an order and shared by all its sinks.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use outflow_relay::buffer::Seq;
@@ -18,6 +18,8 @@ use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
 /// Where a sink's packets go: an address a track.
 #[derive(Debug)]
 pub(crate) struct UdpRoute {
+    /// The receiver's number, which is never given twice.
+    pub(crate) receiver: u64,
     /// The socket that serves it.
     pub(crate) socket: usize,
     /// Addresses for RTP (or bare transport stream) packets.
@@ -25,7 +27,7 @@ pub(crate) struct UdpRoute {
 }
 
 impl UdpRoute {
-    fn address(&self, track: u8) -> Option<&SockAddr> {
+    pub(crate) fn address(&self, track: u8) -> Option<&SockAddr> {
         self.media.iter().find(|(t, _)| *t == track).map(|(_, address)| address)
     }
 }
@@ -34,10 +36,44 @@ impl UdpRoute {
 #[derive(Debug)]
 pub(crate) struct UdpPort {
     pub(crate) socket: UdpSocket,
+    /// Its own address.
+    pub(crate) local: SocketAddr,
+    /// Time to live of its packets.
+    pub(crate) ttl: u8,
+    /// Type of service of its packets.
+    pub(crate) tos: u8,
+    /// The device that it is bound to.
+    pub(crate) interface: Option<u32>,
     /// Under which the worker waits for it.
     pub(crate) token: usize,
     /// Its buffer was full: nothing more goes until the kernel says so.
     pub(crate) full: bool,
+}
+
+impl UdpPort {
+    /// A socket as it is set up now.
+    ///
+    /// # Errors
+    /// What the system refused to tell.
+    pub(crate) fn new(socket: UdpSocket, token: usize) -> io::Result<Self> {
+        let options = socket2::SockRef::from(&socket);
+        let local = socket.local_addr()?;
+        let (ttl, tos) = if local.is_ipv4() { (options.ttl_v4()?, options.tos_v4()?) } else { (0, 0) };
+        let interface = options.device()?.map(|name| {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            rustix::net::netdevice::name_to_index(&socket, &name)
+        });
+        let interface = interface.transpose()?;
+        Ok(UdpPort { local, ttl: ttl as u8, tos: tos as u8, interface, token, full: false, socket })
+    }
+
+    /// The source address of its packets, if it is bound to one.
+    pub(crate) fn own_address(&self) -> Option<Ipv4Addr> {
+        match self.local.ip() {
+            IpAddr::V4(own) if !own.is_unspecified() => Some(own),
+            _ => None,
+        }
+    }
 }
 
 /// Consecutive packets that can go as one segmented send.
@@ -244,7 +280,7 @@ impl Control {
 
 /// How many of the first pieces can go as one segmented send: of one track and one size, of which
 /// only the last may be smaller.
-fn run_length(pieces: &[Piece<'_>]) -> usize {
+pub(crate) fn run_length(pieces: &[Piece<'_>]) -> usize {
     let first = &pieces[0];
     let size = first.len();
     let mut count = 1;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use outflow_media::Time;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
@@ -17,7 +18,8 @@ use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
 use crate::message::{Command, ControlError, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
-use crate::send::udp::{UdpPort, UdpSender};
+use crate::send::fanout::Fanout;
+use crate::send::udp::UdpPort;
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
 #[derive(Debug)]
@@ -64,20 +66,21 @@ impl WorkerHandle {
     pub(crate) fn start(
         number: usize,
         clock: Clock,
-        rtp_ports: &std::ops::RangeInclusive<u16>,
+        config: &outflow_config::Config,
     ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
         let failed = |e: &io::Error| ControlError::system("starting a worker", e);
         let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
         let states = Arc::new(arc_swap::ArcSwap::default());
         let (commands, queue) = mpsc::channel();
-        let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), rtp_ports)?;
+        let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), &config.listen.rtp_ports)?;
         let ports = pair.ports;
         let handle =
             WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
         let (told, hears) = mpsc::channel();
+        let ways = (config.fanout.udp, config.limits.receivers);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || match worker(clock, bell, queue, states, pair) {
+            .spawn(move || match worker(clock, bell, queue, states, pair, ways) {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
                     if let Err(error) = worker.run() {
@@ -118,6 +121,7 @@ fn worker(
     commands: mpsc::Receiver<Command>,
     published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
     pair: PortPair,
+    (udp, receivers_max): (outflow_config::UdpPath, usize),
 ) -> io::Result<Worker> {
     let mut worker = Worker {
         clock,
@@ -131,13 +135,18 @@ fn worker(
         rtcp_ports: [None; 2],
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
-        sender: UdpSender::new(),
+        fanout: Fanout::open(udp, receivers_max),
+        next_refresh: Time::ZERO,
         tasks: Tasks::default(),
         snapshot: Snapshot::new(published),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;
     worker.watched.insert(Watched::Bell);
+    if let Some(routes) = worker.fanout.descriptor() {
+        worker.register(routes, epoll::EventFlags::IN)?;
+        worker.watched.insert(Watched::Routes);
+    }
     // IPv6 is served from the same ports where the machine has it.
     let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
     worker.add_pair(0, pair)?;
@@ -161,7 +170,7 @@ impl Worker {
         let port = self.ports.vacant_key();
         self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
         let token = self.watched.insert(Watched::Port { port });
-        self.ports.insert(UdpPort { socket, token, full: false });
+        self.ports.insert(UdpPort::new(socket, token)?);
         Ok(port)
     }
 }

@@ -9,8 +9,9 @@ use rustix::event::epoll::EventFlags;
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
-use crate::limits::{ORDER_SINKS, WORK_ROUND};
+use crate::limits::WORK_ROUND;
 use crate::message::CloseReason;
+use crate::send::fanout::Audience;
 use crate::send::pieces;
 use crate::send::stream::{Connection, Outcome};
 
@@ -25,8 +26,9 @@ impl Worker {
                 self.tasks.add(class, Task::Serve(index));
                 return;
             }
+            let room = self.fanout.room(index);
             let Some(stream) = self.streams.get_mut(index) else { return };
-            match stream.core.poll_class(now, class, ORDER_SINKS) {
+            match stream.core.poll_class(now, class, room) {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
                 Output::Event(event) => self.tell(index, event),
@@ -41,11 +43,14 @@ impl Worker {
     fn carry_out(&mut self, index: usize, order: &Order) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
-        let members = match order.whom {
-            Whom::Cohort { .. } => stream.core.members(order),
+        let (members, audience) = match order.whom {
+            Whom::Cohort { cohort, first, count } => {
+                let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
+                (stream.core.members(order), Audience::Members { id, all, first, count })
+            }
             Whom::One(key) => {
                 one = [key];
-                &one
+                (&one[..], Audience::One(key))
             }
         };
         let Some(spec) = members.first().and_then(|key| stream.core.spec(*key)) else { return };
@@ -54,11 +59,12 @@ impl Worker {
         let mut gone = Vec::new();
         match spec.transport {
             Transport::Datagram => {
-                let routes = members.iter().filter_map(|key| match &stream.sinks.get(key.0)?.as_ref()?.out {
-                    Out::Udp { route, .. } => Some((*key, route)),
+                let sinks = &stream.sinks;
+                let route_of = |key: SinkKey| match &sinks.get(key.0)?.as_ref()?.out {
+                    Out::Udp { route, .. } => Some(route),
                     Out::Stream { .. } => None,
-                });
-                self.sender.send(&pieces, &mut self.ports, routes);
+                };
+                self.fanout.send(audience, &pieces, &mut self.ports, route_of);
             }
             Transport::Stream => {
                 for key in members {
@@ -68,14 +74,16 @@ impl Worker {
                     };
                     match connection.send(&pieces, order.to, framing) {
                         Outcome::Sent => {}
-                        Outcome::Blocked(next) => self.sender.reports.push((*key, Report::Blocked { next })),
+                        Outcome::Blocked(next) => {
+                            self.fanout.reports().push((*key, Report::Blocked { next }));
+                        }
                         Outcome::Gone => gone.push(*key),
                     }
                 }
             }
         }
         drop(pieces);
-        for (key, report) in self.sender.reports.drain(..) {
+        for (key, report) in self.fanout.reports().drain(..) {
             stream.core.handle_report(key, report);
         }
         for key in gone {
@@ -131,6 +139,7 @@ impl Worker {
     fn disconnect(&mut self, sink: LiveSink) {
         match sink.out {
             Out::Udp { route, rtcp, own_socket } => {
+                self.fanout.receivers_changed();
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }
