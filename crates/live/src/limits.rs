@@ -67,6 +67,10 @@ pub const GSO_SEGMENTS_MAX: usize = 64;
 /// Bytes of one segmented send, headers included.
 pub const GSO_BYTES_MAX: usize = 65_000;
 
+/// Clones of a packet that the kernel path sends at once. Beyond, what waits behind this core (see
+/// netdev_max_backlog in the kernel's Documentation/admin-guide/sysctl/net.rst) has its turn first.
+pub const KERNEL_BURST: u32 = 512;
+
 /// Receive buffer that is asked of the kernel for source sockets.
 pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
 
