@@ -108,6 +108,10 @@ static long clone_to_target(__u32 index, struct job *job)
 
 	if (!target || data + HEADER_BYTES > end)
 		return 1;
+	job->done++;
+	/* A blank entry: nobody is there, or somebody whom user space serves. */
+	if (!target->ifindex)
+		return 0;
 	/* The socket buffer's checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum
 	 * of the pseudo-header there, not inverted. */
 	((__u16 *)data)[UDP_CHECKSUM] = write_headers(data, target, job->length);
@@ -115,7 +119,6 @@ static long clone_to_target(__u32 index, struct job *job)
 	error = bpf_clone_redirect(skb, target->ifindex, 0);
 	if (error)
 		count_failure(job->order, target, job->packets, error);
-	job->done++;
 	return 0;
 }
 

@@ -219,7 +219,10 @@ impl Routes {
     /// Forgets whom nobody needs any more: `is_used` is asked for each destination, source and
     /// device that was resolved. Without it, what receivers that have left needed stays known, is
     /// kept fresh, and counts for [`ROUTED_FLOWS_MAX`](crate::limits::ROUTED_FLOWS_MAX).
-    pub(crate) fn retain(&mut self, mut is_used: impl FnMut(Ipv4Addr, Option<Ipv4Addr>, Option<u32>) -> bool) {
+    pub(crate) fn retain(
+        &mut self,
+        mut is_used: impl FnMut(Ipv4Addr, Option<Ipv4Addr>, Option<u32>) -> bool,
+    ) {
         self.tables.retain(|flow| is_used(flow.to, flow.from, flow.interface));
     }
 

@@ -329,9 +329,7 @@ impl Tables {
         let target_mac = match self.neighbours.get(&next) {
             Some(Reach::Known { mac, .. }) => *mac,
             Some(Reach::Failed) => return Err(NoHop::Unreachable(next.address)),
-            Some(Reach::Asked) | None => {
-                link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?
-            }
+            Some(Reach::Asked) | None => link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?,
         };
         let xdp_transmit = self.transmits.get(&next.ifindex).copied().unwrap_or(false);
         let mtu = path_mtu.map_or(link.mtu, |mtu| mtu.min(link.mtu));
@@ -340,9 +338,8 @@ impl Tables {
 
     /// Neighbours of which the kernel must make sure now.
     pub(super) fn to_confirm(&mut self, now: Time) -> Vec<NextHop> {
-        let doubtful = |at: &NextHop| {
-            matches!(self.neighbours.get(at), Some(Reach::Known { fixed: false, .. }))
-        };
+        let doubtful =
+            |at: &NextHop| matches!(self.neighbours.get(at), Some(Reach::Known { fixed: false, .. }));
         let mut due = Vec::new();
         for (at, when) in self.used.iter_mut().filter(|(at, when)| **when <= now && doubtful(at)) {
             if due.len() == NEIGHBOURS_CONFIRMED_AT_ONCE {

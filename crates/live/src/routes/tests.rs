@@ -307,9 +307,8 @@ fn whether_a_device_transmits_xdp_frames_is_told_and_changes_are() {
     }
     for (state, transmits) in [("on", true), ("off", false), ("on", true)] {
         gro(state).expect("it worked before");
-        let hop = until(&mut routes, to, state, |hop| {
-            hop.as_ref().is_ok_and(|hop| hop.xdp_transmit == transmits)
-        });
+        let hop =
+            until(&mut routes, to, state, |hop| hop.as_ref().is_ok_and(|hop| hop.xdp_transmit == transmits));
         assert!(hop.is_ok());
     }
 }

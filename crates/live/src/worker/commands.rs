@@ -220,7 +220,12 @@ impl Worker {
         Ok(Out::Udp { route: UdpRoute { receiver, socket, media }, rtcp, own_socket: false })
     }
 
-    fn push_route(&mut self, receiver: ReceiverId, push: &PushRoute, carriage: Carriage) -> Result<Out, ControlError> {
+    fn push_route(
+        &mut self,
+        receiver: ReceiverId,
+        push: &PushRoute,
+        carriage: Carriage,
+    ) -> Result<Out, ControlError> {
         let socket = crate::send::open_push(push)?;
         let socket =
             self.add_port(socket).map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;

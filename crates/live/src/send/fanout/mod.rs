@@ -12,8 +12,8 @@ use std::os::fd::BorrowedFd;
 use arrayvec::ArrayVec;
 use outflow_config::UdpPath;
 use outflow_media::Time;
-use outflow_relay::{DropReason, Report, Room, SinkKey};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_relay::{DropReason, Report, Room, SinkKey};
 use slab::Slab;
 
 use roster::{Listed, Roster, Sources, Versions};
@@ -21,9 +21,9 @@ use rule::Able;
 pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
+use super::Piece;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
-use super::Piece;
 use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
 use crate::routes::Routes;
 
@@ -155,12 +155,11 @@ impl Fanout {
         let standing = self.standing.get(stream).and_then(|keys| *keys.get(key.0)?);
         match (&self.kernel, standing) {
             (None, _) => (Way::User, self.refused),
-            (_, None) => (Way::User, Some("too few receivers for the kernel's fan-out")),
-            (_, Some(standing @ Standing::User(_))) => (Way::User, standing.reason()),
-            (Some(kernel), Some(Standing::Kernel)) => {
-                let mut rosters = kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0));
-                let way = rosters.find_map(|(_, roster)| roster.way_of(key));
-                (way.unwrap_or(Way::User), None)
+            (_, None) => (Way::User, Some("so few receivers need no kernel fan-out")),
+            (_, Some(Standing::User(why))) => (Way::User, Some(why)),
+            (Some(kernel), Some(Standing::Kernel { branch, cohort })) => {
+                let roster = kernel.rosters.get(&(stream, branch, cohort));
+                (roster.and_then(|roster| roster.way).unwrap_or(Way::User), None)
             }
         }
     }
@@ -222,7 +221,10 @@ impl Fanout {
             let roster = rosters.entry(id).or_default();
             let sources = Sources { kernel, routes, ports, route_of, versions: *versions };
             let standing = &mut self.standing;
-            let tell = |key, how| stand(standing, id.0, key, how);
+            let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
+            let tell = |key, how: Result<(), Standing>| {
+                stand(standing, id.0, key, how.err().unwrap_or(reached));
+            };
             let Some(listed) = roster.update(all, piece.track, sources, tell) else { return false };
             let mut way = rule::choose(self.wish, listed.reached, run.len(), able(kernel, listed));
             if piece.len() > listed.payload_max {
@@ -279,7 +281,7 @@ impl InKernel {
 /// Sends a run of packets; says how many packets devices did not take.
 fn carry_out(
     kernel: &mut Kernel,
-    listed: &Listed,
+    listed: &mut Listed,
     way: Way,
     run: &[Piece<'_>],
     members: core::ops::Range<usize>,
@@ -288,7 +290,7 @@ fn carry_out(
     for part in run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty()) {
         payload.push(IoSlice::new(part));
     }
-    let group = &listed.group;
+    let group = &mut listed.group;
     let sent = match way {
         Way::User => Err(io::ErrorKind::Unsupported.into()),
         Way::Tc => kernel.send_tc(group, members, &payload, run[0].len()),

@@ -70,7 +70,7 @@ impl Roster {
         all: &[SinkKey],
         track: u8,
         mut sources: Sources<'_, R>,
-        mut tell: impl FnMut(SinkKey, Standing),
+        mut tell: impl FnMut(SinkKey, Result<(), Standing>),
     ) -> Option<&mut Listed> {
         if self.versions.routes != sources.versions.routes {
             self.clear(sources.kernel);
@@ -78,7 +78,7 @@ impl Roster {
         if self.versions != sources.versions || self.members != all {
             if self.follow(all, &mut sources, &mut tell).is_err() {
                 self.clear(sources.kernel);
-                all.iter().for_each(|key| tell(*key, TABLE_FULL));
+                all.iter().for_each(|key| tell(*key, Err(TABLE_FULL)));
                 return None;
             }
             self.versions = sources.versions;
@@ -87,7 +87,7 @@ impl Roster {
             Some(index) => index,
             None => {
                 let listed = Listed::new(track, all, &mut sources, &mut tell);
-                let full = |_: &TableFull| all.iter().for_each(|key| tell(*key, TABLE_FULL));
+                let full = |_: &TableFull| all.iter().for_each(|key| tell(*key, Err(TABLE_FULL)));
                 self.tracks.push(listed.inspect_err(full).ok()?);
                 self.tracks.len() - 1
             }
@@ -100,7 +100,7 @@ impl Roster {
         &mut self,
         all: &[SinkKey],
         sources: &mut Sources<'_, R>,
-        tell: &mut impl FnMut(SinkKey, Standing),
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
     ) -> Result<(), TableFull> {
         for listed in &mut self.tracks {
             listed.resize(all.len(), sources.kernel)?;
@@ -126,11 +126,6 @@ impl Roster {
         Ok(())
     }
 
-    /// The way by which a member's packets went last, if it is one of them.
-    pub(super) fn way_of(&self, key: SinkKey) -> Option<Way> {
-        self.way.filter(|_| self.members.contains(&key))
-    }
-
     /// What routes were asked for its members.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Flow> {
         self.tracks.iter().flat_map(|listed| listed.asked.iter().flatten())
@@ -149,7 +144,7 @@ impl Listed {
         track: u8,
         all: &[SinkKey],
         sources: &mut Sources<'_, R>,
-        tell: &mut impl FnMut(SinkKey, Standing),
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
     ) -> Result<Self, TableFull> {
         let group = sources.kernel.add_group(all.len())?;
         let asked = vec![None; all.len()];
@@ -173,7 +168,7 @@ impl Listed {
         place: usize,
         key: SinkKey,
         sources: &mut Sources<'_, R>,
-        tell: &mut impl FnMut(SinkKey, Standing),
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
     ) {
         let route = (sources.route_of)(key).ok_or(NO_PORT);
         let found = route.and_then(|route| target(route, self.track, sources.ports, sources.routes));
@@ -185,12 +180,12 @@ impl Listed {
                 self.payload_max = self.payload_max.min(found.mtu.saturating_sub(IP_UDP_HEADERS));
                 self.xdp &= found.xdp;
                 sources.kernel.set_target(&mut self.group, place, Some(&found.target));
-                tell(key, Standing::Kernel);
+                tell(key, Ok(()));
             }
             Err(standing) => {
                 self.asked[place] = None;
                 sources.kernel.set_target(&mut self.group, place, None);
-                tell(key, standing);
+                tell(key, Err(standing));
             }
         }
     }

@@ -5,20 +5,15 @@ use crate::routes::NoHop;
 /// How a receiver stands with the kernel's fan-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The kernel serves it, in a cohort of so many.
-    Kernel,
+    /// The kernel serves it, as a member of this cohort of this branch.
+    Kernel {
+        /// Index of the branch.
+        branch: usize,
+        /// Index of the cohort in it.
+        cohort: usize,
+    },
     /// The relay's own system calls do, because of this.
     User(&'static str),
-}
-
-impl Standing {
-    /// Why the relay serves it itself, if it does.
-    pub(crate) fn reason(self) -> Option<&'static str> {
-        match self {
-            Standing::Kernel => None,
-            Standing::User(why) => Some(why),
-        }
-    }
 }
 
 pub(super) const NOT_IPV4: Standing = Standing::User("its address is not IPv4");

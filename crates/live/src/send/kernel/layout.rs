@@ -34,7 +34,8 @@ pub(super) struct Entry {
     words: [u64; 5],
     pseudo_sum: u16,
     ip_sum: u16,
-    ifindex: u32,
+    /// 0 if the entry is blank.
+    pub(super) ifindex: u32,
     pub(super) failed: u64,
     pub(super) error: i32,
     priority: u32,
@@ -64,6 +65,10 @@ unsafe impl aya::Pod for Entry {}
 unsafe impl aya::Pod for Control {}
 
 impl Entry {
+    /// Nothing is sent there.
+    pub(super) const BLANK: Entry =
+        Entry { words: [0; 5], pseudo_sum: 0, ip_sum: 0, ifindex: 0, failed: 0, error: 0, priority: 0 };
+
     pub(super) fn new(target: &Target) -> Self {
         let header = header(target);
         let (words, _) = header.as_chunks::<8>();

@@ -24,12 +24,12 @@ use std::io::{self, IoSlice};
 
 use anchor::Anchor;
 pub(crate) use error::KernelError;
-pub(crate) use layout::Target;
 use layout::Control;
+pub(crate) use layout::Target;
 use program::Programs;
 use shared::Shared;
-pub(crate) use table::{Failure, Group, Reason, TableFull};
 use table::Table;
+pub(crate) use table::{Failure, Group, Reason, TableFull};
 use tc::Injector;
 use xdp::Frames;
 
@@ -89,15 +89,26 @@ impl Kernel {
         self.xdp.as_ref().err()
     }
 
-    /// Makes a group of targets. Neighbours in `targets` should have the same device.
-    pub(crate) fn add_group(&mut self, targets: &[Target]) -> Result<Group, TableFull> {
-        self.table.add(targets)
+    /// Makes a group with so many places, all blank.
+    ///
+    /// # Errors
+    /// The table has no room.
+    pub(crate) fn add_group(&mut self, places: usize) -> Result<Group, TableFull> {
+        self.table.add(places)
     }
 
-    /// Gives a group other targets. When that fails, it keeps those it has. Failures that were not
-    /// taken are forgotten.
-    pub(crate) fn replace(&mut self, group: &mut Group, targets: &[Target]) -> Result<(), TableFull> {
-        self.table.replace(group, targets)
+    /// Gives a group more or fewer places; new ones are blank. When that fails, it keeps those it has.
+    ///
+    /// # Errors
+    /// The table has no room.
+    pub(crate) fn resize_group(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
+        self.table.resize(group, places)
+    }
+
+    /// Gives a place to a target, or leaves it blank: nothing is sent there. Orders go faster if
+    /// neighbours have the same device.
+    pub(crate) fn set_target(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
+        self.table.set(group, place, target);
     }
 
     /// Gives back the group's room in the table.
@@ -105,12 +116,12 @@ impl Kernel {
         self.table.remove(group);
     }
 
-    /// Hands over which targets of `group`, by their index, lost packets since the last call.
+    /// Hands over which targets of `group`, by their place, lost packets since the last call.
     pub(crate) fn take_failures(&mut self, group: &Group, each: impl FnMut(usize, Failure)) {
         self.table.take_failures(group, each);
     }
 
-    /// Sends packets to all targets of `group` by way of the classifier. `payload` are the packets one
+    /// Sends packets to the targets at `places` of `group` by way of the classifier. `payload` are the packets one
     /// after the other, each of `segment` bytes; the last may be shorter.
     ///
     /// # Errors
@@ -118,6 +129,7 @@ impl Kernel {
     pub(crate) fn send_tc(
         &mut self,
         group: &Group,
+        places: Range<usize>,
         payload: &[IoSlice<'_>],
         segment: usize,
     ) -> io::Result<Sent> {
@@ -125,7 +137,7 @@ impl Kernel {
         let mut went = false;
         let mut rest = tc::Rest::new(payload, segment)?;
         while let Some(injection) = rest.next(self.can_segment)? {
-            let mut entries = group.entries();
+            let mut entries = group.at(&places);
             while !entries.is_empty() {
                 let end = entries.end.min(entries.start + self.injector.burst);
                 let burst = entries.start..end;
@@ -139,16 +151,21 @@ impl Kernel {
         Ok(sent)
     }
 
-    /// Sends one packet to all targets of `group` as XDP frames. It must fit a page.
+    /// Sends one packet to the targets at `places` of `group` as XDP frames. It must fit a page.
     ///
     /// # Errors
     /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
-    pub(crate) fn send_xdp(&mut self, group: &Group, payload: &[IoSlice<'_>]) -> io::Result<Sent> {
+    pub(crate) fn send_xdp(
+        &mut self,
+        group: &mut Group,
+        places: Range<usize>,
+        payload: &[IoSlice<'_>],
+    ) -> io::Result<Sent> {
         let mut sent = Sent::default();
         let mut went = false;
         let refused = |error: &mut KernelError| io::Error::new(io::ErrorKind::Unsupported, error.to_string());
         let (length, payload_sum) = self.xdp.as_mut().map_err(refused)?.fill(payload)?;
-        for run in group.runs() {
+        for run in self.table.runs(group, &places) {
             let order = Control { payload_sum, ..self.order(&run, 1, length) };
             self.control.set(0, order);
             let Ok(frames) = &self.xdp else { break };
@@ -181,12 +198,7 @@ impl Kernel {
 
     /// What became of the order for `targets`. Returns how many packets failed; an error as long as
     /// none has gone to anyone.
-    fn finish(
-        &mut self,
-        targets: Range<u32>,
-        result: io::Result<()>,
-        went: &mut bool,
-    ) -> io::Result<u64> {
+    fn finish(&mut self, targets: Range<u32>, result: io::Result<()>, went: &mut bool) -> io::Result<u64> {
         let order = self.control.get(0);
         // No order is left behind: whatever should come along finds nothing to do.
         self.control.set(0, Control::default());

@@ -59,7 +59,8 @@ impl Programs {
         types: Option<&Btf>,
         anchor: &Anchor,
     ) -> Result<OwnedFd, KernelError> {
-        let untold = || io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell its types (BTF)");
+        let untold =
+            || io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell its types (BTF)");
         for (name, tracepoint) in
             [("count_untaken", "xdp_devmap_xmit"), ("count_refused", "xdp_redirect_err")]
         {

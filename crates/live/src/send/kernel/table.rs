@@ -15,13 +15,17 @@ pub(crate) struct Group {
     /// Its entries; those behind `count` are in reserve.
     room: Range<u32>,
     count: u32,
-    /// Where runs of targets with the same device end.
-    runs: Vec<u32>,
+    /// Entries of the same device that stand together; what is blank is left out.
+    runs: Vec<Range<u32>>,
+    /// The runs are no longer as the entries have them.
+    changed: bool,
 }
 
 /// The table has no room for a group of this size.
 #[derive(Debug, thiserror::Error)]
-#[error("no room for {wanted} receivers in one piece in the kernel path's table: {free} entries of {size} are free")]
+#[error(
+    "no room for {wanted} receivers in one piece in the kernel path's table: {free} entries of {size} are free"
+)]
 pub(crate) struct TableFull {
     wanted: usize,
     free: u32,
@@ -74,19 +78,15 @@ impl Reason {
 }
 
 impl Group {
-    pub(crate) fn len(&self) -> usize {
-        self.count as usize
-    }
-
     /// The entries of its targets.
     pub(super) fn entries(&self) -> Range<u32> {
         self.room.start..self.room.start + self.count
     }
 
-    /// The same in pieces that have one device each.
-    pub(super) fn runs(&self) -> impl Iterator<Item = Range<u32>> {
-        let starts = core::iter::once(0).chain(self.runs.iter().copied());
-        starts.zip(&self.runs).map(|(start, end)| self.room.start + start..self.room.start + end)
+    /// The entries of the targets at `places`.
+    pub(super) fn at(&self, places: &Range<usize>) -> Range<u32> {
+        let index = |place: usize| self.room.start + place.min(self.count as usize) as u32;
+        index(places.start)..index(places.end)
     }
 }
 
@@ -104,38 +104,79 @@ impl Table {
         Table { entries, size, free: vec![0..size] }
     }
 
-    pub(super) fn add(&mut self, targets: &[Target]) -> Result<Group, TableFull> {
-        let room = self.take(targets.len())?;
-        let mut group = Group { room, count: 0, runs: Vec::new() };
-        self.write(&mut group, targets);
+    pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {
+        let room = self.take(places)?;
+        let mut group = Group { room, count: 0, runs: Vec::new(), changed: true };
+        self.set_count(&mut group, places);
         Ok(group)
     }
 
-    /// Gives a group other targets. When that fails, it keeps those it has.
-    pub(super) fn replace(&mut self, group: &mut Group, targets: &[Target]) -> Result<(), TableFull> {
-        if targets.len() > group.room.len() {
-            let room = self.take(targets.len())?;
+    /// Gives a group more or fewer places; new ones are blank. When that fails, it keeps those it has.
+    pub(super) fn resize(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
+        if places > group.room.len() {
+            // With something in reserve, as a group that grows is likely to go on growing.
+            let room = self.take(places + places / 4).or_else(|_| self.take(places))?;
+            let before = group.entries();
+            for (from, to) in before.zip(room.clone()) {
+                self.entries.set(to, self.entries.get(from));
+            }
             self.give_back(core::mem::replace(&mut group.room, room));
         }
-        self.write(group, targets);
+        self.set_count(group, places);
         Ok(())
+    }
+
+    fn set_count(&mut self, group: &mut Group, places: usize) {
+        let before = group.count;
+        group.count = places as u32;
+        group.changed = true;
+        for place in before..group.count {
+            self.entries.set(group.room.start + place, Entry::BLANK);
+        }
+    }
+
+    /// Gives a place to a target, or leaves it blank: nothing is sent there.
+    pub(super) fn set(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
+        let index = group.at(&(place..place + 1));
+        let entry = target.map_or(Entry::BLANK, Entry::new);
+        for index in index {
+            group.changed |= self.entries.get(index).ifindex != entry.ifindex;
+            self.entries.set(index, entry);
+        }
+    }
+
+    /// The entries at `places` in pieces that have one device each; what is blank is left out.
+    pub(super) fn runs<'g>(
+        &self,
+        group: &'g mut Group,
+        places: &Range<usize>,
+    ) -> impl Iterator<Item = Range<u32>> + use<'g> {
+        if core::mem::take(&mut group.changed) {
+            self.find_runs(group);
+        }
+        let wanted = group.at(places);
+        let within = move |run: &Range<u32>| run.start.max(wanted.start)..run.end.min(wanted.end);
+        group.runs.iter().map(within).filter(|run| run.start < run.end)
+    }
+
+    fn find_runs(&self, group: &mut Group) {
+        let device = |index: &u32| self.entries.get(*index).ifindex;
+        let mut entries = group.entries().peekable();
+        group.runs.clear();
+        while let Some(first) = entries.next() {
+            let of_run = device(&first);
+            let mut end = first + 1;
+            while entries.next_if(|index| device(index) == of_run).is_some() {
+                end += 1;
+            }
+            if of_run != 0 {
+                group.runs.push(first..end);
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, group: Group) {
         self.give_back(group.room);
-    }
-
-    fn write(&mut self, group: &mut Group, targets: &[Target]) {
-        group.count = targets.len() as u32;
-        for (index, target) in group.entries().zip(targets) {
-            self.entries.set(index, Entry::new(target));
-        }
-        group.runs.clear();
-        let mut end = 0;
-        for run in targets.chunk_by(|a, b| a.ifindex == b.ifindex) {
-            end += run.len() as u32;
-            group.runs.push(end);
-        }
     }
 
     /// Counts packets for the targets of `entries` as not taken, for the reason `code`.

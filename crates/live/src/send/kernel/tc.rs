@@ -114,7 +114,8 @@ fn write_vnet(prefix: &mut [u8; VNET_BYTES + HEADER_BYTES], injection: &Injectio
     for (bytes, field) in vnet[2..].chunks_exact_mut(2).zip(fields) {
         bytes.copy_from_slice(&(field as u16).to_ne_bytes());
     }
-    let lengths = [(16, HEADER_BYTES - 14 + injection.bytes), (UDP + 4, HEADER_BYTES - UDP + injection.bytes)];
+    let lengths =
+        [(16, HEADER_BYTES - 14 + injection.bytes), (UDP + 4, HEADER_BYTES - UDP + injection.bytes)];
     for (at, length) in lengths {
         header[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
     }
@@ -140,7 +141,8 @@ impl<'a> Rest<'a> {
     /// The next packets, as many as can go together.
     pub(super) fn next(&mut self, segmented: bool) -> io::Result<Option<Injection<'a>>> {
         let together = if segmented { (GSO_BYTES_MAX / self.segment).clamp(1, GSO_SEGMENTS_MAX) } else { 1 };
-        let mut injection = Injection { bytes: 0, packets: 0, segment: self.segment, pieces: ArrayVec::new() };
+        let mut injection =
+            Injection { bytes: 0, packets: 0, segment: self.segment, pieces: ArrayVec::new() };
         while injection.packets < together as u32 && injection.bytes % self.segment == 0 {
             let (before, known) = (*self, injection.pieces.len());
             match self.packet(&mut injection.pieces) {
