@@ -4,6 +4,11 @@
 //! An experiment (`labs/NAME/main.rs`) and a test (`labs/tests/*.rs`) reads as what it shows and
 //! nothing else; how it is done stands here.
 
+pub mod arrivals;
+pub mod baseline;
+pub mod bench;
+pub mod core_time;
+pub mod drain;
 pub mod figures;
 pub mod media;
 pub mod net;

@@ -16,6 +16,9 @@ use crate::net::RELAY_OUT;
 use crate::receive::Meter;
 use crate::relay::{HTTP_PORT, RTSP_PORT};
 
+/// Open files that root may have without asking for more (`fs.nr_open`).
+const FILES: u64 = 1 << 20;
+
 /// How a receiver gets its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum How {
@@ -97,11 +100,14 @@ impl Receiver {
     }
 }
 
-/// Raises the limit of open files as far as allowed; what is beyond it fails where it is opened.
-fn allow_many_files() {
+/// Raises the limit of open files as far as allowed, for us and for what we start; what is beyond it
+/// fails where it is opened.
+pub(crate) fn allow_many_files() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
-        if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        if setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES).is_err()
+            && let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        {
             let _as_it_was = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }
     });

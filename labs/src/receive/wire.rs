@@ -104,7 +104,7 @@ impl Body {
 }
 
 /// Hands out the RTP packets (even channels) and returns how many bytes were used.
-fn interleaved(bytes: &[u8], packet: &mut impl FnMut(u8, &[u8])) -> usize {
+pub(super) fn interleaved(bytes: &[u8], packet: &mut impl FnMut(u8, &[u8])) -> usize {
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= 4) {
         if rest[0] == b'$' {

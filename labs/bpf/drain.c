@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The far end of a fan-out: counts every datagram that comes to one of the sinks, and drops it.
+//
+// It stands at the receiving end of the relay's veth pair, as a tc classifier or as an XDP program,
+// and runs in the receive softirq that the relay's own send raises. It must be cheap next to what is
+// measured, so only one sink in SAMPLE is looked at for the delay.
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define HEADERS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
+// The marker of the source stands at the end of a datagram (labs/src/media/marker.rs).
+#define MARKER 23
+#define MARKER_SENT 8
+#define SENT_BYTES 9
+// Delays: 32 buckets an octave of nanoseconds.
+#define SUB_BITS 5
+#define BUCKETS 2048
+// Sinks whose delays are looked at: one in so many.
+#define SAMPLE 16
+
+// Set by the loader. Sinks are numbered through addresses from `first` on, `ports` on each, from
+// `port` on in steps of two: the odd ports are for RTCP, which is dropped without being counted.
+const volatile __u32 first = 0;
+const volatile __u32 sinks = 1;
+const volatile __u16 port = 0;
+const volatile __u32 ports = 1;
+const volatile __u16 payload = 1400;
+
+enum stat { STAT_ODD_SIZE, STAT_UNKNOWN, STAT_MERGED, STATS };
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} counts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, BUCKETS);
+    __type(key, __u32);
+    __type(value, __u64);
+} delays SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, STATS);
+    __type(key, __u32);
+    __type(value, __u64);
+} stats SEC(".maps");
+
+static __always_inline void add(void *map, __u32 key, __u64 count)
+{
+    __u64 *value = bpf_map_lookup_elem(map, &key);
+    if (value)
+        *value += count;
+}
+
+static __always_inline __u32 log2_of(__u64 v)
+{
+    __u32 log = 0;
+    if (v >> 32) { log += 32; v >>= 32; }
+    if (v >> 16) { log += 16; v >>= 16; }
+    if (v >> 8) { log += 8; v >>= 8; }
+    if (v >> 4) { log += 4; v >>= 4; }
+    if (v >> 2) { log += 2; v >>= 2; }
+    return log + (v >> 1);
+}
+
+// Puts down how long ago the packet with these bytes (nine times seven bits) was sent.
+static __always_inline void delay_since(const __u8 *sent)
+{
+    __u64 then = 0;
+    for (int i = 0; i < SENT_BYTES; i++)
+        then = then << 7 | (sent[i] & 0x7f);
+    __u64 delay = bpf_ktime_get_ns() - then;
+    __u32 bucket = delay;
+    if (delay >> SUB_BITS) {
+        __u32 shift = log2_of(delay) - SUB_BITS;
+        bucket = (shift + 1) << SUB_BITS | ((delay >> shift) & ((1 << SUB_BITS) - 1));
+    }
+    add(&delays, bucket, 1);
+}
+
+// What is to become of a packet with these headers: the number of the sink that it is for, or one
+// of these.
+#define NOT_OURS -1
+#define DROP -2
+
+static __always_inline int sink_of(const struct ethhdr *eth, const void *end)
+{
+    const struct iphdr *ip = (const void *)(eth + 1);
+    const struct udphdr *udp = (const void *)(ip + 1);
+    if ((const void *)(udp + 1) > end || eth->h_proto != bpf_htons(ETH_P_IP) || ip->ihl != 5)
+        return NOT_OURS;
+    __u32 to = bpf_ntohl(ip->daddr) - first;
+    if (to * ports >= sinks || to >= sinks)
+        return NOT_OURS;
+    if (ip->protocol != IPPROTO_UDP)
+        return DROP;
+    __u32 at = bpf_ntohs(udp->dest) - port;
+    __u32 sink = to * ports + at / 2;
+    if (at & 1)
+        return DROP;
+    if (at / 2 >= ports || sink >= sinks) {
+        add(&stats, STAT_UNKNOWN, 1);
+        return DROP;
+    }
+    return sink;
+}
+
+SEC("classifier")
+int drain_tc(struct __sk_buff *skb)
+{
+    if ((__u64)skb->data + HEADERS > (__u64)skb->data_end && bpf_skb_pull_data(skb, HEADERS))
+        return TC_ACT_OK;
+    int sink = sink_of((void *)(__u64)skb->data, (void *)(__u64)skb->data_end);
+    if (sink == NOT_OURS)
+        return TC_ACT_OK;
+    if (sink == DROP)
+        return TC_ACT_SHOT;
+    __u32 bytes = skb->len - HEADERS;
+    __u32 packets = 1;
+    if (skb->gso_size == payload) {
+        packets = bytes / payload;
+        bytes = bytes % payload ? 0 : payload;
+        add(&stats, STAT_MERGED, packets);
+    }
+    if (bytes != payload) {
+        add(&stats, STAT_ODD_SIZE, 1);
+        return TC_ACT_SHOT;
+    }
+    add(&counts, sink, packets);
+    __u8 sent[SENT_BYTES];
+    if (sink % SAMPLE == 0 &&
+        !bpf_skb_load_bytes(skb, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
+        delay_since(sent);
+    return TC_ACT_SHOT;
+}
+
+SEC("xdp")
+int drain_xdp(struct xdp_md *ctx)
+{
+    void *data = (void *)(__u64)ctx->data, *end = (void *)(__u64)ctx->data_end;
+    int sink = sink_of(data, end);
+    if (sink == NOT_OURS)
+        return XDP_PASS;
+    if (sink == DROP)
+        return XDP_DROP;
+    if (end - data != HEADERS + payload) {
+        add(&stats, STAT_ODD_SIZE, 1);
+        return XDP_DROP;
+    }
+    add(&counts, sink, 1);
+    __u8 sent[SENT_BYTES];
+    if (sink % SAMPLE == 0 &&
+        !bpf_xdp_load_bytes(ctx, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
+        delay_since(sent);
+    return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Apache-2.0";

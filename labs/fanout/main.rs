@@ -1,0 +1,176 @@
+//! What does a delivered packet cost? Every way to fan out in one run, against a plain C relay: core
+//! time a packet (the relay's core, softirqs included), packets lost, and delay. 1000 receivers,
+//! 1400 bytes of payload, one packet owed to each at a time (k1) or ten (k10).
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use outflow_labs::bench::{Bench, Contender, Ends, Outcome, Trial};
+use outflow_labs::drain::Hook;
+use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
+use outflow_labs::media::Pulses;
+use serde_json::{Map, Value, json};
+
+const SINKS: usize = 1000;
+const PAYLOAD: u16 = 1400;
+/// Packets a second of the UDP variants: a core is loaded by the plain relay, and not saturated.
+const UDP_BPS: f64 = 250.0 * 8.0 * PAYLOAD as f64;
+/// The plain TCP relay's: its cost does not depend on it.
+const TCP_BASELINE_BPS: f64 = 1e6;
+/// A full run ends after so many rounds, a quick one when no further round fits in its time.
+const ROUNDS: usize = 5;
+const QUICK: Duration = Duration::from_secs(55);
+
+/// A way to fan out. `against` is the baseline that it is compared with.
+struct Variant {
+    name: &'static str,
+    /// Of `[fanout]`; `None` for the plain C relay.
+    fanout: Option<&'static str>,
+    /// Keys of the stream.
+    stream: &'static str,
+    ends: Ends,
+    packets: u16,
+    rate_bps: f64,
+}
+
+const TC: Ends = Ends::Udp(Hook::Tc);
+const XDP: Ends = Ends::Udp(Hook::Xdp);
+
+#[rustfmt::skip]
+const VARIANTS: [Variant; 12] = [
+    udp("baseline_udp",   None,                 TC,  1),
+    udp("default_k1",     Some(""),             TC,  1),
+    udp("default_k10",    Some(""),             TC,  10),
+    udp("user_k1",        Some("udp = \"user\""), TC,  1),
+    udp("user_k10",       Some("udp = \"user\""), TC,  10),
+    udp("kernel_tc_k1",   Some("udp = \"tc\""),   TC,  1),
+    udp("kernel_tc_k10",  Some("udp = \"tc\""),   TC,  10),
+    udp("kernel_xdp_k1",  Some("udp = \"xdp\""),  XDP, 1),
+    udp("kernel_xdp_k10", Some("udp = \"xdp\""),  XDP, 10),
+    tcp("baseline_tcp",   None,     "",                            TCP_BASELINE_BPS),
+    tcp("tcp_4m",         Some(""), "latency_budget = \"50 ms\"",  4e6),
+    tcp("tcp_256k",       Some(""), "latency_budget = \"400 ms\"", 256e3),
+];
+
+const fn udp(name: &'static str, fanout: Option<&'static str>, ends: Ends, packets: u16) -> Variant {
+    Variant { name, fanout, stream: "", ends, packets, rate_bps: UDP_BPS }
+}
+
+const fn tcp(
+    name: &'static str,
+    fanout: Option<&'static str>,
+    stream: &'static str,
+    rate_bps: f64,
+) -> Variant {
+    Variant { name, fanout, stream, ends: Ends::Tcp, packets: 1, rate_bps }
+}
+
+/// What was measured of every variant, and why others were not.
+#[derive(Default)]
+struct Results {
+    outcomes: BTreeMap<&'static str, Vec<Outcome>>,
+    failed: BTreeMap<&'static str, String>,
+}
+
+fn main() -> ExitCode {
+    run_lab("fanout", lab)
+}
+
+fn lab(options: &Options) -> Result<Value> {
+    let began = Instant::now();
+    let mut bench = Bench::new()?;
+    let mut results = Results::default();
+    let time = Duration::from_millis(if options.quick { 1000 } else { 4000 });
+    for round in 1..=ROUNDS {
+        let round_began = Instant::now();
+        for variant in &VARIANTS {
+            results.measure(&mut bench, variant, time);
+        }
+        progress(format!("round {round} of {ROUNDS} took {:?}", round_began.elapsed()));
+        if options.quick && began.elapsed() + round_began.elapsed() > QUICK {
+            break;
+        }
+    }
+    results.figures()
+}
+
+impl Variant {
+    fn trial(&self, time: Duration) -> Trial {
+        let contender = match self.fanout {
+            None => Contender::Baseline,
+            Some("") => Contender::Outflow { tables: String::new(), stream: self.stream.into() },
+            Some(keys) => {
+                Contender::Outflow { tables: format!("[fanout]\n{keys}"), stream: self.stream.into() }
+            }
+        };
+        let pulses = Pulses::of_rate(self.rate_bps, PAYLOAD, self.packets);
+        Trial { contender, ends: self.ends, sinks: SINKS, pulses, time, idle: time / 2 }
+    }
+}
+
+impl Results {
+    /// One trial; a variant that failed is not tried again.
+    fn measure(&mut self, bench: &mut Bench, variant: &Variant, time: Duration) {
+        let name = variant.name;
+        if self.failed.contains_key(name) {
+            return;
+        }
+        match bench.measure(&variant.trial(time)) {
+            Ok(outcome) => {
+                progress(format!("{name:<16}{outcome}"));
+                self.outcomes.entry(name).or_default().push(outcome);
+            }
+            Err(error) => {
+                let why = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+                progress(format!("{name:<16}not measured: {why}"));
+                self.failed.insert(name, why);
+            }
+        }
+    }
+
+    /// The median over the rounds.
+    fn median(&self, name: &str, figure: impl Fn(&Outcome) -> f64) -> Option<f64> {
+        let values: Vec<f64> = self.outcomes.get(name)?.iter().map(figure).collect();
+        Some(quantile(&values, 0.5))
+    }
+
+    fn ns(&self, name: &str) -> Option<f64> {
+        self.median(name, |outcome| outcome.ns)
+    }
+
+    /// How many times cheaper than the baseline the cheapest of these is.
+    fn ratio(&self, baseline: &str, names: &[&str]) -> Option<f64> {
+        let best = names.iter().filter_map(|name| self.ns(name)).reduce(f64::min)?;
+        Some(rounded(self.ns(baseline)? / best))
+    }
+
+    fn figures(&self) -> Result<Value> {
+        let of_each = |figure: fn(&Outcome) -> f64| -> Map<String, Value> {
+            let names = self.outcomes.keys();
+            names.map(|name| ((*name).to_owned(), json!(self.median(name, figure).map(rounded)))).collect()
+        };
+        for baseline in ["baseline_udp", "baseline_tcp"] {
+            ensure!(self.outcomes.contains_key(baseline), "{baseline}: {:?}", self.failed.get(baseline));
+        }
+        let udp = |names: &[&str]| self.ratio("baseline_udp", names);
+        let tcp = |name| self.ratio("baseline_tcp", &[name]);
+        Ok(json!({
+            "user_k1": udp(&["user_k1"]),
+            "user_k10": udp(&["user_k10"]),
+            "kernel_tc_k1": udp(&["kernel_tc_k1"]),
+            "kernel_best_k1": udp(&["kernel_tc_k1", "kernel_xdp_k1"]),
+            "kernel_k10": udp(&["kernel_tc_k10", "kernel_xdp_k10"]),
+            "default_k1": udp(&["default_k1"]),
+            "default_k10": udp(&["default_k10"]),
+            "tcp_4m": tcp("tcp_4m"),
+            "tcp_256k": tcp("tcp_256k"),
+            "lost": self.outcomes.values().flatten().map(|outcome| outcome.lost).sum::<u64>(),
+            "ns": of_each(|outcome| outcome.ns),
+            "p99_us": of_each(|outcome| outcome.p99_us),
+            "not_measured": self.failed,
+            "sinks": SINKS,
+        }))
+    }
+}

@@ -1,0 +1,46 @@
+//! The relays that Outflow is compared with: plain C, as one would write it first (`labs/baseline`).
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
+use crate::process::{Program, Running};
+use crate::relay::PATIENCE;
+
+/// Where the baseline for TCP takes its receivers.
+pub const TCP_PORT: u16 = 8200;
+
+/// Sends each datagram that comes to `port` to each sink by a `sendto`.
+pub fn udp(namespace: &Namespace, cpu: usize, port: u16, sinks: usize) -> Result<Running> {
+    let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-udp")).args([
+        port.to_string(),
+        sinks.to_string(),
+        SINKS_FIRST.to_string(),
+        SINK_PORT.to_string(),
+        SINK_PORTS.to_string(),
+    ]);
+    ready(program.within(namespace).on_cpu(cpu))
+}
+
+/// Writes each datagram that comes to `port` to each of so many connections by a `write`.
+pub fn tcp(namespace: &Namespace, cpu: usize, port: u16, sinks: usize) -> Result<Running> {
+    let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-tcp")).args([
+        port.to_string(),
+        sinks.to_string(),
+        TCP_PORT.to_string(),
+    ]);
+    ready(program.within(namespace).on_cpu(cpu))
+}
+
+fn ready(program: Program) -> Result<Running> {
+    let mut running = program.start()?;
+    let until = Instant::now() + PATIENCE;
+    while !running.stdout().contains("ready") {
+        if !running.alive() || Instant::now() > until {
+            bail!("the baseline did not get ready: {}", running.account());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(running)
+}

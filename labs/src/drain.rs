@@ -1,0 +1,109 @@
+//! The far end of a fan-out: a BPF program that counts what comes to each sink, and drops it.
+//!
+//! A thousand sinks that are sockets would cost more than the relay. Here a sink is an address and
+//! a counter; nothing that comes to one is missed, and the delays are true (`labs/bpf/drain.c`).
+
+use anyhow::{Context, Result};
+use aya::maps::{MapData, PerCpuArray};
+use aya::programs::tc::qdisc_add_clsact;
+use aya::programs::xdp::XdpMode;
+use aya::programs::{SchedClassifier, TcAttachType, Xdp};
+use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+
+use crate::arrivals::{Arrivals, BUCKETS};
+use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
+
+static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drain.o"));
+
+/// Counters of what is not as it should be, in the order of `enum stat` in `drain.c`.
+const STATS: usize = 3;
+
+/// Where a drain takes packets off a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// A tc classifier: packets come as the kernel's buffers, possibly several merged.
+    Tc,
+    /// XDP in the driver: a good end for XDP senders, a bad one for others (veth copies).
+    Xdp,
+}
+
+/// A drain at work. It is taken off its device when dropped.
+pub struct Drain {
+    /// Keeps the program and its place on the device.
+    _program: Ebpf,
+    sinks: usize,
+    counts: PerCpuArray<MapData, u64>,
+    delays: PerCpuArray<MapData, u64>,
+    stats: PerCpuArray<MapData, u64>,
+}
+
+impl Drain {
+    /// Puts a drain for this many sinks, whose datagrams all have this payload, on a device.
+    pub fn attach(
+        namespace: &Namespace,
+        device: &str,
+        hook: Hook,
+        sinks: usize,
+        payload: u16,
+    ) -> Result<Self> {
+        let count = u32::try_from(sinks).context("so many sinks have no number")?;
+        let mut program = EbpfLoader::new()
+            .override_global("first", &SINKS_FIRST.to_bits(), true)
+            .override_global("sinks", &count, true)
+            .override_global("port", &SINK_PORT, true)
+            .override_global("ports", &u32::from(SINK_PORTS), true)
+            .override_global("payload", &payload, true)
+            .map_max_entries("counts", count)
+            .load(PROGRAM)?;
+        namespace.run(|| match hook {
+            Hook::Tc => attach_tc(&mut program, device),
+            Hook::Xdp => attach_xdp(&mut program, device),
+        })?;
+        Ok(Self {
+            sinks,
+            counts: map(&mut program, "counts")?,
+            delays: map(&mut program, "delays")?,
+            stats: map(&mut program, "stats")?,
+            _program: program,
+        })
+    }
+
+    /// All that has come so far.
+    pub fn read(&self) -> Result<Arrivals> {
+        let stats = sums(&self.stats, STATS)?;
+        Ok(Arrivals {
+            counts: sums(&self.counts, self.sinks)?,
+            strange: stats[0] + stats[1],
+            merged: stats[2],
+            delays: sums(&self.delays, BUCKETS)?,
+        })
+    }
+}
+
+fn attach_tc(program: &mut Ebpf, device: &str) -> Result<()> {
+    let program: &mut SchedClassifier =
+        program.program_mut("drain_tc").context("no tc program")?.try_into()?;
+    program.load()?;
+    if program.attach(device, TcAttachType::Ingress).is_err() {
+        // Before Linux 6.6, programs need a qdisc to be attached to.
+        qdisc_add_clsact(device)?;
+        program.attach(device, TcAttachType::Ingress)?;
+    }
+    Ok(())
+}
+
+fn attach_xdp(program: &mut Ebpf, device: &str) -> Result<()> {
+    let program: &mut Xdp = program.program_mut("drain_xdp").context("no XDP program")?.try_into()?;
+    program.load()?;
+    program.attach(device, XdpMode::Driver)?;
+    Ok(())
+}
+
+fn map(program: &mut Ebpf, name: &str) -> Result<PerCpuArray<MapData, u64>> {
+    Ok(program.take_map(name).with_context(|| format!("no map {name}"))?.try_into()?)
+}
+
+fn sums(map: &PerCpuArray<MapData, u64>, count: usize) -> Result<Vec<u64>> {
+    let sum = |key| Ok(map.get(&key, 0)?.iter().sum());
+    (0..).take(count).map(sum).collect()
+}

@@ -1,0 +1,50 @@
+//! Sends pictures of RTP packets at an exact pace, for exactly as long as it is asked to.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::monotonic_nanos;
+use super::rtp::{Pictures, Pulses};
+use crate::net::Namespace;
+
+/// A source that sends only while [`Pulse::run`] runs. A picture of several packets goes out as one
+/// segmented send: it arrives as what a network card with GRO makes of packets back to back.
+#[derive(Debug)]
+pub struct Pulse {
+    socket: UdpSocket,
+    shape: Pulses,
+    pictures: Pictures,
+}
+
+impl Pulse {
+    /// A source in the namespace.
+    pub fn new(namespace: &Namespace, to: SocketAddr, shape: Pulses) -> Result<Self> {
+        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        socket.connect(to)?;
+        if shape.packets > 1 {
+            setsockopt(&socket, sockopt::UdpGsoSegment, &i32::from(shape.payload))
+                .context("the kernel does not segment UDP")?;
+        }
+        Ok(Self { socket, shape, pictures: Pictures::new(shape) })
+    }
+
+    /// Sends for so long, each picture when it is due, and returns how many packets that were.
+    pub fn run(&mut self, time: Duration) -> u64 {
+        let pictures = (time.as_secs_f64() * self.shape.per_second).round().max(1.0) as u32;
+        let began = Instant::now();
+        let mut sent = 0;
+        for number in 0..pictures {
+            let due = began + Duration::from_secs_f64(f64::from(number) / self.shape.per_second);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
+            let picture = self.pictures.next_picture(monotonic_nanos());
+            if self.socket.send(picture).is_ok() {
+                sent += u64::from(self.shape.packets);
+            }
+        }
+        sent
+    }
+}

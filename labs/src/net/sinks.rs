@@ -1,0 +1,57 @@
+//! The addresses of the sinks of a fan-out: a network behind the players' namespace.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use anyhow::Result;
+
+use super::{PLAYER, Paths};
+use crate::process::Program;
+
+/// The first sink's address. The network has room for millions.
+pub const SINKS_FIRST: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+/// The sinks' network.
+const NETWORK: &str = "10.128.0.0/9";
+/// Sinks that share an address, so that ports matter.
+pub const SINK_PORTS: u16 = 4;
+/// The first port of an address; the others follow in steps of two, as RTP wants it.
+pub const SINK_PORT: u16 = 6000;
+
+/// The address of a sink by its number.
+pub fn sink(number: usize) -> SocketAddrV4 {
+    let ports = usize::from(SINK_PORTS);
+    let address = SINKS_FIRST.to_bits().wrapping_add((number / ports) as u32);
+    SocketAddrV4::new(Ipv4Addr::from_bits(address), SINK_PORT + 2 * (number % ports) as u16)
+}
+
+impl Paths {
+    /// Puts the sinks' network behind the players' namespace. One neighbour, which is known, stands
+    /// for all of them: on a link of their own each would need an entry (and the kernel keeps 1024).
+    pub fn with_sinks(self) -> Result<Self> {
+        self.relay.ip(&["route", "add", NETWORK, "via", &PLAYER.to_string()])?;
+        Ok(self)
+    }
+
+    /// Has all that comes to the relay handled on this core, as a network card whose interrupt is
+    /// there would: on a veth pair, what is sent on one core is else received on the same core.
+    pub fn relay_receives_on(&self, cpu: usize) -> Result<()> {
+        for device in ["in0", "out0"] {
+            let mask = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1u64 << cpu);
+            Program::new("sh").args(["-ec", &mask]).within(&self.relay).finish(crate::relay::PATIENCE)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sink_has_an_address_of_its_own() {
+        assert_eq!(sink(0).to_string(), "10.128.0.0:6000");
+        assert_eq!(sink(3).to_string(), "10.128.0.0:6006");
+        assert_eq!(sink(4 * 256 + 1).to_string(), "10.128.1.0:6002");
+        let all: std::collections::BTreeSet<_> = (0..10_000).map(sink).collect();
+        assert_eq!(all.len(), 10_000);
+    }
+}
