@@ -6,7 +6,7 @@ use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
 use outflow_relay::{
     Carriage, Order, Priority, Report, SinkKey, SinkSpec, Stream, StreamOptions, Timing, TrackMask,
-    Transport, Whom,
+    Transport, WhenFull, Whom,
 };
 
 use crate::agenda::Agenda;
@@ -60,7 +60,9 @@ impl World {
             ring_bytes: scenario.relay.ring_bytes,
             hopeless_after: Duration::from_secs_f64(scenario.relay.hopeless_after),
             source_timeout: Duration::from_secs(2),
+            when_full: WhenFull::SlowestSink,
             ssrc: 1,
+            seed: scenario.seed,
             ntp_at_zero: 0,
         };
         let mut world = World {
@@ -191,8 +193,8 @@ impl World {
     }
 
     fn close(mut self) -> Outcome {
-        for (key, sink) in self.stream.sinks() {
-            let lost = sink.drops.total();
+        for (key, _) in self.stream.sinks() {
+            let lost = self.stream.sink_drops(key).total();
             match self.by_key.get(key.0).copied().flatten() {
                 Some(player) if self.players[player].stalls => self.outcome.stalled_lost += lost,
                 _ => self.outcome.healthy_lost += lost,
@@ -200,7 +202,7 @@ impl World {
         }
         let (_, mut drops, _) = self.stream.past();
         self.outcome.stalled_lost += drops.total();
-        self.stream.sinks().for_each(|(_, sink)| drops.merge(&sink.drops));
+        self.stream.sinks().for_each(|(key, _)| drops.merge(&self.stream.sink_drops(key)));
         drops.merge(&self.stream.source_counters().drops);
         self.outcome.drops = drops.iter().filter(|(_, n)| *n > 0).map(|(r, n)| (r.as_str(), n)).collect();
         self.outcome

@@ -98,7 +98,8 @@ impl LiveStream {
             let counters = self.core.sink_counters(key);
             partial.sum.packets += counters.packets;
             partial.sum.bytes += counters.bytes;
-            partial.drops.merge(&sink.drops);
+            let lost = self.core.sink_drops(key);
+            partial.drops.merge(&lost);
             let (queued, oldest) = self.core.sink_queue(key).unwrap_or_default();
             partial.receivers.push(ReceiverState {
                 id: live.id,
@@ -114,7 +115,7 @@ impl LiveStream {
                 bytes: counters.bytes,
                 queue_packets: queued,
                 queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
-                drops: named(&sink.drops),
+                drops: named(&lost),
                 reports: live.reports.clone(),
             });
         }
