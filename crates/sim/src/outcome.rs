@@ -47,6 +47,14 @@ pub struct Viewing {
 }
 
 impl Viewing {
+    /// Takes in what receivers of another run could show.
+    pub fn merge(&mut self, other: &Viewing) {
+        self.receivers += other.receivers;
+        self.frames += other.frames;
+        self.decodable += other.decodable;
+        self.delays.merge(&other.delays);
+    }
+
     /// The share of the frames that could be decoded; 1 if there were none.
     pub fn goodput(&self) -> f64 {
         if self.frames == 0 { 1.0 } else { self.decodable as f64 / self.frames as f64 }
@@ -58,6 +66,11 @@ impl Viewing {
 pub struct Delays(Vec<u64>);
 
 impl Delays {
+    fn merge(&mut self, other: &Delays) {
+        self.0.resize(self.0.len().max(other.0.len()), 0);
+        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
     pub(crate) fn add(&mut self, delay: Duration) {
         let ms = delay.as_millis() as usize;
         self.0.resize(self.0.len().max(ms + 1), 0);
