@@ -105,7 +105,8 @@ impl LiveStream {
             let counters = self.core.sink_counters(key);
             partial.sum.packets += counters.packets;
             partial.sum.bytes += counters.bytes;
-            partial.drops.merge(&sink.drops);
+            let lost = self.core.sink_drops(key);
+            partial.drops.merge(&lost);
             let (path, path_because) = path(live, fanout, index, key);
             let (queued, oldest) = self.core.sink_queue(key).unwrap_or_default();
             partial.receivers.push(ReceiverState {
@@ -124,7 +125,7 @@ impl LiveStream {
                 bytes: counters.bytes,
                 queue_packets: queued,
                 queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
-                drops: named(&sink.drops),
+                drops: named(&lost),
                 reports: live.reports.clone(),
             });
         }
