@@ -1,10 +1,11 @@
 //! Orders carried out: the one place where packets leave user space.
 //!
-//! The core says which packets go to which sinks; here that becomes system calls. The faster
-//! fan-outs (io_uring, BPF) will stand beside [`udp`] and [`stream`], behind the same orders.
+//! The core says which packets go to which sinks; here that becomes system calls: one for many
+//! sinks where the kernel has one ([`uring`], `sendmmsg`), behind the same orders.
 
 pub(crate) mod stream;
 pub(crate) mod udp;
+pub(crate) mod uring;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -17,7 +17,9 @@ use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
 use crate::message::{Command, ControlError, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
+use crate::send::stream::StreamSender;
 use crate::send::udp::{UdpPort, UdpSender};
+use crate::send::uring::Uring;
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
 #[derive(Debug)]
@@ -134,6 +136,8 @@ fn worker(
         sender: UdpSender::new(),
         tasks: Tasks::default(),
         snapshot: Snapshot::new(published),
+        streamer: StreamSender::default(),
+        uring: Uring::open(),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

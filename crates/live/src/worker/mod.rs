@@ -32,7 +32,9 @@ use crate::clock::Clock;
 use crate::limits::{EVENTS, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
+use crate::send::stream::StreamSender;
 use crate::send::udp::{UdpPort, UdpSender};
+use crate::send::uring::Uring;
 
 /// What a file descriptor that the worker waits for belongs to.
 #[derive(Debug)]
@@ -69,6 +71,8 @@ struct Worker {
     sender: UdpSender,
     tasks: Tasks,
     snapshot: Snapshot,
+    streamer: StreamSender,
+    uring: Uring,
     running: bool,
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
-use rustix::event::epoll::EventFlags;
+use rustix::event::epoll::{self, EventFlags};
 
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
@@ -12,7 +12,7 @@ use super::{Watched, Worker};
 use crate::limits::{ORDER_SINKS, WORK_ROUND};
 use crate::message::CloseReason;
 use crate::send::pieces;
-use crate::send::stream::{Connection, Outcome};
+use crate::send::stream::{Connection, Flush, Outcome};
 
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
@@ -61,17 +61,13 @@ impl Worker {
                 self.sender.send(&pieces, &mut self.ports, routes);
             }
             Transport::Stream => {
-                for key in members {
-                    let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else {
-                        continue;
-                    };
-                    match connection.send(&pieces, order.to, framing) {
-                        Outcome::Sent => {}
-                        Outcome::Blocked(next) => self.sender.reports.push((*key, Report::Blocked { next })),
-                        Outcome::Gone => gone.push(*key),
-                    }
-                }
+                let flush = Flush { pieces: &pieces, end: order.to };
+                let sinks = &mut stream.sinks;
+                self.streamer.send(&mut self.uring, flush, members, sinks, |key, outcome| match outcome {
+                    Outcome::Sent => {}
+                    Outcome::Blocked(next) => self.sender.reports.push((key, Report::Blocked { next })),
+                    Outcome::Gone => gone.push(key),
+                });
             }
         }
         drop(pieces);
@@ -138,7 +134,9 @@ impl Worker {
                     self.watched.try_remove(port.token);
                 }
             }
-            Out::Stream { connection: Some((_, token)), .. } => drop(self.watched.try_remove(token)),
+            Out::Stream { connection: Some((connection, token)), .. } => {
+                self.close_connection(connection, token);
+            }
             Out::Stream { connection: None, .. } => {}
         }
     }
@@ -149,12 +147,24 @@ impl Worker {
         let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = self.register(fd.as_fd(), flags)?;
         self.watched.insert(Watched::Connection { stream: index, sink: key });
-        if let Some(Out::Stream { connection, .. }) =
-            self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)).map(|sink| &mut sink.out)
-        {
-            *connection = Some((Connection::new(fd), token));
+        let connection = Connection::new(fd, &mut self.uring);
+        let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
+            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => {
+                place.replace((connection, token))
+            }
+            _ => Some((connection, token)),
+        };
+        if let Some((connection, token)) = before {
+            self.close_connection(connection, token);
         }
         Ok(())
+    }
+
+    fn close_connection(&mut self, connection: Connection, token: usize) {
+        // Whoever else has the connection open keeps it in the epoll set, too.
+        let _ = epoll::delete(&self.epoll, &connection);
+        self.watched.try_remove(token);
+        connection.close(&mut self.uring);
     }
 
     /// A receiver's connection takes bytes again, or has ended.
