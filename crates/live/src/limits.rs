@@ -65,6 +65,23 @@ pub const URING_SINKS_MIN: usize = 2;
 /// get a write each.
 pub const FRAMINGS_MAX: usize = 16;
 
+/// Receivers of one order from which on sockets of their own pay; below, `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 4;
+
+/// Sends from sockets of their own that go in one batch; further receivers are in the next.
+pub const CONNECTED_BATCH: usize = 256;
+
+/// Sockets of their own that receivers get while one order is carried out: a few microseconds
+/// each. The others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 8;
+
+/// The part of the process's descriptors that these sockets may take, one in so many. Receivers
+/// that find none are served by `sendmmsg`.
+pub const CONNECTED_SHARE: u64 = 2;
+
+/// Orders that a receiver for whom such a socket failed is served without one.
+pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
+
 /// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
 /// more than copying.
 pub const ZERO_COPY_BYTES_MIN: usize = 16 << 10;

@@ -15,8 +15,9 @@ use super::tasks::Tasks;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, StreamState};
+use crate::message::{Command, ControlError, PushRoute, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
+use crate::send::connected::ConnectedSender;
 use crate::send::stream::StreamSender;
 use crate::send::udp::{UdpPort, UdpSender};
 use crate::send::uring::Uring;
@@ -136,6 +137,7 @@ fn worker(
         sender: UdpSender::new(),
         tasks: Tasks::default(),
         snapshot: Snapshot::new(published),
+        connected: ConnectedSender::new(),
         streamer: StreamSender::default(),
         uring: Uring::open(),
         running: true,
@@ -153,19 +155,24 @@ fn worker(
 
 impl Worker {
     fn add_pair(&mut self, family: usize, pair: PortPair) -> io::Result<()> {
-        self.rtp_ports[family] = Some(self.add_port(pair.rtp)?);
+        self.rtp_ports[family] = Some(self.add_port(pair.rtp, None)?);
         self.register(&pair.rtcp, epoll::EventFlags::IN)?;
         self.rtcp_ports[family] = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
         Ok(())
     }
 
-    /// A socket that serves sinks. It is waited for only where its buffer fills up.
-    pub(super) fn add_port(&mut self, socket: std::net::UdpSocket) -> io::Result<usize> {
+    /// A socket that serves sinks, or this configured receiver. It is waited for only where its
+    /// buffer fills up.
+    pub(super) fn add_port(
+        &mut self,
+        socket: std::net::UdpSocket,
+        push: Option<&PushRoute>,
+    ) -> io::Result<usize> {
         set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
         let port = self.ports.vacant_key();
         self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
         let token = self.watched.insert(Watched::Port { port });
-        self.ports.insert(UdpPort { socket, token, full: false });
+        self.ports.insert(UdpPort { socket, token, full: false, push: push.cloned().map(Box::new) });
         Ok(port)
     }
 }

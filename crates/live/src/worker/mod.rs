@@ -32,6 +32,7 @@ use crate::clock::Clock;
 use crate::limits::{EVENTS, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
+use crate::send::connected::ConnectedSender;
 use crate::send::stream::StreamSender;
 use crate::send::udp::{UdpPort, UdpSender};
 use crate::send::uring::Uring;
@@ -71,6 +72,7 @@ struct Worker {
     sender: UdpSender,
     tasks: Tasks,
     snapshot: Snapshot,
+    connected: ConnectedSender,
     streamer: StreamSender,
     uring: Uring,
     running: bool,

@@ -58,7 +58,8 @@ impl Worker {
                     Out::Udp { route, .. } => Some((*key, route)),
                     Out::Stream { .. } => None,
                 });
-                self.sender.send(&pieces, &mut self.ports, routes);
+                let (uring, sender, count) = (&mut self.uring, &mut self.sender, members.len());
+                self.connected.send(uring, sender, &pieces, &mut self.ports, routes, count);
             }
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };
@@ -130,6 +131,7 @@ impl Worker {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }
+                self.connected.forget(&mut self.uring, &route);
                 if own_socket && let Some(port) = self.ports.try_remove(route.socket) {
                     self.watched.try_remove(port.token);
                 }

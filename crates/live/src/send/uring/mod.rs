@@ -64,6 +64,10 @@ enum Place {
     Pooled(u16),
 }
 
+/// The bytes of an order: calls what it is given with one part after the other, each time it is
+/// called.
+pub(crate) type Parts<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
+
 /// Which sends are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
@@ -144,12 +148,7 @@ impl Uring {
     /// many they are. With `zero_copy` they go where the kernel can send them from without a copy,
     /// if there is room; those that lie there from an order before are used again. `None` if
     /// there is no ring.
-    pub(crate) fn compose(
-        &mut self,
-        bytes: usize,
-        zero_copy: bool,
-        parts: &dyn Fn(&mut dyn FnMut(&[u8])),
-    ) -> Option<Parcel> {
+    pub(crate) fn compose(&mut self, bytes: usize, zero_copy: bool, parts: Parts<'_>) -> Option<Parcel> {
         let ring = self.ring.as_mut()?;
         if zero_copy && bytes <= ring.pool.buffer_bytes() {
             ring.collect();

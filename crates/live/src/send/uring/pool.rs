@@ -6,6 +6,7 @@
 
 use io_uring::Submitter;
 
+use super::Parts;
 use crate::limits::{ZERO_COPY_BUFFER_BYTES, ZERO_COPY_BUFFERS};
 
 pub(super) struct Pool {
@@ -38,12 +39,7 @@ impl Pool {
     /// A buffer that holds, for this order, the `length` bytes that `parts` hands on. If one holds
     /// them already it is that one: a large order comes a few receivers at a time, and each time
     /// with the same bytes.
-    pub(super) fn take(
-        &mut self,
-        ring: &Submitter<'_>,
-        length: usize,
-        parts: &dyn Fn(&mut dyn FnMut(&[u8])),
-    ) -> Option<u16> {
+    pub(super) fn take(&mut self, ring: &Submitter<'_>, length: usize, parts: Parts<'_>) -> Option<u16> {
         let has_them = |buffer: &Buffer| buffer.length == length && holds(&buffer.bytes[..length], parts);
         let index = match self.buffers.iter().position(has_them) {
             Some(index) => index,
@@ -124,7 +120,7 @@ impl Pool {
 }
 
 /// Whether `bytes` are what `parts` hands on.
-fn holds(bytes: &[u8], parts: &dyn Fn(&mut dyn FnMut(&[u8]))) -> bool {
+fn holds(bytes: &[u8], parts: Parts<'_>) -> bool {
     let mut rest = Some(bytes);
     parts(&mut |part| rest = rest.and_then(|rest| rest.strip_prefix(part)));
     rest.is_some_and(<[u8]>::is_empty)
