@@ -71,8 +71,7 @@ impl Netdev {
     /// Whether a device takes XDP frames; false also when it is gone or cannot say.
     pub(super) fn transmits(&mut self, ifindex: u32) -> bool {
         let attribute = DefaultNla::new(DEV_IFINDEX, ifindex.to_ne_bytes().to_vec());
-        let request =
-            Request { family: self.family, command: DEV_GET, version: NETDEV_VERSION, attribute };
+        let request = Request { family: self.family, command: DEV_GET, version: NETDEV_VERSION, attribute };
         let mut transmits = false;
         let answered = self.asker.ask(false, request, |message| {
             transmits = device(&message).is_some_and(|(_, transmits)| transmits);
