@@ -217,8 +217,8 @@ pub const NEIGHBOURS_CONFIRMED_AT_ONCE: usize = 4_096;
 /// redirects.
 pub const ROUTE_ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Routes asked for again at once, which takes less than a millisecond; the others wait 20 ms.
-pub const ROUTES_ASKED_AT_ONCE: usize = 256;
+/// Routes asked for again at once, which takes half a millisecond or so; the others wait 20 ms.
+pub const ROUTES_ASKED_AT_ONCE: usize = 128;
 
 /// How long after a device or an address has come or gone routes are asked for again: the kernel
 /// changes them a moment after its event, and says nothing of it.
