@@ -50,14 +50,27 @@ pub fn progress(text: impl std::fmt::Display) {
     eprintln!("  {text}");
 }
 
-/// Runs a lab: prints its figures as the last line on standard output, or why there are none.
+/// Runs a lab that needs network namespaces: prints its figures as the last line on standard
+/// output, or why there are none.
 pub fn run_lab(name: &str, lab: impl FnOnce(&Options) -> anyhow::Result<Value>) -> std::process::ExitCode {
     let options = Options::parse();
     if let Some(why) = crate::net::cannot_make_namespaces() {
         eprintln!("{name}: cannot measure: {why}");
         return std::process::ExitCode::FAILURE;
     }
-    match lab(&options) {
+    conclude(name, lab(&options))
+}
+
+/// Runs a lab that needs nothing of the system, because it measures in virtual time.
+pub fn run_virtual(
+    name: &str,
+    lab: impl FnOnce(&Options) -> anyhow::Result<Value>,
+) -> std::process::ExitCode {
+    conclude(name, lab(&Options::parse()))
+}
+
+fn conclude(name: &str, figures: anyhow::Result<Value>) -> std::process::ExitCode {
+    match figures {
         Ok(figures) => {
             println!("{figures}");
             std::process::ExitCode::SUCCESS

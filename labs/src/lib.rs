@@ -13,6 +13,7 @@ pub mod drain;
 pub mod figures;
 pub mod media;
 pub mod net;
+pub mod page;
 pub mod process;
 pub mod programs;
 pub mod receive;

@@ -228,6 +228,10 @@ words! {
     pub enum WhenFull: "a policy" {
         /// The receivers that lag most, and only they.
         SlowestSink = "slowest-sink",
+        /// All of them: what arrives while it is full is not taken.
+        Tail = "tail",
+        /// All of them, by chance, the more the fuller it is (random early detection).
+        Red = "red",
     }
 }
 

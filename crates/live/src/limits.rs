@@ -35,6 +35,29 @@ pub const WORK_ROUND: Duration = Duration::from_micros(200);
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
 
+/// Sinks of one order that the kernel's fan-out carries out: half a millisecond by way of the
+/// classifier, a tenth as frames.
+pub const KERNEL_ORDER_SINKS: usize = 512;
+
+/// From how many UDP receivers on the kernel's fan-out is worth its call.
+pub const KERNEL_SINKS_MIN: usize = 8;
+
+/// From how many on frames are worth the longer call that sends them.
+pub const XDP_SINKS_MIN: usize = 32;
+
+/// Equal packets that go through the classifier together are cheaper than frames from here on.
+pub const GATHERED_BY_TC: usize = 4;
+
+/// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
+/// the relay's own system calls.
+pub const KERNEL_TARGETS_MAX: usize = 1 << 18;
+
+/// How often neighbours and routes are kept fresh.
+pub const ROUTES_REFRESH: Duration = Duration::from_millis(500);
+
+/// How often it is looked which routes nobody needs any more.
+pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
+
 /// Messages given to the kernel by one system call.
 pub const SEND_BATCH: usize = 256;
 
@@ -43,6 +66,60 @@ pub const GSO_SEGMENTS_MAX: usize = 64;
 
 /// Bytes of one segmented send, headers included.
 pub const GSO_BYTES_MAX: usize = 65_000;
+
+/// Clones of a packet that the kernel path sends at once. Beyond, what waits behind this core (see
+/// netdev_max_backlog in the kernel's Documentation/admin-guide/sysctl/net.rst) has its turn first.
+pub const KERNEL_BURST: u32 = 512;
+
+/// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
+pub const URING_BATCH: usize = 1024;
+
+/// Answers that the ring holds: those of a batch, and as many notices of buffers that are free
+/// again. Beyond, the kernel keeps them until there is room.
+pub const URING_ANSWERS: u32 = 4096;
+
+/// How often the ring may make no progress at all before it is given up.
+pub const URING_TRIES: u32 = 64;
+
+/// Sockets that the ring knows by number, 8 bytes each. Further ones are sent to by their plain
+/// descriptors.
+pub const REGISTERED_FILES_MAX: u32 = 32_768;
+
+/// Receivers of one order from which on one batch is cheaper than a write each.
+pub const URING_SINKS_MIN: usize = 2;
+
+/// Distinct framings of one order that are put together for the ring. Receivers with further ones
+/// get a write each.
+pub const FRAMINGS_MAX: usize = 16;
+
+/// Receivers of one order from which on sockets of their own pay; below, `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 4;
+
+/// Sends from sockets of their own that go in one batch; further receivers are in the next.
+pub const CONNECTED_BATCH: usize = 256;
+
+/// Sockets of their own that receivers get while one order is carried out: a few microseconds
+/// each. The others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 8;
+
+/// The part of the process's descriptors that these sockets may take, one in so many. Receivers
+/// that find none are served by `sendmmsg`.
+pub const CONNECTED_SHARE: u64 = 2;
+
+/// Orders that a receiver for whom such a socket failed is served without one.
+pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
+
+/// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
+/// more than copying.
+pub const ZERO_COPY_BYTES_MIN: usize = 16 << 10;
+
+/// Bytes of a buffer for sends without a copy; a larger order is copied. An order of 64 packets of
+/// 1400 bytes fits.
+pub const ZERO_COPY_BUFFER_BYTES: usize = 128 << 10;
+
+/// Buffers of a worker for sends without a copy, made when they are needed. When receivers have
+/// not acknowledged what is in all of them, orders are copied.
+pub const ZERO_COPY_BUFFERS: usize = 32;
 
 /// Receive buffer that is asked of the kernel for source sockets.
 pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
@@ -113,6 +190,39 @@ pub const EVENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// Receivers of a stream that an overview shows, the worst first; all are counted.
 pub const RECEIVERS_SHOWN: usize = 50;
+
+/// Bytes of one datagram of netlink. The kernel sends larger ones only where a device has hundreds
+/// of virtual functions; such a one counts as lost, and the tables are read anew.
+pub const NETLINK_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Receive buffer that is asked of the kernel for netlink sockets. When events overrun it, the
+/// tables are read anew.
+pub const NETLINK_BUFFER_BYTES: usize = 2 << 20;
+
+/// Datagrams of events read from netlink before the streams have their turn.
+pub const NETLINK_ROUNDS: usize = 256;
+
+/// Destinations whose routes one worker knows. Receivers beyond are sent to through sockets.
+pub const ROUTED_FLOWS_MAX: usize = 1 << 18;
+
+/// How often the kernel is asked to make sure of a neighbour in use. It doubts one 15 to 45 s
+/// after it was last confirmed (`base_reachable_time_ms`), and drops doubtful ones after 60 s
+/// (`gc_stale_time`) if nobody uses them.
+pub const NEIGHBOUR_CONFIRM_EVERY: Duration = Duration::from_secs(15);
+
+/// Neighbours confirmed at once; the others wait a second.
+pub const NEIGHBOURS_CONFIRMED_AT_ONCE: usize = 4_096;
+
+/// How often each route is asked for again, since the kernel does not tell of path MTUs and
+/// redirects.
+pub const ROUTE_ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Routes asked for again at once, which takes half a millisecond or so; the others wait 20 ms.
+pub const ROUTES_ASKED_AT_ONCE: usize = 128;
+
+/// How long after a device or an address has come or gone routes are asked for again: the kernel
+/// changes them a moment after its event, and says nothing of it.
+pub const ROUTES_SETTLE: Duration = Duration::from_millis(100);
 
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

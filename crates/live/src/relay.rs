@@ -54,7 +54,7 @@ impl Relay {
         };
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
-            let (worker, thread) = WorkerHandle::start(number, clock, &config.listen.rtp_ports)?;
+            let (worker, thread) = WorkerHandle::start(number, clock, &config)?;
             workers.push(worker);
             threads.push(thread);
         }

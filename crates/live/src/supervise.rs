@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use outflow_config::{Config, SinkConfig, SourceUrl, StreamConfig, UdpSource};
 use outflow_media::{Format, Track};
-use outflow_relay::{Priority, StreamOptions};
+use outflow_relay::{Priority, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -172,7 +172,9 @@ impl Supervisor {
             ring_bytes: config.ring.as_usize(),
             hopeless_after: config.hopeless_after,
             source_timeout: config.source_timeout,
+            when_full: when_full(config.when_full),
             ssrc: random_u32(),
+            seed: random_u32().into(),
             ntp_at_zero: self.clock.ntp_at_zero(),
         }
     }
@@ -302,11 +304,34 @@ async fn report(stream: String, source: impl Future<Output = Result<(), ControlE
     }
 }
 
+/// The policy that the configuration names.
+fn when_full(policy: outflow_config::WhenFull) -> WhenFull {
+    match policy {
+        outflow_config::WhenFull::SlowestSink => WhenFull::SlowestSink,
+        outflow_config::WhenFull::Tail => WhenFull::Tail,
+        outflow_config::WhenFull::Red => WhenFull::Red,
+    }
+}
+
 /// The class that the configuration names.
 pub(crate) fn priority(priority: outflow_config::Priority) -> Priority {
     match priority {
         outflow_config::Priority::High => Priority::High,
         outflow_config::Priority::Normal => Priority::Normal,
         outflow_config::Priority::Low => Priority::Low,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_of_the_core_has_its_word_in_the_configuration() {
+        let words = outflow_config::WhenFull::ALL;
+        assert_eq!(words.len(), WhenFull::ALL.len());
+        for &word in words {
+            assert_eq!(when_full(word).as_str(), word.as_str());
+        }
     }
 }

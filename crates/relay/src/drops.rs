@@ -40,6 +40,10 @@ reasons! {
     ReceiveBuffer = "receive-buffer",
     /// The ring was full and this sink the slowest.
     SlowSink = "slow-sink",
+    /// The ring was full, and its policy then refuses what arrives, for all sinks.
+    TailDrop = "tail-drop",
+    /// The ring filled up, and random early detection refused the packet, for all sinks.
+    Red = "red",
     /// Needs a packet that this sink has lost.
     DependsOnDropped = "depends-on-dropped",
     /// Came too late to be put in order (when RTP is turned into a transport stream).
@@ -50,6 +54,8 @@ reasons! {
     Refused = "refused",
     /// No route to the receiver, or its network is down.
     Unreachable = "unreachable",
+    /// The queue of the device that the packet was to leave by was full.
+    DeviceFull = "device-full",
     /// The system or the device did not take the packet.
     System = "system",
 }
@@ -72,7 +78,14 @@ impl Drops {
     /// Adds all counters of `other`.
     pub fn merge(&mut self, other: &Drops) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+
+    /// Takes all counters of `other` off. Below zero they wrap, until the same is added again.
+    pub(crate) fn take_off(&mut self, other: &Drops) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.wrapping_sub(theirs);
         }
     }
 

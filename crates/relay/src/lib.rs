@@ -21,6 +21,7 @@ pub mod send;
 pub mod service;
 pub mod understand;
 
+pub use buffer::WhenFull;
 pub use control::{Event, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use schedule::{Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};

@@ -10,6 +10,6 @@ mod scenario;
 mod source;
 mod world;
 
-pub use outcome::{Digest, Outcome};
-pub use scenario::{Receivers, RelayModel, Scenario, ScenarioError, SourceModel};
+pub use outcome::{Delays, Digest, Outcome, Viewing};
+pub use scenario::{Pausing, Receivers, RelayModel, Scenario, ScenarioError, Slow, SourceModel};
 pub use world::run;

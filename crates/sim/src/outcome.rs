@@ -1,5 +1,6 @@
 //! What came of a run.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use outflow_media::Time;
@@ -11,12 +12,16 @@ pub struct Outcome {
     pub source_packets: u64,
     /// Deliveries to all receivers.
     pub delivered: u64,
-    /// Packets that receivers which never stalled did not get, though they were there.
+    /// Packets that healthy receivers did not get, though they were there.
     pub healthy_lost: u64,
-    /// Packets that stalled receivers did not get.
-    pub stalled_lost: u64,
-    /// Stalled receivers that were let go.
+    /// Packets that all others did not get.
+    pub others_lost: u64,
+    /// Receivers that were let go.
     pub ended: u64,
+    /// Frames that healthy receivers were to see and saw, and when.
+    pub healthy: Viewing,
+    /// The same of receivers that are slow or pause; those of stalled ones are not counted.
+    pub lagging: Viewing,
     /// The largest number of bytes that the ring held.
     pub ring_bytes_most: usize,
     /// The largest delay of a delivery to a healthy receiver that had caught up, in nanoseconds.
@@ -25,6 +30,64 @@ pub struct Outcome {
     pub drops: BTreeMap<&'static str, u64>,
     /// Covers every delivery: to whom, which packet, when.
     pub digest: Digest,
+}
+
+/// What receivers of a kind could show of the stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Viewing {
+    /// Receivers that got anything.
+    pub receivers: u64,
+    /// Frames from each receiver's first to the end of the run.
+    pub frames: u64,
+    /// Those of them that it got whole, and all that they depend on.
+    pub decodable: u64,
+    /// From a packet's arrival at the relay until it is through the receiver's path; of packets that
+    /// came after the receiver had joined, and not while it paused.
+    pub delays: Delays,
+}
+
+impl Viewing {
+    /// Takes in what receivers of another run could show.
+    pub fn merge(&mut self, other: &Viewing) {
+        self.receivers += other.receivers;
+        self.frames += other.frames;
+        self.decodable += other.decodable;
+        self.delays.merge(&other.delays);
+    }
+
+    /// The share of the frames that could be decoded; 1 if there were none.
+    pub fn goodput(&self) -> f64 {
+        if self.frames == 0 { 1.0 } else { self.decodable as f64 / self.frames as f64 }
+    }
+}
+
+/// A histogram of delays, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delays(Vec<u64>);
+
+impl Delays {
+    fn merge(&mut self, other: &Delays) {
+        self.0.resize(self.0.len().max(other.0.len()), 0);
+        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    pub(crate) fn add(&mut self, delay: Duration) {
+        let ms = delay.as_millis() as usize;
+        self.0.resize(self.0.len().max(ms + 1), 0);
+        self.0[ms] += 1;
+    }
+
+    /// The delay that a share `quantile` of the packets does not exceed, rounded up to the
+    /// millisecond; 0 without packets.
+    pub fn quantile_ms(&self, quantile: f64) -> u64 {
+        let rank = (self.0.iter().sum::<u64>() as f64 * quantile).ceil() as u64;
+        let mut seen = 0;
+        let reached = |count: &u64| {
+            seen += count;
+            seen >= rank.max(1)
+        };
+        self.0.iter().position(reached).map_or(0, |ms| ms as u64 + 1)
+    }
 }
 
 /// An FNV-1a hash of 64 bits, which is the same on every machine.
@@ -45,5 +108,21 @@ impl Digest {
                 self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_rounded_up_to_the_millisecond() {
+        let mut delays = Delays::default();
+        assert_eq!(delays.quantile_ms(0.99), 0);
+        for us in [100, 200, 1_500, 9_999] {
+            delays.add(Duration::from_micros(us));
+        }
+        let quantiles = [0.0, 0.5, 0.75, 1.0].map(|quantile| delays.quantile_ms(quantile));
+        assert_eq!(quantiles, [1, 1, 2, 10]);
     }
 }

@@ -3,6 +3,8 @@
 use core::time::Duration;
 
 use outflow_media::Time;
+use outflow_media::rtp::RtpHeader;
+use outflow_relay::buffer::Entry;
 
 /// A byte stream's path: what is on the way drains at the path's rate, and when it is full the
 /// sender has to wait until half of it has gone.
@@ -26,6 +28,17 @@ impl Path {
         self.stalled = true;
     }
 
+    /// From now on somebody reads again.
+    pub(crate) fn resume(&mut self, now: Time) {
+        self.drain(now);
+        self.stalled = false;
+    }
+
+    /// When all that is on the way now will have come through; `None` if never.
+    pub(crate) fn through_at(&self, now: Time) -> Option<Time> {
+        (!self.stalled).then(|| now + self.time_for(self.on_the_way as u64))
+    }
+
     /// Takes a packet of so many bytes, if there is room for it.
     pub(crate) fn take(&mut self, now: Time, bytes: usize) -> bool {
         self.drain(now);
@@ -43,7 +56,11 @@ impl Path {
             return None;
         }
         let excess = self.on_the_way.saturating_sub(self.buffer_bytes / 2) as u64;
-        Some(now + Duration::from_nanos(excess * 8_000_000_000 / self.bps + 1))
+        Some(now + self.time_for(excess) + Duration::from_nanos(1))
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        Duration::from_nanos(bytes * 8_000_000_000 / self.bps)
     }
 
     fn drain(&mut self, now: Time) {
@@ -52,6 +69,31 @@ impl Path {
             self.on_the_way = self.on_the_way.saturating_sub((bits / 8) as usize);
         }
         self.drained = now;
+    }
+}
+
+/// What a receiver can show: it decodes a frame if it has all packets of it and could decode the
+/// frame before, or the frame is a key frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Viewer {
+    /// RTP timestamp of the first packet.
+    pub(crate) first: Option<u32>,
+    /// Frames that it could decode.
+    pub(crate) decodable: u64,
+    next_sequence: u16,
+    intact: bool,
+}
+
+impl Viewer {
+    /// A packet came.
+    pub(crate) fn packet(&mut self, entry: &Entry) {
+        let Ok(header) = RtpHeader::new_checked(&entry.packet.bytes) else { return };
+        let tag = entry.packet.tag;
+        self.first.get_or_insert(header.timestamp());
+        self.intact &= header.sequence() == self.next_sequence;
+        self.intact |= tag.first && entry.starts_key;
+        self.next_sequence = header.sequence().wrapping_add(1);
+        self.decodable += u64::from(tag.last && self.intact);
     }
 }
 
@@ -68,6 +110,9 @@ mod tests {
         assert_eq!(at.as_millis(), 50_000);
         assert!(path.take(at, 50_000));
         path.stall(at);
-        assert_eq!(path.writable_at(at + Duration::from_secs(1_000)), None);
+        let later = at + Duration::from_secs(1_000);
+        assert_eq!((path.writable_at(later), path.through_at(later)), (None, None));
+        path.resume(later);
+        assert_eq!(path.through_at(later), Some(later + Duration::from_secs(100)), "nothing went in between");
     }
 }

@@ -2,7 +2,9 @@
 
 use core::ops::RangeInclusive;
 
-use serde::Deserialize;
+use outflow_relay::WhenFull;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// No moment lies further away, in seconds.
 const SECONDS_MAX: f64 = 1e6;
@@ -10,6 +12,9 @@ const SECONDS_MAX: f64 = 1e6;
 /// What can be on a byte stream's way. Half of it holds the largest packet: a sender waits until
 /// half is free, and can then go on.
 const BUFFER_BYTES: RangeInclusive<usize> = 2 * 65_536..=1_000_000_000;
+
+/// Of an RTP packet without extensions (RFC 3550, section 5.1).
+const RTP_HEADER_BYTES: f64 = 12.0;
 
 const MOMENT: &str = "0 to a million seconds";
 const SPAN: &str = "above 0, and at most a million seconds";
@@ -54,6 +59,9 @@ pub struct SourceModel {
 pub struct RelayModel {
     /// Size of the ring.
     pub ring_bytes: usize,
+    /// What the ring does when it is full: a policy's name.
+    #[serde(default = "slowest_sink", deserialize_with = "policy")]
+    pub when_full: WhenFull,
     /// How long a receiver may lose packets.
     pub hopeless_after: f64,
 }
@@ -76,6 +84,34 @@ pub struct Receivers {
     pub stalled_share: f64,
     /// When they do.
     pub stall_at: f64,
+    /// Byte streams that are slower than the stream.
+    pub slow: Option<Slow>,
+    /// Byte streams that stop reading now and then.
+    pub pausing: Option<Pausing>,
+}
+
+/// Receivers whose paths are slower than the stream.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slow {
+    /// Share of the byte streams.
+    pub share: f64,
+    /// The slowest path, as a share of the stream's mean rate.
+    pub rate_from: f64,
+    /// The fastest of them; they lie evenly between.
+    pub rate_to: f64,
+}
+
+/// Receivers that stop reading now and then. Times lie evenly between nothing and twice their mean.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pausing {
+    /// Share of the byte streams.
+    pub share: f64,
+    /// Mean time that they read.
+    pub every: f64,
+    /// Mean time that they then do not.
+    pub lasting: f64,
 }
 
 /// A scenario that cannot be played.
@@ -94,6 +130,60 @@ pub enum ScenarioError {
     },
 }
 
+impl SourceModel {
+    /// Mean bits a second, RTP headers included.
+    pub fn mean_bps(&self) -> f64 {
+        let frames = f64::from(self.gop_frames);
+        let bytes = self.key_frame_bytes as f64 + (frames - 1.0) * self.frame_bytes as f64;
+        let headers = 1.0 + RTP_HEADER_BYTES / self.packet_bytes as f64;
+        bytes / frames * headers * f64::from(self.frames_per_second) * 8.0
+    }
+}
+
+fn slowest_sink() -> WhenFull {
+    WhenFull::SlowestSink
+}
+
+fn policy<'de, D: Deserializer<'de>>(given: D) -> Result<WhenFull, D::Error> {
+    let name = String::deserialize(given)?;
+    WhenFull::from_name(&name).ok_or_else(|| {
+        let names: Vec<_> = WhenFull::ALL.iter().map(|policy| policy.as_str()).collect();
+        D::Error::custom(format!("no policy is named '{name}': write one of {}", names.join(", ")))
+    })
+}
+
+fn share(x: f64) -> bool {
+    (0.0..=1.0).contains(&x)
+}
+
+fn span(x: f64) -> bool {
+    x > 0.0 && x <= SECONDS_MAX
+}
+
+/// A value's name, whether it makes sense, and what it must be.
+type Rule = (&'static str, bool, &'static str);
+
+impl Slow {
+    fn rules(&self) -> [Rule; 3] {
+        let (from, to) = (self.rate_from, self.rate_to);
+        [
+            ("receivers.slow.share", share(self.share), "0 to 1"),
+            ("receivers.slow.rate_from", from > 0.0 && from <= to, "above 0, and at most rate_to"),
+            ("receivers.slow.rate_to", to > 0.0 && to <= 100.0, "above 0, and at most 100"),
+        ]
+    }
+}
+
+impl Pausing {
+    fn rules(&self) -> [Rule; 3] {
+        [
+            ("receivers.pausing.share", share(self.share), "0 to 1"),
+            ("receivers.pausing.every", span(self.every), SPAN),
+            ("receivers.pausing.lasting", span(self.lasting), SPAN),
+        ]
+    }
+}
+
 impl Scenario {
     /// Reads a scenario.
     ///
@@ -106,9 +196,7 @@ impl Scenario {
     }
 
     fn check(&self) -> Result<(), ScenarioError> {
-        let share = |x: f64| (0.0..=1.0).contains(&x);
         let moment = |x: f64| (0.0..=SECONDS_MAX).contains(&x);
-        let span = |x: f64| x > 0.0 && x <= SECONDS_MAX;
         let rules = [
             ("duration", span(self.duration), SPAN),
             ("source.frames_per_second", (1..=1000).contains(&self.source.frames_per_second), "1 to 1000"),
@@ -130,7 +218,15 @@ impl Scenario {
             ),
             ("receivers.stall_at", moment(self.receivers.stall_at), MOMENT),
         ];
-        match rules.into_iter().find(|(_, holds, _)| !holds) {
+        let at_times = self.receivers.slow.iter().flat_map(Slow::rules);
+        let at_times = at_times.chain(self.receivers.pausing.iter().flat_map(Pausing::rules));
+        let shares = [self.receivers.stalled_share]
+            .into_iter()
+            .chain(self.receivers.slow.iter().map(|slow| slow.share))
+            .chain(self.receivers.pausing.iter().map(|pausing| pausing.share));
+        let together =
+            ("receivers.stalled_share", share(shares.sum()), "at most 1 together with slow and pausing");
+        match rules.into_iter().chain(at_times).chain([together]).find(|(_, holds, _)| !holds) {
             Some((key, _, must)) => Err(ScenarioError::Value { key, must }),
             None => Ok(()),
         }
@@ -142,10 +238,13 @@ mod tests {
     use super::*;
 
     const FANOUT: &str = include_str!("../scenarios/fanout.toml");
+    const POLICIES: &str = include_str!("../scenarios/policies.toml");
 
     #[test]
-    fn the_shipped_scenario_is_one() {
+    fn the_shipped_scenarios_are_some() {
         Scenario::parse(FANOUT).expect("valid");
+        let policies = Scenario::parse(POLICIES).expect("valid");
+        assert!((3.5e6..3.6e6).contains(&policies.source.mean_bps()), "{}", policies.source.mean_bps());
     }
 
     #[test]
@@ -160,10 +259,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_played_is_refused() {
+        let both = [FANOUT, POLICIES].concat();
         let refused = |from: &str, to: &str| {
-            assert!(FANOUT.contains(from), "{from}");
-            Scenario::parse(&FANOUT.replace(from, to)).expect_err(to);
+            assert!(both.contains(from), "{from}");
+            for text in [FANOUT, POLICIES].iter().filter(|text| text.contains(from)) {
+                Scenario::parse(&text.replace(from, to)).expect_err(to);
+            }
         };
+        refused("share = 0.05", "share = 1.1");
+        refused("when_full = \"slowest-sink\"", "when_full = \"head\"");
+        refused("rate_from = 0.5", "rate_from = 0.0");
+        refused("rate_from = 0.5", "rate_from = 0.95");
+        refused("lasting = 2.0", "lasting = -1.0");
+        refused("stalled_share = 0.0", "stalled_share = 0.99");
         refused("duration = 20.0", "duration = nan");
         refused("hopeless_after = 5.0", "hopeless_after = inf");
         refused("join_spread = 2.0", "join_spread = inf");

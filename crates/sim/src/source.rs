@@ -38,6 +38,14 @@ impl Source {
         Time::from_nanos(self.frame * 1_000_000_000 / u64::from(self.model.frames_per_second))
     }
 
+    /// Frames from that with the RTP timestamp `first` up to the newest.
+    pub(crate) fn frames_since(&self, first: u32) -> u64 {
+        let fps = u64::from(self.model.frames_per_second);
+        // Timestamps are rounded down to whole ticks.
+        let before = (u64::from(first) * fps).div_ceil(u64::from(CLOCK_RATE));
+        self.frame.saturating_sub(before)
+    }
+
     /// The packets of the next frame.
     pub(crate) fn frame(&mut self, rng: &mut fastrand::Rng) -> Vec<Bytes> {
         let key = self.frame.is_multiple_of(u64::from(self.model.gop_frames));

@@ -10,9 +10,9 @@ use outflow_relay::{
 };
 
 use crate::agenda::Agenda;
-use crate::outcome::Outcome;
-use crate::receiver::Path;
-use crate::scenario::Scenario;
+use crate::outcome::{Outcome, Viewing};
+use crate::receiver::{Path, Viewer};
+use crate::scenario::{Pausing, Receivers, Scenario};
 use crate::source::Source;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,8 @@ enum Happening {
     Frame,
     Join(usize),
     Stall(usize),
+    Pause(usize),
+    Resume(usize),
     Writable(usize),
     Poll,
 }
@@ -27,8 +29,20 @@ enum Happening {
 /// A receiver: what it is, and what became of it.
 struct Player {
     path: Option<Path>,
-    stalls: bool,
+    kind: Kind,
     key: Option<SinkKey>,
+    joined: Time,
+    viewer: Viewer,
+    /// It takes nothing, and nothing is put down that would change that.
+    stuck: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Healthy,
+    Slow,
+    Pausing,
+    Stalling,
 }
 
 struct World {
@@ -38,6 +52,7 @@ struct World {
     players: Vec<Player>,
     /// Players by their sink's key.
     by_key: Vec<Option<usize>>,
+    pausing: Option<Pausing>,
     rng: fastrand::Rng,
     outcome: Outcome,
 }
@@ -60,7 +75,9 @@ impl World {
             ring_bytes: scenario.relay.ring_bytes,
             hopeless_after: Duration::from_secs_f64(scenario.relay.hopeless_after),
             source_timeout: Duration::from_secs(2),
+            when_full: scenario.relay.when_full,
             ssrc: 1,
+            seed: scenario.seed,
             ntp_at_zero: 0,
         };
         let mut world = World {
@@ -69,6 +86,7 @@ impl World {
             source: Source::new(scenario.source.clone()),
             players: Vec::new(),
             by_key: Vec::new(),
+            pausing: scenario.receivers.pausing.clone(),
             rng: fastrand::Rng::with_seed(scenario.seed),
             outcome: Outcome::default(),
         };
@@ -82,13 +100,23 @@ impl World {
         let receivers = &scenario.receivers;
         for index in 0..receivers.count {
             let datagram = self.rng.f64() < receivers.datagram_share;
-            let stalls = !datagram && self.rng.f64() < receivers.stalled_share;
-            let path = (!datagram).then(|| Path::new(receivers.link_bps, receivers.buffer_bytes, Time::ZERO));
-            self.players.push(Player { path, stalls, key: None });
+            let kind = if datagram { Kind::Healthy } else { kind(receivers, self.rng.f64()) };
+            let bps = match &receivers.slow {
+                Some(slow) if kind == Kind::Slow => {
+                    let share = slow.rate_from + (slow.rate_to - slow.rate_from) * self.rng.f64();
+                    (scenario.source.mean_bps() * share) as u64
+                }
+                _ => receivers.link_bps,
+            };
+            let path = (!datagram).then(|| Path::new(bps, receivers.buffer_bytes, Time::ZERO));
             let joins = seconds(self.rng.f64() * receivers.join_spread);
+            let viewer = Viewer::default();
+            self.players.push(Player { path, kind, key: None, joined: joins, viewer, stuck: false });
             self.agenda.add(joins, Happening::Join(index));
-            if stalls {
-                self.agenda.add(seconds(receivers.stall_at), Happening::Stall(index));
+            match kind {
+                Kind::Stalling => self.agenda.add(seconds(receivers.stall_at), Happening::Stall(index)),
+                Kind::Pausing => self.agenda.add(joins, Happening::Resume(index)),
+                Kind::Healthy | Kind::Slow => {}
             }
         }
     }
@@ -110,6 +138,8 @@ impl World {
                     path.stall(now);
                 }
             }
+            Happening::Pause(player) => self.pause(now, player),
+            Happening::Resume(player) => self.resume(now, player),
             Happening::Writable(player) => {
                 if let Some(key) = self.players[player].key {
                     self.stream.handle_report(key, Report::Writable);
@@ -117,6 +147,26 @@ impl World {
             }
             Happening::Poll => {}
         }
+    }
+
+    /// A receiver stops reading for a while.
+    fn pause(&mut self, now: Time, player: usize) {
+        let (Some(path), Some(pausing)) = (&mut self.players[player].path, &self.pausing) else { return };
+        path.stall(now);
+        let lasting = about(&mut self.rng, pausing.lasting);
+        self.agenda.add(now + lasting, Happening::Resume(player));
+    }
+
+    /// It reads again, until the next pause.
+    fn resume(&mut self, now: Time, player: usize) {
+        let stuck = core::mem::take(&mut self.players[player].stuck);
+        let (Some(path), Some(pausing)) = (&mut self.players[player].path, &self.pausing) else { return };
+        path.resume(now);
+        if let Some(at) = path.writable_at(now).filter(|_| stuck) {
+            self.agenda.add(at, Happening::Writable(player));
+        }
+        let every = about(&mut self.rng, pausing.every);
+        self.agenda.add(now + every, Happening::Pause(player));
     }
 
     fn join(&mut self, now: Time, player: usize) {
@@ -170,14 +220,20 @@ impl World {
         let mut blocked = None;
         for (seq, entry) in self.stream.packets(order) {
             let bytes = entry.packet.bytes.len();
-            let path = &mut self.players[player].path;
+            let Player { path, viewer, kind, joined, .. } = &mut self.players[player];
             if path.as_mut().is_some_and(|path| !path.take(now, bytes)) {
                 blocked = Some(seq);
                 break;
             }
+            viewer.packet(entry);
+            let through = path.as_ref().map_or(Some(now), |path| path.through_at(now));
+            let through = through.filter(|_| entry.packet.arrived >= *joined);
+            if let (Some(at), Some(viewing)) = (through, viewing(&mut self.outcome, *kind)) {
+                viewing.delays.add(at.since(entry.packet.arrived));
+            }
             self.outcome.delivered += 1;
             self.outcome.digest.delivery(player as u64, seq, now);
-            if matches!(order.whom, Whom::Cohort { .. }) && !self.players[player].stalls {
+            if matches!(order.whom, Whom::Cohort { .. }) && *kind == Kind::Healthy {
                 let delay = now.since(entry.packet.arrived).as_nanos() as u64;
                 self.outcome.healthy_delay_most_ns = self.outcome.healthy_delay_most_ns.max(delay);
             }
@@ -185,26 +241,63 @@ impl World {
         let Some(next) = blocked else { return };
         self.stream.handle_report(key, Report::Blocked { next });
         let path = self.players[player].path.as_mut();
-        if let Some(at) = path.and_then(|path| path.writable_at(now)) {
-            self.agenda.add(at, Happening::Writable(player));
+        match path.and_then(|path| path.writable_at(now)) {
+            Some(at) => self.agenda.add(at, Happening::Writable(player)),
+            None => self.players[player].stuck = true,
         }
     }
 
     fn close(mut self) -> Outcome {
-        for (key, sink) in self.stream.sinks() {
-            let lost = sink.drops.total();
+        for (key, _) in self.stream.sinks() {
+            let lost = self.stream.sink_drops(key).total();
             match self.by_key.get(key.0).copied().flatten() {
-                Some(player) if self.players[player].stalls => self.outcome.stalled_lost += lost,
+                Some(player) if self.players[player].kind != Kind::Healthy => {
+                    self.outcome.others_lost += lost
+                }
                 _ => self.outcome.healthy_lost += lost,
             }
         }
+        for Player { kind, viewer, .. } in &self.players {
+            if let (Some(first), Some(viewing)) = (viewer.first, viewing(&mut self.outcome, *kind)) {
+                viewing.receivers += 1;
+                viewing.frames += self.source.frames_since(first);
+                viewing.decodable += viewer.decodable;
+            }
+        }
         let (_, mut drops, _) = self.stream.past();
-        self.outcome.stalled_lost += drops.total();
-        self.stream.sinks().for_each(|(_, sink)| drops.merge(&sink.drops));
+        self.outcome.others_lost += drops.total();
+        self.stream.sinks().for_each(|(key, _)| drops.merge(&self.stream.sink_drops(key)));
         drops.merge(&self.stream.source_counters().drops);
         self.outcome.drops = drops.iter().filter(|(_, n)| *n > 0).map(|(r, n)| (r.as_str(), n)).collect();
         self.outcome
     }
+}
+
+/// The kind of a byte stream, drawn by `chance`, which is 0 to 1.
+fn kind(receivers: &Receivers, chance: f64) -> Kind {
+    let stalling = receivers.stalled_share;
+    let slow = stalling + receivers.slow.as_ref().map_or(0.0, |slow| slow.share);
+    let pausing = slow + receivers.pausing.as_ref().map_or(0.0, |pausing| pausing.share);
+    match chance {
+        chance if chance < stalling => Kind::Stalling,
+        chance if chance < slow => Kind::Slow,
+        chance if chance < pausing => Kind::Pausing,
+        _ => Kind::Healthy,
+    }
+}
+
+/// Where it is counted what receivers of a kind saw.
+fn viewing(outcome: &mut Outcome, kind: Kind) -> Option<&mut Viewing> {
+    match kind {
+        Kind::Healthy => Some(&mut outcome.healthy),
+        Kind::Slow | Kind::Pausing => Some(&mut outcome.lagging),
+        Kind::Stalling => None,
+    }
+}
+
+/// A time between nothing and twice that mean, in seconds.
+fn about(rng: &mut fastrand::Rng, mean: f64) -> Duration {
+    Duration::from_secs_f64(2.0 * mean * rng.f64())
 }
 
 fn seconds(s: f64) -> Time {

@@ -87,6 +87,11 @@ pub struct ReceiverState {
     pub stream: String,
     /// How it is served: "rtsp-udp", "rtsp-tcp", "http-ts", "udp", "rtp".
     pub kind: &'static str,
+    /// By which way its packets leave: "user" (the relay's own system calls), "tc" or "xdp" (the
+    /// kernel's fan-out).
+    pub path: &'static str,
+    /// Why by no faster one, for receivers that are reached by UDP.
+    pub path_because: Option<&'static str>,
     /// Its address.
     pub to: String,
     /// Its name, for receivers from the configuration or the API.

@@ -105,6 +105,7 @@ impl Worker {
             self.close_sockets(source);
         }
         self.streams.remove(index);
+        self.fanout.forget(index);
     }
 
     fn open_source(&mut self, id: StreamId, source: SourceId, spec: SourceSpec) -> Result<(), ControlError> {
@@ -175,11 +176,12 @@ impl Worker {
             );
             return Err(ControlError::Unsupported(text));
         }
-        let out = self.route(spec.route, spec.sink.carriage)?;
+        let out = self.route(receiver, spec.route, spec.sink.carriage)?;
         let now = self.clock.now();
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, spec.sink);
         if let Out::Udp { rtcp, .. } = &out {
+            self.fanout.receivers_changed();
             for (track, address) in rtcp {
                 if let Some(address) = address.as_socket() {
                     self.rtcp_peers.insert(address, (index, key, *track));
@@ -197,31 +199,37 @@ impl Worker {
         Ok(stream.core.start_points(key))
     }
 
-    fn route(&mut self, route: Route, carriage: Carriage) -> Result<Out, ControlError> {
+    fn route(&mut self, receiver: ReceiverId, route: Route, carriage: Carriage) -> Result<Out, ControlError> {
         match route {
             Route::Raw => Ok(Out::Stream { connection: None, framing: Framing::Raw }),
             Route::Interleaved(channels) => {
                 Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
             }
-            Route::Rtsp(addresses) => self.rtsp_route(&addresses),
-            Route::Push(push) => self.push_route(&push, carriage),
+            Route::Rtsp(addresses) => self.rtsp_route(receiver, &addresses),
+            Route::Push(push) => self.push_route(receiver, &push, carriage),
         }
     }
 
-    fn rtsp_route(&mut self, addresses: &[TrackAddress]) -> Result<Out, ControlError> {
+    fn rtsp_route(&mut self, receiver: ReceiverId, addresses: &[TrackAddress]) -> Result<Out, ControlError> {
         let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
         let socket = self.rtp_ports[usize::from(v6)].ok_or_else(|| {
             ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned())
         })?;
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
-        Ok(Out::Udp { route: UdpRoute { socket, media }, rtcp, own_socket: false })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
     }
 
-    fn push_route(&mut self, push: &PushRoute, carriage: Carriage) -> Result<Out, ControlError> {
+    fn push_route(
+        &mut self,
+        receiver: ReceiverId,
+        push: &PushRoute,
+        carriage: Carriage,
+    ) -> Result<Out, ControlError> {
         let socket = crate::send::open_push(push)?;
-        let socket =
-            self.add_port(socket).map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
+        let socket = self
+            .add_port(socket, Some(push))
+            .map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
         let tracks = outflow_relay::limits::TRACKS_MAX as u8;
         let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
         let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
@@ -229,7 +237,7 @@ impl Worker {
             Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
             Carriage::Ts => Vec::new(),
         };
-        Ok(Out::Udp { route: UdpRoute { socket, media }, rtcp, own_socket: true })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: true })
     }
 
     fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<std::os::fd::OwnedFd>) {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use outflow_config::Switch;
+use outflow_media::Time;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
@@ -15,9 +17,12 @@ use super::tasks::Tasks;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, StreamState};
+use crate::message::{Command, ControlError, PushRoute, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
-use crate::send::udp::{UdpPort, UdpSender};
+use crate::send::fanout::Fanout;
+use crate::send::udp::UdpPort;
+use crate::send::stream::StreamSender;
+use crate::send::uring::Uring;
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
 #[derive(Debug)]
@@ -64,20 +69,21 @@ impl WorkerHandle {
     pub(crate) fn start(
         number: usize,
         clock: Clock,
-        rtp_ports: &std::ops::RangeInclusive<u16>,
+        config: &outflow_config::Config,
     ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
         let failed = |e: &io::Error| ControlError::system("starting a worker", e);
         let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
         let states = Arc::new(arc_swap::ArcSwap::default());
         let (commands, queue) = mpsc::channel();
-        let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), rtp_ports)?;
+        let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), &config.listen.rtp_ports)?;
         let ports = pair.ports;
         let handle =
             WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
         let (told, hears) = mpsc::channel();
+        let ways = (config.fanout.clone(), config.limits.receivers);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || match worker(clock, bell, queue, states, pair) {
+            .spawn(move || match worker(clock, bell, queue, states, pair, ways) {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
                     if let Err(error) = worker.run() {
@@ -118,7 +124,12 @@ fn worker(
     commands: mpsc::Receiver<Command>,
     published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
     pair: PortPair,
+    (ways, receivers_max): (outflow_config::Fanout, usize),
 ) -> io::Result<Worker> {
+    let uring = match ways.io_uring {
+        Switch::Auto => Uring::open(),
+        Switch::Off => Uring::without(),
+    };
     let mut worker = Worker {
         clock,
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -131,13 +142,20 @@ fn worker(
         rtcp_ports: [None; 2],
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
-        sender: UdpSender::new(),
+        fanout: Fanout::open(ways.udp, receivers_max),
+        next_refresh: Time::ZERO,
         tasks: Tasks::default(),
         snapshot: Snapshot::new(published),
+        streamer: StreamSender::default(),
+        uring,
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;
     worker.watched.insert(Watched::Bell);
+    if let Some(routes) = worker.fanout.descriptor() {
+        worker.register(routes, epoll::EventFlags::IN)?;
+        worker.watched.insert(Watched::Routes);
+    }
     // IPv6 is served from the same ports where the machine has it.
     let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
     worker.add_pair(0, pair)?;
@@ -149,19 +167,24 @@ fn worker(
 
 impl Worker {
     fn add_pair(&mut self, family: usize, pair: PortPair) -> io::Result<()> {
-        self.rtp_ports[family] = Some(self.add_port(pair.rtp)?);
+        self.rtp_ports[family] = Some(self.add_port(pair.rtp, None)?);
         self.register(&pair.rtcp, epoll::EventFlags::IN)?;
         self.rtcp_ports[family] = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
         Ok(())
     }
 
-    /// A socket that serves sinks. It is waited for only where its buffer fills up.
-    pub(super) fn add_port(&mut self, socket: std::net::UdpSocket) -> io::Result<usize> {
+    /// A socket that serves sinks, or this configured receiver. It is waited for only where its
+    /// buffer fills up.
+    pub(super) fn add_port(
+        &mut self,
+        socket: std::net::UdpSocket,
+        push: Option<&PushRoute>,
+    ) -> io::Result<usize> {
         set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
         let port = self.ports.vacant_key();
         self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
         let token = self.watched.insert(Watched::Port { port });
-        self.ports.insert(UdpPort { socket, token, full: false });
+        self.ports.insert(UdpPort::new(socket, token, push)?);
         Ok(port)
     }
 }

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
 
+use outflow_media::Time;
 use outflow_relay::{Priority, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
@@ -29,10 +30,13 @@ use stream::LiveStream;
 use tasks::{Task, Tasks};
 
 use crate::clock::Clock;
-use crate::limits::{EVENTS, WORK_ROUND};
+use crate::limits::{EVENTS, ROUTES_REFRESH, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
-use crate::send::udp::{UdpPort, UdpSender};
+use crate::send::fanout::Fanout;
+use crate::send::udp::UdpPort;
+use crate::send::stream::StreamSender;
+use crate::send::uring::Uring;
 
 /// What a file descriptor that the worker waits for belongs to.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ enum Watched {
     Source { stream: usize, socket: SourceSocket, arena: Box<Arena>, sender: Sender },
     /// A socket that serves sinks.
     Port { port: usize },
+    /// What tells of changed routes and neighbours.
+    Routes,
     /// The RTCP side of the worker's own port pair.
     Rtcp { socket: std::net::UdpSocket },
     /// A receiver's connection.
@@ -66,9 +72,12 @@ struct Worker {
     /// Who reports from which address.
     rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
     receiver: Receiver,
-    sender: UdpSender,
+    fanout: Fanout,
+    next_refresh: Time,
     tasks: Tasks,
     snapshot: Snapshot,
+    streamer: StreamSender,
+    uring: Uring,
     running: bool,
 }
 
@@ -106,6 +115,10 @@ impl Worker {
             for class in stream.core.classes().skip(1) {
                 self.tasks.add(class, Task::Serve(index));
             }
+        }
+        if now >= self.next_refresh {
+            self.next_refresh = now + ROUTES_REFRESH;
+            self.fanout.refresh(now);
         }
         if self.snapshot.is_due(now) {
             self.tasks.add(Priority::Low, Task::Snapshot);
@@ -148,6 +161,7 @@ impl Worker {
                     self.port_writable(port);
                 }
             }
+            Some(Watched::Routes) => self.fanout.routes_changed(),
             Some(Watched::Rtcp { .. }) => self.receive_rtcp(token),
             Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),
             None => {}

@@ -4,15 +4,16 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
-use rustix::event::epoll::EventFlags;
+use rustix::event::epoll::{self, EventFlags};
 
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
-use crate::limits::{ORDER_SINKS, WORK_ROUND};
+use crate::limits::WORK_ROUND;
 use crate::message::CloseReason;
+use crate::send::fanout::Audience;
 use crate::send::pieces;
-use crate::send::stream::{Connection, Outcome};
+use crate::send::stream::{Connection, Flush, Outcome};
 
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
@@ -25,8 +26,9 @@ impl Worker {
                 self.tasks.add(class, Task::Serve(index));
                 return;
             }
+            let room = self.fanout.room(index);
             let Some(stream) = self.streams.get_mut(index) else { return };
-            match stream.core.poll_class(now, class, ORDER_SINKS) {
+            match stream.core.poll_class(now, class, room) {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
                 Output::Event(event) => self.tell(index, event),
@@ -41,11 +43,14 @@ impl Worker {
     fn carry_out(&mut self, index: usize, order: &Order) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
-        let members = match order.whom {
-            Whom::Cohort { .. } => stream.core.members(order),
+        let (members, audience) = match order.whom {
+            Whom::Cohort { cohort, first, count } => {
+                let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
+                (stream.core.members(order), Audience::Members { id, all, first, count })
+            }
             Whom::One(key) => {
                 one = [key];
-                &one
+                (&one[..], Audience::One(key))
             }
         };
         let Some(spec) = members.first().and_then(|key| stream.core.spec(*key)) else { return };
@@ -54,28 +59,25 @@ impl Worker {
         let mut gone = Vec::new();
         match spec.transport {
             Transport::Datagram => {
-                let routes = members.iter().filter_map(|key| match &stream.sinks.get(key.0)?.as_ref()?.out {
-                    Out::Udp { route, .. } => Some((*key, route)),
+                let sinks = &stream.sinks;
+                let route_of = |key: SinkKey| match &sinks.get(key.0)?.as_ref()?.out {
+                    Out::Udp { route, .. } => Some(route),
                     Out::Stream { .. } => None,
-                });
-                self.sender.send(&pieces, &mut self.ports, routes);
+                };
+                self.fanout.send(&mut self.uring, audience, &pieces, &mut self.ports, route_of);
             }
             Transport::Stream => {
-                for key in members {
-                    let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else {
-                        continue;
-                    };
-                    match connection.send(&pieces, order.to, framing) {
-                        Outcome::Sent => {}
-                        Outcome::Blocked(next) => self.sender.reports.push((*key, Report::Blocked { next })),
-                        Outcome::Gone => gone.push(*key),
-                    }
-                }
+                let flush = Flush { pieces: &pieces, end: order.to };
+                let (sinks, reports) = (&mut stream.sinks, self.fanout.reports());
+                self.streamer.send(&mut self.uring, flush, members, sinks, |key, outcome| match outcome {
+                    Outcome::Sent => {}
+                    Outcome::Blocked(next) => reports.push((key, Report::Blocked { next })),
+                    Outcome::Gone => gone.push(key),
+                });
             }
         }
         drop(pieces);
-        for (key, report) in self.sender.reports.drain(..) {
+        for (key, report) in self.fanout.reports().drain(..) {
             stream.core.handle_report(key, report);
         }
         for key in gone {
@@ -134,11 +136,14 @@ impl Worker {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }
+                self.fanout.forget_receiver(&mut self.uring, &route);
                 if own_socket && let Some(port) = self.ports.try_remove(route.socket) {
                     self.watched.try_remove(port.token);
                 }
             }
-            Out::Stream { connection: Some((_, token)), .. } => drop(self.watched.try_remove(token)),
+            Out::Stream { connection: Some((connection, token)), .. } => {
+                self.close_connection(connection, token);
+            }
             Out::Stream { connection: None, .. } => {}
         }
     }
@@ -149,12 +154,24 @@ impl Worker {
         let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = self.register(fd.as_fd(), flags)?;
         self.watched.insert(Watched::Connection { stream: index, sink: key });
-        if let Some(Out::Stream { connection, .. }) =
-            self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)).map(|sink| &mut sink.out)
-        {
-            *connection = Some((Connection::new(fd), token));
+        let connection = Connection::new(fd, &mut self.uring);
+        let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
+            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => {
+                place.replace((connection, token))
+            }
+            _ => Some((connection, token)),
+        };
+        if let Some((connection, token)) = before {
+            self.close_connection(connection, token);
         }
         Ok(())
+    }
+
+    fn close_connection(&mut self, connection: Connection, token: usize) {
+        // Whoever else has the connection open keeps it in the epoll set, too.
+        let _ = epoll::delete(&self.epoll, &connection);
+        self.watched.try_remove(token);
+        connection.close(&mut self.uring);
     }
 
     /// A receiver's connection takes bytes again, or has ended.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use outflow_media::Time;
 use outflow_relay::schedule::{Counters, Place, Sink};
-use outflow_relay::{Drops, Priority};
+use outflow_relay::{Drops, Priority, SinkKey};
 
 use super::Worker;
-use super::stream::LiveStream;
+use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_STEP};
 use crate::message::{ReceiverId, ReceiverState, SourceState, StreamState, named};
+use crate::send::fanout::{Fanout, Way};
 
 /// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Worker {
         let stream = &mut self.streams[index];
         let begun = snapshot.current.take().filter(|_| snapshot.at.0 == index);
         let mut partial = begun.unwrap_or_else(|| stream.begin_snapshot());
-        match stream.take_in(now, from, &mut partial) {
+        match stream.take_in(now, (index, from), &self.fanout, &mut partial) {
             Some(next) => {
                 snapshot.at = (index, next);
                 snapshot.current = Some(partial);
@@ -88,7 +89,13 @@ impl LiveStream {
     }
 
     /// Takes in the next receivers, from the number `from` on. Returns where to go on.
-    fn take_in(&mut self, now: Time, from: ReceiverId, partial: &mut Partial) -> Option<ReceiverId> {
+    fn take_in(
+        &mut self,
+        now: Time,
+        (index, from): (usize, ReceiverId),
+        fanout: &Fanout,
+        partial: &mut Partial,
+    ) -> Option<ReceiverId> {
         let mut last = None;
         for (&id, &key) in self.receivers.range(from..).take(SNAPSHOT_STEP) {
             last = Some(id);
@@ -98,12 +105,16 @@ impl LiveStream {
             let counters = self.core.sink_counters(key);
             partial.sum.packets += counters.packets;
             partial.sum.bytes += counters.bytes;
-            partial.drops.merge(&sink.drops);
+            let lost = self.core.sink_drops(key);
+            partial.drops.merge(&lost);
+            let (path, path_because) = path(live, fanout, index, key);
             let (queued, oldest) = self.core.sink_queue(key).unwrap_or_default();
             partial.receivers.push(ReceiverState {
                 id: live.id,
                 stream: self.name.clone(),
                 kind: live.kind,
+                path,
+                path_because,
                 to: live.to.clone(),
                 name: live.name.clone(),
                 priority: priority_name(sink.spec.priority),
@@ -114,7 +125,7 @@ impl LiveStream {
                 bytes: counters.bytes,
                 queue_packets: queued,
                 queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
-                drops: named(&sink.drops),
+                drops: named(&lost),
                 reports: live.reports.clone(),
             });
         }
@@ -164,6 +175,22 @@ impl LiveStream {
             starts: counters.starts,
             drops: named(&counters.drops),
         }
+    }
+}
+
+/// By which way a receiver's packets go, and why by no faster one.
+fn path(
+    sink: &LiveSink,
+    fanout: &Fanout,
+    stream: usize,
+    key: SinkKey,
+) -> (&'static str, Option<&'static str>) {
+    match sink.out {
+        Out::Udp { .. } => {
+            let (way, why) = fanout.way(stream, key);
+            (way.as_str(), why)
+        }
+        Out::Stream { .. } => (Way::User.as_str(), None),
     }
 }
 

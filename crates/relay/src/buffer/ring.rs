@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use outflow_media::{Tag, Time};
 
-use super::Packet;
+use super::policy::{Load, Policy};
+use super::{Packet, Verdict, WhenFull};
 use crate::limits::{RING_BYTES_MIN, RING_GIVE_UP_PARTS, RING_PACKETS_MAX, TRACKS_MAX};
 
 /// Position of a packet in its branch, counting from 0, never reused.
@@ -24,6 +26,8 @@ pub struct Entry {
     pub starts_key: bool,
     /// What a receiver that starts here needs first (the transport stream's PAT and PMT).
     pub preamble: Option<Bytes>,
+    /// Bytes of all packets that went into the ring before it.
+    begins: u64,
 }
 
 impl Entry {
@@ -47,9 +51,13 @@ pub struct Ring {
     first: Seq,
     bytes: usize,
     bytes_max: usize,
+    when_full: WhenFull,
+    policy: Box<dyn Policy>,
     main_track: u8,
     /// Where the frame that is now arriving began, per track.
     frame_start: [Seq; TRACKS_MAX],
+    /// Whether the policy refused packets of that frame, per track.
+    frame_torn: [bool; TRACKS_MAX],
     /// First packets of key frames of the main track, oldest first.
     keys: VecDeque<Seq>,
     /// The newest key frame has not come in whole yet.
@@ -57,23 +65,32 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// An empty ring of at most `bytes_max` bytes, joined at key frames of `main_track`.
-    pub fn new(bytes_max: usize, main_track: u8) -> Self {
+    /// An empty ring of at most `bytes_max` bytes, joined at key frames of `main_track`. All chance
+    /// of its policy comes from `seed`.
+    pub fn new(bytes_max: usize, when_full: WhenFull, seed: u64, main_track: u8) -> Self {
         Ring {
             entries: VecDeque::new(),
             first: 0,
             bytes: 0,
             bytes_max: bytes_max.max(RING_BYTES_MIN),
+            when_full,
+            policy: when_full.begin(seed),
             main_track,
             frame_start: [0; TRACKS_MAX],
+            frame_torn: [false; TRACKS_MAX],
             keys: VecDeque::new(),
             key_arriving: false,
         }
     }
 
-    /// Changes the limit; a smaller one takes effect with the next packet.
-    pub fn set_bytes_max(&mut self, bytes_max: usize) {
+    /// Changes the limit and the policy. A smaller limit takes effect with the next packet; under a
+    /// policy that refuses, as soon as sinks have been sent what is above it.
+    pub fn set_limits(&mut self, bytes_max: usize, when_full: WhenFull, seed: u64) {
         self.bytes_max = bytes_max.max(RING_BYTES_MIN);
+        if when_full != self.when_full {
+            self.when_full = when_full;
+            self.policy = when_full.begin(seed);
+        }
     }
 
     /// Position of the oldest packet that is still here.
@@ -89,6 +106,14 @@ impl Ring {
     /// Bytes of the packets held.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of the packets from `from` on.
+    fn bytes_from(&self, from: Seq) -> usize {
+        match (self.get(from), self.entries.front()) {
+            (Some(entry), Some(first)) => self.bytes - (entry.begins - first.begins) as usize,
+            _ => 0,
+        }
     }
 
     /// Number of packets held.
@@ -120,6 +145,41 @@ impl Ring {
         self.keys.back().copied()
     }
 
+    /// Asks the policy about a packet that arrives, while the packets from `owed` on are owed to
+    /// sinks. One that is refused leaves a hole in its frame.
+    pub fn arrives(&mut self, now: Time, owed: Seq, packet: &Packet) -> Verdict {
+        let load = Load {
+            arriving_bytes: packet.bytes.len(),
+            owed_bytes: self.bytes_from(owed),
+            owed_packets: (self.head() - owed) as usize,
+            bytes_max: self.bytes_max,
+        };
+        let verdict = self.policy.arrives(now, &load);
+        if matches!(verdict, Verdict::Refuse(_)) {
+            self.tear(&packet.tag);
+        }
+        verdict
+    }
+
+    /// A packet was refused: its frame is no place to begin.
+    fn tear(&mut self, tag: &Tag) {
+        let track = usize::from(tag.track) % TRACKS_MAX;
+        if tag.first {
+            self.frame_start[track] = self.head();
+        } else if self.frame_torn[track] {
+            return;
+        }
+        self.frame_torn[track] = true;
+        let start = self.frame_start[track].max(self.first);
+        for entry in self.entries.range_mut((start - self.first) as usize..) {
+            entry.starts_key &= entry.packet.tag.track != tag.track;
+        }
+        if tag.track == self.main_track {
+            self.key_arriving = false;
+            self.keys.pop_back_if(|key| *key >= start);
+        }
+    }
+
     /// Adds a packet. Returns the position of the first packet of its frame, if this packet made
     /// known that it is a key frame of the main track.
     ///
@@ -132,17 +192,23 @@ impl Ring {
     ) -> Option<Seq> {
         let seq = self.head();
         let tag = packet.tag;
+        let begins = self.entries.back().map_or(0, |last| last.begins + last.packet.bytes.len() as u64);
         self.bytes += packet.bytes.len();
-        self.entries.push_back(Entry { packet, rtp_header, starts_key: false, preamble: None });
-        let start = &mut self.frame_start[usize::from(tag.track) % TRACKS_MAX];
+        self.entries.push_back(Entry { packet, rtp_header, starts_key: false, preamble: None, begins });
+        let track = usize::from(tag.track) % TRACKS_MAX;
         if tag.first {
-            *start = seq;
+            self.frame_start[track] = seq;
+            self.frame_torn[track] = false;
         }
-        let (start, first) = (*start, self.first);
+        let (start, first) = (self.frame_start[track], self.first);
         if tag.track == self.main_track && tag.first {
             self.key_arriving = false;
         }
-        let start = if tag.key { self.key_frame(start, first, tag.track, preamble) } else { None };
+        let start = if tag.key && !self.frame_torn[track] {
+            self.key_frame(start, first, tag.track, preamble)
+        } else {
+            None
+        };
         if tag.track == self.main_track {
             self.key_arriving = (self.key_arriving || start.is_some()) && !tag.last;
         }
@@ -223,13 +289,15 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use outflow_media::{Tag, Time};
-
     use super::*;
 
     fn packet(frame: u32, first: bool, key: bool, size: usize) -> Packet {
         let tag = Tag { frame, first, key, ..Tag::default() };
         Packet { bytes: Bytes::from(vec![0; size]), tag, arrived: Time::ZERO }
+    }
+
+    fn ring(bytes_max: usize) -> Ring {
+        Ring::new(bytes_max, WhenFull::SlowestSink, 1, 0)
     }
 
     fn push(ring: &mut Ring, packet: Packet) -> Option<Seq> {
@@ -238,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_key_frame_starts_at_the_first_packet_of_its_frame() {
-        let mut ring = Ring::new(1 << 20, 0);
+        let mut ring = ring(1 << 20);
         push(&mut ring, packet(0, true, false, 100));
         push(&mut ring, packet(1, true, false, 10)); // access unit delimiter
         assert_eq!(push(&mut ring, packet(1, false, true, 100)), Some(1));
@@ -249,7 +317,7 @@ mod tests {
 
     #[test]
     fn one_joins_at_the_newest_key_frame_that_is_whole() {
-        let mut ring = Ring::new(1 << 20, 0);
+        let mut ring = ring(1 << 20);
         push(&mut ring, packet(0, true, true, 100));
         assert_eq!(ring.join_point(), Some(0), "nothing better yet");
         push(&mut ring, packet(0, false, true, 100));
@@ -266,8 +334,25 @@ mod tests {
     }
 
     #[test]
+    fn nobody_joins_at_a_key_frame_with_a_hole() {
+        let mut ring = Ring::new(RING_BYTES_MIN, WhenFull::Tail, 1, 0);
+        push(&mut ring, packet(0, true, true, 100));
+        push(&mut ring, packet(1, true, false, 100));
+        push(&mut ring, packet(2, true, true, 100));
+        let second = packet(2, false, true, RING_BYTES_MIN);
+        assert_eq!(ring.arrives(Time::ZERO, 0, &second), Verdict::Refuse(crate::DropReason::TailDrop));
+        assert_eq!(push(&mut ring, packet(2, false, true, 100)), None, "the rest makes it no better");
+        assert_eq!((ring.newest_key(), ring.join_point()), (Some(0), Some(0)));
+        assert!(ring.range(1, 4).all(|(_, entry)| !entry.starts_key));
+        let first = packet(3, true, true, RING_BYTES_MIN);
+        assert!(matches!(ring.arrives(Time::ZERO, 0, &first), Verdict::Refuse(_)));
+        assert_eq!(push(&mut ring, packet(3, false, true, 100)), None, "it lacks its first packet");
+        assert_eq!(push(&mut ring, packet(4, true, true, 100)), Some(5), "the next is whole");
+    }
+
+    #[test]
     fn overflow_names_what_must_go() {
-        let mut ring = Ring::new(RING_BYTES_MIN, 0);
+        let mut ring = ring(RING_BYTES_MIN);
         for frame in 0..(RING_BYTES_MIN / 1024) as u32 {
             push(&mut ring, packet(frame, true, frame == 0, 1024));
         }
@@ -284,7 +369,7 @@ mod tests {
 
     #[test]
     fn keys_of_other_tracks_are_marked_but_not_joined_at() {
-        let mut ring = Ring::new(1 << 20, 0);
+        let mut ring = ring(1 << 20);
         let mut audio = packet(0, true, true, 10);
         audio.tag.track = 1;
         assert_eq!(push(&mut ring, audio), None);

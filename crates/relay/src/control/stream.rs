@@ -8,7 +8,7 @@ use outflow_media::{Format, Tag, Time};
 
 use super::output::{Event, Output, ReportTo, SinkEnd};
 use super::source::Source;
-use crate::buffer::{Entry, Packet, Ring, Seq};
+use crate::buffer::{Entry, Packet, Ring, Seq, WhenFull};
 use crate::drops::{DropReason, Drops};
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::receive::{Incoming, Receive};
@@ -24,12 +24,16 @@ use crate::understand::Understand;
 pub struct StreamOptions {
     /// How many bytes a ring holds.
     pub ring_bytes: usize,
+    /// Who loses packets when a ring is full.
+    pub when_full: WhenFull,
     /// A sink that loses packets for that long without ever catching up is let go.
     pub hopeless_after: Duration,
     /// No packet for that long, and the source counts as away.
     pub source_timeout: Duration,
     /// SSRC under which a transport stream goes out by RTP. Random, from the driver.
     pub ssrc: u32,
+    /// All chance of the core comes from it. Random, from the driver.
+    pub seed: u64,
     /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
     pub ntp_at_zero: u64,
 }
@@ -97,11 +101,12 @@ impl Stream {
         }
     }
 
-    /// Changes what can be changed while packets flow: all options but the SSRC.
+    /// Changes what can be changed while packets flow: all options but the SSRC and the seed.
     pub fn set_options(&mut self, options: StreamOptions) {
-        self.options = StreamOptions { ssrc: self.options.ssrc, ..options };
+        let StreamOptions { ssrc, seed, .. } = self.options;
+        self.options = StreamOptions { ssrc, seed, ..options };
         for branch in &mut self.branches {
-            branch.ring_mut().set_bytes_max(options.ring_bytes);
+            branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
     }
 
@@ -364,7 +369,7 @@ impl Stream {
         self.remux = None;
         self.branches.clear();
         let main = self.format().map_or(0, Format::main_track);
-        self.branches.push(Branch::new(ORIGINAL, Ring::new(self.options.ring_bytes, main)));
+        self.branches.push(Branch::new(ORIGINAL, self.ring(main)));
         for key in core::mem::take(&mut self.homeless) {
             self.place(now, key);
         }
@@ -395,6 +400,12 @@ impl Stream {
         Ok(())
     }
 
+    /// An empty ring, joined at key frames of `main_track`.
+    fn ring(&self, main_track: u8) -> Ring {
+        let StreamOptions { ring_bytes, when_full, seed, .. } = self.options;
+        Ring::new(ring_bytes, when_full, seed, main_track)
+    }
+
     /// Puts a packet into the branches.
     fn spread(&mut self, now: Time, packet: Packet, rtp_header: [u8; 12]) {
         let (Some(input), [original, derived @ ..]) = (&self.input, &mut self.branches[..]) else { return };
@@ -406,7 +417,7 @@ impl Stream {
         }
         let before = original.ring().newest_key();
         original.push(now, &mut self.sinks, packet, rtp_header, || input.understand.preamble());
-        if original.ring().newest_key() != before {
+        if original.ring().newest_key() > before {
             self.source.key_frame(now);
         }
     }
@@ -444,7 +455,7 @@ impl Stream {
         }
         let Some(Format::Rtp(tracks)) = self.format() else { return None };
         let mut remux = Remux::new(tracks)?;
-        let mut branch = Branch::new(DERIVED, Ring::new(self.options.ring_bytes, 0));
+        let mut branch = Branch::new(DERIVED, self.ring(0));
         let original = self.branches[ORIGINAL].ring();
         let from = original.join_point().unwrap_or_else(|| original.head());
         for (_, entry) in original.range(from, original.head()) {

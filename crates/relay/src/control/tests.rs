@@ -7,6 +7,7 @@ use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Time, Track};
 
 use super::*;
+use crate::buffer::WhenFull;
 use crate::drops::DropReason;
 use crate::schedule::{Carriage, Place, Priority, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 use crate::send::{Report, Whom};
@@ -27,9 +28,11 @@ fn format() -> Format {
 fn options() -> StreamOptions {
     StreamOptions {
         ring_bytes: 64 << 10,
+        when_full: WhenFull::SlowestSink,
         hopeless_after: Duration::from_secs(5),
         source_timeout: Duration::from_secs(2),
         ssrc: 99,
+        seed: 1,
         ntp_at_zero: 0,
     }
 }
@@ -242,6 +245,45 @@ fn a_hopeless_sink_is_let_go_and_a_slow_one_that_catches_up_is_not() {
     assert!(is_live(&bench, slow));
     let (_, drops, _) = bench.stream.past();
     assert!(drops.get(DropReason::SlowSink) > 0, "what it lost is not forgotten");
+}
+
+#[test]
+fn the_policy_of_a_full_ring_can_be_changed_while_packets_flow() {
+    let mut bench = Bench::new();
+    bench.frame(true);
+    let (well, stalled) = (bench.join(false), bench.join(false));
+    bench.stream.handle_report(stalled, Report::Blocked { next: 1 });
+    let mut run = |when_full| {
+        bench.stream.set_options(StreamOptions { when_full, ..options() });
+        (0..100).for_each(|_| bench.frame(bench.frame.is_multiple_of(10)));
+        bench.stream.sink_drops(well)
+    };
+    assert_eq!(run(WhenFull::SlowestSink).total(), 0);
+    let lost = run(WhenFull::Tail);
+    assert!(lost.get(DropReason::TailDrop) > 80, "the ring was full already: {lost:?}");
+    assert_eq!(run(WhenFull::SlowestSink), lost, "and back: nothing more");
+}
+
+#[test]
+fn one_that_takes_nothing_holds_up_a_ring_with_tail_drop_until_it_is_hopeless() {
+    let mut bench = Bench::new();
+    bench.stream.set_options(StreamOptions { when_full: WhenFull::Tail, ..options() });
+    bench.frame(true);
+    let (well, stalled) = (bench.join(false), bench.join(false));
+    bench.stream.handle_report(stalled, Report::Blocked { next: 1 });
+    let mut run = |frames: u32| {
+        for _ in 0..frames {
+            bench.now = bench.now + Duration::from_millis(40);
+            bench.frame(bench.frame.is_multiple_of(10));
+        }
+        (bench.stream.sinks().count(), bench.stream.sink_drops(well).total())
+    };
+    let (sinks, lost) = run(150);
+    assert_eq!(sinks, 2);
+    assert!(lost > 80, "the ring holds 65 packets: {lost}");
+    let (sinks, lost) = run(100);
+    assert_eq!(sinks, 1, "5 s after the first loss");
+    assert_eq!(run(100), (1, lost), "nobody loses anything any more");
 }
 
 #[test]

@@ -89,6 +89,15 @@ impl Stream {
         }
     }
 
+    /// What a sink should have had and did not get.
+    pub fn sink_drops(&self, key: SinkKey) -> Drops {
+        let sink = self.sinks.get(key.0);
+        match sink.and_then(|sink| self.branches.get(sink.branch?)) {
+            Some(branch) => branch.drops(&self.sinks, key),
+            None => sink.map(|sink| sink.drops).unwrap_or_default(),
+        }
+    }
+
     /// What waits for a sink: packets, and since when the oldest of them.
     pub fn sink_queue(&self, key: SinkKey) -> Option<(u64, Option<Time>)> {
         let branch = self.branches.get(self.sinks.get(key.0)?.branch?)?;

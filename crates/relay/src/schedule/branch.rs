@@ -8,7 +8,7 @@ use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
 use super::{Counters, Place, Priority, Room, Sink, SinkKey, Sinks, TrackMask};
-use crate::buffer::{Entry, Packet, Ring, Seq};
+use crate::buffer::{Entry, Packet, Ring, Seq, Verdict};
 use crate::drops::DropReason;
 use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
 use crate::send::{Order, Whom};
@@ -111,7 +111,8 @@ impl Branch {
         }
     }
 
-    /// Adds a packet, gives up what no longer fits, and lets go what nobody needs.
+    /// Adds a packet if the ring's policy has it, gives up what no longer fits, and lets go what
+    /// nobody needs.
     ///
     /// `rtp_header` is [`Entry::rtp_header`]; `preamble` is asked when a key frame begins.
     pub fn push(
@@ -122,6 +123,11 @@ impl Branch {
         rtp_header: [u8; 12],
         preamble: impl FnOnce() -> Option<Bytes>,
     ) {
+        let verdict = self.ring.arrives(now, self.owed_from(), &packet);
+        if let Verdict::Refuse(reason) = verdict {
+            self.refuse(now, sinks, packet.tag.track, reason);
+            return;
+        }
         let passed = &mut self.passed[usize::from(packet.tag.track) % TRACKS_MAX];
         passed.packets += 1;
         passed.bytes += packet.bytes.len() as u64;
@@ -131,7 +137,8 @@ impl Branch {
             }
         }
         if let Some(until) = self.ring.overflow() {
-            self.give_up(now, sinks, until);
+            let may_take = verdict == Verdict::MakeRoom;
+            self.give_up(now, sinks, if may_take { until } else { until.min(self.owed_from()) });
         }
         self.trim();
         self.wake_idle(sinks);
@@ -361,6 +368,7 @@ impl Branch {
         sink.place = Place::Live { cohort, slot: state.members.len() };
         sink.counters.packets = sink.counters.packets.wrapping_sub(state.totals.packets);
         sink.counters.bytes = sink.counters.bytes.wrapping_sub(state.totals.bytes);
+        sink.drops.take_off(&state.refused);
         state.members.push(key);
     }
 
@@ -372,6 +380,7 @@ impl Branch {
         let totals = state.totals_of(slot);
         sink.counters.packets = sink.counters.packets.wrapping_add(totals.packets);
         sink.counters.bytes = sink.counters.bytes.wrapping_add(totals.bytes);
+        sink.drops.merge(&state.refused);
         sink.place = Place::Paused;
         sink.queued = false;
         state.remove(slot, |moved, slot| {
@@ -409,14 +418,7 @@ impl Branch {
 
     /// Lets go what neither a sink nor the next to join needs.
     fn trim(&mut self) {
-        let mut keep = self.ring.join_floor();
-        if let Some(&(slowest, _)) = self.behind.first() {
-            keep = keep.min(slowest);
-        }
-        for cohort in self.cohorts.iter().filter(|c| !c.members.is_empty()) {
-            keep = keep.min(cohort.cursor);
-        }
-        self.ring.forget_before(keep);
+        self.ring.forget_before(self.ring.join_floor().min(self.owed_from()));
     }
 }
 

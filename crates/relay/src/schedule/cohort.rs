@@ -5,6 +5,7 @@ use outflow_media::Time;
 use super::pace::Pace;
 use super::{Counters, Priority, SinkKey, SinkSpec, Timing, TrackMask};
 use crate::buffer::Seq;
+use crate::drops::Drops;
 use crate::schedule::{Carriage, Transport};
 
 /// What the members of a cohort have in common.
@@ -40,6 +41,8 @@ pub(crate) struct Cohort {
     pub(crate) turn: Option<Turn>,
     /// What one who had been a member from the beginning would have been sent, turn included.
     pub(crate) totals: Counters,
+    /// What such a one would have lost because the ring refused it.
+    pub(crate) refused: Drops,
     pub(crate) pace: Option<Pace>,
     /// Packets are owed, but their time has not come.
     pub(crate) waits_until: Option<Time>,
@@ -64,6 +67,7 @@ impl Cohort {
             cursor,
             turn: None,
             totals: Counters::default(),
+            refused: Drops::default(),
             pace: class.timing.pace_bps.map(|bps| Pace::smooth(now, bps)),
             waits_until: None,
         }

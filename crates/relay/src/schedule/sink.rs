@@ -47,8 +47,9 @@ pub struct Sink {
     pub joined: Time,
     /// Since when it loses packets without ever having been up with the newest one.
     pub lossy_since: Option<Time>,
-    /// Packets that it should have had and did not get.
-    pub drops: Drops,
+    /// Packets that it should have had and did not get, its cohort's share not included: see
+    /// [`super::Branch::drops`].
+    pub(crate) drops: Drops,
     pub(crate) place: Place,
     /// The driver said that it takes nothing now.
     pub(crate) blocked: bool,

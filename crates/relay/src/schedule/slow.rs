@@ -1,13 +1,31 @@
 //! Sinks that are slow: what they did not take is offered again, and what the ring can no longer
-//! hold for them is lost to them and to nobody else.
+//! hold for them is lost to them and to nobody else; or, under other policies, what arrives is lost
+//! to all.
 
 use outflow_media::Time;
 
 use super::{Branch, Counters, Place, SinkKey, Sinks, TrackMask};
 use crate::buffer::Seq;
-use crate::drops::DropReason;
+use crate::drops::{DropReason, Drops};
 
 impl Branch {
+    /// Everything a sink should have had and did not get, its cohort's share included.
+    pub fn drops(&self, sinks: &Sinks, key: SinkKey) -> Drops {
+        let Some(sink) = sinks.get(key.0) else { return Drops::default() };
+        let mut sum = sink.drops;
+        if let Place::Live { cohort, .. } = sink.place {
+            sum.merge(&self.cohorts[cohort].refused);
+        }
+        sum
+    }
+
+    /// The oldest packet that is owed to a sink; the next to come, if none is.
+    pub(super) fn owed_from(&self) -> Seq {
+        let behind = self.behind.first().map(|(seq, _)| *seq);
+        let up = self.cohorts.iter().filter(|c| !c.members.is_empty()).map(|c| c.cursor);
+        up.chain(behind).min().unwrap_or(self.ring.head())
+    }
+
     /// The driver said that a sink took nothing from `next` on.
     pub fn blocked(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
         let until = self.cursor(sinks, key);
@@ -35,6 +53,21 @@ impl Branch {
         }
         sink.place = Place::Behind(next);
         self.behind.insert((next, key));
+    }
+
+    /// The ring refused a packet of `track`: all that want it have lost it. Policies that refuse are
+    /// plain queues: what depends on the packet is sent nevertheless.
+    pub(super) fn refuse(&mut self, now: Time, sinks: &mut Sinks, track: u8, reason: DropReason) {
+        for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.class.tracks.has(track)) {
+            cohort.refused.add(reason, 1);
+        }
+        for (_, key) in &self.behind {
+            let Some(sink) = sinks.get_mut(key.0) else { continue };
+            if sink.spec.tracks.has(track) {
+                sink.drops.add(reason, 1);
+                sink.lossy_since.get_or_insert(now);
+            }
+        }
     }
 
     /// The ring is full: everything before `until` goes, and who still needed it has lost it.

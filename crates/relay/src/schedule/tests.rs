@@ -4,7 +4,7 @@ use bytes::Bytes;
 use outflow_media::{Kind, Needs, Tag, Time};
 
 use super::*;
-use crate::buffer::{Packet, Ring, Seq};
+use crate::buffer::{Packet, Ring, Seq, WhenFull};
 use crate::drops::DropReason;
 use crate::limits::{CATCH_UP_BURST_BYTES, RING_BYTES_MIN};
 use crate::send::{Order, Whom};
@@ -26,7 +26,11 @@ struct Bench {
 
 impl Bench {
     fn new(ring_bytes: usize) -> Self {
-        let branch = Branch::new(0, Ring::new(ring_bytes, 0));
+        Bench::with(ring_bytes, WhenFull::SlowestSink)
+    }
+
+    fn with(ring_bytes: usize, when_full: WhenFull) -> Self {
+        let branch = Branch::new(0, Ring::new(ring_bytes, when_full, 1, 0));
         Bench {
             branch,
             sinks: Sinks::new(),
@@ -92,7 +96,7 @@ impl Bench {
     }
 
     fn drops(&self, key: SinkKey, reason: DropReason) -> u64 {
-        self.sinks[key.0].drops.get(reason)
+        self.branch.drops(&self.sinks, key).get(reason)
     }
 
     fn block(&mut self, key: SinkKey) {
@@ -268,4 +272,89 @@ fn a_sink_that_leaves_leaves_nothing_behind() {
         assert_eq!(bench.sent[key.0], (0..10).collect::<Vec<_>>());
     }
     assert_eq!(bench.branch.ring().len(), 5);
+}
+
+/// A stream of 300 packets to one that takes everything and one that soon takes nothing.
+fn half_stalled(when_full: WhenFull) -> (Bench, SinkKey, SinkKey) {
+    let mut bench = Bench::with(RING_BYTES_MIN, when_full);
+    let well = bench.join(Transport::Stream, Priority::Normal);
+    let slow = bench.join(Transport::Stream, Priority::Normal);
+    bench.gop(10);
+    bench.serve();
+    bench.block(slow);
+    for _ in 0..29 {
+        bench.gop(10);
+        bench.serve();
+        assert!(bench.branch.ring().bytes() <= RING_BYTES_MIN);
+    }
+    (bench, well, slow)
+}
+
+#[test]
+fn under_tail_drop_everyone_loses_what_arrives_at_a_full_ring() {
+    let (mut bench, well, slow) = half_stalled(WhenFull::Tail);
+    let fit = RING_BYTES_MIN / SIZE;
+    assert_eq!(bench.sent[well.0].len(), 10 + fit, "up to the full ring");
+    bench.branch.writable(&mut bench.sinks, slow);
+    bench.serve();
+    assert_eq!(bench.sent[slow.0], bench.sent[well.0], "nothing is taken from the slow one alone");
+    for key in [well, slow] {
+        assert_eq!(bench.drops(key, DropReason::TailDrop), 300 - 10 - fit as u64);
+        assert_eq!(bench.branch.drops(&bench.sinks, key).total(), 300 - 10 - fit as u64, "and nothing else");
+    }
+    assert_eq!(bench.branch.passed(0).packets, 10 + fit as u64, "sender reports tell what was sent");
+    bench.gop(5);
+    bench.serve();
+    assert_eq!(bench.sent[well.0].len(), 15 + fit, "there is room again");
+}
+
+#[test]
+fn random_early_detection_begins_before_the_ring_is_full_and_hits_all_alike() {
+    let (mut bench, well, slow) = half_stalled(WhenFull::Red);
+    for _ in 0..50 {
+        bench.branch.writable(&mut bench.sinks, slow);
+        // The slow one lags half a ring, for a thousand packets.
+        for _ in 0..2 {
+            bench.gop(10);
+            bench.serve();
+            bench.block(slow);
+        }
+    }
+    bench.branch.writable(&mut bench.sinks, slow);
+    bench.serve();
+    assert_eq!(bench.sent[slow.0], bench.sent[well.0]);
+    assert_eq!(bench.branch.drops(&bench.sinks, well), bench.branch.drops(&bench.sinks, slow));
+    assert!(bench.drops(well, DropReason::Red) > 0);
+    let lost = bench.branch.drops(&bench.sinks, well).total();
+    assert_eq!(bench.sent[well.0].len() as u64 + lost, 1300, "every packet was sent or counted");
+}
+
+#[test]
+fn what_is_kept_only_to_join_at_fills_no_ring() {
+    for &when_full in WhenFull::ALL {
+        let mut bench = Bench::with(RING_BYTES_MIN, when_full);
+        let key = bench.join(Transport::Stream, Priority::Normal);
+        for frame in 0..1000 {
+            bench.push(0, frame == 0);
+            bench.serve();
+        }
+        assert_eq!(bench.sent[key.0].len(), 1000, "{when_full:?}");
+        assert_eq!(bench.branch.drops(&bench.sinks, key).total(), 0, "{when_full:?}");
+        assert!(bench.branch.ring().bytes() <= RING_BYTES_MIN, "{when_full:?}");
+    }
+}
+
+#[test]
+fn who_joins_later_has_not_lost_what_was_refused_before() {
+    let (mut bench, well, slow) = half_stalled(WhenFull::Tail);
+    let lost = bench.drops(well, DropReason::TailDrop);
+    bench.branch.remove(&mut bench.sinks, slow);
+    bench.gop(10);
+    bench.serve();
+    let late = bench.join(Transport::Stream, Priority::Normal);
+    bench.serve();
+    assert!(matches!(bench.sinks[late.0].place(), Place::Live { .. }));
+    assert_eq!(bench.branch.drops(&bench.sinks, late).total(), 0);
+    bench.block(well);
+    assert_eq!(bench.drops(well, DropReason::TailDrop), lost, "and who leaves a cohort keeps its count");
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What user space and the programs share, through two arrays that user space maps into its memory.
+ * The same layout in Rust: src/send/kernel/layout.rs. */
+#ifndef OUTFLOW_LAYOUT_H
+#define OUTFLOW_LAYOUT_H
+
+#include <linux/types.h>
+
+/* Ethernet, IPv4 without options, UDP. */
+#define HEADER_BYTES 42
+
+/* One receiver of packets. */
+struct target {
+	/* The first 40 bytes of a packet to it, as they go on the wire; lengths and the IP checksum
+	 * are 0. What is missing of the headers is the UDP checksum. */
+	__u64 words[5];
+	/* Folded ones-complement sums, not inverted: of the UDP pseudo-header without the length, and
+	 * of the IP header as it stands above. */
+	__u16 pseudo_sum;
+	__u16 ip_sum;
+	__u32 ifindex;
+	/* Packets that the device did not take, and why it refused the newest of them. */
+	__u64 failed;
+	__s32 error;
+	/* Of the socket buffer: which band of the device's queue, which VLAN priority. */
+	__u32 priority;
+};
+
+/* An order. User space writes it just before the system call that carries it out. */
+struct control {
+	/* The targets first..end. The programs advance `first` to where they have come. */
+	__u32 first;
+	__u32 end;
+	/* Packets for each target that go as one segmented packet. */
+	__u32 packets;
+	/* Payload of all of them, bytes, and its folded ones-complement sum (only XDP needs it). */
+	__u16 length;
+	__u16 payload_sum;
+	/* XDP only: the target of the oldest frame that waits to be given to the device. */
+	__u32 waiting;
+	/* Of the socket buffers that carry orders. */
+	__u32 mark;
+	/* The anchor: interface, and namespace as SO_NETNS_COOKIE tells it. */
+	__s32 anchor;
+	__u32 unused;
+	__u64 netns;
+	/* Packets of this order that devices did not take. */
+	__u64 failed;
+};
+
+_Static_assert(sizeof(struct target) == 64, "as in layout.rs, and a cache line");
+_Static_assert(sizeof(struct control) == 48, "as in layout.rs");
+
+#endif

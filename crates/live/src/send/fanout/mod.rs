@@ -1,0 +1,353 @@
+//! Orders to datagram sinks: by the kernel's fan-out where that works and pays, else by the relay's
+//! own system calls. Both carry out the same orders, and send the same bytes.
+
+mod roster;
+mod rule;
+mod standing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+
+use arrayvec::ArrayVec;
+use outflow_config::UdpPath;
+use outflow_media::Time;
+use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_relay::{DropReason, Report, Room, SinkKey};
+use slab::Slab;
+
+use roster::{Listed, Roster, Sources, Versions};
+use rule::Able;
+pub(crate) use rule::Way;
+pub(crate) use standing::Standing;
+
+use super::Piece;
+use super::uring::Uring;
+use super::connected::ConnectedSender;
+use super::kernel::{Failure, Kernel, Reason};
+use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
+use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
+use crate::routes::Routes;
+
+/// A cohort of a stream of this worker: indices of stream, branch and cohort.
+type CohortId = (usize, usize, usize);
+
+/// An order's sinks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Audience<'a> {
+    /// One that lags or has just joined.
+    One(SinkKey),
+    /// So many members of a cohort, from the first on.
+    Members { id: CohortId, all: &'a [SinkKey], first: usize, count: usize },
+}
+
+/// Carries out orders to datagram sinks.
+pub(crate) struct Fanout {
+    wish: UdpPath,
+    user: UdpSender,
+    connected: ConnectedSender,
+    kernel: Option<InKernel>,
+    /// Why there is no kernel path.
+    refused: Option<&'static str>,
+    /// How sinks stand, by stream and key.
+    standing: Vec<Vec<Option<Standing>>>,
+}
+
+/// Whom an order has not reached by way of the kernel.
+enum Left {
+    Missing,
+    All,
+}
+
+struct InKernel {
+    kernel: Kernel,
+    routes: Routes,
+    rosters: BTreeMap<CohortId, Roster>,
+    versions: Versions,
+    next_tidy: Time,
+    /// The kernel refused an order, and that was said.
+    failing: bool,
+}
+
+impl Fanout {
+    /// Opens what is wished for, in the network namespace of this thread.
+    pub(crate) fn open(wish: UdpPath, receivers_max: usize) -> Self {
+        let (kernel, refused) = match wish {
+            UdpPath::User => (None, Some("[fanout] udp = \"user\"")),
+            _ => match InKernel::open(receivers_max) {
+                Ok(kernel) => (Some(kernel), None),
+                Err(error) => {
+                    let why = "packets to UDP receivers go by the relay's own system calls";
+                    if wish == UdpPath::Auto {
+                        tracing::info!(%error, "no kernel fan-out: {why}");
+                    } else {
+                        tracing::warn!(%error, "no kernel fan-out, though [fanout] asks for it: {why}");
+                    }
+                    (None, Some("the kernel's fan-out is not available; the log says why"))
+                }
+            },
+        };
+        let (user, connected) = (UdpSender::new(), ConnectedSender::new());
+        Fanout { wish, user, connected, kernel, refused, standing: Vec::new() }
+    }
+
+    /// What is to be waited for: routes that change.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        use std::os::fd::AsFd;
+        self.kernel.as_ref().map(|kernel| kernel.routes.as_fd())
+    }
+
+    /// How many sinks an order of this stream may go to.
+    pub(crate) fn room(&self, stream: usize) -> Room {
+        let by_kernel = |kernel: &InKernel| {
+            let mut rosters = kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0));
+            rosters.any(|(_, roster)| roster.way.is_some_and(|way| way != Way::User))
+        };
+        match self.kernel.as_ref().is_some_and(by_kernel) {
+            true => Room { datagram: KERNEL_ORDER_SINKS, ..ORDER_SINKS },
+            false => ORDER_SINKS,
+        }
+    }
+
+    /// A receiver has come or gone, or has other addresses.
+    pub(crate) fn receivers_changed(&mut self) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.versions.receivers += 1;
+        }
+    }
+
+    /// A receiver has gone.
+    pub(crate) fn forget_receiver(&mut self, uring: &mut Uring, route: &UdpRoute) {
+        self.connected.forget(uring, route);
+        self.receivers_changed();
+    }
+
+    /// A stream is gone.
+    pub(crate) fn forget(&mut self, stream: usize) {
+        if let Some(standing) = self.standing.get_mut(stream) {
+            standing.clear();
+        }
+        if let Some(InKernel { kernel, rosters, .. }) = &mut self.kernel {
+            let behind = rosters.split_off(&(stream, 0, 0));
+            for (id, mut roster) in behind {
+                match id.0 == stream {
+                    true => roster.clear(kernel),
+                    false => drop(rosters.insert(id, roster)),
+                }
+            }
+        }
+    }
+
+    /// Reads what has changed about routes and neighbours.
+    pub(crate) fn routes_changed(&mut self) {
+        if let Some(kernel) = &mut self.kernel
+            && !kernel.routes.events().is_empty()
+        {
+            kernel.versions.routes += 1;
+        }
+    }
+
+    /// Keeps neighbours fresh. To be called every second or so.
+    pub(crate) fn refresh(&mut self, now: Time) {
+        let Some(kernel) = &mut self.kernel else { return };
+        if !kernel.routes.refresh(now).is_empty() {
+            kernel.versions.routes += 1;
+        }
+        if now >= kernel.next_tidy {
+            kernel.next_tidy = now + ROUTES_TIDY;
+            let used: BTreeSet<_> = kernel.rosters.values().flat_map(Roster::asked).copied().collect();
+            kernel.routes.retain(|to, from, interface| used.contains(&(to, from, interface)));
+        }
+    }
+
+    /// Which way a receiver is reached now, and why by no faster one.
+    pub(crate) fn way(&self, stream: usize, key: SinkKey) -> (Way, Option<&'static str>) {
+        let standing = self.standing.get(stream).and_then(|keys| *keys.get(key.0)?);
+        match (&self.kernel, standing) {
+            (None, _) => (Way::User, self.refused),
+            (_, None) => (Way::User, Some("so few receivers need no kernel fan-out")),
+            (_, Some(Standing::User(why))) => (Way::User, Some(why)),
+            (Some(kernel), Some(Standing::Kernel { branch, cohort })) => {
+                let roster = kernel.rosters.get(&(stream, branch, cohort));
+                (roster.and_then(|roster| roster.way).unwrap_or(Way::User), None)
+            }
+        }
+    }
+
+    /// What did not go, for the core.
+    pub(crate) fn reports(&mut self) -> &mut Vec<(SinkKey, Report)> {
+        &mut self.user.reports
+    }
+
+    /// Sends `pieces` to the audience. What did not go stands in [`Fanout::reports`].
+    pub(crate) fn send<'r>(
+        &mut self,
+        uring: &mut Uring,
+        audience: Audience<'_>,
+        pieces: &[Piece<'_>],
+        ports: &mut Slab<UdpPort>,
+        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
+    ) {
+        match audience {
+            Audience::One(key) => self.by_user(uring, pieces, ports, &[key], route_of),
+            Audience::Members { all, first, count, .. } => {
+                if !self.by_kernel(uring, audience, pieces, ports, route_of) {
+                    self.by_user(uring, pieces, ports, &all[first..first + count], route_of);
+                }
+            }
+        }
+    }
+
+    fn by_user<'r>(
+        &mut self,
+        uring: &mut Uring,
+        pieces: &[Piece<'_>],
+        ports: &mut Slab<UdpPort>,
+        keys: &[SinkKey],
+        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute>,
+    ) {
+        let routes = keys.iter().filter_map(|key| Some((*key, route_of(*key)?)));
+        self.connected.send(uring, &mut self.user, pieces, ports, routes, keys.len());
+    }
+
+    /// Whether the kernel's fan-out has taken the order; what it could not take, the relay's own
+    /// system calls have.
+    fn by_kernel<'r>(
+        &mut self,
+        uring: &mut Uring,
+        audience: Audience<'_>,
+        pieces: &[Piece<'_>],
+        ports: &mut Slab<UdpPort>,
+        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
+    ) -> bool {
+        let Audience::Members { id, all, first, count } = audience else { return false };
+        let members = first..first + count;
+        if self.kernel.is_none() || all.len() < rule::sinks_min(self.wish) {
+            return false;
+        }
+        let mut rest = pieces;
+        while let Some(piece) = rest.first() {
+            let (run, behind) = rest.split_at(run_length(rest));
+            rest = behind;
+            let Some(InKernel { kernel, routes, rosters, versions, failing, .. }) = &mut self.kernel else {
+                return false;
+            };
+            let roster = rosters.entry(id).or_default();
+            let sources = Sources { kernel, routes, ports, route_of, versions: *versions };
+            let standing = &mut self.standing;
+            let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
+            let tell = |key, how: Result<(), Standing>| {
+                stand(standing, id.0, key, how.err().unwrap_or(reached));
+            };
+            let Some(listed) = roster.update(all, piece.track, sources, tell) else { return false };
+            let mut way = rule::choose(self.wish, listed.reached, run.len(), able(kernel, listed));
+            if piece.len() > listed.payload_max {
+                way = Way::User;
+            }
+            // Frames go one by one; each may fail for itself.
+            let step = if way == Way::Xdp { 1 } else { run.len() };
+            for part in run.chunks(step) {
+                let done = carry_out(kernel, listed, way, part, members.clone());
+                let left = match done {
+                    Ok(failed) => {
+                        *failing = false;
+                        report(kernel, listed, failed, all, &mut self.user.reports);
+                        Left::Missing
+                    }
+                    Err(error) => {
+                        if way != Way::User && !core::mem::replace(failing, true) {
+                            let way = way.as_str();
+                            tracing::warn!(%error, way, "the kernel's fan-out fails: packets go by system calls");
+                        }
+                        way = Way::User;
+                        Left::All
+                    }
+                };
+                let route = |place: usize| Some((all[place], route_of(all[place])?));
+                match left {
+                    Left::All => {
+                        let (routes, count) = (members.clone().filter_map(route), members.len());
+                        self.connected.send(uring, &mut self.user, part, ports, routes, count);
+                    }
+                    // They are few, or their way to the kernel's fan-out is not known yet.
+                    Left::Missing => {
+                        self.user.send(part, ports, listed.missing(members.clone()).filter_map(route));
+                    }
+                }
+            }
+            roster.way = Some(way);
+        }
+        true
+    }
+}
+
+impl InKernel {
+    fn open(receivers_max: usize) -> Result<Self, Box<dyn core::error::Error>> {
+        // A receiver may have several tracks, and cohorts that grow move to a larger place.
+        let targets = (2 * receivers_max).min(KERNEL_TARGETS_MAX);
+        let kernel = Kernel::open(targets as u32)?;
+        if let Some(error) = kernel.xdp_refused() {
+            tracing::info!(%error, "the kernel's fan-out does without XDP");
+        }
+        let routes = Routes::open().map_err(|e| format!("asking the kernel for its routes: {e}"))?;
+        let (rosters, next_tidy) = (BTreeMap::new(), Time::ZERO);
+        let versions = Versions { receivers: 1, routes: 1 };
+        Ok(InKernel { kernel, routes, rosters, versions, next_tidy, failing: false })
+    }
+}
+
+/// Sends a run of packets; says how many packets devices did not take.
+fn carry_out(
+    kernel: &mut Kernel,
+    listed: &mut Listed,
+    way: Way,
+    run: &[Piece<'_>],
+    members: core::ops::Range<usize>,
+) -> io::Result<u64> {
+    let mut payload = ArrayVec::<IoSlice<'_>, { 2 * (ORDER_PACKETS_MAX + 1) }>::new();
+    for part in run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty()) {
+        payload.push(IoSlice::new(part));
+    }
+    let group = &mut listed.group;
+    let sent = match way {
+        Way::User => Err(io::ErrorKind::Unsupported.into()),
+        Way::Tc => kernel.send_tc(group, members, &payload, run[0].len()),
+        Way::Xdp => kernel.send_xdp(group, members, &payload),
+    };
+    Ok(sent?.failed)
+}
+
+fn report(
+    kernel: &mut Kernel,
+    listed: &Listed,
+    failed: u64,
+    all: &[SinkKey],
+    reports: &mut Vec<(SinkKey, Report)>,
+) {
+    if failed == 0 {
+        return;
+    }
+    kernel.take_failures(&listed.group, |place, Failure { packets, reason }| {
+        let reason = match reason {
+            Reason::Full => DropReason::DeviceFull,
+            Reason::Down | Reason::Gone => DropReason::Unreachable,
+            Reason::Unsupported | Reason::TooLarge | Reason::Other(_) => DropReason::System,
+        };
+        reports.push((all[place], Report::Lost { reason, packets }));
+    });
+}
+
+fn able(kernel: &Kernel, listed: &Listed) -> Able {
+    Able { segment: kernel.can_segment(), xdp: listed.xdp && kernel.xdp_refused().is_none() }
+}
+
+fn stand(standing: &mut Vec<Vec<Option<Standing>>>, stream: usize, key: SinkKey, how: Standing) {
+    if standing.len() <= stream {
+        standing.resize_with(stream + 1, Vec::new);
+    }
+    let keys = &mut standing[stream];
+    if keys.len() <= key.0 {
+        keys.resize(key.0 + 1, None);
+    }
+    keys[key.0] = Some(how);
+}

@@ -1,0 +1,231 @@
+//! A cohort as the kernel's fan-out has it: each member has the place in a group of the kernel's
+//! table that it has in the cohort, track by track.
+
+use core::ops::Range;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use outflow_relay::SinkKey;
+use slab::Slab;
+
+use super::rule::Way;
+use super::standing::{NO_PORT, NOT_IPV4, Standing, TABLE_FULL};
+use crate::routes::Routes;
+use crate::send::kernel::{Group, Kernel, TableFull, Target};
+use crate::send::udp::{UdpPort, UdpRoute};
+
+/// IPv4 and UDP headers: what a packet's MTU has to hold besides its payload.
+const IP_UDP_HEADERS: usize = 28;
+
+/// Destination, source and device of a route that is asked for.
+pub(super) type Flow = (Ipv4Addr, Option<Ipv4Addr>, Option<u32>);
+
+/// The states of receivers and of routes of which a roster is made; each rises with every change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Versions {
+    pub(super) receivers: u64,
+    pub(super) routes: u64,
+}
+
+/// Members of a cohort, and their places in the kernel's table.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    /// The members, with the receivers that they were when they got their places.
+    members: Vec<SinkKey>,
+    receivers: Vec<u64>,
+    versions: Versions,
+    tracks: Vec<Listed>,
+    /// The way that the last packets went.
+    pub(super) way: Option<Way>,
+}
+
+/// The targets of one track.
+#[derive(Debug)]
+pub(super) struct Listed {
+    track: u8,
+    pub(super) group: Group,
+    /// What the route of each member's target was asked for; none if the kernel does not reach it.
+    asked: Vec<Option<Flow>>,
+    /// Members that the kernel reaches.
+    pub(super) reached: usize,
+    /// Bytes of payload that fit the MTU of every target.
+    pub(super) payload_max: usize,
+    /// All devices take XDP frames.
+    pub(super) xdp: bool,
+}
+
+/// What a roster is made from.
+pub(super) struct Sources<'a, R> {
+    pub(super) kernel: &'a mut Kernel,
+    pub(super) routes: &'a mut Routes,
+    pub(super) ports: &'a Slab<UdpPort>,
+    pub(super) route_of: R,
+    pub(super) versions: Versions,
+}
+
+impl Roster {
+    /// Brings it up to date, if members, their addresses or the routes to them have changed; `tell`
+    /// learns how those stand who are concerned. Returns the targets of `track`.
+    pub(super) fn update<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
+        &mut self,
+        all: &[SinkKey],
+        track: u8,
+        mut sources: Sources<'_, R>,
+        mut tell: impl FnMut(SinkKey, Result<(), Standing>),
+    ) -> Option<&mut Listed> {
+        if self.versions.routes != sources.versions.routes {
+            self.clear(sources.kernel);
+        }
+        if self.versions != sources.versions || self.members != all {
+            if self.follow(all, &mut sources, &mut tell).is_err() {
+                self.clear(sources.kernel);
+                all.iter().for_each(|key| tell(*key, Err(TABLE_FULL)));
+                return None;
+            }
+            self.versions = sources.versions;
+        }
+        let index = match self.tracks.iter().position(|listed| listed.track == track) {
+            Some(index) => index,
+            None => {
+                let listed = Listed::new(track, all, &mut sources, &mut tell);
+                let full = |_: &TableFull| all.iter().for_each(|key| tell(*key, Err(TABLE_FULL)));
+                self.tracks.push(listed.inspect_err(full).ok()?);
+                self.tracks.len() - 1
+            }
+        };
+        self.tracks.get_mut(index)
+    }
+
+    /// Gives places to those who have come or moved.
+    fn follow<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
+        &mut self,
+        all: &[SinkKey],
+        sources: &mut Sources<'_, R>,
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
+    ) -> Result<(), TableFull> {
+        for listed in &mut self.tracks {
+            listed.resize(all.len(), sources.kernel)?;
+        }
+        self.members.truncate(all.len());
+        self.receivers.truncate(all.len());
+        for (place, &key) in all.iter().enumerate() {
+            let receiver = (sources.route_of)(key).map_or(0, |route| route.receiver);
+            if self.members.get(place) == Some(&key) && self.receivers[place] == receiver {
+                continue;
+            }
+            match self.members.get_mut(place) {
+                Some(member) => (*member, self.receivers[place]) = (key, receiver),
+                None => {
+                    self.members.push(key);
+                    self.receivers.push(receiver);
+                }
+            }
+            for listed in &mut self.tracks {
+                listed.put(place, key, sources, tell);
+            }
+        }
+        Ok(())
+    }
+
+    /// What routes were asked for its members.
+    pub(super) fn asked(&self) -> impl Iterator<Item = &Flow> {
+        self.tracks.iter().flat_map(|listed| listed.asked.iter().flatten())
+    }
+
+    /// Frees its entries in the kernel's table.
+    pub(super) fn clear(&mut self, kernel: &mut Kernel) {
+        self.tracks.drain(..).for_each(|listed| kernel.remove_group(listed.group));
+        self.members.clear();
+        self.receivers.clear();
+    }
+}
+
+impl Listed {
+    fn new<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
+        track: u8,
+        all: &[SinkKey],
+        sources: &mut Sources<'_, R>,
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
+    ) -> Result<Self, TableFull> {
+        let group = sources.kernel.add_group(all.len())?;
+        let asked = vec![None; all.len()];
+        let mut listed = Listed { track, group, asked, reached: 0, payload_max: usize::MAX, xdp: true };
+        for (place, &key) in all.iter().enumerate() {
+            listed.put(place, key, sources, tell);
+        }
+        Ok(listed)
+    }
+
+    fn resize(&mut self, members: usize, kernel: &mut Kernel) -> Result<(), TableFull> {
+        let gone = self.asked.iter().skip(members).flatten().count();
+        self.reached -= gone;
+        self.asked.resize(members, None);
+        kernel.resize_group(&mut self.group, members)
+    }
+
+    /// Gives a place to a member: with its addresses, or blank if the kernel does not reach it.
+    fn put<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
+        &mut self,
+        place: usize,
+        key: SinkKey,
+        sources: &mut Sources<'_, R>,
+        tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
+    ) {
+        let route = (sources.route_of)(key).ok_or(NO_PORT);
+        let found = route.and_then(|route| target(route, self.track, sources.ports, sources.routes));
+        self.reached -= usize::from(self.asked[place].is_some());
+        match found {
+            Ok(found) => {
+                self.reached += 1;
+                self.asked[place] = Some(found.asked);
+                self.payload_max = self.payload_max.min(found.mtu.saturating_sub(IP_UDP_HEADERS));
+                self.xdp &= found.xdp;
+                sources.kernel.set_target(&mut self.group, place, Some(&found.target));
+                tell(key, Ok(()));
+            }
+            Err(standing) => {
+                self.asked[place] = None;
+                sources.kernel.set_target(&mut self.group, place, None);
+                tell(key, Err(standing));
+            }
+        }
+    }
+
+    /// Those of the members whom the kernel does not reach.
+    pub(super) fn missing(&self, members: Range<usize>) -> impl Iterator<Item = usize> {
+        let all_reached = self.reached == self.asked.len();
+        let members = if all_reached { 0..0 } else { members };
+        members.filter(|place| self.asked[*place].is_none())
+    }
+}
+
+/// How the kernel reaches a sink.
+struct Found {
+    target: Target,
+    asked: Flow,
+    mtu: usize,
+    xdp: bool,
+}
+
+fn target(
+    route: &UdpRoute,
+    track: u8,
+    ports: &Slab<UdpPort>,
+    routes: &mut Routes,
+) -> Result<Found, Standing> {
+    let (Some(to), Some(port)) = (route.address(track), ports.get(route.socket)) else {
+        return Err(NO_PORT);
+    };
+    let Some(SocketAddr::V4(to)) = to.as_socket() else { return Err(NOT_IPV4) };
+    let asked = (*to.ip(), port.own_address(), port.interface);
+    let hop = routes.resolve(asked.0, asked.1, asked.2).map_err(|no| Standing::from(&no))?;
+    let target = Target {
+        ifindex: hop.ifindex,
+        source_mac: hop.source_mac,
+        target_mac: hop.target_mac,
+        from: SocketAddrV4::new(hop.source, port.local.port()),
+        to,
+        ttl: port.ttl,
+        tos: port.tos,
+    };
+    Ok(Found { target, asked, mtu: hop.mtu as usize, xdp: hop.xdp_transmit })
+}

@@ -1,0 +1,166 @@
+//! What user space and the BPF programs share. The same layout in C: `bpf/layout.h`.
+
+use std::net::SocketAddrV4;
+
+use super::checksum::Sum;
+
+/// Ethernet, IPv4 without options, UDP.
+pub(super) const HEADER_BYTES: usize = 42;
+/// Where the IP header begins.
+const IP: usize = 14;
+/// Where the UDP header begins.
+pub(super) const UDP: usize = 34;
+
+/// A receiver of packets: from which device and addresses, to which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The device that its packets leave through.
+    pub(crate) ifindex: u32,
+    /// Of that device.
+    pub(crate) source_mac: [u8; 6],
+    /// Of the next hop.
+    pub(crate) target_mac: [u8; 6],
+    pub(crate) from: SocketAddrV4,
+    pub(crate) to: SocketAddrV4,
+    pub(crate) ttl: u8,
+    /// DSCP and ECN, as in the IP header (RFC 2474, RFC 3168).
+    pub(crate) tos: u8,
+}
+
+/// `struct target`: an entry of the table.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    words: [u64; 5],
+    pseudo_sum: u16,
+    ip_sum: u16,
+    /// 0 if the entry is blank.
+    pub(super) ifindex: u32,
+    pub(super) failed: u64,
+    pub(super) error: i32,
+    priority: u32,
+}
+
+/// `struct control`: an order, and what became of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Control {
+    pub(super) first: u32,
+    pub(super) end: u32,
+    pub(super) packets: u32,
+    pub(super) length: u16,
+    pub(super) payload_sum: u16,
+    pub(super) waiting: u32,
+    pub(super) mark: u32,
+    pub(super) anchor: i32,
+    pub(super) netns: u64,
+    pub(super) failed: u64,
+}
+
+const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Control>() == 48, "as in layout.h");
+
+// SAFETY: integers without padding between them; any bytes are a valid value.
+unsafe impl aya::Pod for Entry {}
+// SAFETY: integers without padding between them; any bytes are a valid value.
+unsafe impl aya::Pod for Control {}
+
+impl Entry {
+    /// Nothing is sent there.
+    pub(super) const BLANK: Entry =
+        Entry { words: [0; 5], pseudo_sum: 0, ip_sum: 0, ifindex: 0, failed: 0, error: 0, priority: 0 };
+
+    pub(super) fn new(target: &Target) -> Self {
+        let header = header(target);
+        let (words, _) = header.as_chunks::<8>();
+        let pseudo = Sum::default()
+            .add(&target.from.ip().octets())
+            .add(&target.to.ip().octets())
+            .add(&[0, libc::IPPROTO_UDP as u8]);
+        Entry {
+            words: core::array::from_fn(|i| u64::from_ne_bytes(words[i])),
+            pseudo_sum: pseudo.folded(),
+            ip_sum: Sum::default().add(&header[IP..UDP]).folded(),
+            ifindex: target.ifindex,
+            failed: 0,
+            error: 0,
+            priority: priority(target.tos),
+        }
+    }
+}
+
+/// The headers of a packet to `target`; lengths and checksums are 0.
+pub(super) fn header(target: &Target) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..6].copy_from_slice(&target.target_mac);
+    header[6..12].copy_from_slice(&target.source_mac);
+    header[12..14].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
+    let ip = &mut header[IP..UDP];
+    ip[0] = 0x45; // IPv4, a header of five words
+    ip[1] = target.tos;
+    // "Don't fragment", as the system's own UDP sockets have it. Such packets need no identification
+    // (RFC 6864, section 4.1).
+    ip[6] = 0x40;
+    ip[8] = target.ttl;
+    ip[9] = libc::IPPROTO_UDP as u8;
+    ip[12..16].copy_from_slice(&target.from.ip().octets());
+    ip[16..20].copy_from_slice(&target.to.ip().octets());
+    header[UDP..UDP + 2].copy_from_slice(&target.from.port().to_be_bytes());
+    header[UDP + 2..UDP + 4].copy_from_slice(&target.to.port().to_be_bytes());
+    header
+}
+
+/// The priority that the kernel gives the packets of a socket with this IP_TOS (`ip_tos2prio` in
+/// net/ipv4/route.c): queues and VLAN priorities go by it.
+fn priority(tos: u8) -> u32 {
+    const BEST_EFFORT: u32 = 0;
+    const BULK: u32 = 2;
+    const INTERACTIVE_BULK: u32 = 4;
+    const INTERACTIVE: u32 = 6;
+    match (tos & 0x1e) >> 3 {
+        0 => BEST_EFFORT,
+        1 => BULK,
+        2 => INTERACTIVE,
+        _ => INTERACTIVE_BULK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn a_header_has_every_field_in_its_place() {
+        let target = Target {
+            ifindex: 7,
+            source_mac: [2, 0, 0, 0, 0, 1],
+            target_mac: [2, 0, 0, 0, 0, 2],
+            from: SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 5004),
+            to: SocketAddrV4::new(Ipv4Addr::new(10, 9, 8, 7), 6000),
+            ttl: 17,
+            tos: 0xb8,
+        };
+        let expected = [
+            2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, // Ethernet
+            0x45, 0xb8, 0, 0, 0, 0, 0x40, 0, 17, 17, 0, 0, 10, 1, 2, 3, 10, 9, 8, 7, // IPv4
+            0x13, 0x8c, 0x17, 0x70, 0, 0, 0, 0, // UDP
+        ];
+        assert_eq!(header(&target), expected);
+        let entry = Entry::new(&target);
+        assert_eq!(entry.words.map(u64::to_ne_bytes).concat(), expected[..40]);
+    }
+
+    #[test]
+    fn priorities_are_those_of_a_socket_with_that_tos() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("bind");
+        for tos in (0..=u8::MAX).step_by(4) {
+            let wanted = i32::from(tos);
+            crate::receive::set_int(&socket, libc::IPPROTO_IP, libc::IP_TOS, wanted).expect("IP_TOS");
+            let socket = socket2::SockRef::from(&socket);
+            assert!(socket.as_raw_fd() >= 0);
+            assert_eq!(priority(tos), socket.priority().expect("SO_PRIORITY"), "tos {tos:#x}");
+        }
+    }
+}

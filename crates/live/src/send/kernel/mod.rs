@@ -1,0 +1,225 @@
+//! Orders carried out in the kernel: one system call a packet, or a run of them, instead of one a
+//! receiver.
+//!
+//! User space decides what goes to whom, as ever, and writes each receiver's addresses into a table
+//! that BPF programs read. [`Kernel::send_tc`] sends one packet to a device of our own, the *anchor*,
+//! where a classifier clones it to all of a group's targets: any device can send those, through its
+//! own queues. [`Kernel::send_xdp`] skips the queues and socket buffers, where the device takes XDP
+//! frames. Nothing is attached to the operator's devices.
+//!
+//! Plain UDP over IPv4 only. The caller keeps to the MTU of the way: nothing is fragmented.
+
+mod anchor;
+mod checksum;
+mod error;
+mod layout;
+mod program;
+mod shared;
+mod table;
+mod tc;
+mod xdp;
+
+use core::ops::Range;
+use std::io::{self, IoSlice};
+
+use anchor::Anchor;
+pub(crate) use error::KernelError;
+use layout::Control;
+pub(crate) use layout::Target;
+use program::Programs;
+use shared::Shared;
+use table::Table;
+pub(crate) use table::{Failure, Group, Reason, TableFull};
+use tc::Injector;
+use xdp::Frames;
+
+/// What became of an order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// Packets that devices did not take, of all targets together. Whose they are tells
+    /// [`Kernel::take_failures`].
+    pub(crate) failed: u64,
+}
+
+/// The kernel path of one worker. Dropping it takes all of it out of the kernel.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    // Dropped in this order: programs are detached while their device is still there.
+    _programs: Programs,
+    control: Shared<Control>,
+    table: Table,
+    injector: Injector,
+    xdp: Result<Frames, KernelError>,
+    can_segment: bool,
+    anchor: Anchor,
+    netns: u64,
+}
+
+impl Kernel {
+    /// Makes the anchor in the network namespace of this thread, and loads and attaches the programs.
+    /// There is room for `targets_max` targets, of 64 bytes each.
+    ///
+    /// # Errors
+    /// What is missing, with what to do about it.
+    pub(crate) fn open(targets_max: u32) -> Result<Self, KernelError> {
+        let anchor = Anchor::open().map_err(KernelError::of_tap)?;
+        let types = program::kernel_types();
+        let (mut programs, control, table) = Programs::new(types.as_ref(), targets_max)?;
+        programs.attach_classifier(&anchor)?;
+        let failed = |e| KernelError::new("opening a packet socket", e);
+        let injector = Injector::open(&anchor).map_err(failed)?;
+        let netns = injector.netns().map_err(failed)?;
+        let can_segment = injector.can_segment();
+        let xdp = programs.attach_xdp(types.as_ref(), &anchor).and_then(|program| {
+            let mut frames = Frames::new(program, anchor.ifindex);
+            frames.probe().map_err(|e| KernelError::new("sending XDP frames", e))?;
+            Ok(frames)
+        });
+        let table = Table::new(table, targets_max);
+        Ok(Kernel { _programs: programs, control, table, injector, xdp, can_segment, anchor, netns })
+    }
+
+    /// Whether several packets go through the classifier at once. Where not, it works all the same.
+    pub(crate) fn can_segment(&self) -> bool {
+        self.can_segment
+    }
+
+    /// Why [`Kernel::send_xdp`] does not work here, if it does not.
+    pub(crate) fn xdp_refused(&self) -> Option<&KernelError> {
+        self.xdp.as_ref().err()
+    }
+
+    /// Makes a group with so many places, all blank.
+    ///
+    /// # Errors
+    /// The table has no room.
+    pub(crate) fn add_group(&mut self, places: usize) -> Result<Group, TableFull> {
+        self.table.add(places)
+    }
+
+    /// Gives a group more or fewer places; new ones are blank. When that fails, it keeps those it has.
+    ///
+    /// # Errors
+    /// The table has no room.
+    pub(crate) fn resize_group(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
+        self.table.resize(group, places)
+    }
+
+    /// Gives a place to a target, or leaves it blank: nothing is sent there. Orders go faster if
+    /// neighbours have the same device.
+    pub(crate) fn set_target(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
+        self.table.set(group, place, target);
+    }
+
+    /// Gives back the group's room in the table.
+    pub(crate) fn remove_group(&mut self, group: Group) {
+        self.table.remove(group);
+    }
+
+    /// Hands over which targets of `group`, by their place, lost packets since the last call.
+    pub(crate) fn take_failures(&mut self, group: &Group, each: impl FnMut(usize, Failure)) {
+        self.table.take_failures(group, each);
+    }
+
+    /// Sends packets to the targets at `places` of `group` by way of the classifier. `payload` are the packets one
+    /// after the other, each of `segment` bytes; the last may be shorter.
+    ///
+    /// # Errors
+    /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
+    pub(crate) fn send_tc(
+        &mut self,
+        group: &Group,
+        places: Range<usize>,
+        payload: &[IoSlice<'_>],
+        segment: usize,
+    ) -> io::Result<Sent> {
+        let mut sent = Sent::default();
+        let mut went = false;
+        let mut rest = tc::Rest::new(payload, segment)?;
+        while let Some(injection) = rest.next(self.can_segment)? {
+            let mut entries = group.at(&places);
+            while !entries.is_empty() {
+                let end = entries.end.min(entries.start + self.injector.burst);
+                let burst = entries.start..end;
+                entries.start = end;
+                let order = self.order(&burst, injection.packets, injection.bytes as u16);
+                self.control.set(0, order);
+                let result = self.injector.send(&injection);
+                sent.failed += self.finish(burst, result, &mut went)?;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Sends one packet to the targets at `places` of `group` as XDP frames. It must fit a page.
+    ///
+    /// # Errors
+    /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
+    pub(crate) fn send_xdp(
+        &mut self,
+        group: &mut Group,
+        places: Range<usize>,
+        payload: &[IoSlice<'_>],
+    ) -> io::Result<Sent> {
+        let mut sent = Sent::default();
+        let mut went = false;
+        let refused = |error: &mut KernelError| io::Error::new(io::ErrorKind::Unsupported, error.to_string());
+        let (length, payload_sum) = self.xdp.as_mut().map_err(refused)?.fill(payload)?;
+        for run in self.table.runs(group, &places) {
+            let order = Control { payload_sum, ..self.order(&run, 1, length) };
+            self.control.set(0, order);
+            let Ok(frames) = &self.xdp else { break };
+            let result = loop {
+                let left = self.control.get(0).first..run.end;
+                match frames.send(&left) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted && !left.is_empty() => {}
+                    result => break result,
+                }
+            };
+            sent.failed += self.finish(run, result, &mut went)?;
+        }
+        Ok(sent)
+    }
+
+    fn order(&self, targets: &Range<u32>, packets: u32, length: u16) -> Control {
+        Control {
+            first: targets.start,
+            end: targets.end,
+            packets,
+            length,
+            payload_sum: 0,
+            waiting: targets.start,
+            mark: tc::MARK,
+            anchor: self.anchor.ifindex.cast_signed(),
+            netns: self.netns,
+            failed: 0,
+        }
+    }
+
+    /// What became of the order for `targets`. Returns how many packets failed; an error as long as
+    /// none has gone to anyone.
+    fn finish(&mut self, targets: Range<u32>, result: io::Result<()>, went: &mut bool) -> io::Result<u64> {
+        let order = self.control.get(0);
+        // No order is left behind: whatever should come along finds nothing to do.
+        self.control.set(0, Control::default());
+        let missed = order.first.clamp(targets.start, targets.end)..targets.end;
+        if missed.len() < targets.len() {
+            *went = true;
+        }
+        if missed.is_empty() {
+            return Ok(order.failed);
+        }
+        let error = match result {
+            Err(error) => error,
+            Ok(()) => io::Error::other("the program at the anchor is gone: someone removed it"),
+        };
+        if !*went {
+            return Err(error);
+        }
+        let code = -error.raw_os_error().unwrap_or(libc::EIO);
+        Ok(order.failed + self.table.fail(missed, order.packets, code))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! The table of targets: one array for a worker, of which each group has a range.
+
+use core::ops::Range;
+
+use super::layout::{Entry, Target};
+use super::shared::Shared;
+
+/// A group gets its entries in lots of this many, so that it can grow a little where it is.
+const LOT: u32 = 16;
+
+/// Targets that get the same packets. To be given back by [`super::Kernel::remove_group`].
+#[derive(Debug)]
+#[must_use = "its entries are free again only after `remove_group`"]
+pub(crate) struct Group {
+    /// Its entries; those behind `count` are in reserve.
+    room: Range<u32>,
+    count: u32,
+    /// Entries of the same device that stand together; what is blank is left out.
+    runs: Vec<Range<u32>>,
+    /// The runs are no longer as the entries have them.
+    changed: bool,
+}
+
+/// The table has no room for a group of this size.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no room for {wanted} receivers in one piece in the kernel path's table: {free} entries of {size} are free"
+)]
+pub(crate) struct TableFull {
+    wanted: usize,
+    free: u32,
+    size: u32,
+}
+
+/// Packets of a target that its device did not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) packets: u64,
+    /// Why it refused the newest of them.
+    pub(crate) reason: Reason,
+}
+
+/// Why a device does not take a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Its queue or ring is full.
+    Full,
+    /// It is switched off.
+    Down,
+    /// It is no longer there.
+    Gone,
+    /// It does not take frames in this way (XDP only).
+    Unsupported,
+    /// The packet is larger than its MTU (XDP only).
+    TooLarge,
+    /// Another answer of the kernel: an error number.
+    Other(i32),
+}
+
+impl Reason {
+    /// What the kernel's functions return: NET_XMIT_… (include/linux/netdevice.h), or a negative
+    /// error number.
+    fn new(code: i32) -> Self {
+        const NET_XMIT_DROP: i32 = 1;
+        const NET_XMIT_CN: i32 = 2;
+        match code {
+            NET_XMIT_DROP | NET_XMIT_CN => Reason::Full,
+            _ => match -code {
+                libc::ENOBUFS | libc::ENOSPC => Reason::Full,
+                libc::ENETDOWN => Reason::Down,
+                libc::EINVAL | libc::ENODEV => Reason::Gone,
+                libc::EOPNOTSUPP | libc::ENXIO => Reason::Unsupported,
+                libc::EMSGSIZE => Reason::TooLarge,
+                errno => Reason::Other(errno),
+            },
+        }
+    }
+}
+
+impl Group {
+    /// The entries of its targets.
+    pub(super) fn entries(&self) -> Range<u32> {
+        self.room.start..self.room.start + self.count
+    }
+
+    /// The entries of the targets at `places`.
+    pub(super) fn at(&self, places: &Range<usize>) -> Range<u32> {
+        let index = |place: usize| self.room.start + place.min(self.count as usize) as u32;
+        index(places.start)..index(places.end)
+    }
+}
+
+/// All entries, and which are free.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: Shared<Entry>,
+    size: u32,
+    /// In order, and never two that touch.
+    free: Vec<Range<u32>>,
+}
+
+impl Table {
+    pub(super) fn new(entries: Shared<Entry>, size: u32) -> Self {
+        Table { entries, size, free: vec![0..size] }
+    }
+
+    pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {
+        let room = self.take(places)?;
+        let mut group = Group { room, count: 0, runs: Vec::new(), changed: true };
+        self.set_count(&mut group, places);
+        Ok(group)
+    }
+
+    /// Gives a group more or fewer places; new ones are blank. When that fails, it keeps those it has.
+    pub(super) fn resize(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
+        if places > group.room.len() {
+            // With something in reserve, as a group that grows is likely to go on growing.
+            let room = self.take(places + places / 4).or_else(|_| self.take(places))?;
+            let before = group.entries();
+            for (from, to) in before.zip(room.clone()) {
+                self.entries.set(to, self.entries.get(from));
+            }
+            self.give_back(core::mem::replace(&mut group.room, room));
+        }
+        self.set_count(group, places);
+        Ok(())
+    }
+
+    fn set_count(&mut self, group: &mut Group, places: usize) {
+        let before = group.count;
+        group.count = places as u32;
+        group.changed = true;
+        for place in before..group.count {
+            self.entries.set(group.room.start + place, Entry::BLANK);
+        }
+    }
+
+    /// Gives a place to a target, or leaves it blank: nothing is sent there.
+    pub(super) fn set(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
+        let index = group.at(&(place..place + 1));
+        let entry = target.map_or(Entry::BLANK, Entry::new);
+        for index in index {
+            group.changed |= self.entries.get(index).ifindex != entry.ifindex;
+            self.entries.set(index, entry);
+        }
+    }
+
+    /// The entries at `places` in pieces that have one device each; what is blank is left out.
+    pub(super) fn runs<'g>(
+        &self,
+        group: &'g mut Group,
+        places: &Range<usize>,
+    ) -> impl Iterator<Item = Range<u32>> + use<'g> {
+        if core::mem::take(&mut group.changed) {
+            self.find_runs(group);
+        }
+        let wanted = group.at(places);
+        let within = move |run: &Range<u32>| run.start.max(wanted.start)..run.end.min(wanted.end);
+        group.runs.iter().map(within).filter(|run| run.start < run.end)
+    }
+
+    fn find_runs(&self, group: &mut Group) {
+        let device = |index: &u32| self.entries.get(*index).ifindex;
+        let mut entries = group.entries().peekable();
+        group.runs.clear();
+        while let Some(first) = entries.next() {
+            let of_run = device(&first);
+            let mut end = first + 1;
+            while entries.next_if(|index| device(index) == of_run).is_some() {
+                end += 1;
+            }
+            if of_run != 0 {
+                group.runs.push(first..end);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, group: Group) {
+        self.give_back(group.room);
+    }
+
+    /// Counts packets for the targets of `entries` as not taken, for the reason `code`.
+    pub(super) fn fail(&mut self, entries: Range<u32>, packets: u32, code: i32) -> u64 {
+        let failed = entries.len() as u64 * u64::from(packets);
+        for index in entries {
+            let mut entry = self.entries.get(index);
+            (entry.failed, entry.error) = (entry.failed + u64::from(packets), code);
+            self.entries.set(index, entry);
+        }
+        failed
+    }
+
+    /// Hands over what failed since the last time: index of the target, and what.
+    pub(super) fn take_failures(&mut self, group: &Group, mut each: impl FnMut(usize, Failure)) {
+        for (place, index) in group.entries().enumerate() {
+            let mut entry = self.entries.get(index);
+            if entry.failed > 0 {
+                each(place, Failure { packets: entry.failed, reason: Reason::new(entry.error) });
+                (entry.failed, entry.error) = (0, 0);
+                self.entries.set(index, entry);
+            }
+        }
+    }
+
+    /// The first piece that is large enough.
+    fn take(&mut self, wanted: usize) -> Result<Range<u32>, TableFull> {
+        let full = |free: &[Range<u32>]| TableFull {
+            wanted,
+            free: free.iter().map(|piece| piece.end - piece.start).sum(),
+            size: self.size,
+        };
+        let count = u32::try_from(wanted).map_err(|_| full(&self.free))?;
+        // The last lot of the table may be a smaller one.
+        let lots = count.max(1).checked_next_multiple_of(LOT).unwrap_or(count);
+        for count in [lots, count] {
+            if let Some(at) = self.free.iter().position(|piece| piece.end - piece.start >= count) {
+                let piece = &mut self.free[at];
+                let taken = piece.start..piece.start + count;
+                piece.start = taken.end;
+                if piece.is_empty() {
+                    self.free.remove(at);
+                }
+                return Ok(taken);
+            }
+        }
+        Err(full(&self.free))
+    }
+
+    fn give_back(&mut self, room: Range<u32>) {
+        if room.is_empty() {
+            return;
+        }
+        let at = self.free.partition_point(|piece| piece.start < room.start);
+        self.free.insert(at, room);
+        if at + 1 < self.free.len() && self.free[at].end == self.free[at + 1].start {
+            self.free[at].end = self.free.remove(at + 1).end;
+        }
+        if at > 0 && self.free[at - 1].end == self.free[at].start {
+            self.free[at - 1].end = self.free.remove(at).end;
+        }
+    }
+}
