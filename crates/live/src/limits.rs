@@ -92,15 +92,22 @@ pub const URING_SINKS_MIN: usize = 2;
 /// get a write each.
 pub const FRAMINGS_MAX: usize = 16;
 
-/// Receivers of one order from which on sockets of their own pay; below, `sendmmsg` does as well.
-pub const CONNECTED_SINKS_MIN: usize = 4;
+/// Receivers of one order from which on sockets of their own pay (7 % at 8 receivers); below,
+/// `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 8;
 
 /// Sends from sockets of their own that go in one batch; further receivers are in the next.
 pub const CONNECTED_BATCH: usize = 256;
 
-/// Sockets of their own that receivers get while one order is carried out: a few microseconds
-/// each. The others get theirs with the next orders.
-pub const CONNECTED_PER_ORDER: usize = 8;
+/// Sockets of their own that receivers get while one order is carried out: 20 to 50 us each. The
+/// others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 4;
+
+/// Sockets of their own that a worker's receivers get beside its RTP ports; further receivers are
+/// served by `sendmmsg`. The kernel searches all sockets of a port to make one more, and for each
+/// stray packet that comes in there; and with some thousand in use, what they win is lost again
+/// to the processor's caches.
+pub const CONNECTED_AT_SHARED_PORTS_MAX: usize = 2048;
 
 /// The part of the process's descriptors that these sockets may take, one in so many. Receivers
 /// that find none are served by `sendmmsg`.
