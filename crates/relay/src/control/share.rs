@@ -2,8 +2,6 @@
 //! packets are received and understood, once. *Replicas* are handed what comes out of that, and
 //! serve sinks of their own with the very same packets.
 
-use std::vec::Drain;
-
 use bytes::Bytes;
 use outflow_media::{Format, Time};
 
@@ -77,8 +75,8 @@ impl Stream {
 
     /// Takes out what replicas are to be handed; the driver does so after whatever it gave the
     /// stream, and gives it to each replica by [`Stream::handle_handed`].
-    pub fn handed(&mut self) -> Drain<'_, Handed> {
-        self.handed.get_or_insert_default().drain(..)
+    pub fn handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
+        self.handed.iter_mut().flat_map(|handed| handed.drain(..))
     }
 
     /// All that a replica has to know when it begins, or has missed something: the format, the

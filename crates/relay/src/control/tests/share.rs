@@ -361,7 +361,7 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
         pair.send_frame(pair.frame.is_multiple_of(5));
         pair.home.serve(pair.now);
     }
-    pair.home.stream.handed();
+    pair.home.stream.set_shared(false);
     pair.replicate();
     pair.replica.sent[replica.0].clear();
     let keys = pair.join(Carriage::Rtp);
