@@ -34,10 +34,7 @@ impl Worker {
                 self.replicate((stream, home), name, options, inlet);
             }
             Command::Share { stream, outlet } => self.with(stream, |stream| stream.share(outlet)),
-            Command::Rest { stream } => {
-                let now = self.clock.now();
-                self.with(stream, |stream| stream.rest(now));
-            }
+            Command::Rest { stream } => self.rest(stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
                 self.with(stream, |stream| stream.core.set_options(options))

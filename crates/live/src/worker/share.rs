@@ -139,12 +139,6 @@ impl LiveStream {
         true
     }
 
-    /// It has no receivers: lets its packets go.
-    pub(super) fn rest(&mut self, now: Time) {
-        self.inlet = None;
-        self.core.handle_rest(now);
-    }
-
     /// Tells its home how urgent its sinks are.
     pub(super) fn tell_class(&self) {
         if let Some(inlet) = &self.inlet {
@@ -167,6 +161,15 @@ impl Worker {
             .find(id)
             .unwrap_or_else(|_| self.streams.insert(LiveStream::new(id, home, name, String::new(), options)));
         self.streams[index].inlet = Some(inlet);
+    }
+
+    /// A replica has no receivers: its packets go.
+    pub(super) fn rest(&mut self, id: StreamId) {
+        let now = self.clock.now();
+        if let Ok(index) = self.find(id) {
+            self.streams[index].inlet = None;
+            self.streams[index].core.handle_rest(now);
+        }
     }
 
     /// Takes what other workers have handed over; what is left is taken in the next round.
