@@ -24,6 +24,15 @@ pub const RECEIVE_ROUNDS: usize = 8;
 /// Packets taken from one publisher's queue before the others have their turn.
 pub const INGEST_ROUND_PACKETS: usize = 512;
 
+/// Packets on their way from the worker that has a stream's source to another one that serves it, too.
+/// Beyond, they are dropped there and counted (`hand-over-full`), and the receivers with that worker
+/// go on at a key frame.
+pub const HAND_OVER_PACKETS: usize = 4096;
+
+/// How long a worker goes on taking a stream's packets after the last receiver that it served has
+/// left, before it lets them go.
+pub const REPLICA_LINGER: Duration = Duration::from_secs(5);
+
 /// How long a source's sender must be silent before packets from another address are taken.
 pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
 

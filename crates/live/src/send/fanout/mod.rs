@@ -22,10 +22,10 @@ pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
 use super::Piece;
-use super::uring::Uring;
 use super::connected::ConnectedSender;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
+use super::uring::Uring;
 use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
 use crate::routes::Routes;
 
