@@ -33,7 +33,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }

@@ -182,3 +182,136 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use bytes::BytesMut;
+    use outflow_media::rtp::PlainHeader;
+    use outflow_media::{Codec, Format, Track};
+    use outflow_relay::{
+        Carriage, DropReason, SinkKey, SinkSpec, Timing, TrackMask, Transport, control::Output,
+    };
+
+    use super::*;
+
+    fn stream(id: StreamId) -> LiveStream {
+        let options = StreamOptions {
+            ring_bytes: 64 << 20,
+            hopeless_after: Duration::from_secs(10),
+            source_timeout: Duration::from_secs(10),
+            ssrc: 1,
+            ntp_at_zero: 0,
+        };
+        LiveStream::new(id, 1, "live".to_owned(), String::new(), options)
+    }
+
+    fn h264() -> Format {
+        Format::Rtp(vec![Track {
+            codec: Codec::H264 { sps: None, pps: None },
+            payload_type: 96,
+            clock_rate: 90_000,
+            channels: 0,
+            fmtp: String::new(),
+            encoding: "H264".to_owned(),
+        }])
+    }
+
+    /// A home and its replica, which can be read at any time, as by two workers.
+    struct Pair {
+        home: LiveStream,
+        replica: LiveStream,
+        sent: u64,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let (outlet, inlet) = queue(Arc::new(Bell::new().expect("an eventfd")));
+            let (mut home, mut replica) = (stream(1), stream(2));
+            home.core.handle_source(Time::ZERO, h264());
+            replica.inlet = Some(inlet);
+            home.share(outlet);
+            let mut pair = Pair { home, replica, sent: 0 };
+            pair.drain();
+            pair
+        }
+
+        fn send(&mut self, count: usize, key: bool) {
+            for _ in 0..count {
+                // Time stands still here, and so does the clock but for what tells frames apart.
+                let (sequence, timestamp) = (self.sent as u16, self.sent as u32);
+                let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc: 7 };
+                let mut packet = BytesMut::from(&header.emit()[..]);
+                packet.extend_from_slice(if key { &[0x65, 0xb0] } else { &[0x41, 0xc0] });
+                self.home.core.handle_media(Time::ZERO, 0, packet.into());
+                self.sent += 1;
+            }
+            self.home.hand_over();
+        }
+
+        fn drain(&mut self) {
+            while self.replica.take_handed(Time::ZERO) {}
+        }
+
+        fn join(&mut self) -> SinkKey {
+            let spec = SinkSpec {
+                carriage: Carriage::Rtp,
+                transport: Transport::Stream,
+                tracks: TrackMask::ALL,
+                priority: Priority::High,
+                timing: Timing::default(),
+                held: false,
+            };
+            self.replica.core.handle_join(Time::ZERO, 1, spec)
+        }
+
+        fn serve(&mut self) {
+            while !matches!(self.replica.core.poll(Time::ZERO), Output::Wait { .. }) {}
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_full_drops_and_counts_and_goes_on_at_a_key_frame() {
+        let mut pair = Pair::new();
+        pair.send(1, true);
+        pair.drain();
+        let sink = pair.join();
+        // One more than there is room for; beyond, nothing is handed over until half is free.
+        pair.send(HAND_OVER_PACKETS - 1, false);
+        pair.send(11, false);
+        assert!(pair.home.outlets[0].missed.is_some());
+        pair.drain();
+        pair.send(5, false);
+        assert!(pair.home.outlets[0].missed.is_none(), "there is room again");
+        pair.send(3, false);
+        pair.send(1, true);
+        pair.drain();
+        pair.serve();
+        let packets = pair.replica.core.sink_counters(sink).packets;
+        let drops = pair.replica.core.sink(sink).expect("it is there").drops;
+        // Of those sent last, three are of no use without those that are lost.
+        let lost = drops.get(DropReason::HandOverFull);
+        assert_eq!((packets + lost, drops.total()), (pair.sent, lost));
+        assert!((10 + 5 + 3..20 + 5 + 3).contains(&lost), "{lost}");
+        assert_eq!(pair.replica.core.sender_report(Time::ZERO, 0).map(|report| report.ssrc), Some(7));
+    }
+
+    #[test]
+    fn the_home_knows_how_urgent_it_is_elsewhere() {
+        let mut pair = Pair::new();
+        assert_eq!(pair.home.class(), Priority::Low, "nobody receives it");
+        pair.join();
+        pair.replica.tell_class();
+        assert_eq!(pair.home.class(), Priority::High);
+    }
+
+    #[test]
+    fn nothing_is_handed_to_whoever_has_gone() {
+        let mut pair = Pair::new();
+        pair.replica.inlet = None;
+        pair.send(1, true);
+        assert!(pair.home.outlets.is_empty());
+        assert_eq!(pair.home.core.handed().count(), 0);
+    }
+}
