@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use outflow_labs::bench::{Bench, Contender, Ends, Outcome, Trial};
+use outflow_labs::bench::{Bench, Contender, Ends, Outcome, Setup};
 use outflow_labs::drain::Hook;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use outflow_labs::media::Pulses;
@@ -80,13 +80,13 @@ fn main() -> ExitCode {
 
 fn lab(options: &Options) -> Result<Value> {
     let began = Instant::now();
-    let mut bench = Bench::new()?;
+    let bench = Bench::new()?;
     let mut results = Results::default();
     let time = Duration::from_millis(if options.quick { 1000 } else { 4000 });
     for round in 1..=ROUNDS {
         let round_began = Instant::now();
         for variant in &VARIANTS {
-            results.measure(&mut bench, variant, time);
+            results.measure(&bench, variant, time);
         }
         progress(format!("round {round} of {ROUNDS} took {:?}", round_began.elapsed()));
         if options.quick && began.elapsed() + round_began.elapsed() > QUICK {
@@ -97,27 +97,24 @@ fn lab(options: &Options) -> Result<Value> {
 }
 
 impl Variant {
-    fn trial(&self, time: Duration) -> Trial {
+    fn setup(&self) -> Setup {
         let contender = match self.fanout {
             None => Contender::Baseline,
-            Some("") => Contender::Outflow { tables: String::new(), stream: self.stream.into() },
-            Some(keys) => {
-                Contender::Outflow { tables: format!("[fanout]\n{keys}"), stream: self.stream.into() }
-            }
+            Some(fanout) => Contender::outflow(fanout, self.stream),
         };
         let pulses = Pulses::of_rate(self.rate_bps, PAYLOAD, self.packets);
-        Trial { contender, ends: self.ends, sinks: SINKS, pulses, time, idle: time / 2 }
+        Setup { contender, ends: self.ends, sinks: SINKS, pulses }
     }
 }
 
 impl Results {
     /// One trial; a variant that failed is not tried again.
-    fn measure(&mut self, bench: &mut Bench, variant: &Variant, time: Duration) {
+    fn measure(&mut self, bench: &Bench, variant: &Variant, time: Duration) {
         let name = variant.name;
         if self.failed.contains_key(name) {
             return;
         }
-        match bench.measure(&variant.trial(time)) {
+        match bench.measure(&variant.setup(), time) {
             Ok(outcome) => {
                 progress(format!("{name:<16}{outcome}"));
                 self.outcomes.entry(name).or_default().push(outcome);

@@ -7,6 +7,7 @@
 pub mod arrivals;
 pub mod baseline;
 pub mod bench;
+pub mod cage;
 pub mod core_time;
 pub mod drain;
 pub mod figures;
@@ -18,3 +19,4 @@ pub mod programs;
 pub mod receive;
 pub mod relay;
 pub mod scene;
+pub mod search;
