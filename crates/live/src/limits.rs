@@ -76,9 +76,10 @@ pub const GSO_SEGMENTS_MAX: usize = 64;
 /// Bytes of one segmented send, headers included.
 pub const GSO_BYTES_MAX: usize = 65_000;
 
-/// Clones of a packet that the kernel path sends at once. Beyond, what waits behind this core (see
-/// netdev_max_backlog in the kernel's Documentation/admin-guide/sysctl/net.rst) has its turn first.
-pub const KERNEL_BURST: u32 = 512;
+/// Clones of a packet that the kernel path sends at once. Beyond, it lets this core work on what it
+/// has sent before it sends more: rings of virtual devices have 256 places, the backlog of a core
+/// 1000. As BURST in `bpf/layout.h`.
+pub const KERNEL_BURST: u32 = 128;
 
 /// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
 pub const URING_BATCH: usize = 1024;
