@@ -203,6 +203,8 @@ mod tests {
             source_timeout: Duration::from_secs(10),
             ssrc: 1,
             ntp_at_zero: 0,
+            when_full: outflow_relay::WhenFull::SlowestSink,
+            seed: 1,
         };
         LiveStream::new(id, 1, "live".to_owned(), String::new(), options)
     }
@@ -289,7 +291,7 @@ mod tests {
         pair.drain();
         pair.serve();
         let packets = pair.replica.core.sink_counters(sink).packets;
-        let drops = pair.replica.core.sink(sink).expect("it is there").drops;
+        let drops = pair.replica.core.sink_drops(sink);
         // Of those sent last, three are of no use without those that are lost.
         let lost = drops.get(DropReason::HandOverFull);
         assert_eq!((packets + lost, drops.total()), (pair.sent, lost));
