@@ -196,6 +196,7 @@ impl Results {
             "lost": self.outcomes.values().flatten().map(|outcome| outcome.lost).sum::<u64>(),
             "ns": of_each(|outcome| outcome.ns),
             "p99_us": of_each(|outcome| outcome.p99_us),
+            "disturbed": self.outcomes.values().flatten().filter(|outcome| outcome.disturbed).count(),
             "ways": self.ways,
             "not_measured": self.not_measured(),
             "sinks": SINKS,

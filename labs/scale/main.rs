@@ -146,7 +146,7 @@ fn most_tcp(bench: &Bench, plan: &Plan) -> Result<(Found, Option<f64>)> {
             }
             Err(error) => {
                 progress(format!("{sinks:>6} TCP receivers: {error:#}"));
-                Ok(Verdict::Bad)
+                Ok(Verdict::Impossible)
             }
         }
     })?;

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub merged: f64,
     /// Share of the core that programs not measured took; it is in no other figure.
     pub strangers: f64,
+    /// Whether others had so much of it that packets were late or lost for it.
+    pub disturbed: bool,
     /// How long the relay took until it was ready and every sink had got something.
     pub start: Duration,
     /// Bytes of memory that the relay holds, those that the kernel holds for it included.
@@ -48,6 +50,7 @@ impl Outcome {
             p99_us: arrived.delay_us(0.99),
             merged: arrived.merged as f64 / delivered as f64,
             strangers: share(used.strangers, used.wall),
+            disturbed: false,
             start: Duration::ZERO,
             memory: 0,
         })
@@ -59,7 +62,8 @@ impl fmt::Display for Outcome {
         let percent = |share: f64| 100.0 * share;
         let (load, strangers, merged) = (percent(self.load), percent(self.strangers), percent(self.merged));
         write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
-        write!(f, ", core {load:.0} % ({strangers:.0} % others), {merged:.0} % merged")
+        write!(f, ", core {load:.0} % ({strangers:.0} % others), {merged:.0} % merged")?;
+        if self.disturbed { write!(f, ", disturbed by others") } else { Ok(()) }
     }
 }
 

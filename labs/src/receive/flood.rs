@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv};
 
-use super::open::{Socket, allow_many_files};
+use super::open::{Socket, allow_many_files, connect};
 use super::stamped::{Stream, ask_for_stamps};
 use super::wire::interleaved;
 use super::{How, Receiver, Target};
@@ -64,7 +64,7 @@ impl Connection {
     /// A connection that is sent packets as soon as it stands.
     pub fn bare(to: SocketAddr) -> Result<Self> {
         allow_many_files();
-        Ok(Self { socket: TcpStream::connect(to)?, early: Vec::new() })
+        Ok(Self { socket: connect(to)?, early: Vec::new() })
     }
 
     /// A player that has asked for its stream by RTSP over TCP.

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Once;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -16,6 +17,8 @@ use crate::net::RELAY_OUT;
 use crate::receive::Meter;
 use crate::relay::{HTTP_PORT, RTSP_PORT};
 
+/// How long a relay may take to answer, on a busy machine.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Open files that root may have without asking for more (`fs.nr_open`).
 const FILES: u64 = 1 << 20;
 
@@ -100,6 +103,14 @@ impl Receiver {
     }
 }
 
+/// A connection for small messages, on which nothing is waited for without end.
+pub(super) fn connect(to: SocketAddr) -> Result<TcpStream> {
+    let socket = TcpStream::connect_timeout(&to, ANSWER_WITHIN)?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(ANSWER_WITHIN))?;
+    Ok(socket)
+}
+
 /// Raises the limit of open files as far as allowed, for us and for what we start; what is beyond it
 /// fails where it is opened.
 pub(crate) fn allow_many_files() {
@@ -117,9 +128,7 @@ type Opened = (Vec<Feed>, Option<Client>, Vec<u8>);
 
 fn open_http(target: &Target) -> Result<Opened> {
     let address = SocketAddr::from((target.relay, HTTP_PORT));
-    let mut socket = TcpStream::connect(address)?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(crate::relay::PATIENCE))?;
+    let mut socket = connect(address)?;
     let path = format!("/{}.ts{}", target.stream, target.query);
     socket.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut bytes = Vec::new();

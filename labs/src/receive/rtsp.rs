@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::open::connect;
+
 /// A connection to an RTSP server.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -19,9 +21,7 @@ pub(super) struct Client {
 impl Client {
     /// Connects to where `path` (with its query) is played.
     pub(super) fn connect(to: SocketAddr, path: &str) -> Result<Self> {
-        let socket = TcpStream::connect(to)?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(crate::relay::PATIENCE))?;
+        let socket = connect(to)?;
         let url = format!("rtsp://{to}/{path}");
         Ok(Self { socket, rest: Vec::new(), url, session: None, sequence: 0 })
     }
