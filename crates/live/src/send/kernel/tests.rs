@@ -4,6 +4,8 @@ use core::time::Duration;
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
 use super::*;
 
 mod scene;
@@ -353,17 +355,40 @@ fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
     });
 }
 
+/// Leaves this thread no capabilities but these.
+fn keep(capabilities: CapabilitySet) {
+    let (effective, permitted, inheritable) = (capabilities, capabilities, CapabilitySet::empty());
+    set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
+        .expect("a thread may give up what it may");
+}
+
 #[test]
 fn without_privileges_the_error_says_what_to_do() {
-    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
     // Capabilities belong to the thread.
     let text = std::thread::spawn(|| {
-        let none = CapabilitySet::empty();
-        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-            .expect("a thread may give up what it may");
+        keep(CapabilitySet::empty());
         Kernel::open(100).map(drop).expect_err("not permitted").to_string()
     })
     .join()
     .expect("no panic");
     assert!(text.contains("setcap cap_net_admin") || text.contains("kernel module `tun`"), "{text}");
+}
+
+#[test]
+fn without_leave_to_trace_there_are_no_frames_but_clones() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    let tap = Tap::open(&scene);
+    scene.inside_near(|| {
+        keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::BPF);
+        let Some(mut kernel) = scene::kernel() else { return };
+        let refused = kernel.xdp_refused().expect("it needs CAP_PERFMON").to_string();
+        assert!(refused.contains("cap_perfmon"), "{refused}");
+        let mut group = add(&mut kernel, &targets(&scene, 100));
+        let payload = payload(1000);
+        let pieces = [IoSlice::new(&payload)];
+        kernel.send_xdp(&mut group, ALL, &pieces).expect_err("nobody would count what is lost");
+        assert_eq!(kernel.send_tc(&mut group, ALL, &pieces, 1000).expect("sent"), Sent::default());
+        assert_eq!(tap.read(100).len(), 100);
+    });
 }
