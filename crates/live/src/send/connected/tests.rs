@@ -202,7 +202,9 @@ fn what_does_not_go_is_reported_as_the_shared_socket_would() {
         relay.routes[1] = UdpRoute::new(0, vec![(0, unreachable.into())]);
         let large = [0; 70_000];
         relay.send(&[b"small"]);
+        let sockets = relay.own_sockets();
         relay.send(&[&large]);
+        assert_eq!(relay.own_sockets(), sockets, "the packet was at fault, not the sockets");
         relay.ports[0].full = true;
         relay.send(&[b"full", b"too"]);
         reports.push(core::mem::take(&mut relay.udp.reports));
