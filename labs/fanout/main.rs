@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use outflow_labs::bench::{Bench, Contender, Ends, Outcome, Trial};
+use outflow_labs::bench::{Bench, Contender, Ends, Outcome, Setup};
 use outflow_labs::drain::Hook;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use outflow_labs::media::Pulses;
@@ -97,16 +97,13 @@ fn lab(options: &Options) -> Result<Value> {
 }
 
 impl Variant {
-    fn trial(&self, time: Duration) -> Trial {
+    fn setup(&self) -> Setup {
         let contender = match self.fanout {
             None => Contender::Baseline,
-            Some("") => Contender::Outflow { tables: String::new(), stream: self.stream.into() },
-            Some(keys) => {
-                Contender::Outflow { tables: format!("[fanout]\n{keys}"), stream: self.stream.into() }
-            }
+            Some(fanout) => Contender::outflow(fanout, self.stream),
         };
         let pulses = Pulses::of_rate(self.rate_bps, PAYLOAD, self.packets);
-        Trial { contender, ends: self.ends, sinks: SINKS, pulses, time, idle: time / 2 }
+        Setup { contender, ends: self.ends, sinks: SINKS, pulses }
     }
 }
 
@@ -117,7 +114,7 @@ impl Results {
         if self.failed.contains_key(name) {
             return;
         }
-        match bench.measure(&variant.trial(time)) {
+        match bench.measure(&variant.setup(), time) {
             Ok(outcome) => {
                 progress(format!("{name:<16}{outcome}"));
                 self.outcomes.entry(name).or_default().push(outcome);

@@ -1,10 +1,11 @@
 //! The relays that Outflow is compared with: plain C, as one would write it first (`labs/baseline`).
+//! `place` says where and how they run.
 
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
+use crate::net::{SINK_PORT, SINK_PORTS, SINKS_FIRST};
 use crate::process::{Program, Running};
 use crate::relay::PATIENCE;
 
@@ -12,7 +13,7 @@ use crate::relay::PATIENCE;
 pub const TCP_PORT: u16 = 8200;
 
 /// Sends each datagram that comes to `port` to each sink by a `sendto`.
-pub fn udp(namespace: &Namespace, cpu: usize, port: u16, sinks: usize) -> Result<Running> {
+pub fn udp(port: u16, sinks: usize, place: impl FnOnce(Program) -> Program) -> Result<Running> {
     let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-udp")).args([
         port.to_string(),
         sinks.to_string(),
@@ -20,20 +21,20 @@ pub fn udp(namespace: &Namespace, cpu: usize, port: u16, sinks: usize) -> Result
         SINK_PORT.to_string(),
         SINK_PORTS.to_string(),
     ]);
-    ready(program.within(namespace).on_cpu(cpu))
+    ready(&place(program))
 }
 
 /// Writes each datagram that comes to `port` to each of so many connections by a `write`.
-pub fn tcp(namespace: &Namespace, cpu: usize, port: u16, sinks: usize) -> Result<Running> {
+pub fn tcp(port: u16, sinks: usize, place: impl FnOnce(Program) -> Program) -> Result<Running> {
     let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-tcp")).args([
         port.to_string(),
         sinks.to_string(),
         TCP_PORT.to_string(),
     ]);
-    ready(program.within(namespace).on_cpu(cpu))
+    ready(&place(program))
 }
 
-fn ready(program: Program) -> Result<Running> {
+fn ready(program: &Program) -> Result<Running> {
     let mut running = program.start()?;
     let until = Instant::now() + PATIENCE;
     while !running.stdout().contains("ready") {

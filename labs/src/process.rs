@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::cage::Cage;
 use crate::net::Namespace;
 
 /// How much of a program's output an error shows.
@@ -35,6 +37,7 @@ pub struct Program {
     line: Vec<String>,
     namespace: Option<String>,
     cpu: Option<usize>,
+    cage: Option<PathBuf>,
     environment: Vec<(String, String)>,
     until: Option<(&'static str, usize)>,
 }
@@ -42,7 +45,14 @@ pub struct Program {
 impl Program {
     /// A program by name or path.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { line: vec![name.into()], namespace: None, cpu: None, environment: Vec::new(), until: None }
+        Self {
+            line: vec![name.into()],
+            namespace: None,
+            cpu: None,
+            cage: None,
+            environment: Vec::new(),
+            until: None,
+        }
     }
 
     /// A program and its arguments, split at white space (no argument of ours has any within).
@@ -81,6 +91,12 @@ impl Program {
         self
     }
 
+    /// Runs it in a control group, from its first byte of memory on.
+    pub fn caged(mut self, cage: &Cage) -> Self {
+        self.cage = Some(cage.door());
+        self
+    }
+
     /// It never ends by itself; it has done well when it has printed `text` so many times.
     pub fn until(mut self, text: &'static str, times: usize) -> Self {
         self.until = Some((text, times));
@@ -95,6 +111,11 @@ impl Program {
     /// Starts it. It ends with the thread that calls this, whatever way that ends.
     pub fn start(&self) -> Result<Running> {
         let mut line: Vec<String> = ["setpriv", "--pdeathsig", "KILL"].map(String::from).into();
+        // First: another network namespace has another /sys, without control groups.
+        if let Some(door) = &self.cage {
+            let move_in = "echo $$ > \"$0\" && exec \"$@\"";
+            line.extend(["sh".into(), "-c".into(), move_in.into(), door.display().to_string()]);
+        }
         if let Some(name) = &self.namespace {
             line.extend(["ip", "netns", "exec", name].map(String::from));
         }

@@ -56,16 +56,25 @@ impl<'n> Relay<'n> {
 
     /// The same, kept on one processor.
     pub fn start_on(namespace: &'n Namespace, configuration: &str, cpu: Option<usize>) -> Result<Self> {
+        Self::start_as(namespace, configuration, |program| match cpu {
+            Some(cpu) => program.on_cpu(cpu),
+            None => program,
+        })
+    }
+
+    /// The same; `place` says where and how the program runs.
+    pub fn start_as(
+        namespace: &'n Namespace,
+        configuration: &str,
+        place: impl FnOnce(Program) -> Program,
+    ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join(CONFIGURATION);
         std::fs::write(&file, configuration)?;
-        let mut program = Program::new(binary()?.display().to_string())
+        let program = Program::new(binary()?.display().to_string())
             .args(["run", &file.display().to_string()])
             .within(namespace);
-        if let Some(cpu) = cpu {
-            program = program.on_cpu(cpu);
-        }
-        let mut relay = Self { namespace, process: program.start()?, folder, token: None };
+        let mut relay = Self { namespace, process: place(program).start()?, folder, token: None };
         relay.become_ready()?;
         Ok(relay)
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use outflow_labs::bench::{Bench, Contender, Ends, Outcome, RELAY_CPU, Trial};
+use outflow_labs::bench::{Bench, Contender, Ends, Outcome, RELAY_CPU, Setup};
 use outflow_labs::core_time::CoreTime;
 use outflow_labs::drain::{Drain, Hook};
 use outflow_labs::media::rtp::Pictures;
@@ -102,15 +102,9 @@ fn the_plain_relays_deliver_everything() -> Result<()> {
     }
     let mut bench = Bench::new()?;
     for ends in [Ends::Udp(Hook::Tc), Ends::Tcp] {
-        let trial = Trial {
-            contender: Contender::Baseline,
-            ends,
-            sinks: 40,
-            pulses: Pulses { payload: 1000, packets: 1, per_second: 100.0 },
-            time: Duration::from_millis(500),
-            idle: Duration::from_millis(100),
-        };
-        let Outcome { lost, delivered, ns, .. } = bench.measure(&trial)?;
+        let pulses = Pulses { payload: 1000, packets: 1, per_second: 100.0 };
+        let setup = Setup { contender: Contender::Baseline, ends, sinks: 40, pulses };
+        let Outcome { lost, delivered, ns, .. } = bench.measure(&setup, Duration::from_millis(500))?;
         assert_eq!((lost, delivered), (0, 50 * 40), "{ends:?}");
         assert!(ns.is_finite(), "{ends:?}: {ns}");
     }

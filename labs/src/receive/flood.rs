@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv};
@@ -49,7 +49,7 @@ pub struct Connection {
 pub struct Flood {
     shared: Arc<Shared>,
     record: u64,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Vec<Connection>>>,
 }
 
 #[derive(Debug)]
@@ -88,8 +88,19 @@ impl Flood {
         });
         let record = u64::from(payload) + if records == Records::Interleaved { 4 } else { 0 };
         let mut emptying = Emptying::new(connections, records, usize::from(payload), &shared)?;
-        let thread = std::thread::spawn(move || emptying.run());
+        let thread = std::thread::spawn(move || {
+            emptying.run();
+            emptying.connections
+        });
         Ok(Self { shared, record, thread: Some(thread) })
+    }
+
+    /// Stops, and gives the connections back. Nothing must be on its way: parts of packets are not
+    /// kept.
+    pub fn stop(&mut self) -> Result<Vec<Connection>> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().context("it has been stopped before")?;
+        thread.join().map_err(|_| anyhow::anyhow!("the receiving thread panicked"))
     }
 
     /// What has come so far, in packets. What else comes by RTSP, now and then a sender report, is
@@ -108,10 +119,7 @@ impl Flood {
 
 impl Drop for Flood {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+        let _stopped_before = self.stop();
     }
 }
 

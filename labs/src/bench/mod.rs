@@ -1,0 +1,105 @@
+//! One measurement of a fan-out: what a core spends on each packet that it delivers.
+//!
+//! The relay has one core to itself (receive softirqs included), source and measuring the other. A
+//! stage is a relay with its receivers; the source runs until every one of them has been reached,
+//! and then for counted times. Before and after that it is quiet, so that nothing is on its way when
+//! counts are read: lost is exactly what was sent and did not come.
+
+mod outcome;
+mod relaying;
+mod stage;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::core_time::CoreTime;
+use crate::drain::Hook;
+use crate::media::Pulses;
+use crate::net::Paths;
+use crate::process::keep_to_cpu;
+use crate::receive::allow_many_files;
+
+pub use outcome::Outcome;
+pub use stage::Stage;
+
+/// The relay's core.
+pub const RELAY_CPU: usize = 0;
+/// Everything else's core.
+pub const OTHER_CPU: usize = 1;
+/// Name of the stream.
+const STREAM: &str = "live";
+/// Where the source sends to.
+const SOURCE_PORT: u16 = 5004;
+
+/// Who relays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contender {
+    /// The plain C program.
+    Baseline,
+    /// Outflow with these lines in its configuration.
+    Outflow {
+        /// Tables of their own, as in `[fanout]`.
+        tables: String,
+        /// Keys of the stream.
+        stream: String,
+    },
+}
+
+impl Contender {
+    /// Outflow with the ways of `[fanout]` as given (nothing: as it chooses), and these keys of the
+    /// stream.
+    pub fn outflow(fanout: &str, stream: &str) -> Self {
+        let tables = if fanout.is_empty() { String::new() } else { format!("[fanout]\n{fanout}\n") };
+        Self::Outflow { tables, stream: stream.into() }
+    }
+}
+
+/// Where packets end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// Addresses that a BPF program counts for.
+    Udp(Hook),
+    /// Connections that are emptied: RTSP with RTP on the same connection; bare from the baseline.
+    Tcp,
+}
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Who relays.
+    pub contender: Contender,
+    /// Where packets end.
+    pub ends: Ends,
+    /// How many receivers.
+    pub sinks: usize,
+    /// What the source sends.
+    pub pulses: Pulses,
+}
+
+/// The place where it is measured.
+pub struct Bench {
+    paths: Paths,
+    core: CoreTime,
+}
+
+impl Bench {
+    /// Makes the namespaces, and keeps this program (its threads to come) off the relay's core.
+    pub fn new() -> Result<Self> {
+        keep_to_cpu(OTHER_CPU)?;
+        allow_many_files();
+        let paths = Paths::new()?.with_sinks()?;
+        paths.relay_receives_on(RELAY_CPU)?;
+        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)? })
+    }
+
+    /// Starts a relay and its receivers, and waits until every one of them has got something.
+    pub fn open(&mut self, setup: &Setup) -> Result<Stage<'_>> {
+        Stage::open(&self.paths, &mut self.core, setup)
+    }
+
+    /// Opens a stage and measures once.
+    pub fn measure(&mut self, setup: &Setup, time: Duration) -> Result<Outcome> {
+        self.open(setup)?.measure(time)
+    }
+}

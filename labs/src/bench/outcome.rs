@@ -1,0 +1,83 @@
+//! What came out of a measurement.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::arrivals::Arrivals;
+use crate::core_time::Use;
+
+/// What came out.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// Core time a delivered packet in nanoseconds, without what the relay uses when idle.
+    pub ns: f64,
+    /// Share of the core that was used, idle use included.
+    pub load: f64,
+    /// Packets that should have come and did not, of all sinks.
+    pub lost: u64,
+    /// Packets that came.
+    pub delivered: u64,
+    /// From the source's stamp to the sink: the median in microseconds.
+    pub p50_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// Share of packets that came merged with others (GSO).
+    pub merged: f64,
+    /// Share of the core that programs not measured took; it is in no other figure.
+    pub strangers: f64,
+    /// How long the relay took until it was ready and every sink had got something.
+    pub start: Duration,
+    /// Bytes of memory that the relay holds, those that the kernel holds for it included.
+    pub memory: u64,
+}
+
+impl Outcome {
+    pub(super) fn new(arrived: &Arrivals, sent: u64, used: Use, idle: Use) -> Result<Self> {
+        let delivered = arrived.total();
+        ensure!(delivered > 0, "nothing was delivered");
+        let share = |part: Duration, of: Duration| part.as_secs_f64() / of.as_secs_f64().max(f64::EPSILON);
+        let own = used.busy.as_secs_f64() - share(idle.busy, idle.wall) * used.wall.as_secs_f64();
+        Ok(Self {
+            ns: own * 1e9 / delivered as f64,
+            load: share(used.busy, used.wall),
+            lost: arrived.lost(sent),
+            delivered,
+            p50_us: arrived.delay_us(0.5),
+            p99_us: arrived.delay_us(0.99),
+            merged: arrived.merged as f64 / delivered as f64,
+            strangers: share(used.strangers, used.wall),
+            start: Duration::ZERO,
+            memory: 0,
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| 100.0 * share;
+        let (load, strangers, merged) = (percent(self.load), percent(self.strangers), percent(self.merged));
+        write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
+        write!(f, ", core {load:.0} % ({strangers:.0} % others), {merged:.0} % merged")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_without_a_source_is_not_the_packets_cost() {
+        let arrived = Arrivals { counts: vec![50, 50], ..Arrivals::default() };
+        let used = |wall, busy| Use {
+            wall: Duration::from_millis(wall),
+            busy: Duration::from_millis(busy),
+            ..Use::default()
+        };
+        let outcome = Outcome::new(&arrived, 50, used(1000, 110), used(500, 5)).expect("something came");
+        assert!((outcome.ns - 1e6).abs() < 1.0 && (outcome.load - 0.11).abs() < 1e-9, "{outcome:?}");
+        assert_eq!((outcome.lost, outcome.delivered), (0, 100));
+        assert!(Outcome::new(&Arrivals::default(), 50, used(1000, 110), used(500, 5)).is_err());
+    }
+}

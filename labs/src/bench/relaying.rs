@@ -1,0 +1,75 @@
+//! The relay of a stage: the plain one, or Outflow with its configuration.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use super::{Contender, Ends, RELAY_CPU, SOURCE_PORT, STREAM, Setup};
+use crate::baseline;
+use crate::cage::Cage;
+use crate::media::rtp;
+use crate::net::{Paths, sink};
+use crate::process::{Program, Running};
+use crate::relay::{Relay, listen};
+
+/// A relay that runs.
+pub(super) enum Relaying<'b> {
+    Baseline(Running),
+    Outflow(Box<Relay<'b>>),
+}
+
+impl<'b> Relaying<'b> {
+    /// Starts what the setup says on the relay's core.
+    pub(super) fn start(paths: &'b Paths, setup: &Setup, cage: &Cage, folder: &Path) -> Result<Self> {
+        let place = |program: Program| program.within(&paths.relay).on_cpu(RELAY_CPU).caged(cage);
+        let Contender::Outflow { tables, stream } = &setup.contender else {
+            let running = match setup.ends {
+                Ends::Udp(_) => baseline::udp(SOURCE_PORT, setup.sinks, place),
+                Ends::Tcp => baseline::tcp(SOURCE_PORT, setup.sinks, place),
+            };
+            return running.map(Self::Baseline);
+        };
+        let sdp = folder.join("stream.sdp");
+        std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
+        let mut text = listen() + LIMITS + tables;
+        text += &format!("[streams.{STREAM}]\nsource = \"rtp://0.0.0.0:{SOURCE_PORT}\"\n");
+        text += &format!("sdp = \"{}\"\nmax_receivers = 1_000_000\n{stream}\n", sdp.display());
+        if let Ends::Udp(_) = setup.ends {
+            for number in 0..setup.sinks {
+                text += &format!("[[sinks]]\nstream=\"{STREAM}\"\nto=\"rtp://{}\"\n", sink(number));
+            }
+        }
+        let relay = Relay::start_as(&paths.relay, &text, place)?;
+        Ok(Self::Outflow(Box::new(relay)))
+    }
+
+    fn process(&mut self) -> &mut Running {
+        match self {
+            Self::Baseline(running) => running,
+            Self::Outflow(relay) => relay.process(),
+        }
+    }
+
+    pub(super) fn pid(&mut self) -> u32 {
+        self.process().pid()
+    }
+
+    /// The end of what it printed, for an error.
+    pub(super) fn account(&mut self) -> String {
+        self.process().account()
+    }
+
+    pub(super) fn healthy(&mut self) -> Result<()> {
+        match self {
+            Self::Baseline(running) => {
+                ensure!(running.alive(), "the baseline ended: {}", running.account());
+                Ok(())
+            }
+            Self::Outflow(relay) => relay.healthy(),
+        }
+    }
+}
+
+/// No limit is to be met but those of the machine; one core, one worker.
+const LIMITS: &str = "[limits]\nreceivers = 1_000_000\nconnections = 1_000_000\n\
+                      connections_per_address = 1_000_000\nworkers = 1\n[log]\nlevel = \"warn\"\n";

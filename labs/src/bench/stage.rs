@@ -1,0 +1,179 @@
+//! A relay at work with its receivers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::relaying::Relaying;
+use super::{Contender, Ends, Outcome, SOURCE_PORT, STREAM, Setup};
+use crate::arrivals::Arrivals;
+use crate::baseline;
+use crate::cage::Cage;
+use crate::core_time::CoreTime;
+use crate::drain::Drain;
+use crate::media::Pulse;
+use crate::net::{Paths, RELAY_IN, RELAY_OUT};
+use crate::receive::{Connection, Flood, Records, Target};
+use crate::relay::PATIENCE;
+
+/// Quiet time before counts are read.
+const SETTLE: Duration = Duration::from_millis(150);
+/// What has not come for so long has been lost: longer than any latency budget.
+const NOTHING_MORE: Duration = Duration::from_secs(1);
+/// How long the source runs between looks at whether everybody is reached.
+const WARM_UP: Duration = Duration::from_millis(300);
+/// Threads that connect at the same time: one alone would mostly wait for answers.
+const CONNECTING: usize = 4;
+
+/// A relay at work with its receivers.
+pub struct Stage<'b> {
+    paths: &'b Paths,
+    core: &'b CoreTime,
+    setup: Setup,
+    receiving: Receiving,
+    source: Pulse,
+    start: Duration,
+    // Last, and in this order: the relay must have ended when its cage is removed.
+    relaying: Relaying<'b>,
+    cage: Cage,
+}
+
+/// Receivers at work.
+enum Receiving {
+    Drain(Drain),
+    Flood(Flood),
+}
+
+impl<'b> Stage<'b> {
+    pub(super) fn open(paths: &'b Paths, core: &'b mut CoreTime, setup: &Setup) -> Result<Self> {
+        let began = Instant::now();
+        let cage = Cage::new()?;
+        let folder = tempfile::tempdir()?;
+        // The drain must be there before the first packet.
+        let drain = match setup.ends {
+            Ends::Udp(hook) => {
+                let payload = setup.pulses.payload;
+                Some(Drain::attach(&paths.players, "eth0", hook, setup.sinks, payload)?)
+            }
+            Ends::Tcp => None,
+        };
+        let mut relaying = Relaying::start(paths, setup, &cage, folder.path())?;
+        core.measure(&[relaying.pid()])?;
+        let receiving = match drain {
+            Some(drain) => Receiving::Drain(drain),
+            None => Receiving::Flood(flood(paths, setup, Vec::new())?),
+        };
+        let source = Pulse::new(&paths.source, (RELAY_IN, SOURCE_PORT).into(), setup.pulses)?;
+        let setup = setup.clone();
+        let start = Duration::ZERO;
+        let mut stage = Self { paths, core, setup, receiving, source, start, relaying, cage };
+        stage.reach_everybody()?;
+        stage.start = began.elapsed();
+        Ok(stage)
+    }
+
+    /// Has as many receivers from now on; only connections can come and go.
+    pub fn resize(&mut self, sinks: usize) -> Result<()> {
+        let Receiving::Flood(old) = &mut self.receiving else {
+            bail!("receivers without connections are in the configuration");
+        };
+        let mut connections = old.stop()?;
+        connections.truncate(sinks);
+        self.setup.sinks = sinks;
+        self.receiving = Receiving::Flood(flood(self.paths, &self.setup, connections)?);
+        self.reach_everybody()
+    }
+
+    /// Lets the source run for so long, and sees what came of it. Half as long before, the core is
+    /// watched without a source: what the relay uses then is not what packets cost.
+    pub fn measure(&mut self, time: Duration) -> Result<Outcome> {
+        let quiet = self.core.read()?;
+        std::thread::sleep(time / 2);
+        let idle = self.core.since(&quiet)?;
+        let before = self.receiving.read()?;
+        let reading = self.core.read()?;
+        let sent = self.source.run(time);
+        let arrived = self.arrive(&before, sent)?;
+        let used = self.core.since(&reading)?;
+        self.relaying.healthy()?;
+        arrived.sound(sent)?;
+        let (start, memory) = (self.start, self.cage.memory()?);
+        Outcome::new(&arrived, sent, used, idle).map(|outcome| Outcome { start, memory, ..outcome })
+    }
+
+    /// Lets the source run until every sink has got something, and what was owed has gone out.
+    fn reach_everybody(&mut self) -> Result<()> {
+        let mut until = Instant::now() + PATIENCE;
+        let mut last = 0;
+        loop {
+            self.source.run(WARM_UP);
+            std::thread::sleep(SETTLE);
+            let now = self.receiving.read()?;
+            let total = now.total();
+            std::thread::sleep(SETTLE);
+            if now.unreached() == 0 && self.receiving.read()?.total() == total {
+                return Ok(());
+            }
+            self.relaying.healthy()?;
+            if total > last {
+                until = Instant::now() + PATIENCE;
+            } else if Instant::now() > until {
+                let (none, all) = (now.unreached(), now.counts.len());
+                bail!("{none} of {all} sinks got nothing: {}", self.relaying.account());
+            }
+            last = total;
+        }
+    }
+
+    /// Waits until all has come that comes.
+    fn arrive(&self, before: &Arrivals, sent: u64) -> Result<Arrivals> {
+        let (mut last, mut since) = (0, Instant::now());
+        let until = since + PATIENCE;
+        while Instant::now() < until {
+            std::thread::sleep(SETTLE);
+            let arrived = self.receiving.read()?.since(before);
+            let total = arrived.total();
+            if total != last {
+                (last, since) = (total, Instant::now());
+            }
+            if total >= sent * arrived.counts.len() as u64 || since.elapsed() > NOTHING_MORE {
+                return Ok(arrived);
+            }
+        }
+        bail!("packets come and come, long after the last was sent")
+    }
+}
+
+impl Receiving {
+    fn read(&self) -> Result<Arrivals> {
+        match self {
+            Self::Drain(drain) => drain.read(),
+            Self::Flood(flood) => flood.read(),
+        }
+    }
+}
+
+/// Connects as many receivers as are missing, and begins to empty all of them.
+fn flood(paths: &Paths, setup: &Setup, mut connections: Vec<Connection>) -> Result<Flood> {
+    let records = match setup.contender {
+        Contender::Baseline => Records::Bare,
+        Contender::Outflow { .. } => Records::Interleaved,
+    };
+    let missing = setup.sinks.saturating_sub(connections.len());
+    let target = Target::new(STREAM);
+    let one = &|| match records {
+        Records::Bare => Connection::bare((RELAY_OUT, baseline::TCP_PORT).into()),
+        Records::Interleaved => Connection::rtsp(&target),
+    };
+    let share = |thread: usize| missing * (thread + 1) / CONNECTING - missing * thread / CONNECTING;
+    let fresh = paths.players.run(|| {
+        std::thread::scope(|scope| -> Result<Vec<Connection>> {
+            let connect = |thread| scope.spawn(move || (0..share(thread)).map(|_| one()).collect::<Vec<_>>());
+            let threads: Vec<_> = (0..CONNECTING).map(connect).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+            joined.flatten().collect()
+        })
+    });
+    connections.extend(fresh.context("a receiver could not connect")?);
+    Flood::start(connections, records, setup.pulses.payload)
+}
