@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use outflow_media::Time;
+use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
@@ -138,6 +139,7 @@ fn worker(
         fanout: Fanout::open(udp, receivers_max),
         next_refresh: Time::ZERO,
         tasks: Tasks::default(),
+        highest: Priority::default(),
         snapshot: Snapshot::new(published),
         running: true,
     };
