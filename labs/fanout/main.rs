@@ -80,13 +80,13 @@ fn main() -> ExitCode {
 
 fn lab(options: &Options) -> Result<Value> {
     let began = Instant::now();
-    let mut bench = Bench::new()?;
+    let bench = Bench::new()?;
     let mut results = Results::default();
     let time = Duration::from_millis(if options.quick { 1000 } else { 4000 });
     for round in 1..=ROUNDS {
         let round_began = Instant::now();
         for variant in &VARIANTS {
-            results.measure(&mut bench, variant, time);
+            results.measure(&bench, variant, time);
         }
         progress(format!("round {round} of {ROUNDS} took {:?}", round_began.elapsed()));
         if options.quick && began.elapsed() + round_began.elapsed() > QUICK {
@@ -109,7 +109,7 @@ impl Variant {
 
 impl Results {
     /// One trial; a variant that failed is not tried again.
-    fn measure(&mut self, bench: &mut Bench, variant: &Variant, time: Duration) {
+    fn measure(&mut self, bench: &Bench, variant: &Variant, time: Duration) {
         let name = variant.name;
         if self.failed.contains_key(name) {
             return;

@@ -7,8 +7,8 @@
 //! BPF program at the scheduler's switches (`labs/bpf/core.c`) and left out.
 
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub struct CoreTime {
     thread: Option<JoinHandle<()>>,
     /// Keeps the program at the scheduler's switches.
     _program: Ebpf,
-    ours: Array<MapData, u32>,
+    ours: Mutex<Array<MapData, u32>>,
     state: Array<MapData, u64>,
 }
 
@@ -74,7 +74,7 @@ impl CoreTime {
             program.program_mut("switched").context("no program at switches")?.try_into()?;
         switches.load("sched_switch", &Btf::from_sys_fs()?)?;
         switches.attach()?;
-        let ours = program.take_map("ours").context("no map of ours")?.try_into()?;
+        let ours = Mutex::new(program.take_map("ours").context("no map of ours")?.try_into()?);
         let state = program.take_map("state").context("no map of the state")?.try_into()?;
         let spinner = Arc::new(Spinner::default());
         let theirs = Arc::clone(&spinner);
@@ -88,18 +88,19 @@ impl CoreTime {
             }
         });
         started.recv().context("the spinning thread ended")??;
-        let mut watched = Self { spinner, thread: Some(thread), _program: program, ours, state };
+        let watched = Self { spinner, thread: Some(thread), _program: program, ours, state };
         watched.measure(&[])?;
         Ok(watched)
     }
 
     /// Says whose time counts as used: these processes', besides the kernel's.
-    pub fn measure(&mut self, processes: &[u32]) -> Result<()> {
+    pub fn measure(&self, processes: &[u32]) -> Result<()> {
         ensure!(processes.len() < OURS, "more than {} programs are measured", OURS - 1);
         let us = [std::process::id()];
         let mut all = us.iter().chain(processes).copied();
+        let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         for slot in 0..OURS as u32 {
-            self.ours.set(slot, all.next().unwrap_or(0), 0)?;
+            ours.set(slot, all.next().unwrap_or(0), 0)?;
         }
         Ok(())
     }

@@ -19,3 +19,4 @@ pub mod programs;
 pub mod receive;
 pub mod relay;
 pub mod scene;
+pub mod search;

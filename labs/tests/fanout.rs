@@ -75,7 +75,7 @@ fn burner() -> Result<(Running, impl Fn() -> Result<Duration>)> {
 #[test]
 fn time_of_a_core_is_told_apart_by_whose_it_is() -> Result<()> {
     let Some(_paths) = scene("core time", &["chrt"])? else { return Ok(()) };
-    let mut core = CoreTime::watch(RELAY_CPU)?;
+    let core = CoreTime::watch(RELAY_CPU)?;
     for ours in [true, false] {
         let (running, used) = burner()?;
         core.measure(
@@ -100,7 +100,7 @@ fn the_plain_relays_deliver_everything() -> Result<()> {
         skipped("plain relays", &why);
         return Ok(());
     }
-    let mut bench = Bench::new()?;
+    let bench = Bench::new()?;
     for ends in [Ends::Udp(Hook::Tc), Ends::Tcp] {
         let pulses = Pulses { payload: 1000, packets: 1, per_second: 100.0 };
         let setup = Setup { contender: Contender::Baseline, ends, sinks: 40, pulses };

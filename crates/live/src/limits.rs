@@ -76,6 +76,56 @@ pub const GSO_BYTES_MAX: usize = 65_000;
 /// netdev_max_backlog in the kernel's Documentation/admin-guide/sysctl/net.rst) has its turn first.
 pub const KERNEL_BURST: u32 = 512;
 
+/// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
+pub const URING_BATCH: usize = 1024;
+
+/// Answers that the ring holds: those of a batch, and as many notices of buffers that are free
+/// again. Beyond, the kernel keeps them until there is room.
+pub const URING_ANSWERS: u32 = 4096;
+
+/// How often the ring may make no progress at all before it is given up.
+pub const URING_TRIES: u32 = 64;
+
+/// Sockets that the ring knows by number, 8 bytes each. Further ones are sent to by their plain
+/// descriptors.
+pub const REGISTERED_FILES_MAX: u32 = 32_768;
+
+/// Receivers of one order from which on one batch is cheaper than a write each.
+pub const URING_SINKS_MIN: usize = 2;
+
+/// Distinct framings of one order that are put together for the ring. Receivers with further ones
+/// get a write each.
+pub const FRAMINGS_MAX: usize = 16;
+
+/// Receivers of one order from which on sockets of their own pay; below, `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 4;
+
+/// Sends from sockets of their own that go in one batch; further receivers are in the next.
+pub const CONNECTED_BATCH: usize = 256;
+
+/// Sockets of their own that receivers get while one order is carried out: a few microseconds
+/// each. The others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 8;
+
+/// The part of the process's descriptors that these sockets may take, one in so many. Receivers
+/// that find none are served by `sendmmsg`.
+pub const CONNECTED_SHARE: u64 = 2;
+
+/// Orders that a receiver for whom such a socket failed is served without one.
+pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
+
+/// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
+/// more than copying.
+pub const ZERO_COPY_BYTES_MIN: usize = 16 << 10;
+
+/// Bytes of a buffer for sends without a copy; a larger order is copied. An order of 64 packets of
+/// 1400 bytes fits.
+pub const ZERO_COPY_BUFFER_BYTES: usize = 128 << 10;
+
+/// Buffers of a worker for sends without a copy, made when they are needed. When receivers have
+/// not acknowledged what is in all of them, orders are copied.
+pub const ZERO_COPY_BUFFERS: usize = 32;
+
 /// Receive buffer that is asked of the kernel for source sockets.
 pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
 
@@ -176,8 +226,8 @@ pub const NEIGHBOURS_CONFIRMED_AT_ONCE: usize = 4_096;
 /// redirects.
 pub const ROUTE_ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Routes asked for again at once, which takes less than a millisecond; the others wait 20 ms.
-pub const ROUTES_ASKED_AT_ONCE: usize = 256;
+/// Routes asked for again at once, which takes half a millisecond or so; the others wait 20 ms.
+pub const ROUTES_ASKED_AT_ONCE: usize = 128;
 
 /// How long after a device or an address has come or gone routes are asked for again: the kernel
 /// changes them a moment after its event, and says nothing of it.

@@ -17,7 +17,7 @@ use crate::core_time::CoreTime;
 use crate::drain::Hook;
 use crate::media::Pulses;
 use crate::net::Paths;
-use crate::process::keep_to_cpu;
+use crate::process::{be_preferred, keep_to_cpu};
 use crate::receive::allow_many_files;
 
 pub use outcome::Outcome;
@@ -87,19 +87,24 @@ impl Bench {
     /// Makes the namespaces, and keeps this program (its threads to come) off the relay's core.
     pub fn new() -> Result<Self> {
         keep_to_cpu(OTHER_CPU)?;
+        be_preferred();
         allow_many_files();
         let paths = Paths::new()?.with_sinks()?;
         paths.relay_receives_on(RELAY_CPU)?;
+        // Linux's own choices, whatever this machine has been set to; and room for many connections.
+        paths.relay.sysctl("net.ipv4.tcp_congestion_control", "cubic")?;
+        paths.players.sysctl("net.ipv4.tcp_congestion_control", "cubic")?;
+        paths.players.sysctl("net.ipv4.ip_local_port_range", "1024 65535")?;
         Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)? })
     }
 
     /// Starts a relay and its receivers, and waits until every one of them has got something.
-    pub fn open(&mut self, setup: &Setup) -> Result<Stage<'_>> {
-        Stage::open(&self.paths, &mut self.core, setup)
+    pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
+        Stage::open(&self.paths, &self.core, setup)
     }
 
     /// Opens a stage and measures once.
-    pub fn measure(&mut self, setup: &Setup, time: Duration) -> Result<Outcome> {
+    pub fn measure(&self, setup: &Setup, time: Duration) -> Result<Outcome> {
         self.open(setup)?.measure(time)
     }
 }

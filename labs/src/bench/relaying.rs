@@ -21,7 +21,7 @@ pub(super) enum Relaying<'b> {
 impl<'b> Relaying<'b> {
     /// Starts what the setup says on the relay's core.
     pub(super) fn start(paths: &'b Paths, setup: &Setup, cage: &Cage, folder: &Path) -> Result<Self> {
-        let place = |program: Program| program.within(&paths.relay).on_cpu(RELAY_CPU).caged(cage);
+        let place = |program: Program| program.within(&paths.relay).on_cpu(RELAY_CPU).caged(cage).preferred();
         let Contender::Outflow { tables, stream } = &setup.contender else {
             let running = match setup.ends {
                 Ends::Udp(_) => baseline::udp(SOURCE_PORT, setup.sinks, place),

@@ -1,6 +1,5 @@
 //! What is asked of [`Routes`](super::Routes), and what it answers.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -74,7 +73,8 @@ pub(super) struct Flow {
 #[must_use]
 pub(crate) struct Changes {
     pub(super) all: bool,
-    pub(super) flows: BTreeSet<Flow>,
+    /// Sorted.
+    pub(super) flows: Vec<Flow>,
 }
 
 impl Changes {
@@ -85,6 +85,6 @@ impl Changes {
 
     /// Whether what was resolved for these may be different now.
     pub(crate) fn concern(&self, to: Ipv4Addr, from: Option<Ipv4Addr>, interface: Option<u32>) -> bool {
-        self.all || self.flows.contains(&Flow { to, from, interface })
+        self.all || self.flows.binary_search(&Flow { to, from, interface }).is_ok()
     }
 }

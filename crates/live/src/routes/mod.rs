@@ -17,11 +17,12 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use core::time::Duration;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use core::time::Duration;
+use netlink_packet_route::RouteNetlinkMessage;
 use outflow_media::Time;
 use rustix::event::epoll;
 
@@ -40,7 +41,7 @@ const CONFIRM_CHECK: Duration = Duration::from_secs(1);
 /// The least time between two slices of routes that are asked for again.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// How often an inconsistent dump is tried again; then what is there must do, and events mend it.
+/// How often a dump is tried that the kernel says is inconsistent.
 const DUMP_TRIES: u32 = 3;
 
 /// How receivers are reached, in the network namespace in which it was opened.
@@ -195,22 +196,24 @@ impl Routes {
     fn dump(&mut self) -> io::Result<()> {
         self.tables.begin_anew();
         for request in wire::dumps() {
-            for attempt in 1.. {
-                let tables = &mut self.tables;
-                let done = self.asker.ask(true, request.clone(), |message| {
-                    if let Ok(Some(heard)) = wire::read(message.kind, message.payload) {
-                        tables.hear(heard);
-                    }
-                    Ok(())
-                });
-                match done {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted && attempt < DUMP_TRIES => {}
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
-                    done => {
-                        done?;
-                        break;
-                    }
+            self.dump_one(&request)?;
+        }
+        Ok(())
+    }
+
+    /// One table. Where it changes faster than it can be read, events mend what was missed.
+    fn dump_one(&mut self, request: &RouteNetlinkMessage) -> io::Result<()> {
+        for _ in 0..DUMP_TRIES {
+            let tables = &mut self.tables;
+            let done = self.asker.ask(true, request.clone(), |message| {
+                if let Ok(Some(heard)) = wire::read(message.kind, message.payload) {
+                    tables.hear(heard);
                 }
+                Ok(())
+            });
+            match done {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
             }
         }
         Ok(())
@@ -227,8 +230,9 @@ impl Routes {
     }
 
     /// Keeps what is known fresh: has the kernel confirm neighbours that are in use, and asks for
-    /// routes again that may have changed without an event. To be called once a second at least;
-    /// it does its work in slices, and costs nothing when there is none.
+    /// routes again that may have changed without an event. To be called at every turn of the
+    /// worker's loop, once a second at least: it does its work in slices, and costs nothing when
+    /// there is none.
     pub(crate) fn refresh(&mut self, now: Time) -> Changes {
         if now >= self.next_confirm {
             self.next_confirm = now + CONFIRM_CHECK;
@@ -243,7 +247,7 @@ impl Routes {
         if !self.may_confirm {
             return;
         }
-        for at in self.tables.to_confirm(now) {
+        for at in self.tables.due_for_confirmation(now) {
             self.confirmer.add(0, wire::use_request(&at));
             if self.confirmer.waiting_bytes() >= NETLINK_MESSAGE_BYTES / 2 {
                 self.send_confirmations();
@@ -255,11 +259,13 @@ impl Routes {
     }
 
     fn send_confirmations(&mut self) {
-        let mut refused = self.confirmer.send().err();
+        if let Err(error) = self.confirmer.send() {
+            tracing::debug!(%error, "neighbours are not confirmed");
+        }
         // Answers are only refusals: of a neighbour that is gone by now, which events tell; or all.
+        let mut refused = None;
         while let Ok(true) = self.confirmer.receive(|message| {
-            let error = message.error().err();
-            refused = refused.take().or(error.filter(|error| error.raw_os_error() == Some(libc::EPERM)));
+            refused = message.error().err().filter(|e| e.raw_os_error() == Some(libc::EPERM));
             Ok(())
         }) {}
         if let Some(error) = refused {
@@ -290,13 +296,14 @@ impl Sweep {
         }
         let passed = now.since(self.last);
         let by_time = (known as f64 * passed.as_secs_f64() / ROUTE_ASK_AGAIN.as_secs_f64()) as usize;
-        let count = if self.hurried > 0 { ROUTES_ASKED_AT_ONCE } else { by_time.min(ROUTES_ASKED_AT_ONCE) };
+        let count = if self.hurried > 0 { known } else { by_time }.min(known).min(ROUTES_ASKED_AT_ONCE);
         if passed < SLICE || count == 0 {
             return Vec::new();
         }
         self.last = now;
         self.hurried = self.hurried.saturating_sub(count);
-        let flows = tables.flows_after(self.at, count);
+        let mut flows = tables.flows_after(self.at, count);
+        flows.extend(tables.flows_after(None, count - flows.len()));
         self.at = flows.last().copied();
         flows
     }

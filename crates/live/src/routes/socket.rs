@@ -179,3 +179,33 @@ fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
         Some(message)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, length: u32, payload: &[u8]) -> Vec<u8> {
+        let header = [length.to_ne_bytes(), u32::from(kind).to_ne_bytes(), [7, 0, 0, 0], [0; 4]];
+        [&header.concat(), payload].concat()
+    }
+
+    #[test]
+    fn a_datagram_is_taken_apart_into_its_messages_as_far_as_they_are_whole() {
+        let padded = [&message(3, 18, &[1, 2])[..], &[0, 0]].concat();
+        let datagram = [padded, message(4, 20, &[3; 4]), message(5, 30, &[4; 8])].concat();
+        let got: Vec<_> = messages(&datagram).map(|m| (m.kind, m.sequence, m.payload.to_vec())).collect();
+        assert_eq!(got, [(3, 7, vec![1, 2]), (4, 7, vec![3; 4])], "the third claims more than there is");
+        for length in [0, 3, 15] {
+            assert_eq!(messages(&message(3, length, &[])).count(), 0, "shorter than a header");
+        }
+    }
+
+    #[test]
+    fn an_error_is_a_number_below_zero_and_none_is_an_acknowledgement() {
+        let error = |payload: &[u8]| Message { kind: NLMSG_ERROR, flags: 0, sequence: 1, payload }.error();
+        assert!(error(&[0; 20]).is_ok());
+        let refused = error(&(-libc::EPERM).to_ne_bytes()).expect_err("it is one");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        error(&[0, 0]).expect_err("half a number");
+    }
+}

@@ -1,6 +1,9 @@
 //! What is known of devices, neighbours and routes, and what of it has changed for whom. Nothing
 //! here talks to the kernel: it is fed with what [`wire`](super::wire) has read.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -101,16 +104,16 @@ pub(super) struct Tables {
 #[derive(Debug, Default)]
 struct News {
     all: bool,
-    flows: BTreeSet<Flow>,
+    flows: Vec<Flow>,
     next_hops: BTreeSet<NextHop>,
     interfaces: BTreeSet<u32>,
 }
 
 impl Tables {
-    /// Forgets everything but which devices transmit XDP frames: messages were lost, and a dump
-    /// follows.
+    /// Forgets what events and dumps have told: some were lost, and a dump follows.
     pub(super) fn begin_anew(&mut self) {
         self.links.clear();
+        self.transmits.clear();
         self.neighbours.clear();
         self.addresses.clear();
         self.news.all = true;
@@ -124,6 +127,7 @@ impl Tables {
             Heard::Address { address, there } => self.hear_address(address, there),
             Heard::Route { length: 0, .. } | Heard::Rules => self.news.all = true,
             Heard::Route { to, length } => self.hear_route(to, length),
+            Heard::NextHops => self.unsettled = true,
         }
     }
 
@@ -194,7 +198,7 @@ impl Tables {
             self.paths.range(within).map(|(flow, _)| *flow).take_while(|flow| flow.to <= last).collect();
         for flow in flows {
             self.paths.remove(&flow);
-            self.news.flows.insert(flow);
+            self.news.flows.push(flow);
         }
     }
 
@@ -204,7 +208,7 @@ impl Tables {
         self.paths.retain(|flow, path| {
             let doubtful = is_doubtful(flow, path);
             if doubtful {
-                flows.insert(*flow);
+                flows.push(*flow);
             }
             !doubtful
         });
@@ -216,7 +220,7 @@ impl Tables {
         if all {
             self.paths.clear();
             self.used.clear();
-            return Changes { all, flows: BTreeSet::new() };
+            return Changes { all, flows: Vec::new() };
         }
         if !next_hops.is_empty() || !interfaces.is_empty() {
             let touched = |path: &Path| {
@@ -225,6 +229,9 @@ impl Tables {
             };
             flows.extend(self.paths.iter().filter(|(_, path)| touched(path)).map(|(flow, _)| *flow));
         }
+        // Mostly sorted, which makes it cheap.
+        flows.sort();
+        flows.dedup();
         Changes { all, flows }
     }
 
@@ -261,7 +268,7 @@ impl Tables {
             && *known != path
         {
             *known = path;
-            self.news.flows.insert(flow);
+            self.news.flows.push(flow);
         }
     }
 
@@ -337,7 +344,7 @@ impl Tables {
     }
 
     /// Neighbours of which the kernel must make sure now.
-    pub(super) fn to_confirm(&mut self, now: Time) -> Vec<NextHop> {
+    pub(super) fn due_for_confirmation(&mut self, now: Time) -> Vec<NextHop> {
         let doubtful =
             |at: &NextHop| matches!(self.neighbours.get(at), Some(Reach::Known { fixed: false, .. }));
         let mut due = Vec::new();

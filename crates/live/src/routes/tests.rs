@@ -1,11 +1,13 @@
 //! Against the kernel, in namespaces that each test makes and removes.
 
 use std::fs::File;
+use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use nix::sched::{CloneFlags, setns, unshare};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::*;
@@ -13,57 +15,45 @@ use super::*;
 /// Long enough for the kernel on a busy machine; tests wait this long only when they fail.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A relay's namespace with its one wire to a neighbour's: `out` 10.7.0.1/24 here, 10.7.0.2/24
-/// there. The test's thread is in the relay's.
-struct Net {
-    relay: String,
-    neighbour: String,
-}
+/// A network namespace, there as long as somebody holds it.
+struct Namespace(File);
 
-impl Net {
-    /// Says why if namespaces cannot be made here.
-    fn new(test: &str) -> Option<Net> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: {test} (network namespaces need root)");
-            return None;
-        }
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = |role: &str| format!("ofroutes-{}-{number}-{role}", std::process::id());
-        let net = Net { relay: name("relay"), neighbour: name("neighbour") };
-        if let Err(why) = try_ip(&["netns", "add", &net.relay]) {
-            eprintln!("SKIPPED: {test} (`ip netns` does not work: {why})");
-            return None;
-        }
-        ip(&["netns", "add", &net.neighbour]);
-        let file = File::open(format!("/run/netns/{}", net.relay)).expect("the namespace has a name");
-        nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("root may enter it");
-        net.wire("out", 7);
-        net.relay(&["link", "set", "lo", "up"]);
-        Some(net)
+impl Namespace {
+    fn new() -> Result<Namespace, String> {
+        let made = std::thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
+            File::open("/proc/thread-self/ns/net").map_err(|error| error.to_string())
+        });
+        let namespace = Namespace(made.join().expect("it does not panic")?);
+        namespace.run(|| try_run("ip", &["link", "set", "lo", "up"]))?;
+        Ok(namespace)
     }
 
-    /// Another wire: `name` 10.x.0.1/24 here, 10.x.0.2/24 there.
-    fn wire(&self, name: &str, x: u8) {
-        let (near, far) = (format!("10.{x}.0.1/24"), format!("10.{x}.0.2/24"));
-        self.relay(&["link", "add", name, "type", "veth", "peer", name, "netns", &self.neighbour]);
-        self.relay(&["addr", "add", &near, "dev", name]);
-        self.neighbour(&["addr", "add", &far, "dev", name]);
-        self.relay(&["link", "set", name, "up"]);
-        self.neighbour(&["link", "set", name, "up"]);
+    /// Moves the calling thread into it.
+    fn enter(&self) {
+        setns(&self.0, CloneFlags::CLONE_NEWNET).expect("who made it may enter it");
     }
 
-    fn relay(&self, arguments: &[&str]) {
-        ip(&[&["-n", &self.relay], arguments].concat());
+    /// Does something in it.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                self.enter();
+                work()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
-    fn neighbour(&self, arguments: &[&str]) {
-        ip(&[&["-n", &self.neighbour], arguments].concat());
+    /// Runs `ip` in it.
+    fn ip(&self, arguments: &[&str]) -> String {
+        let done = self.run(|| try_run("ip", arguments));
+        done.unwrap_or_else(|error| panic!("ip {}: {error}", arguments.join(" ")))
     }
 
     /// The MAC address of a device.
-    fn mac(&self, namespace: &str, device: &str) -> hop::Mac {
-        let text = try_ip(&["-n", namespace, "-br", "link", "show", device]).expect("it is there");
+    fn mac(&self, device: &str) -> hop::Mac {
+        let text = self.ip(&["-br", "link", "show", device]);
         let mac = text.split_whitespace().nth(2).expect("the third column");
         let bytes: Vec<u8> =
             mac.split(':').map(|byte| u8::from_str_radix(byte, 16).expect("a number")).collect();
@@ -71,22 +61,53 @@ impl Net {
     }
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        for name in [&self.relay, &self.neighbour] {
-            let _never_made = try_ip(&["netns", "delete", name]);
-        }
+/// A relay's namespace with one wire to a neighbour's: `out` 10.7.0.1/24 here, 10.7.0.2/24 there.
+/// The test's thread is in the relay's.
+struct Net {
+    relay: Namespace,
+    neighbour: Namespace,
+}
+
+impl Net {
+    /// Says why if namespaces cannot be made here.
+    fn new(test: &str) -> Option<Net> {
+        let made = Namespace::new().and_then(|relay| Ok(Net { relay, neighbour: Namespace::new()? }));
+        let net = made.inspect_err(|why| skipped(test, &format!("no network namespaces: {why}"))).ok()?;
+        net.wire("out", 7);
+        net.relay.enter();
+        Some(net)
+    }
+
+    /// Another wire: `name` 10.x.0.1/24 here, 10.x.0.2/24 there.
+    fn wire(&self, name: &str, x: u8) {
+        let (near, far) = (format!("10.{x}.0.1/24"), format!("10.{x}.0.2/24"));
+        let there = format!("/proc/{}/fd/{}", std::process::id(), self.neighbour.0.as_raw_fd());
+        self.relay.ip(&["link", "add", name, "type", "veth", "peer", name, "netns", &there]);
+        self.relay.ip(&["addr", "add", &near, "dev", name]);
+        self.neighbour.ip(&["addr", "add", &far, "dev", name]);
+        self.relay.ip(&["link", "set", name, "up"]);
+        self.neighbour.ip(&["link", "set", name, "up"]);
+    }
+
+    fn relay(&self, arguments: &[&str]) {
+        self.relay.ip(arguments);
+    }
+
+    fn neighbour(&self, arguments: &[&str]) {
+        self.neighbour.ip(arguments);
     }
 }
 
-fn try_ip(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("ip").args(arguments).output().map_err(|error| error.to_string())?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+/// Runs a program in the thread's namespace and returns what it printed.
+fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-fn ip(arguments: &[&str]) -> String {
-    try_ip(arguments).unwrap_or_else(|error| panic!("ip {}: {error}", arguments.join(" ")))
+/// Says that a check is skipped where it is seen even though the test passes.
+fn skipped(check: &str, why: &str) {
+    let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {check} ({why})");
 }
 
 /// Makes the kernel ask for a neighbour, as the user path does.
@@ -99,47 +120,69 @@ fn addr(text: &str) -> Ipv4Addr {
     text.parse().expect("an address")
 }
 
-/// What is resolved for an address once it is as wanted, by events and refreshing.
-fn until(
-    routes: &mut Routes,
-    to: Ipv4Addr,
-    what: &str,
-    wanted: impl Fn(&Result<Hop, NoHop>) -> bool,
-) -> Result<Hop, NoHop> {
-    let start = Instant::now();
-    let mut found = routes.resolve(to, None, None);
-    while !wanted(&found) {
-        assert!(start.elapsed() < PATIENCE, "{to} was not {what} in time, but {found:?}");
-        let mut ready = [PollFd::new(&*routes, PollFlags::IN)];
-        let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-        poll(&mut ready, Some(&wait)).expect("poll");
-        let mut concerned = routes.events().concern(to, None, None);
-        concerned |= routes.refresh(Time::ZERO + start.elapsed()).concern(to, None, None);
-        let before = core::mem::replace(&mut found, routes.resolve(to, None, None));
-        let same = format!("{before:?}") == format!("{found:?}");
-        assert!(concerned || same, "{before:?} became {found:?}, and nobody was told");
-    }
-    found
+/// What is tested, with a clock that may go fast.
+struct Relay {
+    routes: Routes,
+    start: Instant,
+    speed: u32,
 }
 
-fn resolved(routes: &mut Routes, to: Ipv4Addr) -> Hop {
-    until(routes, to, "resolved", Result::is_ok).expect("as waited for")
+impl Relay {
+    fn open() -> Relay {
+        Relay { routes: Routes::open().expect("open"), start: Instant::now(), speed: 1 }
+    }
+
+    fn resolve(&mut self, to: Ipv4Addr) -> Result<Hop, NoHop> {
+        self.routes.resolve(to, None, None)
+    }
+
+    /// What is resolved for an address once it is as wanted, by events and refreshing alone.
+    fn until(
+        &mut self,
+        to: Ipv4Addr,
+        what: &str,
+        wanted: impl Fn(&Result<Hop, NoHop>) -> bool,
+    ) -> Result<Hop, NoHop> {
+        let start = Instant::now();
+        let mut found = self.resolve(to);
+        while !wanted(&found) {
+            assert!(start.elapsed() < PATIENCE, "{to} was not {what} in time, but {found:?}");
+            let mut ready = [PollFd::new(&self.routes, PollFlags::IN)];
+            let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            poll(&mut ready, Some(&wait)).expect("poll");
+            let mut concerned = self.routes.events().concern(to, None, None);
+            let now = Time::ZERO + self.start.elapsed() * self.speed;
+            concerned |= self.routes.refresh(now).concern(to, None, None);
+            let before = core::mem::replace(&mut found, self.resolve(to));
+            let same = format!("{before:?}") == format!("{found:?}");
+            assert!(concerned || same, "{before:?} became {found:?}, and nobody was told");
+        }
+        found
+    }
+
+    /// The hop once there is one.
+    fn hop(&mut self, to: Ipv4Addr) -> Hop {
+        self.until(to, "resolved", Result::is_ok).expect("as waited for")
+    }
+
+    fn index(&self, device: &str) -> u32 {
+        rustix::net::netdevice::name_to_index(&self.routes.events, device).expect("its index")
+    }
 }
 
 #[test]
 fn a_neighbour_is_known_after_a_send_and_its_new_address_after_an_event() {
     let Some(net) = Net::new("resolving a neighbour") else { return };
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
     let to = addr("10.7.0.2");
-    let first = routes.resolve(to, None, None);
+    let first = relay.resolve(to);
     assert!(matches!(first, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == to), "{first:?}");
     send(to);
-    let hop = resolved(&mut routes, to);
-    let ifindex = rustix::net::netdevice::name_to_index(&routes.events, "out").expect("its index");
+    let hop = relay.hop(to);
     let expected = Hop {
-        ifindex,
-        source_mac: net.mac(&net.relay, "out"),
-        target_mac: net.mac(&net.neighbour, "out"),
+        ifindex: relay.index("out"),
+        source_mac: net.relay.mac("out"),
+        target_mac: net.neighbour.mac("out"),
         source: addr("10.7.0.1"),
         mtu: 1500,
         xdp_transmit: false,
@@ -149,13 +192,12 @@ fn a_neighbour_is_known_after_a_send_and_its_new_address_after_an_event() {
     net.neighbour(&["link", "set", "out", "address", "02:00:00:00:00:42"]);
     net.relay(&["neigh", "flush", "dev", "out"]);
     send(to);
-    let moved = until(&mut routes, to, "moved", |hop| {
-        hop.as_ref().is_ok_and(|hop| hop.target_mac == [2, 0, 0, 0, 0, 0x42])
-    });
+    let moved =
+        relay.until(to, "moved", |hop| hop.as_ref().is_ok_and(|hop| hop.target_mac == [2, 0, 0, 0, 0, 0x42]));
     assert_eq!(moved.expect("as waited for"), Hop { target_mac: [2, 0, 0, 0, 0, 0x42], ..expected });
 
     net.relay(&["link", "set", "out", "mtu", "1400"]);
-    let smaller = until(&mut routes, to, "smaller", |hop| hop.as_ref().is_ok_and(|hop| hop.mtu == 1400));
+    let smaller = relay.until(to, "smaller", |hop| hop.as_ref().is_ok_and(|hop| hop.mtu == 1400));
     assert!(smaller.is_ok());
 }
 
@@ -164,25 +206,25 @@ fn receivers_behind_a_gateway_are_reached_by_it_and_follow_their_route() {
     let Some(net) = Net::new("a route by a gateway") else { return };
     net.wire("other", 8);
     net.relay(&["route", "add", "10.9.0.0/16", "via", "10.7.0.2", "mtu", "1300"]);
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
     let to = addr("10.9.1.2");
     send(to);
-    let hop = resolved(&mut routes, to);
-    assert_eq!(hop.target_mac, net.mac(&net.neighbour, "out"));
+    let hop = relay.hop(to);
+    assert_eq!(hop.target_mac, net.neighbour.mac("out"));
     assert_eq!((hop.source, hop.mtu), (addr("10.7.0.1"), 1300));
 
     net.relay(&["route", "replace", "10.9.1.0/24", "via", "10.8.0.2"]);
-    let unknown = until(&mut routes, to, "moved", |hop| matches!(hop, Err(NoHop::Unresolved(_))));
+    let unknown = relay.until(to, "moved", |hop| matches!(hop, Err(NoHop::Unresolved(_))));
     assert!(matches!(unknown, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == addr("10.8.0.2")));
     send(to);
-    let hop = resolved(&mut routes, to);
-    assert_eq!(hop.target_mac, net.mac(&net.neighbour, "other"));
+    let hop = relay.hop(to);
+    assert_eq!(hop.target_mac, net.neighbour.mac("other"));
     assert_eq!((hop.source, hop.mtu), (addr("10.8.0.1"), 1500));
 
     // Given a source and a device, the answer is the kernel's for these.
-    let bound = routes.resolve(addr("10.7.0.2"), Some(addr("10.8.0.1")), Some(hop.ifindex));
+    let bound = relay.routes.resolve(addr("10.7.0.2"), Some(addr("10.8.0.1")), Some(hop.ifindex));
     assert!(matches!(bound, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == addr("10.7.0.2")), "{bound:?}");
-    let foreign = routes.resolve(to, Some(addr("10.99.0.1")), None);
+    let foreign = relay.routes.resolve(to, Some(addr("10.99.0.1")), None);
     assert!(matches!(foreign, Err(NoHop::NoRoute(_))), "{foreign:?}");
 }
 
@@ -192,40 +234,99 @@ fn a_device_that_goes_down_and_up_is_left_and_used_again() {
     net.wire("spare", 8);
     net.relay(&["route", "add", "10.9.0.0/16", "via", "10.7.0.2"]);
     net.relay(&["route", "add", "10.9.0.0/16", "via", "10.8.0.2", "metric", "100"]);
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
     let to = addr("10.9.1.2");
     send(to);
-    let main = resolved(&mut routes, to);
+    let main = relay.hop(to);
 
     // Without a carrier the route stays, and leads nowhere.
     net.neighbour(&["link", "set", "out", "down"]);
-    let down = until(&mut routes, to, "down", |hop| matches!(hop, Err(NoHop::Down(_))));
+    let down = relay.until(to, "down", |hop| matches!(hop, Err(NoHop::Down(_))));
     assert!(matches!(down, Err(NoHop::Down(name)) if name == "out"));
     net.neighbour(&["link", "set", "out", "up"]);
     send(to);
-    assert_eq!(resolved(&mut routes, to), main);
+    assert_eq!(relay.hop(to), main);
 
     // With the device its route goes.
     net.relay(&["link", "set", "out", "down"]);
     send(to);
-    let spare = until(&mut routes, to, "by the spare", |hop| {
+    let spare = relay.until(to, "by the spare", |hop| {
         send(to);
         hop.as_ref().is_ok_and(|hop| hop.ifindex != main.ifindex)
     });
-    assert_eq!(spare.expect("as waited for").target_mac, net.mac(&net.neighbour, "spare"));
+    assert_eq!(spare.expect("as waited for").target_mac, net.neighbour.mac("spare"));
     net.relay(&["link", "del", "spare"]);
-    let gone = until(&mut routes, to, "without a route", |hop| matches!(hop, Err(NoHop::NoRoute(_))));
+    let gone = relay.until(to, "without a route", |hop| matches!(hop, Err(NoHop::NoRoute(_))));
     assert_eq!(
         gone.expect_err("as waited for").to_string(),
         "there is no route to it: Network is unreachable (os error 101)"
     );
     net.relay(&["link", "set", "out", "up"]);
     net.relay(&["route", "add", "10.9.0.0/16", "via", "10.7.0.2"]);
-    until(&mut routes, to, "back", |hop| {
+    relay
+        .until(to, "back", |hop| {
+            send(to);
+            hop.as_ref().is_ok_and(|hop| *hop == main)
+        })
+        .expect("as waited for");
+}
+
+#[test]
+fn a_route_changes_and_goes_with_its_next_hop_object() {
+    let Some(net) = Net::new("a next hop object") else { return };
+    net.wire("other", 8);
+    if let Err(why) = try_run("ip", &["nexthop", "add", "id", "1", "via", "10.7.0.2", "dev", "out"]) {
+        return skipped("a next hop object", &why);
+    }
+    net.relay(&["route", "add", "10.9.0.0/16", "nhid", "1"]);
+    let mut relay = Relay::open();
+    let to = addr("10.9.1.2");
+    send(to);
+    assert_eq!(relay.hop(to).ifindex, relay.index("out"));
+    net.relay(&["nexthop", "replace", "id", "1", "via", "10.8.0.2", "dev", "other"]);
+    let other = relay.index("other");
+    let moved = relay.until(to, "moved", |hop| {
         send(to);
-        hop.as_ref().is_ok_and(|hop| *hop == main)
-    })
-    .expect("as waited for");
+        hop.as_ref().is_ok_and(|hop| hop.ifindex == other)
+    });
+    assert_eq!(moved.expect("as waited for").source, addr("10.8.0.1"));
+    net.relay(&["nexthop", "del", "id", "1"]);
+    let gone = relay.until(to, "without a route", |hop| matches!(hop, Err(NoHop::NoRoute(_))));
+    assert!(gone.is_err());
+}
+
+#[test]
+fn an_ipv4_route_may_lead_by_an_ipv6_gateway() {
+    let Some(net) = Net::new("a gateway of IPv6") else { return };
+    if let Err(why) = try_run("ip", &["addr", "add", "fd00::1/64", "dev", "out", "nodad"]) {
+        return skipped("a gateway of IPv6", &why);
+    }
+    net.neighbour(&["addr", "add", "fd00::2/64", "dev", "out", "nodad"]);
+    net.relay(&["route", "add", "10.9.0.0/16", "via", "inet6", "fd00::2"]);
+    let mut relay = Relay::open();
+    let to = addr("10.9.1.2");
+    let first = relay.resolve(to);
+    assert!(matches!(first, Err(NoHop::Unresolved(IpAddr::V6(_)))), "{first:?}");
+    send(to);
+    assert_eq!(relay.hop(to).target_mac, net.neighbour.mac("out"));
+}
+
+#[test]
+fn more_events_than_there_is_room_for_make_all_be_read_anew() {
+    let Some(net) = Net::new("lost events") else { return };
+    let mut relay = Relay::open();
+    let to = addr("10.7.0.2");
+    send(to);
+    relay.hop(to);
+    let many: String =
+        (0..20_000).map(|i| format!("route add 12.0.{}.{}/32 dev out\n", i / 256, i % 256)).collect();
+    let mut batch = tempfile::NamedTempFile::new().expect("a file");
+    batch.write_all(many.as_bytes()).expect("it takes them");
+    net.relay(&["-batch", batch.path().to_str().expect("a plain name")]);
+    net.relay(&["neigh", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:42", "dev", "out"]);
+    let far = addr("192.0.2.1");
+    assert!(relay.routes.events().concern(far, None, None), "events were lost, so it may be anybody");
+    assert_eq!(relay.resolve(to).expect("it is known").target_mac, [2, 0, 0, 0, 0, 0x42]);
 }
 
 #[test]
@@ -233,12 +334,13 @@ fn an_address_that_goes_takes_its_routes_along() {
     let Some(net) = Net::new("an address removed") else { return };
     net.relay(&["addr", "add", "10.6.0.1/32", "dev", "out"]);
     net.relay(&["route", "add", "10.9.0.0/16", "via", "10.7.0.2", "src", "10.6.0.1"]);
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
     let to = addr("10.9.1.2");
     send(to);
-    assert_eq!(resolved(&mut routes, to).source, addr("10.6.0.1"));
+    assert_eq!(relay.hop(to).source, addr("10.6.0.1"));
     net.relay(&["addr", "del", "10.6.0.1/32", "dev", "out"]);
-    until(&mut routes, to, "without a route", |hop| matches!(hop, Err(NoHop::NoRoute(_))))
+    relay
+        .until(to, "without a route", |hop| matches!(hop, Err(NoHop::NoRoute(_))))
         .expect_err("as waited for");
 }
 
@@ -251,9 +353,9 @@ fn what_is_not_reached_by_ethernet_says_so() {
     net.relay(&["tuntap", "add", "tunnel", "mode", "tun"]);
     net.relay(&["addr", "add", "10.23.0.1/24", "dev", "tunnel"]);
     net.relay(&["link", "set", "tunnel", "up"]);
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
     let mut text = |to: &str| {
-        let error = routes.resolve(addr(to), None, None).expect_err(to);
+        let error = relay.resolve(addr(to)).expect_err(to);
         format!("{error}")
     };
     assert_eq!(text("10.20.0.1"), "there is no route to it: Invalid argument (os error 22)");
@@ -272,43 +374,59 @@ fn what_is_not_reached_by_ethernet_says_so() {
 #[test]
 fn a_vlan_is_a_device_like_any_other() {
     let Some(net) = Net::new("a VLAN") else { return };
-    net.relay(&["link", "add", "link", "out", "name", "out.5", "type", "vlan", "id", "5"]);
-    net.relay(&["link", "set", "out.5", "address", "02:00:00:00:05:01", "up"]);
-    net.relay(&["addr", "add", "10.5.0.1/24", "dev", "out.5"]);
-    net.neighbour(&["link", "add", "link", "out", "name", "in.5", "type", "vlan", "id", "5"]);
-    net.neighbour(&["link", "set", "in.5", "address", "02:00:00:00:05:02", "up"]);
-    net.neighbour(&["addr", "add", "10.5.0.2/24", "dev", "in.5"]);
-    let mut routes = Routes::open().expect("open");
+    let vlan = ["link", "add", "link", "out", "name", "upper", "type", "vlan", "id", "5"];
+    if let Err(why) = try_run("ip", &vlan) {
+        return skipped("a VLAN", &why);
+    }
+    net.neighbour(&vlan);
+    reached_by_upper_device(&net);
+}
+
+#[test]
+fn a_bridge_is_a_device_like_any_other() {
+    let Some(net) = Net::new("a bridge") else { return };
+    let bridge = ["link", "add", "name", "upper", "type", "bridge"];
+    if let Err(why) = try_run("ip", &bridge) {
+        return skipped("a bridge", &why);
+    }
+    net.neighbour(&bridge);
+    for enslave in [Net::relay, Net::neighbour] {
+        enslave(&net, &["link", "set", "out", "master", "upper"]);
+    }
+    reached_by_upper_device(&net);
+}
+
+/// Gives the device `upper` at both ends addresses, and sees that it is what packets leave by.
+fn reached_by_upper_device(net: &Net) {
+    net.relay(&["link", "set", "upper", "address", "02:00:00:00:05:01", "up"]);
+    net.relay(&["addr", "add", "10.5.0.1/24", "dev", "upper"]);
+    net.neighbour(&["link", "set", "upper", "address", "02:00:00:00:05:02", "up"]);
+    net.neighbour(&["addr", "add", "10.5.0.2/24", "dev", "upper"]);
+    let mut relay = Relay::open();
     let to = addr("10.5.0.2");
     send(to);
-    let hop = resolved(&mut routes, to);
-    assert_eq!((hop.source_mac[5], hop.target_mac[5]), (1, 2));
-    assert_eq!(hop.ifindex, rustix::net::netdevice::name_to_index(&routes.events, "out.5").expect("index"));
+    let hop = relay.hop(to);
+    assert_eq!((hop.source_mac, hop.target_mac), ([2, 0, 0, 0, 5, 1], [2, 0, 0, 0, 5, 2]));
+    assert_eq!((hop.ifindex, hop.source), (relay.index("upper"), addr("10.5.0.1")));
 }
 
 #[test]
 fn whether_a_device_transmits_xdp_frames_is_told_and_changes_are() {
     let Some(net) = Net::new("XDP transmission") else { return };
-    let mut routes = Routes::open().expect("open");
-    if routes.netdev.is_none() {
-        eprintln!("SKIPPED: XDP transmission (this kernel has no netdev family)");
-        return;
+    let mut relay = Relay::open();
+    if relay.routes.netdev.is_none() {
+        return skipped("XDP transmission", "this kernel has no netdev family");
     }
     let to = addr("10.7.0.2");
     send(to);
-    assert!(!resolved(&mut routes, to).xdp_transmit);
-    let gro = |state| {
-        let line = ["netns", "exec", &net.neighbour, "ethtool", "-K", "out", "gro", state];
-        try_ip(&line)
-    };
+    assert!(!relay.hop(to).xdp_transmit);
+    let gro = |state| net.neighbour.run(|| try_run("ethtool", &["-K", "out", "gro", state]));
     if let Err(why) = gro("on") {
-        eprintln!("SKIPPED: XDP transmission (ethtool: {why})");
-        return;
+        return skipped("XDP transmission", &why);
     }
     for (state, transmits) in [("on", true), ("off", false), ("on", true)] {
         gro(state).expect("it worked before");
-        let hop =
-            until(&mut routes, to, state, |hop| hop.as_ref().is_ok_and(|hop| hop.xdp_transmit == transmits));
+        let hop = relay.until(to, state, |hop| hop.as_ref().is_ok_and(|hop| hop.xdp_transmit == transmits));
         assert!(hop.is_ok());
     }
 }
@@ -318,45 +436,49 @@ fn a_neighbour_in_use_is_kept_fresh_and_found_out_when_it_is_gone() {
     let Some(net) = Net::new("refreshing neighbours") else { return };
     // Doubt it soon, and ask quickly.
     let parameters = [
-        ("base_reachable_time_ms", "500"),
-        ("delay_first_probe_time", "1"),
+        ("base_reachable_time_ms", "1000"),
+        ("delay_first_probe_time", "0"),
         ("retrans_time_ms", "100"),
         ("ucast_solicit", "2"),
     ];
     for (name, value) in parameters {
         std::fs::write(format!("/proc/sys/net/ipv4/neigh/out/{name}"), value).expect("a parameter");
     }
-    let mut routes = Routes::open().expect("open");
+    let mut relay = Relay::open();
+    relay.speed = 30;
     let to = addr("10.7.0.2");
     send(to);
-    let hop = resolved(&mut routes, to);
-    let state = || {
-        let line = ip(&["-n", &net.relay, "neigh", "show", "10.7.0.2"]);
-        line.split_whitespace().last().unwrap_or_default().to_owned()
+    let hop = relay.hop(to);
+    let wait_for = |wanted: &str| {
+        let start = Instant::now();
+        loop {
+            let line = net.relay.ip(&["neigh", "show", "10.7.0.2"]);
+            let state = line.split_whitespace().last().unwrap_or_default().to_owned();
+            if state == wanted {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "it is {state}, not {wanted}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     };
-    // It becomes STALE, and stays so unless somebody uses it.
-    let start = Instant::now();
-    while state() != "STALE" {
-        assert!(start.elapsed() < PATIENCE, "it is {}", state());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let idle = routes.events();
+    // It stays in doubt unless somebody uses it.
+    wait_for("STALE");
+    std::thread::sleep(Duration::from_millis(500));
+    wait_for("STALE");
+    let idle = relay.routes.events();
     assert!(idle.is_empty(), "doubt alone changes nothing: {idle:?}");
-    let fresh = routes.refresh(Time::from_millis(1));
-    assert!(fresh.is_empty());
-    while state() != "REACHABLE" {
-        assert!(start.elapsed() < PATIENCE, "it is {}", state());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(routes.events().is_empty(), "nor does its confirmation");
-    assert_eq!(resolved(&mut routes, to), hop);
+    let fresh = relay.routes.refresh(Time::ZERO + Duration::from_secs(3600));
+    assert!(fresh.is_empty(), "nothing is different: {fresh:?}");
+    wait_for("REACHABLE");
+    let confirmed = relay.routes.events();
+    assert!(confirmed.is_empty(), "nor does its confirmation: {confirmed:?}");
+    assert_eq!(relay.resolve(to).expect("it is known"), hop);
 
+    let mut relay = Relay { speed: 30, ..Relay::open() };
     net.neighbour(&["addr", "flush", "dev", "out"]);
-    let mut now = Time::from_millis(1);
-    until(&mut routes, to, "gone", |hop| matches!(hop, Err(NoHop::Unreachable(_)))).expect_err("it is gone");
-    now = now + Duration::from_secs(60);
+    let gone = relay.until(to, "gone", |hop| matches!(hop, Err(NoHop::Unreachable(_))));
+    assert_eq!(gone.expect_err("as waited for").to_string(), "10.7.0.2 does not answer on its link");
     net.neighbour(&["addr", "add", "10.7.0.2/24", "dev", "out"]);
-    let _nothing = routes.refresh(now);
     send(to);
-    assert_eq!(resolved(&mut routes, to), hop, "the user path brings it back");
+    assert_eq!(relay.hop(to), hop, "the user path brings it back");
 }

@@ -3,6 +3,9 @@
 //! Attributes are read one by one, and those that the parser does not understand are passed over:
 //! a kernel that says something new must not hide what it said before.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -42,8 +45,11 @@ pub(super) enum Heard {
     Address { address: LocalAddress, there: bool },
     /// Something about the routes to this prefix.
     Route { to: Ipv4Addr, length: u8 },
-    /// Something that may change every route: rules, next hop objects.
+    /// Something about the rules, which may change every route.
     Rules,
+    /// Something about next hop objects. What routes gain by them has events of its own; those
+    /// that go with one do not.
+    NextHops,
 }
 
 /// Reads an event or a part of a dump; nothing if it does not matter here.
@@ -64,7 +70,8 @@ pub(super) fn read(kind: u16, payload: &[u8]) -> Result<Option<Heard>, DecodeErr
             let length = message.header.destination_prefix_length;
             Ok(Some(Heard::Route { to: to.unwrap_or(Ipv4Addr::UNSPECIFIED), length }))
         }
-        libc::RTM_NEWRULE | libc::RTM_DELRULE | NEW_NEXT_HOP | DELETE_NEXT_HOP => Ok(Some(Heard::Rules)),
+        libc::RTM_NEWRULE | libc::RTM_DELRULE => Ok(Some(Heard::Rules)),
+        NEW_NEXT_HOP | DELETE_NEXT_HOP => Ok(Some(Heard::NextHops)),
         _ => Ok(None),
     }
 }

@@ -1,12 +1,14 @@
 //! Orders carried out: the one place where packets leave user space.
 //!
-//! The core says which packets go to which sinks; here that becomes system calls. The faster
-//! fan-outs (io_uring, BPF) will stand beside [`udp`] and [`stream`], behind the same orders.
+//! The core says which packets go to which sinks; here that becomes system calls: one for many
+//! sinks where the kernel has one ([`uring`], `sendmmsg`), behind the same orders.
 
+pub(crate) mod connected;
 pub(crate) mod fanout;
 pub(crate) mod kernel;
 pub(crate) mod stream;
 pub(crate) mod udp;
+pub(crate) mod uring;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -93,12 +95,18 @@ pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
     let failed = |e: io::Error| ControlError::system(format!("opening a socket for {}", push.to), &e);
     let socket =
         Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
-    configure_push(&socket, push).map_err(failed)?;
+    let any = if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) };
+    let ready = || {
+        socket.set_nonblocking(true)?;
+        configure_push(&socket, push)?;
+        socket.bind(&any.into())
+    };
+    ready().map_err(failed)?;
     Ok(socket.into())
 }
 
+/// Sets the TTL and the interface that a configured receiver is to be reached by.
 fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
-    socket.set_nonblocking(true)?;
     let interface = match &push.interface {
         Some(name) => Some(rustix::net::netdevice::name_to_index(socket, name)?),
         None => None,
@@ -128,8 +136,5 @@ fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
     if let (Some(name), false) = (&push.interface, push.to.ip().is_multicast()) {
         socket.bind_device(Some(name.as_bytes()))?;
     }
-    socket.bind(
-        &if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) }
-            .into(),
-    )
+    Ok(())
 }

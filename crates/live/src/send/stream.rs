@@ -1,19 +1,25 @@
-//! Byte streams: the packets of an order to one connection, gathered into one write.
+//! Byte streams: the packets of an order to connections, whole or as far as each takes them.
+
+mod batch;
 
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arrayvec::ArrayVec;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
+use rustix::net::{ipproto, sockopt};
+
+pub(crate) use batch::{Connections, Flush, StreamSender};
 
 use super::Piece;
+use super::uring::{Descriptor, Uring};
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::message::TrackChannel;
 
 /// What stands before each packet.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Nothing: the packets' own boundaries are enough (a transport stream).
     Raw,
@@ -27,6 +33,10 @@ pub(crate) struct Connection {
     file: File,
     /// The rest of a packet that went out in part, and what else must go before the next one.
     unsent: Vec<u8>,
+    /// How the ring knows it; `None` if there is no ring, or it is no socket.
+    descriptor: Option<Descriptor>,
+    /// Whether it can send without a copy: TCP can, local sockets cannot.
+    zero_copy: bool,
 }
 
 /// What became of a write.
@@ -41,33 +51,44 @@ pub(crate) enum Outcome {
 }
 
 impl Connection {
-    pub(crate) fn new(fd: OwnedFd) -> Self {
-        Connection { file: File::from(fd), unsent: Vec::new() }
+    pub(crate) fn new(fd: OwnedFd, uring: &mut Uring) -> Self {
+        let protocol = sockopt::socket_protocol(&fd);
+        let descriptor = protocol.is_ok().then(|| uring.add(fd.as_fd())).flatten();
+        let zero_copy = protocol == Ok(Some(ipproto::TCP));
+        Connection { file: File::from(fd), unsent: Vec::new(), descriptor, zero_copy }
+    }
+
+    /// Closes it on this side.
+    pub(crate) fn close(self, uring: &mut Uring) {
+        if let Some(descriptor) = self.descriptor {
+            uring.remove(descriptor);
+        }
     }
 
     /// Sends `pieces`; `end` is the position behind them.
     pub(crate) fn send(&mut self, pieces: &[Piece<'_>], end: Seq, framing: &Framing) -> Outcome {
-        let first = pieces.first().map_or(end, |piece| piece.seq);
         if !self.unsent.is_empty() {
-            return Outcome::Blocked(first);
+            return Outcome::Blocked(pieces.first().map_or(end, |piece| piece.seq));
         }
-        let prefixes: ArrayVec<[u8; 4], { ORDER_PACKETS_MAX + 1 }> =
-            pieces.iter().map(|piece| prefix(framing, piece)).collect();
-        let framed = matches!(framing, Framing::Interleaved(_));
-        let parts = |index: usize| {
-            let prefix = if framed { &prefixes[index][..] } else { &[] };
-            [prefix, pieces[index].header, pieces[index].body]
-        };
+        let prefixes: ArrayVec<_, { ORDER_PACKETS_MAX + 1 }> =
+            pieces.iter().map(|piece| framing.prefix(piece)).collect();
         let mut vectors = ArrayVec::<IoSlice<'_>, { 3 * (ORDER_PACKETS_MAX + 1) }>::new();
-        for part in (0..pieces.len()).flat_map(parts).filter(|part| !part.is_empty()) {
-            vectors.push(IoSlice::new(part));
+        for (prefix, piece) in prefixes.iter().zip(pieces) {
+            let parts = [&prefix[..], piece.header, piece.body];
+            vectors.extend(parts.into_iter().filter(|part| !part.is_empty()).map(IoSlice::new));
         }
-        let mut written = match self.write(&vectors) {
-            Ok(written) => written,
-            Err(()) => return Outcome::Gone,
-        };
+        match self.write(&vectors) {
+            Ok(written) => self.settle(pieces, end, framing, written),
+            Err(()) => Outcome::Gone,
+        }
+    }
+
+    /// What it means that this many bytes of `pieces` went out. The rest of a packet that went
+    /// out in part is kept, to go before anything else.
+    fn settle(&mut self, pieces: &[Piece<'_>], end: Seq, framing: &Framing, mut written: usize) -> Outcome {
         for (index, piece) in pieces.iter().enumerate() {
-            let length: usize = parts(index).iter().map(|part| part.len()).sum();
+            let prefix = framing.prefix(piece);
+            let length = prefix.len() + piece.len();
             if written >= length {
                 written -= length;
                 continue;
@@ -75,7 +96,7 @@ impl Connection {
             if written == 0 && !piece.is_preamble {
                 return Outcome::Blocked(piece.seq);
             }
-            for part in parts(index) {
+            for part in [&prefix[..], piece.header, piece.body] {
                 let skip = written.min(part.len());
                 written -= skip;
                 self.unsent.extend_from_slice(&part[skip..]);
@@ -121,11 +142,20 @@ impl Connection {
     }
 }
 
-fn prefix(framing: &Framing, piece: &Piece<'_>) -> [u8; 4] {
-    let Framing::Interleaved(channels) = framing else { return [0; 4] };
-    let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
-    let [high, low] = (piece.len() as u16).to_be_bytes();
-    [b'$', channel, high, low]
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Framing {
+    /// What stands before this packet.
+    fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, 4> {
+        let Framing::Interleaved(channels) = self else { return ArrayVec::new() };
+        let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
+        let [high, low] = (piece.len() as u16).to_be_bytes();
+        ArrayVec::from([b'$', channel, high, low])
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! up to [`SEND_BATCH`] such sends, whoever they are for, by one `sendmmsg`. The packets' I/O
 //! vectors are made once an order and shared by all its sinks.
 
+use core::marker::PhantomData;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -13,7 +14,9 @@ use outflow_relay::{DropReason, Report, SinkKey};
 use socket2::SockAddr;
 
 use super::Piece;
+use super::connected::OwnSockets;
 use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
+use crate::message::PushRoute;
 
 /// Where a sink's packets go: an address a track.
 #[derive(Debug)]
@@ -24,9 +27,16 @@ pub(crate) struct UdpRoute {
     pub(crate) socket: usize,
     /// Addresses for RTP (or bare transport stream) packets.
     pub(crate) media: Vec<(u8, SockAddr)>,
+    /// Sockets that serve nobody else.
+    pub(crate) own: OwnSockets,
 }
 
 impl UdpRoute {
+    /// `media`: the address of each track.
+    pub(crate) fn new(receiver: u64, socket: usize, media: Vec<(u8, SockAddr)>) -> Self {
+        UdpRoute { receiver, socket, media, own: OwnSockets::default() }
+    }
+
     pub(crate) fn address(&self, track: u8) -> Option<&SockAddr> {
         self.media.iter().find(|(t, _)| *t == track).map(|(_, address)| address)
     }
@@ -48,6 +58,8 @@ pub(crate) struct UdpPort {
     pub(crate) token: usize,
     /// Its buffer was full: nothing more goes until the kernel says so.
     pub(crate) full: bool,
+    /// The configured receiver whose own socket it is: what was asked for it.
+    pub(crate) push: Option<Box<PushRoute>>,
 }
 
 impl UdpPort {
@@ -55,7 +67,7 @@ impl UdpPort {
     ///
     /// # Errors
     /// What the system refused to tell.
-    pub(crate) fn new(socket: UdpSocket, token: usize) -> io::Result<Self> {
+    pub(crate) fn new(socket: UdpSocket, token: usize, push: Option<&PushRoute>) -> io::Result<Self> {
         let options = socket2::SockRef::from(&socket);
         let local = socket.local_addr()?;
         let (ttl, tos) = if local.is_ipv4() { (options.ttl_v4()?, options.tos_v4()?) } else { (0, 0) };
@@ -64,7 +76,8 @@ impl UdpPort {
             rustix::net::netdevice::name_to_index(&socket, &name)
         });
         let interface = interface.transpose()?;
-        Ok(UdpPort { local, ttl: ttl as u8, tos: tos as u8, interface, token, full: false, socket })
+        let (ttl, tos, push) = (ttl as u8, tos as u8, push.cloned().map(Box::new));
+        Ok(UdpPort { local, ttl, tos, interface, token, full: false, push, socket })
     }
 
     /// The source address of its packets, if it is bound to one.
@@ -100,6 +113,8 @@ pub(crate) struct UdpSender {
     messages: Vec<libc::mmsghdr>,
     /// For each message: for whom, and which run.
     owners: Vec<(SinkKey, usize)>,
+    /// The port that the messages are to leave from.
+    port: Option<usize>,
     /// What did not go, for the core.
     pub(crate) reports: Vec<(SinkKey, Report)>,
 }
@@ -112,6 +127,7 @@ impl UdpSender {
             runs: Vec::new(),
             messages: Vec::with_capacity(SEND_BATCH),
             owners: Vec::with_capacity(SEND_BATCH),
+            port: None,
             reports: Vec::new(),
         }
     }
@@ -123,34 +139,23 @@ impl UdpSender {
         ports: &mut slab::Slab<UdpPort>,
         sinks: impl Iterator<Item = (SinkKey, &'a UdpRoute)>,
     ) {
+        let mut order = self.begin(pieces, ports);
+        sinks.for_each(|(key, route)| order.add(key, route));
+    }
+
+    /// Begins to send all `pieces` to sinks that are named one by one.
+    pub(crate) fn begin<'a>(
+        &'a mut self,
+        pieces: &'a [Piece<'a>],
+        ports: &'a mut slab::Slab<UdpPort>,
+    ) -> UdpOrder<'a> {
         self.prepare(pieces);
-        let mut current = None;
-        for (key, route) in sinks {
-            if current != Some(route.socket) || self.messages.len() + self.runs.len() > SEND_BATCH {
-                self.flush(ports, current);
-                current = Some(route.socket);
-            }
-            for index in 0..self.runs.len() {
-                if let Some(address) = route.address(self.runs[index].track) {
-                    if self.messages.len() == SEND_BATCH {
-                        self.flush(ports, current);
-                    }
-                    let message = self.message(index, address);
-                    self.messages.push(message);
-                    self.owners.push((key, index));
-                }
-            }
-        }
-        self.flush(ports, current);
-        // The vectors point into the ring, which may change as soon as this returns.
-        self.iovecs.clear();
-        self.runs.clear();
+        UdpOrder { sender: self, ports, routes: PhantomData }
     }
 
     /// Makes the I/O vectors and finds the runs.
     fn prepare(&mut self, pieces: &[Piece<'_>]) {
-        self.iovecs.clear();
-        self.runs.clear();
+        self.clear();
         let mut rest = pieces;
         while let Some(first) = rest.first() {
             let count = if self.segment { run_length(rest) } else { 1 };
@@ -175,6 +180,15 @@ impl UdpSender {
         }
     }
 
+    /// Forgets everything that points elsewhere.
+    fn clear(&mut self) {
+        self.messages.clear();
+        self.owners.clear();
+        self.iovecs.clear();
+        self.runs.clear();
+        self.port = None;
+    }
+
     fn message(&mut self, run: usize, address: &SockAddr) -> libc::mmsghdr {
         let run = &mut self.runs[run];
         // SAFETY: zeros are a valid mmsghdr.
@@ -191,8 +205,8 @@ impl UdpSender {
         message
     }
 
-    fn flush(&mut self, ports: &mut slab::Slab<UdpPort>, port: Option<usize>) {
-        let Some(port) = port.and_then(|port| ports.get_mut(port)) else { return };
+    fn flush(&mut self, ports: &mut slab::Slab<UdpPort>) {
+        let Some(port) = self.port.and_then(|port| ports.get_mut(port)) else { return };
         let mut done = 0;
         while done < self.messages.len() && !port.full {
             match send_messages(&port.socket, &mut self.messages[done..]) {
@@ -263,6 +277,48 @@ impl UdpSender {
                 self.reports.push((key, Report::Blocked { next: self.runs[run].first }));
             }
         }
+    }
+}
+
+/// An order under way. What is left of it goes when this is dropped.
+pub(crate) struct UdpOrder<'a> {
+    sender: &'a mut UdpSender,
+    ports: &'a mut slab::Slab<UdpPort>,
+    /// The messages point at the sinks' addresses.
+    routes: PhantomData<&'a UdpRoute>,
+}
+
+impl<'a> UdpOrder<'a> {
+    /// Sends to this sink, too.
+    pub(crate) fn add(&mut self, key: SinkKey, route: &'a UdpRoute) {
+        let sender = &mut *self.sender;
+        if sender.port != Some(route.socket) || sender.messages.len() + sender.runs.len() > SEND_BATCH {
+            sender.flush(self.ports);
+            sender.port = Some(route.socket);
+        }
+        for index in 0..sender.runs.len() {
+            if let Some(address) = route.address(sender.runs[index].track) {
+                if sender.messages.len() == SEND_BATCH {
+                    sender.flush(self.ports);
+                }
+                let message = sender.message(index, address);
+                sender.messages.push(message);
+                sender.owners.push((key, index));
+            }
+        }
+    }
+
+    /// A socket that serves sinks.
+    pub(crate) fn port(&self, port: usize) -> Option<&UdpPort> {
+        self.ports.get(port)
+    }
+}
+
+impl Drop for UdpOrder<'_> {
+    fn drop(&mut self) {
+        self.sender.flush(self.ports);
+        // The vectors point into the ring, which may change as soon as the order is done.
+        self.sender.clear();
     }
 }
 

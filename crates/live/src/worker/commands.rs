@@ -217,7 +217,7 @@ impl Worker {
         })?;
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
-        Ok(Out::Udp { route: UdpRoute { receiver, socket, media }, rtcp, own_socket: false })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
     }
 
     fn push_route(
@@ -227,8 +227,9 @@ impl Worker {
         carriage: Carriage,
     ) -> Result<Out, ControlError> {
         let socket = crate::send::open_push(push)?;
-        let socket =
-            self.add_port(socket).map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
+        let socket = self
+            .add_port(socket, Some(push))
+            .map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
         let tracks = outflow_relay::limits::TRACKS_MAX as u8;
         let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
         let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
@@ -236,7 +237,7 @@ impl Worker {
             Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
             Carriage::Ts => Vec::new(),
         };
-        Ok(Out::Udp { route: UdpRoute { receiver, socket, media }, rtcp, own_socket: true })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: true })
     }
 
     fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<std::os::fd::OwnedFd>) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use outflow_config::Switch;
 use outflow_media::Time;
 use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -17,10 +18,12 @@ use super::tasks::Tasks;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, StreamState};
+use crate::message::{Command, ControlError, PushRoute, StreamState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
 use crate::send::udp::UdpPort;
+use crate::send::stream::StreamSender;
+use crate::send::uring::Uring;
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
 #[derive(Debug)]
@@ -78,7 +81,7 @@ impl WorkerHandle {
         let handle =
             WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
         let (told, hears) = mpsc::channel();
-        let ways = (config.fanout.udp, config.limits.receivers);
+        let ways = (config.fanout.clone(), config.limits.receivers);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || match worker(clock, bell, queue, states, pair, ways) {
@@ -122,8 +125,12 @@ fn worker(
     commands: mpsc::Receiver<Command>,
     published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
     pair: PortPair,
-    (udp, receivers_max): (outflow_config::UdpPath, usize),
+    (ways, receivers_max): (outflow_config::Fanout, usize),
 ) -> io::Result<Worker> {
+    let uring = match ways.io_uring {
+        Switch::Auto => Uring::open(),
+        Switch::Off => Uring::without(),
+    };
     let mut worker = Worker {
         clock,
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -136,11 +143,13 @@ fn worker(
         rtcp_ports: [None; 2],
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
-        fanout: Fanout::open(udp, receivers_max),
+        fanout: Fanout::open(ways.udp, receivers_max),
         next_refresh: Time::ZERO,
         tasks: Tasks::default(),
         highest: Priority::default(),
         snapshot: Snapshot::new(published),
+        streamer: StreamSender::default(),
+        uring,
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;
@@ -160,19 +169,24 @@ fn worker(
 
 impl Worker {
     fn add_pair(&mut self, family: usize, pair: PortPair) -> io::Result<()> {
-        self.rtp_ports[family] = Some(self.add_port(pair.rtp)?);
+        self.rtp_ports[family] = Some(self.add_port(pair.rtp, None)?);
         self.register(&pair.rtcp, epoll::EventFlags::IN)?;
         self.rtcp_ports[family] = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
         Ok(())
     }
 
-    /// A socket that serves sinks. It is waited for only where its buffer fills up.
-    pub(super) fn add_port(&mut self, socket: std::net::UdpSocket) -> io::Result<usize> {
+    /// A socket that serves sinks, or this configured receiver. It is waited for only where its
+    /// buffer fills up.
+    pub(super) fn add_port(
+        &mut self,
+        socket: std::net::UdpSocket,
+        push: Option<&PushRoute>,
+    ) -> io::Result<usize> {
         set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
         let port = self.ports.vacant_key();
         self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
         let token = self.watched.insert(Watched::Port { port });
-        self.ports.insert(UdpPort::new(socket, token)?);
+        self.ports.insert(UdpPort::new(socket, token, push)?);
         Ok(port)
     }
 }

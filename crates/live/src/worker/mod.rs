@@ -35,6 +35,8 @@ use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::fanout::Fanout;
 use crate::send::udp::UdpPort;
+use crate::send::stream::StreamSender;
+use crate::send::uring::Uring;
 
 /// What a file descriptor that the worker waits for belongs to.
 #[derive(Debug)]
@@ -76,6 +78,8 @@ struct Worker {
     /// The highest class of any receiver here.
     highest: Priority,
     snapshot: Snapshot,
+    streamer: StreamSender,
+    uring: Uring,
     running: bool,
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
-use rustix::event::epoll::EventFlags;
+use rustix::event::epoll::{self, EventFlags};
 
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
@@ -13,7 +13,7 @@ use crate::limits::WORK_ROUND;
 use crate::message::CloseReason;
 use crate::send::fanout::Audience;
 use crate::send::pieces;
-use crate::send::stream::{Connection, Outcome};
+use crate::send::stream::{Connection, Flush, Outcome};
 
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
@@ -65,22 +65,16 @@ impl Worker {
                     Out::Udp { route, .. } => Some(route),
                     Out::Stream { .. } => None,
                 };
-                self.fanout.send(audience, &pieces, &mut self.ports, route_of);
+                self.fanout.send(&mut self.uring, audience, &pieces, &mut self.ports, route_of);
             }
             Transport::Stream => {
-                for key in members {
-                    let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-                    let Out::Stream { connection: Some((connection, _)), framing } = &mut sink.out else {
-                        continue;
-                    };
-                    match connection.send(&pieces, order.to, framing) {
-                        Outcome::Sent => {}
-                        Outcome::Blocked(next) => {
-                            self.fanout.reports().push((*key, Report::Blocked { next }));
-                        }
-                        Outcome::Gone => gone.push(*key),
-                    }
-                }
+                let flush = Flush { pieces: &pieces, end: order.to };
+                let (sinks, reports) = (&mut stream.sinks, self.fanout.reports());
+                self.streamer.send(&mut self.uring, flush, members, sinks, |key, outcome| match outcome {
+                    Outcome::Sent => {}
+                    Outcome::Blocked(next) => reports.push((key, Report::Blocked { next })),
+                    Outcome::Gone => gone.push(key),
+                });
             }
         }
         drop(pieces);
@@ -140,15 +134,17 @@ impl Worker {
     fn disconnect(&mut self, sink: LiveSink) {
         match sink.out {
             Out::Udp { route, rtcp, own_socket } => {
-                self.fanout.receivers_changed();
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }
+                self.fanout.forget_receiver(&mut self.uring, &route);
                 if own_socket && let Some(port) = self.ports.try_remove(route.socket) {
                     self.watched.try_remove(port.token);
                 }
             }
-            Out::Stream { connection: Some((_, token)), .. } => drop(self.watched.try_remove(token)),
+            Out::Stream { connection: Some((connection, token)), .. } => {
+                self.close_connection(connection, token);
+            }
             Out::Stream { connection: None, .. } => {}
         }
     }
@@ -159,12 +155,24 @@ impl Worker {
         let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = self.register(fd.as_fd(), flags)?;
         self.watched.insert(Watched::Connection { stream: index, sink: key });
-        if let Some(Out::Stream { connection, .. }) =
-            self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)).map(|sink| &mut sink.out)
-        {
-            *connection = Some((Connection::new(fd), token));
+        let connection = Connection::new(fd, &mut self.uring);
+        let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
+            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => {
+                place.replace((connection, token))
+            }
+            _ => Some((connection, token)),
+        };
+        if let Some((connection, token)) = before {
+            self.close_connection(connection, token);
         }
         Ok(())
+    }
+
+    fn close_connection(&mut self, connection: Connection, token: usize) {
+        // Whoever else has the connection open keeps it in the epoll set, too.
+        let _ = epoll::delete(&self.epoll, &connection);
+        self.watched.try_remove(token);
+        connection.close(&mut self.uring);
     }
 
     /// A receiver's connection takes bytes again, or has ended.

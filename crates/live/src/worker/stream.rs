@@ -8,7 +8,7 @@ use outflow_relay::{Drops, Priority, SinkKey, Stream};
 use tokio::sync::mpsc;
 
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
-use crate::send::stream::{Connection, Framing};
+use crate::send::stream::{Connection, Connections, Framing};
 use crate::send::udp::UdpRoute;
 
 /// A stream and everything that is connected to it.
@@ -63,6 +63,15 @@ pub(super) enum Out {
     },
     /// Through a connection, once it is there.
     Stream { connection: Option<(Connection, usize)>, framing: Framing },
+}
+
+impl Connections for Vec<Option<LiveSink>> {
+    fn connection(&mut self, key: SinkKey) -> Option<(&mut Connection, &Framing)> {
+        match &mut self.get_mut(key.0)?.as_mut()?.out {
+            Out::Stream { connection: Some((connection, _)), framing } => Some((connection, framing)),
+            Out::Stream { connection: None, .. } | Out::Udp { .. } => None,
+        }
+    }
 }
 
 /// Turns a growing count into a rate, between two snapshots.

@@ -22,6 +22,8 @@ pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
 use super::Piece;
+use super::uring::Uring;
+use super::connected::ConnectedSender;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
 use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
@@ -43,6 +45,7 @@ pub(crate) enum Audience<'a> {
 pub(crate) struct Fanout {
     wish: UdpPath,
     user: UdpSender,
+    connected: ConnectedSender,
     kernel: Option<InKernel>,
     /// Why there is no kernel path.
     refused: Option<&'static str>,
@@ -84,7 +87,8 @@ impl Fanout {
                 }
             },
         };
-        Fanout { wish, user: UdpSender::new(), kernel, refused, standing: Vec::new() }
+        let (user, connected) = (UdpSender::new(), ConnectedSender::new());
+        Fanout { wish, user, connected, kernel, refused, standing: Vec::new() }
     }
 
     /// What is to be waited for: routes that change.
@@ -110,6 +114,12 @@ impl Fanout {
         if let Some(kernel) = &mut self.kernel {
             kernel.versions.receivers += 1;
         }
+    }
+
+    /// A receiver has gone.
+    pub(crate) fn forget_receiver(&mut self, uring: &mut Uring, route: &UdpRoute) {
+        self.connected.forget(uring, route);
+        self.receivers_changed();
     }
 
     /// A stream is gone.
@@ -172,16 +182,17 @@ impl Fanout {
     /// Sends `pieces` to the audience. What did not go stands in [`Fanout::reports`].
     pub(crate) fn send<'r>(
         &mut self,
+        uring: &mut Uring,
         audience: Audience<'_>,
         pieces: &[Piece<'_>],
         ports: &mut Slab<UdpPort>,
         route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
     ) {
         match audience {
-            Audience::One(key) => self.by_user(pieces, ports, &[key], route_of),
+            Audience::One(key) => self.by_user(uring, pieces, ports, &[key], route_of),
             Audience::Members { all, first, count, .. } => {
-                if !self.by_kernel(audience, pieces, ports, route_of) {
-                    self.by_user(pieces, ports, &all[first..first + count], route_of);
+                if !self.by_kernel(uring, audience, pieces, ports, route_of) {
+                    self.by_user(uring, pieces, ports, &all[first..first + count], route_of);
                 }
             }
         }
@@ -189,18 +200,21 @@ impl Fanout {
 
     fn by_user<'r>(
         &mut self,
+        uring: &mut Uring,
         pieces: &[Piece<'_>],
         ports: &mut Slab<UdpPort>,
         keys: &[SinkKey],
         route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute>,
     ) {
-        self.user.send(pieces, ports, keys.iter().filter_map(|key| Some((*key, route_of(*key)?))));
+        let routes = keys.iter().filter_map(|key| Some((*key, route_of(*key)?)));
+        self.connected.send(uring, &mut self.user, pieces, ports, routes, keys.len());
     }
 
     /// Whether the kernel's fan-out has taken the order; what it could not take, the relay's own
     /// system calls have.
     fn by_kernel<'r>(
         &mut self,
+        uring: &mut Uring,
         audience: Audience<'_>,
         pieces: &[Piece<'_>],
         ports: &mut Slab<UdpPort>,
@@ -251,7 +265,11 @@ impl Fanout {
                 };
                 let route = |place: usize| Some((all[place], route_of(all[place])?));
                 match left {
-                    Left::All => self.user.send(part, ports, members.clone().filter_map(route)),
+                    Left::All => {
+                        let (routes, count) = (members.clone().filter_map(route), members.len());
+                        self.connected.send(uring, &mut self.user, part, ports, routes, count);
+                    }
+                    // They are few, or their way to the kernel's fan-out is not known yet.
                     Left::Missing => {
                         self.user.send(part, ports, listed.missing(members.clone()).filter_map(route));
                     }

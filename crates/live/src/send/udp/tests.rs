@@ -12,13 +12,13 @@ fn socket() -> UdpSocket {
 
 fn ports() -> slab::Slab<UdpPort> {
     let mut ports = slab::Slab::new();
-    ports.insert(UdpPort { socket: socket(), token: 0, full: false });
+    ports.insert(UdpPort::new(socket(), 0, None).expect("a socket"));
     ports
 }
 
 fn route(receivers: &[(u8, &UdpSocket)]) -> UdpRoute {
     let address = |s: &UdpSocket| SockAddr::from(s.local_addr().expect("address"));
-    UdpRoute { socket: 0, media: receivers.iter().map(|(track, s)| (*track, address(s))).collect() }
+    UdpRoute::new(0, 0, receivers.iter().map(|(track, s)| (*track, address(s))).collect())
 }
 
 fn receive(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
@@ -71,10 +71,8 @@ fn tracks_go_to_their_own_addresses_and_unwanted_ones_nowhere() {
 fn a_packet_that_cannot_go_is_reported_and_the_others_go() {
     let receiver = socket();
     let pieces = [piece(0, 0, &[], b"one")];
-    let nowhere = UdpRoute {
-        socket: 0,
-        media: vec![(0, "[::1]:9".parse::<std::net::SocketAddr>().expect("address").into())],
-    };
+    let nowhere =
+        UdpRoute::new(0, 0, vec![(0, "[::1]:9".parse::<std::net::SocketAddr>().expect("address").into())]);
     let fine = route(&[(0, &receiver)]);
     let mut sender = UdpSender::new();
     sender.send(&pieces, &mut ports(), [(SinkKey(0), &nowhere), (SinkKey(1), &fine)].into_iter());

@@ -1,0 +1,112 @@
+//! How many are too many? By doubling, then bisecting.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+/// Where to look, and when to stop.
+#[derive(Debug, Clone, Copy)]
+pub struct Search {
+    /// The first number that is tried.
+    pub from: usize,
+    /// The largest.
+    pub up_to: usize,
+    /// How far the result may be below the truth, as a share of it.
+    pub precision: f64,
+    /// No further number is tried from then on.
+    pub until: Instant,
+}
+
+/// What became of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It went well.
+    Good,
+    /// It did not. It is tried once more: something else may have been in the way.
+    Bad,
+    /// It cannot go well.
+    Impossible,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The largest number that went well; 0 if none did.
+    pub most: usize,
+    /// The smallest that did not; `None` if all went well that were tried.
+    pub too_many: Option<usize>,
+}
+
+impl Search {
+    /// Tries numbers.
+    pub fn run(&self, mut attempt: impl FnMut(usize) -> Result<Verdict>) -> Result<Found> {
+        let mut twice = |number| match attempt(number)? {
+            Verdict::Bad => Ok::<_, anyhow::Error>(attempt(number)? == Verdict::Good),
+            verdict => Ok(verdict == Verdict::Good),
+        };
+        let in_time = || Instant::now() < self.until;
+        let mut found = Found { most: 0, too_many: None };
+        let mut next = self.from.min(self.up_to);
+        while in_time() && found.most < self.up_to {
+            if !twice(next)? {
+                found.too_many = Some(next);
+                break;
+            }
+            found.most = next;
+            next = (2 * next).min(self.up_to);
+        }
+        while let Some(too_many) = found.too_many
+            && in_time()
+            && (too_many - found.most) as f64 > (self.precision * too_many as f64).max(1.0)
+        {
+            let middle = found.most.midpoint(too_many);
+            if twice(middle)? {
+                found.most = middle;
+            } else {
+                found.too_many = Some(middle);
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn search(from: usize, limit: usize) -> (Found, Vec<usize>) {
+        let until = Instant::now() + Duration::from_secs(3600);
+        let mut tried = Vec::new();
+        let search = Search { from, up_to: 100_000, precision: 0.01, until };
+        let found = search.run(|number| {
+            tried.push(number);
+            Ok(if number <= limit { Verdict::Good } else { Verdict::Impossible })
+        });
+        (found.expect("nothing fails"), tried)
+    }
+
+    #[test]
+    fn the_limit_is_found_within_the_precision() {
+        for limit in [1, 3, 999, 1000, 1001, 4200, 65_000] {
+            let (found, tried) = search(1000, limit);
+            assert!(found.most <= limit && found.most + 1 + limit / 100 >= limit, "{limit}: {found:?}");
+            assert!(found.too_many.is_some_and(|too_many| too_many > limit));
+            assert!(tried.len() < 20, "{tried:?}");
+        }
+        assert_eq!(search(1000, usize::MAX).0, Found { most: 100_000, too_many: None });
+        assert_eq!(search(1000, 0).0, Found { most: 0, too_many: Some(1) });
+    }
+
+    #[test]
+    fn one_mishap_is_forgiven_and_time_is_kept() {
+        let until = Instant::now() + Duration::from_secs(3600);
+        let search = Search { from: 1, up_to: 4, precision: 0.1, until };
+        let mut verdicts = [Verdict::Bad, Verdict::Good].into_iter().cycle();
+        let found = search.run(|_| Ok(verdicts.next().expect("they never end"))).expect("nothing fails");
+        assert_eq!(found, Found { most: 4, too_many: None });
+        let over = Search { until: Instant::now(), ..search };
+        assert_eq!(over.run(|_| Ok(Verdict::Good)).expect("nothing fails").most, 0);
+    }
+}
