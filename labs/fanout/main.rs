@@ -28,6 +28,8 @@ struct Variant {
     name: &'static str,
     /// Of `[fanout]`; `None` for the plain C relay.
     fanout: Option<&'static str>,
+    /// By which way all receivers must be reached then.
+    way: Option<&'static str>,
     /// Keys of the stream.
     stream: &'static str,
     ends: Ends,
@@ -40,22 +42,28 @@ const XDP: Ends = Ends::Udp(Hook::Xdp);
 
 #[rustfmt::skip]
 const VARIANTS: [Variant; 12] = [
-    udp("baseline_udp",   None,                 TC,  1),
-    udp("default_k1",     Some(""),             TC,  1),
-    udp("default_k10",    Some(""),             TC,  10),
-    udp("user_k1",        Some("udp = \"user\""), TC,  1),
-    udp("user_k10",       Some("udp = \"user\""), TC,  10),
-    udp("kernel_tc_k1",   Some("udp = \"tc\""),   TC,  1),
-    udp("kernel_tc_k10",  Some("udp = \"tc\""),   TC,  10),
-    udp("kernel_xdp_k1",  Some("udp = \"xdp\""),  XDP, 1),
-    udp("kernel_xdp_k10", Some("udp = \"xdp\""),  XDP, 10),
+    udp("baseline_udp",   None,                   None,         TC,  1),
+    udp("default_k1",     Some(""),               None,         TC,  1),
+    udp("default_k10",    Some(""),               None,         TC,  10),
+    udp("user_k1",        Some("udp = \"user\""), Some("user"), TC,  1),
+    udp("user_k10",       Some("udp = \"user\""), Some("user"), TC,  10),
+    udp("kernel_tc_k1",   Some("udp = \"tc\""),   Some("tc"),   TC,  1),
+    udp("kernel_tc_k10",  Some("udp = \"tc\""),   Some("tc"),   TC,  10),
+    udp("kernel_xdp_k1",  Some("udp = \"xdp\""),  Some("xdp"),  XDP, 1),
+    udp("kernel_xdp_k10", Some("udp = \"xdp\""),  Some("xdp"),  XDP, 10),
     tcp("baseline_tcp",   None,     "",                            TCP_BASELINE_BPS),
     tcp("tcp_4m",         Some(""), "latency_budget = \"50 ms\"",  4e6),
     tcp("tcp_256k",       Some(""), "latency_budget = \"400 ms\"", 256e3),
 ];
 
-const fn udp(name: &'static str, fanout: Option<&'static str>, ends: Ends, packets: u16) -> Variant {
-    Variant { name, fanout, stream: "", ends, packets, rate_bps: UDP_BPS }
+const fn udp(
+    name: &'static str,
+    fanout: Option<&'static str>,
+    way: Option<&'static str>,
+    ends: Ends,
+    packets: u16,
+) -> Variant {
+    Variant { name, fanout, way, stream: "", ends, packets, rate_bps: UDP_BPS }
 }
 
 const fn tcp(
@@ -64,13 +72,14 @@ const fn tcp(
     stream: &'static str,
     rate_bps: f64,
 ) -> Variant {
-    Variant { name, fanout, stream, ends: Ends::Tcp, packets: 1, rate_bps }
+    Variant { name, fanout, way: None, stream, ends: Ends::Tcp, packets: 1, rate_bps }
 }
 
-/// What was measured of every variant, and why others were not.
+/// What was measured of every variant, by which ways, and why the last that was not.
 #[derive(Default)]
 struct Results {
     outcomes: BTreeMap<&'static str, Vec<Outcome>>,
+    ways: BTreeMap<&'static str, String>,
     failed: BTreeMap<&'static str, String>,
 }
 
@@ -108,13 +117,9 @@ impl Variant {
 }
 
 impl Results {
-    /// One trial; a variant that failed is not tried again.
     fn measure(&mut self, bench: &Bench, variant: &Variant, time: Duration) {
         let name = variant.name;
-        if self.failed.contains_key(name) {
-            return;
-        }
-        match bench.measure(&variant.setup(), time) {
+        match self.measured(bench, variant, time) {
             Ok(outcome) => {
                 progress(format!("{name:<16}{outcome}"));
                 self.outcomes.entry(name).or_default().push(outcome);
@@ -125,6 +130,17 @@ impl Results {
                 self.failed.insert(name, why);
             }
         }
+    }
+
+    fn measured(&mut self, bench: &Bench, variant: &Variant, time: Duration) -> Result<Outcome> {
+        let mut stage = bench.open(&variant.setup())?;
+        let ways = stage.ways()?;
+        if let Some(way) = variant.way {
+            let others: Vec<_> = ways.iter().filter(|(taken, _)| *taken != way).collect();
+            ensure!(others.is_empty(), "receivers are not reached by \"{way}\": {others:?}");
+        }
+        self.ways.insert(variant.name, ways.into_keys().collect::<Vec<_>>().join(" "));
+        stage.measure(time)
     }
 
     /// The median over the rounds.
@@ -141,6 +157,12 @@ impl Results {
     fn ratio(&self, baseline: &str, names: &[&str]) -> Option<f64> {
         let best = names.iter().filter_map(|name| self.ns(name)).reduce(f64::min)?;
         Some(rounded(self.ns(baseline)? / best))
+    }
+
+    /// Why there is no figure of some variants.
+    fn not_measured(&self) -> BTreeMap<&str, &str> {
+        let failed = self.failed.iter().filter(|(name, _)| !self.outcomes.contains_key(*name));
+        failed.map(|(name, why)| (*name, why.as_str())).collect()
     }
 
     fn figures(&self) -> Result<Value> {
@@ -166,7 +188,8 @@ impl Results {
             "lost": self.outcomes.values().flatten().map(|outcome| outcome.lost).sum::<u64>(),
             "ns": of_each(|outcome| outcome.ns),
             "p99_us": of_each(|outcome| outcome.p99_us),
-            "not_measured": self.failed,
+            "ways": self.ways,
+            "not_measured": self.not_measured(),
             "sinks": SINKS,
         }))
     }

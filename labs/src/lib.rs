@@ -14,6 +14,7 @@ pub mod figures;
 pub mod media;
 pub mod net;
 pub mod page;
+pub mod plot;
 pub mod process;
 pub mod programs;
 pub mod receive;

@@ -201,6 +201,18 @@ impl Running {
         content(&self.stderr)
     }
 
+    /// How long its threads, all together, have been ready and had to wait for a processor
+    /// (`/proc/PID/task/*/schedstat`).
+    pub fn waited(&self) -> Result<Duration> {
+        let mut nanos = 0;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            // A thread that has just ended waits no more.
+            let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            nanos += text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+
     /// Whether it still runs.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

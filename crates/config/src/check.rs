@@ -52,6 +52,7 @@ impl Check<'_, '_, '_> {
             ("connections", limits.connections, COUNT),
             ("connections_per_address", limits.connections_per_address, COUNT),
             ("workers", limits.workers, WORKERS),
+            ("split", limits.split, COUNT),
         ] {
             if let Some(invalid) = out_of(value, &allowed, |n| n.to_string()) {
                 self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);

@@ -238,14 +238,14 @@ mod tests {
     fn what_needs_a_restart_is_named_apart() {
         let changed = changes(
             "play = [\"one\"]",
-            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\nreceivers = 7\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
+            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\nreceivers = 7\nsplit = 9\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
         );
-        assert_eq!(changed.settings, ["access.play", "limits.receivers"]);
+        assert_eq!(changed.settings, ["access.play", "limits.receivers", "limits.split"]);
         assert_eq!(
             changed.restart,
             ["listen.rtsp", "listen.rtsps", "listen.https", "tls", "limits.workers", "log.format"]
         );
-        assert_eq!(changed.lines().len(), 8, "and nothing else");
+        assert_eq!(changed.lines().len(), 9, "and nothing else");
         assert!(changed.to_string().contains("listen.rtsp changed: needs a restart"));
     }
 }

@@ -82,6 +82,16 @@ impl Graph {
         graph
     }
 
+    /// Adds a line to the details of an element of a stream: what is known of it besides its
+    /// configuration. A sink without a name has its address as one.
+    pub fn note(&mut self, stream: &str, name: &str, line: &str) {
+        let is_named = |node: &Node| node.name == name || node.detail.lines().next() == Some(name);
+        for node in self.nodes.iter_mut().filter(|node| node.stream == stream && is_named(node)) {
+            node.detail.push('\n');
+            node.detail.push_str(line);
+        }
+    }
+
     fn stream(&mut self, config: &Config, name: &str, stream: &StreamConfig) {
         let carried = carried(stream);
         let mut add = |element, title: &str, detail: String| {

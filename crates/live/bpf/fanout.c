@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SPDX-License-Identifier: Apache-2.0
 /* One packet in, one to each target of an order out. User space decides what goes to whom; these
  * programs only carry it out, synchronously in the system call that hands the packet over.
  *
@@ -9,12 +9,10 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
 
 #include "layout.h"
 
-/* The kernel lets only programs under the GPL read its structures, which tracing does. */
-char program_license[] SEC("license") = "Dual MIT/GPL";
+char program_license[] SEC("license") = "Apache-2.0";
 
 #define IP_HEADER_BYTES 20
 #define UDP_HEADER_BYTES 8
@@ -88,45 +86,12 @@ static __always_inline void count_failure(struct control *order, struct target *
 	order->failed += packets;
 }
 
-struct job {
-	struct __sk_buff *skb;
-	struct control *order;
-	__u32 first;
-	__u32 done;
-	__u32 packets;
-	__u16 length;
-};
-
-static long clone_to_target(__u32 index, struct job *job)
-{
-	struct __sk_buff *skb = job->skb;
-	__u32 key = job->first + index;
-	struct target *target = bpf_map_lookup_elem(&targets, &key);
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-	long error;
-
-	if (!target || data + HEADER_BYTES > end)
-		return 1;
-	job->done++;
-	/* A blank entry: nobody is there, or somebody whom user space serves. */
-	if (!target->ifindex)
-		return 0;
-	/* The socket buffer's checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum
-	 * of the pseudo-header there, not inverted. */
-	((__u16 *)data)[UDP_CHECKSUM] = write_headers(data, target, job->length);
-	skb->priority = target->priority;
-	error = bpf_clone_redirect(skb, target->ifindex, 0);
-	if (error)
-		count_failure(job->order, target, job->packets, error);
-	return 0;
-}
-
-SEC("tc")
+SEC("classifier")
 int clone_to_targets(struct __sk_buff *skb)
 {
 	struct control *order = the_control();
-	struct job job = {};
+	__u32 first, count, i;
+	__u16 length;
 
 	/* Whatever else the system sends to this device ends here. */
 	if (!order || skb->mark != order->mark || order->first >= order->end)
@@ -134,13 +99,31 @@ int clone_to_targets(struct __sk_buff *skb)
 	/* The clones pass through the queues and filters of real devices: our mark means nothing
 	 * there. */
 	skb->mark = 0;
-	job.skb = skb;
-	job.order = order;
-	job.first = order->first;
-	job.packets = order->packets;
-	job.length = order->length;
-	bpf_loop(order->end - job.first, clone_to_target, &job, 0);
-	order->first += job.done;
+	first = order->first;
+	count = order->end - first;
+	length = order->length;
+	for (i = 0; i < BURST && i < count; i++) {
+		__u32 key = first + i;
+		struct target *target = bpf_map_lookup_elem(&targets, &key);
+		void *data = (void *)(long)skb->data;
+		void *end = (void *)(long)skb->data_end;
+		long error;
+
+		if (!target || data + HEADER_BYTES > end)
+			break;
+		/* A blank entry: nobody is there, or somebody whom user space serves. */
+		if (!target->ifindex)
+			continue;
+		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
+		 * pseudo-header there, not inverted. */
+		((__u16 *)data)[UDP_CHECKSUM] = write_headers(data, target, length);
+		skb->priority = target->priority;
+		/* Afterwards the headers are the clone's alone, and `skb` has a copy of them. */
+		error = bpf_clone_redirect(skb, target->ifindex, 0);
+		if (error)
+			count_failure(order, target, order->packets, error);
+	}
+	order->first = first + i;
 	return TC_ACT_STOLEN;
 }
 
@@ -157,6 +140,7 @@ int write_to_target(struct xdp_md *frame)
 	if (!order || order->first >= order->end)
 		return XDP_DROP;
 	key = order->first++;
+	order->processor = bpf_get_smp_processor_id();
 	target = bpf_map_lookup_elem(&targets, &key);
 	if (!target || data + HEADER_BYTES > end)
 		return XDP_DROP;
@@ -170,66 +154,49 @@ int write_to_target(struct xdp_md *frame)
 	return bpf_redirect(target->ifindex, 0);
 }
 
-/* The parts of the kernel's structures that are read here, found by name when the program is
- * loaded, wherever they lie in this kernel. */
-#define FOUND_BY_NAME __attribute__((preserve_access_index))
-
-struct net {
-	__u64 net_cookie;
-} FOUND_BY_NAME;
-
-typedef struct {
-	struct net *net;
-} FOUND_BY_NAME possible_net_t;
-
-struct net_device {
-	int ifindex;
-	possible_net_t nd_net;
-} FOUND_BY_NAME;
-
-struct xdp_buff;
-struct bpf_prog;
-
-/* The order, if `device`, from which frames come, is our anchor. */
-static __always_inline struct control *order_from(const struct net_device *device)
+/* The order whose frames are being sent by what just happened, if it is one. Between a run of the
+ * program above and the last word on its frame nothing else on this processor sends frames: softirqs
+ * are off. */
+static __always_inline struct control *order_under_way(void)
 {
 	struct control *order = the_control();
 
-	if (!order || device->ifindex != order->anchor || device->nd_net.net->net_cookie != order->netns)
+	if (!order || order->waiting >= order->first || order->processor != bpf_get_smp_processor_id())
 		return 0;
 	return order;
 }
 
-/* A device was given a batch of frames in their order, and took the first `sent` of them. */
-SEC("tp_btf/xdp_devmap_xmit")
-int BPF_PROG(count_untaken, const struct net_device *from, const struct net_device *to, int sent,
-	     int drops, int error)
+/* A device was given a batch of frames in their order, and took the first of them.
+ * Arguments: from, to, frames taken, frames dropped, error (include/trace/events/xdp.h). */
+SEC("raw_tp/xdp_devmap_xmit")
+int count_untaken(struct bpf_raw_tracepoint_args *arguments)
 {
-	struct control *order = order_from(from);
-	__u32 first;
-	int i;
+	struct control *order = order_under_way();
+	__u32 sent = arguments->args[2];
+	__u32 drops = arguments->args[3];
+	__s32 error = arguments->args[4];
+	__u32 i;
 
 	if (!order)
 		return 0;
-	first = order->waiting + sent;
-	order->waiting = first + drops;
 	/* A batch has at most 16 frames (DEV_MAP_BULK_SIZE). */
 	for (i = 0; i < 64 && i < drops; i++) {
-		__u32 key = first + i;
+		__u32 key = order->waiting + sent + i;
 		struct target *target = bpf_map_lookup_elem(&targets, &key);
 
 		if (target)
 			count_failure(order, target, 1, error ? error : DROPPED);
 	}
+	order->waiting += sent + drops;
 	return 0;
 }
 
-/* A frame did not even get into a batch: its device is down, gone, or cannot take frames. */
-SEC("tp_btf/xdp_redirect_err")
-int BPF_PROG(count_refused, const struct net_device *from, const struct bpf_prog *program,
-	     const void *to, int error)
+/* A frame did not even get into a batch: its device is down, gone, or cannot take frames.
+ * Arguments: from, program, to, error, map. */
+SEC("raw_tp/xdp_redirect_err")
+int count_refused(struct bpf_raw_tracepoint_args *arguments)
 {
-	struct control *order = order_from(from);
+	struct control *order = order_under_way();
 	struct target *target;
 	__u32 key;
 
@@ -238,6 +205,7 @@ int BPF_PROG(count_refused, const struct net_device *from, const struct bpf_prog
 	key = order->first - 1;
 	target = bpf_map_lookup_elem(&targets, &key);
 	if (target)
-		count_failure(order, target, 1, error);
+		count_failure(order, target, 1, (__s32)arguments->args[3]);
+	order->waiting++;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What user space and the programs share, through two arrays that user space maps into its memory.
  * The same layout in Rust: src/send/kernel/layout.rs. */
 #ifndef OUTFLOW_LAYOUT_H
@@ -8,6 +8,9 @@
 
 /* Ethernet, IPv4 without options, UDP. */
 #define HEADER_BYTES 42
+
+/* Targets of one run of the classifier at most, as KERNEL_BURST in src/limits.rs. */
+#define BURST 128
 
 /* One receiver of packets. */
 struct target {
@@ -36,19 +39,18 @@ struct control {
 	/* Payload of all of them, bytes, and its folded ones-complement sum (only XDP needs it). */
 	__u16 length;
 	__u16 payload_sum;
-	/* XDP only: the target of the oldest frame that waits to be given to the device. */
+	/* XDP only: the target of the oldest frame that waits to be given to the device, and the
+	 * processor on which it does. */
 	__u32 waiting;
+	__u32 processor;
 	/* Of the socket buffers that carry orders. */
 	__u32 mark;
-	/* The anchor: interface, and namespace as SO_NETNS_COOKIE tells it. */
-	__s32 anchor;
 	__u32 unused;
-	__u64 netns;
 	/* Packets of this order that devices did not take. */
 	__u64 failed;
 };
 
 _Static_assert(sizeof(struct target) == 64, "as in layout.rs, and a cache line");
-_Static_assert(sizeof(struct control) == 48, "as in layout.rs");
+_Static_assert(sizeof(struct control) == 40, "as in layout.rs");
 
 #endif

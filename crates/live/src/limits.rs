@@ -24,6 +24,15 @@ pub const RECEIVE_ROUNDS: usize = 8;
 /// Packets taken from one publisher's queue before the others have their turn.
 pub const INGEST_ROUND_PACKETS: usize = 512;
 
+/// Packets on their way from the worker that has a stream's source to another one that serves it, too.
+/// Beyond, they are dropped there and counted (`hand-over-full`), and the receivers with that worker
+/// go on at a key frame.
+pub const HAND_OVER_PACKETS: usize = 4096;
+
+/// How long a worker goes on taking a stream's packets after the last receiver that it served has
+/// left, before it lets them go.
+pub const REPLICA_LINGER: Duration = Duration::from_secs(5);
+
 /// How long a source's sender must be silent before packets from another address are taken.
 pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
 
@@ -72,9 +81,10 @@ pub const GSO_SEGMENTS_MAX: usize = 64;
 /// Bytes of one segmented send, headers included.
 pub const GSO_BYTES_MAX: usize = 65_000;
 
-/// Clones of a packet that the kernel path sends at once. Beyond, what waits behind this core (see
-/// netdev_max_backlog in the kernel's Documentation/admin-guide/sysctl/net.rst) has its turn first.
-pub const KERNEL_BURST: u32 = 512;
+/// Clones of a packet that the kernel path sends at once. Beyond, it lets this core work on what it
+/// has sent before it sends more: rings of virtual devices have 256 places, the backlog of a core
+/// 1000. As BURST in `bpf/layout.h`.
+pub const KERNEL_BURST: u32 = 128;
 
 /// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
 pub const URING_BATCH: usize = 1024;
@@ -97,15 +107,22 @@ pub const URING_SINKS_MIN: usize = 2;
 /// get a write each.
 pub const FRAMINGS_MAX: usize = 16;
 
-/// Receivers of one order from which on sockets of their own pay; below, `sendmmsg` does as well.
-pub const CONNECTED_SINKS_MIN: usize = 4;
+/// Receivers of one order from which on sockets of their own pay (7 % at 8 receivers); below,
+/// `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 8;
 
 /// Sends from sockets of their own that go in one batch; further receivers are in the next.
 pub const CONNECTED_BATCH: usize = 256;
 
-/// Sockets of their own that receivers get while one order is carried out: a few microseconds
-/// each. The others get theirs with the next orders.
-pub const CONNECTED_PER_ORDER: usize = 8;
+/// Sockets of their own that receivers get while one order is carried out: 20 to 50 us each. The
+/// others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 4;
+
+/// Sockets of their own that a worker's receivers get beside its RTP ports; further receivers are
+/// served by `sendmmsg`. The kernel searches all sockets of a port to make one more, and for each
+/// stray packet that comes in there; and with some thousand in use, what they win is lost again
+/// to the processor's caches.
+pub const CONNECTED_AT_SHARED_PORTS_MAX: usize = 2048;
 
 /// The part of the process's descriptors that these sockets may take, one in so many. Receivers
 /// that find none are served by `sendmmsg`.

@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::control::{Command, ConfigChange, ConfigRequest, Control, ControlError, Owner, RelayState};
-use crate::limits::SNAPSHOT_EVERY;
+use crate::limits::{REPLICA_LINGER, SNAPSHOT_EVERY};
+use crate::message::together;
 use crate::supervise::Supervisor;
 use crate::system::{Usage, rss_bytes};
 use crate::worker::WorkerHandle;
@@ -63,6 +64,7 @@ impl Relay {
         let control = Control::new(workers, Arc::new(config.clone()), state, changes);
         let mut tasks = JoinSet::new();
         tasks.spawn(show(control.clone(), clock, state_told));
+        tasks.spawn(tend(control.clone()));
         let mut supervisor = Supervisor::new(control.clone(), clock, path);
         supervisor.start(&config).await?;
         tasks.spawn(supervise(supervisor, requests));
@@ -125,12 +127,8 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
     loop {
         ticks.tick().await;
-        let mut streams: Vec<_> = control
-            .workers()
-            .iter()
-            .flat_map(|worker| worker.states().iter().cloned().collect::<Vec<_>>())
-            .collect();
-        streams.sort_by(|a, b| a.name.cmp(&b.name));
+        let parts: Vec<_> = control.workers().iter().map(WorkerHandle::states).collect();
+        let streams = together(parts.iter().flat_map(|parts| parts.iter()));
         told.send_replace(Arc::new(RelayState {
             version: env!("CARGO_PKG_VERSION"),
             uptime_ms: clock.now().as_millis(),
@@ -138,6 +136,15 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
             rss_bytes: rss_bytes(),
             streams,
         }));
+    }
+}
+
+/// Lets replicas of streams go that nobody needs any more.
+async fn tend(control: Control) {
+    let mut ticks = tokio::time::interval(REPLICA_LINGER / 5);
+    loop {
+        ticks.tick().await;
+        control.rest_idle_replicas();
     }
 }
 

@@ -121,15 +121,18 @@ impl Supervisor {
         let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
         let owner = Owner { worker, stream: control.new_id() };
         let pushed = config.source.is_push();
+        let options = self.options(config);
         let entry = StreamEntry {
             owner,
+            options,
             source: (!pushed).then(|| config.source.to_string()),
             receivers_max: config.max_receivers,
             receivers: 0,
             publisher: None,
+            replicas: Vec::new(),
         };
         control.registry().insert(name.to_owned(), entry);
-        let (url, options) = (config.source.to_string(), self.options(config));
+        let url = config.source.to_string();
         control
             .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
         self.start_source(name, config)
@@ -139,8 +142,10 @@ impl Supervisor {
         self.end_source(name).await;
         if let Some(entry) = self.control.registry().remove(name) {
             let reason = CloseReason::StreamRemoved;
-            self.control.tell(&entry.owner, Command::RemoveStream { stream: entry.owner.stream, reason });
-            self.control.settled(&entry.owner).await;
+            for owner in entry.owners() {
+                self.control.tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
+                self.control.settled(&owner).await;
+            }
         }
     }
 
@@ -153,9 +158,15 @@ impl Supervisor {
         new: &StreamConfig,
     ) -> Result<(), ControlError> {
         let entry = self.control.entry(name)?;
-        let options = self.options(new);
-        self.control.tell(&entry.owner, Command::SetOptions { stream: entry.owner.stream, options });
-        self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
+        let options = StreamOptions { ssrc: entry.options.ssrc, ..self.options(new) };
+        self.control.registry().update(name, |entry| {
+            entry.receivers_max = new.max_receivers;
+            // Under the book's lock: a replica either is among these, or begins with the new ones.
+            entry.options = options;
+            for owner in entry.owners() {
+                self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
+            }
+        });
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
             return Ok(());
         }

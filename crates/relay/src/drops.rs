@@ -38,6 +38,8 @@ reasons! {
     IngestFull = "ingest-full",
     /// The system dropped it because the source's socket was full.
     ReceiveBuffer = "receive-buffer",
+    /// The queue between the stream's worker and the one that serves this sink was full.
+    HandOverFull = "hand-over-full",
     /// The ring was full and this sink the slowest.
     SlowSink = "slow-sink",
     /// The ring was full, and its policy then refuses what arrives, for all sinks.

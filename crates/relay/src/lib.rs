@@ -22,7 +22,7 @@ pub mod service;
 pub mod understand;
 
 pub use buffer::WhenFull;
-pub use control::{Event, Output, Stream, StreamOptions, Wake};
+pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use schedule::{Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 pub use send::{Order, Report, Whom};

@@ -67,6 +67,11 @@ pub const CATCH_UP_BPS_MIN: u64 = 16_000_000;
 /// How long a derived branch (RTP turned into a transport stream) outlives its last sink.
 pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
 
+/// Packets that wait, after a gap in what a replica was handed, until they show whether their frame
+/// is a key frame, which its first few do. Beyond, they are lost like those before, and the next
+/// frame may be one.
+pub const GAP_HELD_PACKETS_MAX: usize = 64;
+
 /// Between two RTCP sender reports of a track (RFC 3550, section 6.2: 5 s minimum).
 pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 

@@ -43,20 +43,11 @@ impl<'b> Relaying<'b> {
         Ok(Self::Outflow(Box::new(relay)))
     }
 
-    fn process(&mut self) -> &mut Running {
+    pub(super) fn process(&mut self) -> &mut Running {
         match self {
             Self::Baseline(running) => running,
             Self::Outflow(relay) => relay.process(),
         }
-    }
-
-    pub(super) fn pid(&mut self) -> u32 {
-        self.process().pid()
-    }
-
-    /// The end of what it printed, for an error.
-    pub(super) fn account(&mut self) -> String {
-        self.process().account()
     }
 
     pub(super) fn healthy(&mut self) -> Result<()> {

@@ -1,8 +1,10 @@
 //! A relay at work with its receivers.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::relaying::Relaying;
 use super::{Contender, Ends, Outcome, SOURCE_PORT, STREAM, Setup};
@@ -11,7 +13,6 @@ use crate::baseline;
 use crate::cage::Cage;
 use crate::core_time::CoreTime;
 use crate::drain::Drain;
-use crate::figures::progress;
 use crate::media::Pulse;
 use crate::net::{Paths, RELAY_IN, RELAY_OUT};
 use crate::receive::{Connection, Flood, Records, Target};
@@ -25,10 +26,11 @@ const QUIET_UDP: Duration = Duration::from_millis(200);
 const QUIET_TCP: Duration = Duration::from_millis(600);
 /// How long the source runs between looks at whether everybody is reached.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Beyond this share of the relay's core, others are too many to measure.
-const STRANGERS_MAX: f64 = 0.5;
-/// How often it is tried again then.
-const RETRIES: usize = 2;
+/// A relay that has been ready for more than this share of the time, and did not get the core, is
+/// kept from it by others: its buffers have overflown.
+const WAITED_MAX: f64 = 0.8;
+/// How often a measurement that others disturb is tried.
+const TRIES: usize = 3;
 /// Threads that connect at the same time: one alone would mostly wait for answers.
 const CONNECTING: usize = 4;
 
@@ -64,7 +66,7 @@ impl<'b> Stage<'b> {
             Ends::Tcp => None,
         };
         let mut relaying = Relaying::start(paths, setup, &cage, folder.path())?;
-        core.measure(&[relaying.pid()])?;
+        core.measure(&[relaying.process().pid()])?;
         let receiving = match drain {
             Some(drain) => Receiving::Drain(Box::new(drain)),
             None => Receiving::Flood(flood(paths, setup, Vec::new())?),
@@ -90,36 +92,45 @@ impl<'b> Stage<'b> {
         self.reach_everybody()
     }
 
-    /// Lets the source run for so long, and sees what came of it. If others had much of the core in
-    /// that time it is done again: what comes late or not at all is then theirs to answer for.
-    pub fn measure(&mut self, time: Duration) -> Result<Outcome> {
-        let mut outcome = self.measure_once(time)?;
-        for _ in 0..RETRIES {
-            if outcome.strangers < STRANGERS_MAX {
-                break;
-            }
-            progress(format!("again, because other programs disturbed: {outcome}"));
-            outcome = self.measure_once(time)?;
-        }
-        Ok(outcome)
+    /// By which ways the relay reaches its receivers ("user", "tc", "xdp"), and why by no faster one.
+    /// The plain relay has but one.
+    pub fn ways(&self) -> Result<BTreeMap<String, String>> {
+        let Relaying::Outflow(relay) = &self.relaying else { return Ok(BTreeMap::new()) };
+        let state = relay.stream(STREAM)?;
+        let receivers = state["receivers"].as_array().context("the relay shows no receivers")?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(receivers.iter().map(|one| (text(&one["path"]), text(&one["path_because"]))).collect())
     }
 
-    /// Half as long before, the core is watched without a source: what the relay uses then is not
-    /// what packets cost.
-    fn measure_once(&mut self, time: Duration) -> Result<Outcome> {
-        let quiet = self.core.read()?;
-        std::thread::sleep(time / 2);
-        let idle = self.core.since(&quiet)?;
-        let before = self.receiving.read()?;
-        let reading = self.core.read()?;
-        let sent = self.source.run(time);
-        let all = before.total() + sent * before.counts.len() as u64;
-        let arrived = self.quiet(all)?.since(&before);
-        let used = self.core.since(&reading)?;
-        self.relaying.healthy()?;
-        arrived.sound(sent)?;
-        let (start, memory) = (self.start, self.cage.memory()?);
-        Outcome::new(&arrived, sent, used, idle).map(|outcome| Outcome { start, memory, ..outcome })
+    /// Lets the source run for so long, and sees what came of it. If others kept the relay from the
+    /// core in that time it is done again. Before, the core is watched without a source: what the
+    /// relay uses then is not what packets cost.
+    ///
+    /// # Errors
+    /// The relay ended, or does not get at its core.
+    pub fn measure(&mut self, time: Duration) -> Result<Outcome> {
+        for _ in 0..TRIES {
+            let quiet = self.core.read()?;
+            std::thread::sleep(time / 2);
+            let idle = self.core.since(&quiet)?;
+            let (before, waited) = (self.receiving.read()?, self.relaying.process().waited()?);
+            let reading = self.core.read()?;
+            let sent = self.source.run(time);
+            let all = before.total() + sent * before.counts.len() as u64;
+            let arrived = self.quiet(all)?.since(&before);
+            let used = self.core.since(&reading)?;
+            self.relaying.healthy()?;
+            let waited = self.relaying.process().waited()?.saturating_sub(waited);
+            if waited > used.wall.mul_f64(WAITED_MAX) {
+                // What is still on its way belongs to no measurement.
+                self.quiet(u64::MAX)?;
+                continue;
+            }
+            arrived.sound(sent)?;
+            let (start, memory) = (self.start, self.cage.memory()?);
+            return Outcome::new(&arrived, sent, used, idle).map(|one| Outcome { start, memory, ..one });
+        }
+        bail!("other programs keep the relay from its core")
     }
 
     /// Lets the source run until every sink has got something, and what was owed has gone out.
@@ -137,7 +148,7 @@ impl<'b> Stage<'b> {
                 until = Instant::now() + PATIENCE;
             } else if Instant::now() > until {
                 let (none, all) = (now.unreached(), now.counts.len());
-                bail!("{none} of {all} sinks got nothing: {}", self.relaying.account());
+                bail!("{none} of {all} sinks got nothing: {}", self.relaying.process().account());
             }
             last = now.total();
         }

@@ -1,23 +1,49 @@
 //! `outflow graph`
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::fail;
 use super::file::ConfigFile;
 
+/// How long a relay may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of its answer: about a million receivers.
+const ANSWER_BYTES_MAX: u64 = 512 << 20;
+
 /// Draws a configuration: every packet's way, in the DOT language of Graphviz
 ///
 /// What the configuration leaves unsaid is written out: sources, rings, branches and receivers of
-/// every stream, and what each connection between them carries.
+/// every stream, and what each connection between them carries. With --live, a relay that runs with
+/// it is asked by which way the packets of its receivers leave.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow graph outflow.toml > outflow.dot\n  \
-                        outflow graph outflow.toml | dot -Tsvg -o outflow.svg")]
+                        outflow graph outflow.toml | dot -Tsvg -o outflow.svg\n  \
+                        outflow graph outflow.toml --live http://localhost:8080")]
 pub(crate) struct Graph {
     #[command(flatten)]
     file: ConfigFile,
+    /// HTTP address of a relay that runs with this configuration
+    #[arg(long, value_name = "URL")]
+    live: Option<String>,
+    /// A token of that relay with the right to control
+    #[arg(long, env = "OUTFLOW_TOKEN", hide_env_values = true, requires = "live")]
+    token: Option<String>,
+}
+
+/// What is needed of a receiver as the API shows it.
+#[derive(Debug, Deserialize)]
+struct Receiver {
+    stream: String,
+    kind: String,
+    name: Option<String>,
+    path: String,
+    path_because: Option<String>,
 }
 
 impl Graph {
@@ -26,12 +52,90 @@ impl Graph {
             Ok(config) => config,
             Err(mistakes) => return fail(mistakes),
         };
-        let graph = outflow_config::Graph::new(&config);
+        let mut graph = outflow_config::Graph::new(&config);
+        if let Some(url) = &self.live {
+            match receivers(url, self.token.as_deref()) {
+                Ok(receivers) => note_ways(&mut graph, &receivers),
+                Err(error) => return fail(error),
+            }
+        }
         match std::io::stdout().write_all(graph.to_string().as_bytes()) {
             // Whoever reads may have seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => fail(format!("the graph cannot be written: {error}")),
             Ok(()) => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Asks a relay for its receivers.
+fn receivers(url: &str, token: Option<&str>) -> Result<Vec<Receiver>, String> {
+    let failed = |error: ureq::Error| {
+        let help = match error {
+            ureq::Error::StatusCode(401 | 403) => "give a token with the right to control by --token",
+            _ => "give the HTTP address of a relay that runs, such as http://localhost:8080",
+        };
+        format!("the relay at {url} cannot be asked: {error}; {help}")
+    };
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
+    let mut request = agent.get(format!("{}/api/v1/receivers", url.trim_end_matches('/')));
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let mut answer = request.call().map_err(failed)?;
+    answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json().map_err(failed)
+}
+
+/// Writes down at each element that stands for receivers how many are reached by which way.
+fn note_ways(graph: &mut outflow_config::Graph, receivers: &[Receiver]) {
+    let mut counts: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
+    for receiver in receivers {
+        let element = match (receiver.kind.as_str(), &receiver.name) {
+            (_, Some(name)) => name.as_str(),
+            ("http-ts", None) => "HTTP players",
+            _ => "RTSP players",
+        };
+        let way = match &receiver.path_because {
+            Some(why) => format!("by {}: {why}", receiver.path),
+            None => format!("by {}", receiver.path),
+        };
+        *counts.entry((&receiver.stream, element, way)).or_default() += 1;
+    }
+    for ((stream, element, way), count) in counts {
+        let line = if count == 1 { way } else { format!("{count} {way}") };
+        graph.note(stream, element, &line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_stand_at_the_elements_that_they_are_of() {
+        let text = "[streams.a]\n[[sinks]]\nstream = \"a\"\nto = \"udp://10.0.0.1:5000\"\nname = \"wall\"\n";
+        let config = outflow_config::Config::parse(text, "a.toml").expect("it is right");
+        let mut graph = outflow_config::Graph::new(&config);
+        let receiver = |kind: &str, name: Option<&str>, path: &str, why: Option<&str>| Receiver {
+            stream: "a".into(),
+            kind: kind.into(),
+            name: name.map(Into::into),
+            path: path.into(),
+            path_because: why.map(Into::into),
+        };
+        let why = Some("its address is not IPv4");
+        note_ways(
+            &mut graph,
+            &[
+                receiver("udp", Some("wall"), "user", why),
+                receiver("rtsp-udp", None, "tc", None),
+                receiver("rtsp-udp", None, "tc", None),
+                receiver("rtsp-udp", None, "user", why),
+            ],
+        );
+        let text = graph.to_string();
+        for line in ["by user: its address is not IPv4", "2 by tc"] {
+            assert!(text.contains(line), "{text}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Control: what can be asked of a running relay, and what it shows.
 //!
 //! [`Control`] is a handle that the RTSP server, the HTTP API and the sources share. It knows
-//! which streams there are and which worker owns each; every request goes to that worker as a
+//! which streams there are and which workers serve each; every request goes to that worker as a
 //! value and comes back as an answer. No lock is ever taken on a packet's way.
 
 mod access;
 mod change;
+mod placing;
 mod publisher;
 mod push;
 mod receiver;
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use access::{Denied, Right};
 pub use change::StreamLimits;
 pub(crate) use change::{ConfigChange, ConfigRequest};
+pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
@@ -30,8 +32,8 @@ pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use crate::message::{
-    CloseReason, ControlError, ReceiverId, ReceiverReport, ReceiverState, RelayState, SourceId, SourceState,
-    StreamId, StreamState, TrackAddress, TrackChannel,
+    CloseReason, ControlError, ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SourceId,
+    SourceState, StreamId, StreamState, TrackAddress, TrackChannel,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
@@ -152,15 +154,6 @@ impl Control {
     /// Names of all streams.
     pub fn stream_names(&self) -> Vec<String> {
         self.inner.registry.names()
-    }
-
-    /// UDP ports (RTP, RTCP) from which receivers of `stream` are sent to over RTSP.
-    ///
-    /// # Errors
-    /// Unknown stream.
-    pub fn rtp_ports(&self, stream: &str) -> Result<(u16, u16), ControlError> {
-        let entry = self.entry(stream)?;
-        Ok(self.inner.workers[entry.owner.worker].rtp_ports)
     }
 
     pub(crate) fn registry(&self) -> &Registry {

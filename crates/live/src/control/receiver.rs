@@ -10,14 +10,14 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::mpsc;
 
-use super::{CloseReason, Control, ControlError, Owner, PushRoute};
+use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite};
 use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
 
 /// How a receiver wants to be served.
 #[derive(Debug, Clone)]
 pub enum Via {
-    /// RTP over UDP from the relay's port pair ([`Control::rtp_ports`]) to proven addresses.
-    RtspUdp(Vec<TrackAddress>),
+    /// RTP over UDP from these ports of the relay ([`Control::udp_site`]) to proven addresses.
+    RtspUdp(UdpSite, Vec<TrackAddress>),
     /// RTP in interleaved frames on the RTSP connection.
     RtspTcp(Vec<TrackChannel>),
     /// Transport stream bytes on a connection.
@@ -33,6 +33,15 @@ pub struct PlayOptions {
     pub peer: String,
     /// Its class, if it is not the stream's own.
     pub priority: Option<Priority>,
+}
+
+/// What a receiver is, and wants.
+struct Wish {
+    sink: SinkSpec,
+    route: Route,
+    kind: &'static str,
+    to: String,
+    name: Option<String>,
 }
 
 /// A receiver's place at a stream; it leaves when this is dropped.
@@ -53,8 +62,10 @@ impl Control {
     /// Unknown stream, no source yet (RTP only), a limit is reached, or the stream cannot be
     /// carried that way.
     pub async fn play(&self, stream: &str, options: PlayOptions) -> Result<Playing, ControlError> {
+        let mut site = None;
         let (kind, carriage, transport, tracks, route) = match options.via {
-            Via::RtspUdp(addresses) => {
+            Via::RtspUdp(at, addresses) => {
+                site = Some(at);
                 let tracks = mask(addresses.iter().map(|a| a.track));
                 ("rtsp-udp", Carriage::Rtp, Transport::Datagram, tracks, Route::Rtsp(addresses))
             }
@@ -67,7 +78,7 @@ impl Control {
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
         let timing = self.stream_timing(stream);
         let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: true };
-        self.join(stream, sink, route, kind, options.peer, None).await
+        self.join(stream, site, Wish { sink, route, kind, to: options.peer, name: None }).await
     }
 
     pub(crate) async fn push(
@@ -81,23 +92,24 @@ impl Control {
         let to = route.to.to_string();
         let (transport, tracks) = (Transport::Datagram, TrackMask::ALL);
         let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
-        self.join(stream, sink, Route::Push(route), kind, to, name).await
+        self.join(stream, None, Wish { sink, route: Route::Push(route), kind, to, name }).await
     }
 
     async fn join(
         &self,
         stream: &str,
-        sink: SinkSpec,
-        route: Route,
-        kind: &'static str,
-        to: String,
-        name: Option<String>,
+        site: Option<UdpSite>,
+        Wish { sink, route, kind, to, name }: Wish,
     ) -> Result<Playing, ControlError> {
         let id = self.new_id();
-        let owner = self.registry().admit(stream, id, self.config().limits.receivers)?;
+        let admitted = self.admit(stream, id, site)?;
+        let owner = admitted.owner;
         let (closing, closed) = mpsc::unbounded_channel();
         // Made before asking, so that the receiver is struck out however this ends.
         let mut playing = Playing { control: self.clone(), owner, id, starts: Vec::new(), closed };
+        if !admitted.ready().await {
+            return Err(ControlError::UnknownStream(stream.to_owned()));
+        }
         let spec = Box::new(JoinSpec { sink, route, kind, to, name, closed: closing });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
         playing.starts = self.ask(&owner, join).await?;

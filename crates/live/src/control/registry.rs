@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use outflow_relay::StreamOptions;
 
 use super::ControlError;
+use super::placing::{Admitted, Load, Placing, Ready, Replica, Replication, Terms};
 use super::{ReceiverId, SourceId, StreamId};
 
 /// Which worker a stream is with.
@@ -17,18 +21,34 @@ pub(crate) struct Owner {
 /// What control knows of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamEntry {
+    /// Its home: where its source is.
     pub(crate) owner: Owner,
+    pub(crate) options: StreamOptions,
     /// `None` if it takes publishers, else what its source is, in words.
     pub(crate) source: Option<String>,
     pub(crate) receivers_max: usize,
+    /// At home and elsewhere.
     pub(crate) receivers: usize,
     pub(crate) publisher: Option<(SourceId, String)>,
+    /// Where else it is, or was, served.
+    pub(crate) replicas: Vec<Replica>,
 }
 
 #[derive(Debug, Default)]
 struct Book {
     streams: BTreeMap<String, StreamEntry>,
     receivers: BTreeMap<ReceiverId, (String, Owner)>,
+    load: Load,
+}
+
+impl Book {
+    fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<(String, Owner)> {
+        let (stream, owner) = self.receivers.remove(&receiver)?;
+        if let Some(load) = self.load.get_mut(&owner.worker) {
+            *load = load.saturating_sub(1);
+        }
+        Some((stream, owner))
+    }
 }
 
 /// The book, behind a lock that is held only to look something up or write it down.
@@ -57,7 +77,11 @@ impl Registry {
 
     pub(crate) fn remove(&self, stream: &str) -> Option<StreamEntry> {
         let mut book = self.book();
-        book.receivers.retain(|_, (name, _)| name != stream);
+        let of_stream = book.receivers.iter().filter(|(_, (name, _))| name == stream);
+        let ids: Vec<ReceiverId> = of_stream.map(|(id, _)| *id).collect();
+        for id in ids {
+            book.forget_receiver(id);
+        }
         book.streams.remove(stream)
     }
 
@@ -98,29 +122,42 @@ impl Registry {
         });
     }
 
+    /// The worker that would serve the stream's next receiver.
+    pub(crate) fn place(&self, stream: &str, placing: Placing) -> Result<usize, ControlError> {
+        let book = self.book();
+        let entry = book.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        Ok(entry.place(&book.load, placing))
+    }
+
     /// Writes a receiver down, if the stream and the relay still take one.
+    ///
+    /// `replicate` is called where the stream has to be served by another worker from now on. What it
+    /// sends to workers is sent before anyone learns of the replica; `number` is for a new one.
     pub(crate) fn admit(
         &self,
         stream: &str,
         receiver: ReceiverId,
-        relay_max: usize,
-    ) -> Result<Owner, ControlError> {
+        terms: Terms,
+        number: impl FnOnce() -> StreamId,
+        replicate: impl FnOnce(Replication) -> Ready,
+    ) -> Result<Admitted, ControlError> {
         let mut book = self.book();
-        let total = book.receivers.len();
-        let entry =
-            book.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let unknown = || ControlError::UnknownStream(stream.to_owned());
+        let Book { streams, receivers, load } = &mut *book;
+        let entry = streams.get_mut(stream).ok_or_else(unknown)?;
         if entry.receivers >= entry.receivers_max {
             let (what, key) = ("the receivers of this stream", "max_receivers");
             return Err(ControlError::Limit { what, limit: entry.receivers_max, key });
         }
-        if total >= relay_max {
+        if receivers.len() >= terms.relay_max {
             let (what, key) = ("the receivers of this relay", "limits.receivers");
-            return Err(ControlError::Limit { what, limit: relay_max, key });
+            return Err(ControlError::Limit { what, limit: terms.relay_max, key });
         }
-        entry.receivers += 1;
-        let owner = entry.owner;
-        book.receivers.insert(receiver, (stream.to_owned(), owner));
-        Ok(owner)
+        let worker = terms.worker.unwrap_or_else(|| entry.place(load, terms.placing));
+        *load.entry(worker).or_default() += 1;
+        let admitted = entry.take_in(worker, number, replicate);
+        receivers.insert(receiver, (stream.to_owned(), admitted.owner));
+        Ok(admitted)
     }
 
     pub(crate) fn receiver(&self, receiver: ReceiverId) -> Option<Owner> {
@@ -130,10 +167,20 @@ impl Registry {
     /// Strikes a receiver out. Harmless if that was done before.
     pub(crate) fn discharge(&self, receiver: ReceiverId) {
         let mut book = self.book();
-        if let Some((stream, _)) = book.receivers.remove(&receiver)
-            && let Some(entry) = book.streams.get_mut(&stream)
-        {
-            entry.receivers = entry.receivers.saturating_sub(1);
+        let Some((stream, owner)) = book.forget_receiver(receiver) else { return };
+        if let Some(entry) = book.streams.get_mut(&stream) {
+            entry.let_go(owner);
+        }
+    }
+
+    /// Lets replicas rest that have not had a receiver for a while at `now`; each of them is told to
+    /// before anyone can be admitted to it again.
+    pub(crate) fn rest_idle(&self, now: Instant, mut rest: impl FnMut(Owner)) {
+        for replica in self.book().streams.values_mut().flat_map(|entry| &mut entry.replicas) {
+            if replica.is_idle(now) {
+                replica.ready = None;
+                rest(replica.owner);
+            }
         }
     }
 }
@@ -141,11 +188,47 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::REPLICA_LINGER;
+
+    const ALONE: Terms = terms(1, 1);
+
+    const fn terms(workers: usize, split: usize) -> Terms {
+        Terms { relay_max: 10, placing: Placing { workers, split }, worker: None }
+    }
 
     fn entry(receivers_max: usize) -> StreamEntry {
-        let owner = Owner { worker: 0, stream: 1 };
-        StreamEntry { owner, source: None, receivers_max, receivers: 0, publisher: None }
+        let options = StreamOptions {
+            ring_bytes: 1 << 20,
+            hopeless_after: REPLICA_LINGER,
+            source_timeout: REPLICA_LINGER,
+            ssrc: 1,
+            ntp_at_zero: 0,
+            when_full: outflow_relay::WhenFull::SlowestSink,
+            seed: 1,
+        };
+        StreamEntry {
+            owner: Owner { worker: 0, stream: 1 },
+            options,
+            source: None,
+            receivers_max,
+            receivers: 0,
+            publisher: None,
+            replicas: Vec::new(),
+        }
     }
+
+    fn admit(registry: &Registry, stream: &str, receiver: ReceiverId, terms: Terms) -> Admission {
+        let mut replicated = false;
+        let replicate = |_| {
+            replicated = true;
+            tokio::sync::watch::channel(true).1
+        };
+        let admitted = registry.admit(stream, receiver, terms, || 100 + receiver, replicate);
+        admitted.map(|admitted| (admitted.owner.worker, admitted.owner.stream, replicated))
+    }
+
+    /// The worker, the stream's number there, and whether it has been told of the stream.
+    type Admission = Result<(usize, StreamId, bool), ControlError>;
 
     #[test]
     fn one_publisher_at_a_time() {
@@ -165,13 +248,83 @@ mod tests {
     fn receivers_are_counted_and_limited() {
         let registry = Registry::default();
         registry.insert("a".into(), entry(2));
-        registry.admit("a", 1, 10).expect("room");
-        registry.admit("a", 2, 10).expect("room");
-        assert!(matches!(registry.admit("a", 3, 10), Err(ControlError::Limit { limit: 2, .. })));
+        admit(&registry, "a", 1, ALONE).expect("room");
+        admit(&registry, "a", 2, ALONE).expect("room");
+        let limited = admit(&registry, "a", 3, ALONE);
+        assert!(matches!(limited, Err(ControlError::Limit { limit: 2, .. })));
         registry.discharge(1);
         registry.discharge(1);
-        registry.admit("a", 3, 10).expect("room again");
+        admit(&registry, "a", 3, ALONE).expect("room again");
         assert!(registry.receiver(1).is_none() && registry.receiver(3).is_some());
-        assert!(matches!(registry.admit("a", 4, 2), Err(ControlError::Limit { .. })));
+        let full = admit(&registry, "a", 4, Terms { relay_max: 2, ..ALONE });
+        assert!(matches!(full, Err(ControlError::Limit { .. })));
+    }
+
+    #[test]
+    fn beyond_the_split_others_help_and_those_who_do_so_are_filled_first() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        let terms = terms(3, 2);
+        let mut places = Vec::new();
+        for receiver in 1..=8 {
+            places.push(admit(&registry, "a", receiver, terms).expect("room"));
+        }
+        let (home, first, second) = ((0, 1, false), (1, 103, true), (2, 105, true));
+        let again = |(worker, stream, _)| (worker, stream, false);
+        // Two at home, two each at the others; then everywhere in turn.
+        assert_eq!(places[..6], [home, home, first, again(first), second, again(second)]);
+        assert_eq!(places[6..], [home, again(first)]);
+        assert_eq!(registry.receiver(3), Some(Owner { worker: 1, stream: 103 }));
+        registry.discharge(1);
+        registry.discharge(2);
+        assert_eq!(admit(&registry, "a", 9, terms), Ok(home), "there is room at home again");
+    }
+
+    #[test]
+    fn a_worker_that_has_much_to_do_does_not_help() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        let busy = StreamEntry { owner: Owner { worker: 1, stream: 2 }, ..entry(20) };
+        registry.insert("busy".into(), busy);
+        let (alone, two) = (terms(1, 9), terms(2, 1));
+        for receiver in 1..=2 {
+            admit(&registry, "busy", receiver, alone).expect("room");
+        }
+        let mut workers = Vec::new();
+        for receiver in 3..=6 {
+            workers.push(admit(&registry, "a", receiver, two).expect("room").0);
+        }
+        assert_eq!(workers, [0, 0, 0, 1]);
+        registry.remove("busy");
+        assert_eq!(registry.place("a", two.placing), Ok(1), "its receivers are gone");
+    }
+
+    #[test]
+    fn a_worker_that_was_chosen_before_serves() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        let chosen = Terms { worker: Some(1), ..terms(2, 1) };
+        assert_eq!(registry.place("a", chosen.placing), Ok(0));
+        assert_eq!(admit(&registry, "a", 1, chosen), Ok((1, 101, true)));
+    }
+
+    #[test]
+    fn a_replica_without_receivers_rests_after_a_while_and_serves_again_when_needed() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        let terms = terms(2, 1);
+        let resting = |wait| {
+            let mut resting = Vec::new();
+            registry.rest_idle(Instant::now() + wait, |owner| resting.push(owner.stream));
+            resting
+        };
+        admit(&registry, "a", 1, terms).expect("room");
+        assert_eq!(admit(&registry, "a", 2, terms), Ok((1, 102, true)));
+        assert!(resting(2 * REPLICA_LINGER).is_empty(), "it has a receiver");
+        registry.discharge(2);
+        assert!(resting(REPLICA_LINGER / 2).is_empty(), "somebody may come");
+        assert_eq!(resting(2 * REPLICA_LINGER), [102]);
+        assert!(resting(2 * REPLICA_LINGER).is_empty(), "told once");
+        assert_eq!(admit(&registry, "a", 3, terms), Ok((1, 102, true)), "under the same number");
     }
 }

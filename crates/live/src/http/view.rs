@@ -95,7 +95,7 @@ impl StreamView {
             name: stream.name.clone(),
             source: stream.source.clone(),
             out_drops: stream.out_drops.clone(),
-            receivers: receivers.into_iter().cloned().collect(),
+            receivers: receivers.into_iter().cloned().collect::<Vec<_>>().into(),
             ring_bytes: stream.ring_bytes,
             ring_packets: stream.ring_packets,
             ring_bytes_max: stream.ring_bytes_max,
@@ -125,6 +125,7 @@ mod tests {
     #[test]
     fn the_receivers_that_fare_worst_are_shown_first() {
         let receivers = vec![receiver(1, 0, 0), receiver(2, 5, 0), receiver(3, 0, 9), receiver(4, 5, 1)];
+        let receivers = receivers.into();
         let stream = StreamState { name: "a".into(), receivers, ..StreamState::default() };
         let shown = |count| -> Vec<u64> {
             let view = StreamView::new(&stream, count);

@@ -11,6 +11,7 @@ use outflow_relay::{Priority, SinkSpec, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError};
+use crate::worker::{Inlet, Outlet};
 
 /// Number of a stream; never given twice while the relay runs.
 pub type StreamId = u64;
@@ -31,6 +32,24 @@ pub(crate) enum Command {
     RemoveStream {
         stream: StreamId,
         reason: CloseReason,
+    },
+    /// Serve receivers of a stream whose home is with another worker, with what comes through the
+    /// queue; `stream` is its number here.
+    Replicate {
+        stream: StreamId,
+        home: StreamId,
+        name: String,
+        options: StreamOptions,
+        inlet: Inlet,
+    },
+    /// Hand what comes in to another worker, too.
+    Share {
+        stream: StreamId,
+        outlet: Outlet,
+    },
+    /// The stream has no receivers here: let its packets go, until it is replicated anew.
+    Rest {
+        stream: StreamId,
     },
     SetOptions {
         stream: StreamId,

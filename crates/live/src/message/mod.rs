@@ -3,6 +3,7 @@
 
 mod command;
 mod error;
+mod receivers;
 mod state;
 
 pub(crate) use command::{
@@ -10,5 +11,7 @@ pub(crate) use command::{
 };
 pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
 pub use error::{CloseReason, ControlError};
+pub use receivers::Receivers;
 pub(crate) use state::named;
 pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
+pub(crate) use state::{StreamPart, together};

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::{Receivers, StreamId};
+
 /// The whole relay.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RelayState {
@@ -44,7 +46,8 @@ pub struct StreamState {
     /// Packets dropped on the way to receivers, by reason, those that have left included.
     pub out_drops: BTreeMap<&'static str, u64>,
     /// Its receivers, by id.
-    pub receivers: Vec<ReceiverState>,
+    #[schema(value_type = Vec<ReceiverState>)]
+    pub receivers: Receivers,
 }
 
 /// A stream's source.
@@ -133,7 +136,83 @@ pub struct ReceiverReport {
     pub rtt_ms: Option<f64>,
 }
 
+/// A stream as one worker serves it.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamPart {
+    /// The stream's number at its home.
+    pub(crate) home: StreamId,
+    /// It has no source of its own.
+    pub(crate) is_replica: bool,
+    pub(crate) state: StreamState,
+}
+
+/// Puts the parts of streams together, by name. A replica whose home is not there yet, or no
+/// longer, is left out.
+pub(crate) fn together<'a>(parts: impl Iterator<Item = &'a StreamPart> + Clone) -> Vec<StreamState> {
+    let homes = parts.clone().filter(|part| !part.is_replica);
+    let mut streams: BTreeMap<_, _> = homes.map(|part| (part.home, part.state.clone())).collect();
+    for part in parts.filter(|part| part.is_replica) {
+        if let Some(stream) = streams.get_mut(&part.home) {
+            stream.add(&part.state);
+        }
+    }
+    let mut streams: Vec<_> = streams.into_values().collect();
+    streams.sort_by(|a, b| a.name.cmp(&b.name));
+    streams
+}
+
+impl StreamState {
+    /// Adds what a replica has done. Its ring holds the very packets of its home's; of both, the
+    /// fuller one is shown.
+    fn add(&mut self, replica: &StreamState) {
+        self.ring_bytes = self.ring_bytes.max(replica.ring_bytes);
+        self.ring_packets = self.ring_packets.max(replica.ring_packets);
+        self.out_bps += replica.out_bps;
+        self.out_packets += replica.out_packets;
+        self.out_bytes += replica.out_bytes;
+        self.joins += replica.joins;
+        for (reason, packets) in &replica.out_drops {
+            *self.out_drops.entry(reason).or_default() += packets;
+        }
+        self.receivers.add(&replica.receivers);
+    }
+}
+
 /// Counters with names, as they stand in snapshots; zeros are left out.
 pub(crate) fn named(drops: &outflow_relay::Drops) -> BTreeMap<&'static str, u64> {
     drops.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.as_str(), n)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(home: StreamId, is_replica: bool, name: &str, receivers: &[u64]) -> StreamPart {
+        let ids = receivers.iter().map(|&id| ReceiverState { id, ..ReceiverState::default() });
+        let receivers: Receivers = ids.collect::<Vec<_>>().into();
+        let (ring_bytes, out_drops) = (receivers.len() as u64, [("slow-sink", 1)].into());
+        let name = name.to_owned();
+        let state =
+            StreamState { name, receivers, joins: 2, ring_bytes, out_drops, ..StreamState::default() };
+        StreamPart { home, is_replica, state }
+    }
+
+    #[test]
+    fn parts_of_a_stream_are_shown_as_one() {
+        let parts = [
+            part(1, true, "z", &[2, 5]),
+            part(1, false, "z", &[1, 4, 6]),
+            part(2, false, "a", &[7]),
+            part(1, true, "z", &[3]),
+            part(9, true, "gone", &[8]),
+        ];
+        let streams = together(parts.iter());
+        assert_eq!(streams.iter().map(|stream| &*stream.name).collect::<Vec<_>>(), ["a", "z"]);
+        let whole = &streams[1];
+        assert_eq!(whole.receivers.iter().map(|r| r.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!((whole.joins, whole.ring_bytes, whole.out_drops["slow-sink"]), (6, 3, 3));
+        assert_eq!(whole.receivers.len(), 6);
+        assert_eq!(whole.receivers.get(5).map(|receiver| receiver.id), Some(5));
+        assert!(whole.receivers.get(7).is_none());
+    }
 }

@@ -12,7 +12,7 @@ use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
-use crate::control::{Control, PlayOptions, Playing, Right, TrackAddress, TrackChannel, Via};
+use crate::control::{Control, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via};
 
 /// A session that plays, or will.
 pub(super) struct Player {
@@ -20,6 +20,8 @@ pub(super) struct Player {
     /// The URL that tracks are named below of.
     base: String,
     setups: Vec<(u8, Transport)>,
+    /// By whom it is served over UDP.
+    site: Option<UdpSite>,
     place: Option<Playing>,
     stage: Stage,
     /// Receiver reports as they were when they were last looked at.
@@ -114,6 +116,7 @@ impl Connection {
                 stream: target.stream.clone(),
                 base,
                 setups: Vec::new(),
+                site: None,
                 place: None,
                 stage: Stage::Setup,
                 reports: Vec::new(),
@@ -133,7 +136,7 @@ impl Connection {
 
     /// Packets go nowhere but to the peer of the connection: any other destination could be a
     /// victim.
-    fn udp_transport(&self, stream: &str, asked: &Transport) -> Result<Transport, Reply> {
+    fn udp_transport(&mut self, stream: &str, asked: &Transport) -> Result<Transport, Reply> {
         let peer = self.peer.ip();
         let elsewhere = asked.destination.as_ref().is_some_and(|to| to.parse::<IpAddr>().ok() != Some(peer));
         if elsewhere {
@@ -143,7 +146,12 @@ impl Connection {
         let Some(client_port) = asked.client_port else {
             return Err(Reply::error(StatusCode::BadRequest, "client_port= is missing"));
         };
-        let (rtp, rtcp) = self.control.rtp_ports(stream)?;
+        let Role::Player(player) = &mut self.role else { return Err(out_of_order("no player")) };
+        // All tracks are sent from the same ports.
+        let UdpSite { rtp, rtcp, .. } = match player.site {
+            Some(site) => site,
+            None => *player.site.insert(self.control.udp_site(stream)?),
+        };
         let mut transport = Transport::udp(client_port);
         transport.server_port = Some(Pair { rtp, rtcp });
         transport.source = Some(self.local.ip().to_canonical().to_string());
@@ -247,7 +255,8 @@ impl Player {
                     let to = |port| SocketAddr::new(peer, port);
                     Some(TrackAddress { track: *track, rtp: to(rtp), rtcp: to(rtcp) })
                 };
-                Ok(Via::RtspUdp(self.setups.iter().filter_map(address).collect()))
+                let site = self.site.ok_or_else(|| out_of_order("set a track up first"))?;
+                Ok(Via::RtspUdp(site, self.setups.iter().filter_map(address).collect()))
             }
         }
     }
@@ -312,13 +321,7 @@ impl Player {
 fn reports(control: &Control, stream: &str, receiver: u64) -> Vec<[u64; 4]> {
     let state = control.state();
     let stream = state.streams.iter().find(|state| state.name == stream);
-    let receiver = stream.and_then(|stream| {
-        stream
-            .receivers
-            .binary_search_by_key(&receiver, |state| state.id)
-            .ok()
-            .map(|at| &stream.receivers[at])
-    });
+    let receiver = stream.and_then(|stream| stream.receivers.get(receiver));
     let numbers = |report: &crate::control::ReceiverReport| {
         let rtt = report.rtt_ms.map_or(0, f64::to_bits);
         [report.fraction_lost.to_bits(), report.lost as u64, report.jitter_ms.to_bits(), rtt]

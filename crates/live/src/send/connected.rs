@@ -27,7 +27,8 @@ use super::Piece;
 use super::udp::{UdpOrder, UdpPort, UdpRoute, UdpSender};
 use super::uring::{Answers, Descriptor, NotSent, Parcel, Uring};
 use crate::limits::{
-    CONNECTED_BATCH, CONNECTED_PAUSE_ORDERS, CONNECTED_PER_ORDER, CONNECTED_SHARE, CONNECTED_SINKS_MIN,
+    CONNECTED_AT_SHARED_PORTS_MAX, CONNECTED_BATCH, CONNECTED_PAUSE_ORDERS, CONNECTED_PER_ORDER,
+    CONNECTED_SHARE, CONNECTED_SINKS_MIN,
 };
 
 /// The sockets that serve one sink only, per track, for the first two tracks: picture and sound.
@@ -44,8 +45,18 @@ enum Own {
 
 /// Sends single packets from sinks' own sockets.
 pub(crate) struct ConnectedSender {
-    sockets: Slab<(UdpSocket, Descriptor)>,
+    sockets: Slab<OwnSocket>,
+    /// How many of them share a port with others.
+    at_shared_ports: usize,
     share: Share,
+}
+
+struct OwnSocket {
+    /// Open as long as this is there.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the ring sends from it"))]
+    socket: UdpSocket,
+    descriptor: Descriptor,
+    at_shared_port: bool,
 }
 
 /// How many of the process's descriptors connected sockets may take. All workers draw on it.
@@ -64,7 +75,7 @@ impl ConnectedSender {
     }
 
     fn with_share(share: Share) -> Self {
-        ConnectedSender { sockets: Slab::new(), share }
+        ConnectedSender { sockets: Slab::new(), at_shared_ports: 0, share }
     }
 
     /// Sends all `pieces` to all `sinks`, of which there are `count`: one packet from their own
@@ -106,20 +117,26 @@ impl ConnectedSender {
 
     /// Makes a socket that sends to `to` alone, from the address of `port`.
     fn open(&mut self, uring: &mut Uring, port: &UdpPort, to: &SockAddr) -> io::Result<usize> {
+        let at_shared_port = port.push.is_none();
+        if at_shared_port && self.at_shared_ports >= CONNECTED_AT_SHARED_PORTS_MAX {
+            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
+        }
         self.share.take()?;
         let opened = connect(port, to).and_then(|socket| {
-            let descriptor = uring.add(socket.as_fd()).ok_or(io::ErrorKind::Unsupported)?;
-            Ok(self.sockets.insert((socket, descriptor)))
+            let descriptor = uring.add(socket.as_fd(), false).ok_or(io::ErrorKind::Unsupported)?;
+            Ok(self.sockets.insert(OwnSocket { socket, descriptor, at_shared_port }))
         });
-        if opened.is_err() {
-            self.share.give_back();
+        match opened {
+            Ok(_) => self.at_shared_ports += usize::from(at_shared_port),
+            Err(_) => self.share.give_back(),
         }
         opened
     }
 
     fn close(&mut self, uring: &mut Uring, index: usize) {
-        if let Some((_, descriptor)) = self.sockets.try_remove(index) {
-            uring.remove(descriptor);
+        if let Some(own) = self.sockets.try_remove(index) {
+            uring.remove(own.descriptor);
+            self.at_shared_ports -= usize::from(own.at_shared_port);
             self.share.give_back();
         }
     }
@@ -148,7 +165,7 @@ impl<'a> Batch<'_, 'a> {
         for (key, route) in sinks {
             match self.descriptor(route, &mut to_make) {
                 Some(descriptor) => {
-                    self.uring.push(descriptor, self.parcel, false);
+                    self.uring.push(descriptor, self.parcel);
                     self.owners.push((key, route));
                 }
                 None => self.order.add(key, route),
@@ -165,7 +182,7 @@ impl<'a> Batch<'_, 'a> {
         let own = &mut *route.own.0.borrow_mut();
         let known = own.iter().position(|(track, _)| *track == self.track);
         match known.map(|index| &mut own[index].1) {
-            Some(Own::At(index)) => return Some(self.sender.sockets.get(*index)?.1),
+            Some(Own::At(index)) => return Some(self.sender.sockets.get(*index)?.descriptor),
             Some(Own::Paused(orders)) if *orders > 0 => {
                 *orders -= 1;
                 return None;
@@ -183,7 +200,7 @@ impl<'a> Batch<'_, 'a> {
             Some(index) => own[index].1 = state,
             None => own.push((self.track, state)),
         }
-        Some(self.sender.sockets.get(opened.ok()?)?.1)
+        Some(self.sender.sockets.get(opened.ok()?)?.descriptor)
     }
 
     fn submit(&mut self) {

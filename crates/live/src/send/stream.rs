@@ -35,8 +35,6 @@ pub(crate) struct Connection {
     unsent: Vec<u8>,
     /// How the ring knows it; `None` if there is no ring, or it is no socket.
     descriptor: Option<Descriptor>,
-    /// Whether it can send without a copy: TCP can, local sockets cannot.
-    zero_copy: bool,
 }
 
 /// What became of a write.
@@ -52,10 +50,11 @@ pub(crate) enum Outcome {
 
 impl Connection {
     pub(crate) fn new(fd: OwnedFd, uring: &mut Uring) -> Self {
+        // TCP can send without a copy, local sockets cannot, and what has no protocol is no socket.
         let protocol = sockopt::socket_protocol(&fd);
-        let descriptor = protocol.is_ok().then(|| uring.add(fd.as_fd())).flatten();
-        let zero_copy = protocol == Ok(Some(ipproto::TCP));
-        Connection { file: File::from(fd), unsent: Vec::new(), descriptor, zero_copy }
+        let descriptor =
+            protocol.ok().and_then(|protocol| uring.add(fd.as_fd(), protocol == Some(ipproto::TCP)));
+        Connection { file: File::from(fd), unsent: Vec::new(), descriptor }
     }
 
     /// Closes it on this side.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Report, SinkKey, Stream, StreamOptions};
+use outflow_relay::{Carriage, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::ingest::Sender;
@@ -27,7 +27,14 @@ impl Worker {
 
     fn command(&mut self, command: Command) {
         match command {
-            Command::AddStream { stream, name, url, options } => self.add_stream(stream, name, url, options),
+            Command::AddStream { stream, name, url, options } => {
+                self.streams.insert(LiveStream::new(stream, stream, name, url, options));
+            }
+            Command::Replicate { stream, home, name, options, inlet } => {
+                self.replicate((stream, home), name, options, inlet);
+            }
+            Command::Share { stream, outlet } => self.with(stream, |stream| stream.share(outlet)),
+            Command::Rest { stream } => self.rest(stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
                 self.with(stream, |stream| stream.core.set_options(options))
@@ -77,22 +84,6 @@ impl Worker {
             }
             Command::Shutdown => self.shut_down(),
         }
-    }
-
-    fn add_stream(&mut self, id: StreamId, name: String, url: String, options: StreamOptions) {
-        self.streams.insert(LiveStream {
-            id,
-            name,
-            url,
-            core: Stream::new(options),
-            source: None,
-            sinks: Vec::new(),
-            receivers: Default::default(),
-            wake: None,
-            touched: false,
-            out_bytes: Rate::default(),
-            shown: Default::default(),
-        });
     }
 
     fn remove_stream(&mut self, id: StreamId, reason: CloseReason) {
@@ -272,7 +263,7 @@ impl Worker {
         self.running = false;
     }
 
-    fn find(&self, id: StreamId) -> Result<usize, ControlError> {
+    pub(super) fn find(&self, id: StreamId) -> Result<usize, ControlError> {
         let found = self.streams.iter().find(|(_, stream)| stream.id == id);
         found.map(|(index, _)| index).ok_or(ControlError::ShuttingDown)
     }

@@ -13,16 +13,17 @@ use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
+use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
 use super::tasks::Tasks;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, PushRoute, StreamState};
+use crate::message::{Command, ControlError, PushRoute, StreamPart};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
-use crate::send::udp::UdpPort;
 use crate::send::stream::StreamSender;
+use crate::send::udp::UdpPort;
 use crate::send::uring::Uring;
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
@@ -33,7 +34,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }
@@ -48,7 +49,8 @@ impl Bell {
     /// The worker has heard it, and will look at everything that was put down before.
     pub(super) fn clear(&self) {
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        self.rung.store(false, Ordering::Release);
+        // A swap, so that what was put down by whoever found it rung is seen after this.
+        self.rung.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -57,7 +59,7 @@ impl Bell {
 pub(crate) struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
-    states: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    states: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
     /// Ports from which RTSP receivers are served: RTP, RTCP.
     pub(crate) rtp_ports: (u16, u16),
 }
@@ -108,13 +110,18 @@ impl WorkerHandle {
         }
     }
 
+    /// A queue through which the worker is handed a stream's packets by another one.
+    pub(crate) fn queue(&self) -> (Outlet, Inlet) {
+        super::share::queue(Arc::clone(&self.bell))
+    }
+
     /// There are packets in a queue.
     pub(crate) fn wake(&self) {
         self.bell.ring();
     }
 
     /// The newest snapshot of its streams.
-    pub(crate) fn states(&self) -> Arc<Vec<StreamState>> {
+    pub(crate) fn states(&self) -> Arc<Vec<StreamPart>> {
         self.states.load_full()
     }
 }
@@ -123,7 +130,7 @@ fn worker(
     clock: Clock,
     bell: Arc<Bell>,
     commands: mpsc::Receiver<Command>,
-    published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
     pair: PortPair,
     (ways, receivers_max): (outflow_config::Fanout, usize),
 ) -> io::Result<Worker> {

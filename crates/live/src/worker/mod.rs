@@ -1,12 +1,14 @@
-//! A worker: a thread that owns whole streams, their sockets and their receivers' connections.
+//! A worker: a thread that owns streams, their sockets and their receivers' connections.
 //!
-//! It waits for packets, commands and the streams' own deadlines; nothing it owns is shared.
+//! It waits for packets, commands and the streams' own deadlines; nothing it owns is shared. Of a
+//! stream that is too large for one, others hold replicas (see [`share`]).
 
 mod commands;
 mod handle;
 mod ingest;
 mod rtcp;
 mod serve;
+mod share;
 mod snapshot;
 mod stream;
 mod tasks;
@@ -25,6 +27,7 @@ use slab::Slab;
 
 pub(crate) use handle::WorkerHandle;
 use ingest::Sender;
+pub(crate) use share::{Inlet, Outlet};
 use snapshot::Snapshot;
 use stream::LiveStream;
 use tasks::{Task, Tasks};
@@ -34,8 +37,8 @@ use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::fanout::Fanout;
-use crate::send::udp::UdpPort;
 use crate::send::stream::StreamSender;
+use crate::send::udp::UdpPort;
 use crate::send::uring::Uring;
 
 /// What a file descriptor that the worker waits for belongs to.
@@ -113,6 +116,9 @@ impl Worker {
             if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
                 continue;
             }
+            // First of all, so that other workers can begin.
+            stream.hand_over();
+            stream.tell_class();
             // One task sees to what is of no class: deadlines and events.
             stream.wake = None;
             self.tasks.add(stream.core.classes().next().unwrap_or_default(), Task::Serve(index));
@@ -159,6 +165,7 @@ impl Worker {
                 self.bell.clear();
                 self.obey();
                 self.drain_queues();
+                self.take_handed();
             }
             Some(Watched::Source { stream, .. }) => {
                 let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);

@@ -35,6 +35,7 @@ impl Worker {
                 Output::Event(event) => self.tell(index, event),
                 Output::Wait { until } => {
                     stream.wake = until.map(|(at, _)| at).into_iter().chain(stream.wake).min();
+                    stream.hand_over();
                     return;
                 }
             }

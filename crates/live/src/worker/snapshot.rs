@@ -10,15 +10,15 @@ use super::Worker;
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
-use crate::message::{ReceiverId, ReceiverState, SourceState, StreamState, named};
+use crate::message::{ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named};
 use crate::send::fanout::{Fanout, Way};
 
 /// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>,
+    published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
     next: Time,
-    done: Vec<StreamState>,
+    done: Vec<StreamPart>,
     /// The stream being taken in, by its index, and the receiver at which to go on.
     at: (usize, ReceiverId),
     current: Option<Partial>,
@@ -33,7 +33,7 @@ struct Partial {
 }
 
 impl Snapshot {
-    pub(super) fn new(published: Arc<arc_swap::ArcSwap<Vec<StreamState>>>) -> Self {
+    pub(super) fn new(published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>) -> Self {
         Snapshot { published, next: Time::ZERO, done: Vec::new(), at: (0, 0), current: None }
     }
 
@@ -53,7 +53,7 @@ impl Snapshot {
 
     fn publish(&mut self, now: Time) {
         let states = core::mem::take(&mut self.done);
-        let receivers: usize = states.iter().map(|state| state.receivers.len()).sum();
+        let receivers: usize = states.iter().map(|part| part.state.receivers.len()).sum();
         self.next = now + SNAPSHOT_EVERY.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
         self.at = (0, 0);
         self.published.store(Arc::new(states));
@@ -84,7 +84,9 @@ impl Worker {
             }
             None => {
                 snapshot.at = (index + 1, 0);
-                snapshot.done.push(stream.state(now, partial));
+                let (home, is_replica) = (stream.home, stream.home != stream.id);
+                let state = stream.state(now, partial);
+                snapshot.done.push(StreamPart { home, is_replica, state });
             }
         }
         self.tasks.add(self.snapshot.class(now), Task::Snapshot);
@@ -162,7 +164,7 @@ impl LiveStream {
             out_bytes: sum.bytes,
             joins,
             out_drops: named(&drops),
-            receivers,
+            receivers: receivers.into(),
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Drops, Priority, SinkKey, Stream};
+use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
 use tokio::sync::mpsc;
 
+use super::share::{Inlet, Outlet};
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
 use crate::send::stream::{Connection, Connections, Framing};
 use crate::send::udp::UdpRoute;
@@ -14,10 +15,16 @@ use crate::send::udp::UdpRoute;
 /// A stream and everything that is connected to it.
 pub(super) struct LiveStream {
     pub(super) id: StreamId,
+    /// Its number at its home, which is this one unless it is a replica.
+    pub(super) home: StreamId,
     pub(super) name: String,
     pub(super) url: String,
     pub(super) core: Stream,
     pub(super) source: Option<LiveSource>,
+    /// To the workers that serve it, too.
+    pub(super) outlets: Vec<Outlet>,
+    /// From its home, in a replica that does not rest.
+    pub(super) inlet: Option<Inlet>,
     /// By [`SinkKey`].
     pub(super) sinks: Vec<Option<LiveSink>>,
     pub(super) receivers: BTreeMap<ReceiverId, SinkKey>,
@@ -92,9 +99,36 @@ impl Rate {
 }
 
 impl LiveStream {
-    /// The class in which its source is read: that of its most urgent sinks.
+    /// A stream without a source and without receivers.
+    pub(super) fn new(
+        id: StreamId,
+        home: StreamId,
+        name: String,
+        url: String,
+        options: StreamOptions,
+    ) -> Self {
+        LiveStream {
+            id,
+            home,
+            name,
+            url,
+            core: Stream::new(options),
+            source: None,
+            outlets: Vec::new(),
+            inlet: None,
+            sinks: Vec::new(),
+            receivers: BTreeMap::new(),
+            wake: None,
+            touched: false,
+            out_bytes: Rate::default(),
+            shown: Default::default(),
+        }
+    }
+
+    /// The class in which its source is read: that of its most urgent sinks, wherever they are.
     pub(super) fn class(&self) -> Priority {
-        self.core.classes().next().unwrap_or_default()
+        let elsewhere = self.outlets.iter().map(Outlet::class);
+        self.core.classes().next().into_iter().chain(elsewhere).min().unwrap_or_default()
     }
 
     pub(super) fn sink_mut(&mut self, key: SinkKey) -> Option<&mut LiveSink> {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
-use super::output::{Event, SinkEnd, Wake};
+use super::output::{SinkEnd, Wake};
 use super::stream::{DERIVED, Stream};
 use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Branch, Sink};
@@ -12,9 +12,9 @@ use crate::schedule::{Branch, Sink};
 impl Stream {
     pub(super) fn check_source(&mut self, now: Time) {
         let silent = now.since(self.source.last_packet);
-        if self.source.up && silent >= self.options.source_timeout {
-            self.source.went_away(now);
-            self.events.push_back(Event::SourceAway { silent });
+        // A replica is told.
+        if self.source.up && silent >= self.options.source_timeout && !self.is_replica() {
+            self.source_went_away(now);
         }
     }
 
@@ -54,7 +54,8 @@ impl Stream {
         let turns = self.branches.iter().filter_map(Branch::next_turn).min();
         [
             turns.map(|at| (at, Wake::CatchUp)),
-            up.then(|| (self.source.last_packet + self.options.source_timeout, Wake::SourceTimeout)),
+            (up && !self.is_replica())
+                .then(|| (self.source.last_packet + self.options.source_timeout, Wake::SourceTimeout)),
             lagging.then_some((self.hopeless_check, Wake::Hopeless)),
             up.then_some((self.reports_due, Wake::SenderReports)),
             self.remux_idle_since.map(|since| (since + BRANCH_LINGER, Wake::BranchLinger)),

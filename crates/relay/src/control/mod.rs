@@ -1,8 +1,11 @@
 //! A stream as its driver sees it: what it is asked, what it answers.
 
 mod deadlines;
+mod gap;
+mod intake;
 mod meter;
 mod output;
+mod share;
 mod source;
 mod stream;
 #[cfg(test)]
@@ -11,5 +14,6 @@ mod view;
 
 pub use meter::Meter;
 pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
+pub use share::{Handed, TrackClock, Understood};
 pub use source::SourceCounters;
 pub use stream::{Stream, StreamOptions};

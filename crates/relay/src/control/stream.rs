@@ -4,20 +4,21 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::rtcp::SenderReport;
-use outflow_media::{Format, Tag, Time};
+use outflow_media::{Format, Time};
 
+use super::gap::Gap;
+use super::intake::{Input, Intake};
 use super::output::{Event, Output, ReportTo, SinkEnd};
+use super::share::{Handed, Understood};
 use super::source::Source;
-use crate::buffer::{Entry, Packet, Ring, Seq, WhenFull};
-use crate::drops::{DropReason, Drops};
+use crate::buffer::{Entry, Ring, Seq, WhenFull};
+use crate::drops::Drops;
 use crate::limits::SENDER_REPORT_EVERY;
-use crate::receive::{Incoming, Receive};
 use crate::schedule::{
     Branch, Carriage, Counters, Place, Priority, Room, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
 };
-use crate::send::{Order, Report, ReportClock, Whom, align};
+use crate::send::{Order, Report, Whom, align};
 use crate::service::Remux;
-use crate::understand::Understand;
 
 /// What a stream is configured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,18 +62,10 @@ pub struct Stream {
     pub(super) past_drops: Drops,
     pub(super) past: Counters,
     pub(super) joins: u64,
-}
-
-#[derive(Debug)]
-pub(super) struct Input {
-    /// What the source said.
-    declared: Format,
-    /// What receivers get.
-    pub(super) format: Format,
-    pub(super) receive: Receive,
-    pub(super) understand: Understand,
-    clocks: Vec<ReportClock>,
-    ssrcs: Vec<u32>,
+    /// What replicas are to be handed, if there are any.
+    pub(super) handed: Option<Vec<Handed>>,
+    /// What got lost on the way to this replica.
+    pub(super) gap: Option<Box<Gap>>,
 }
 
 const ORIGINAL: usize = 0;
@@ -98,6 +91,8 @@ impl Stream {
             past_drops: Drops::default(),
             past: Counters::default(),
             joins: 0,
+            handed: None,
+            gap: None,
         }
     }
 
@@ -108,59 +103,6 @@ impl Stream {
         for branch in &mut self.branches {
             branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
-    }
-
-    /// A source begins its turn, with packets of this format.
-    ///
-    /// If receivers cannot be served on with it, those of RTP end; the others wait for its first
-    /// key frame.
-    pub fn handle_source(&mut self, now: Time, declared: Format) {
-        let format = Receive::effective(&declared);
-        match &mut self.input {
-            Some(input) if input.format == format => {
-                input.receive.restart(&declared);
-                input.declared = declared;
-                input.understand.restart(&format);
-                input.clocks.iter_mut().for_each(ReportClock::restart);
-            }
-            _ => self.change_format(now, declared, format),
-        }
-    }
-
-    /// The source's turn is over.
-    pub fn handle_source_end(&mut self, now: Time) {
-        if self.source.up {
-            self.source.went_away(now);
-            self.events.push_back(Event::SourceAway { silent: now.since(self.source.last_packet) });
-        }
-    }
-
-    /// A packet came in: RTP with its header, or whole transport stream packets. Returns whether it
-    /// was taken; if not, it is counted.
-    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) -> bool {
-        let taken = self.take(now, track, incoming);
-        if let Err(reason) = taken {
-            self.count_drop(reason, 1);
-        }
-        taken.is_ok()
-    }
-
-    /// The source's RTCP sender report of a track came in.
-    pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
-        let Some(input) = &mut self.input else { return };
-        let (clock, Format::Rtp(_)) = (input.clocks.get_mut(usize::from(track)), &input.format) else {
-            return;
-        };
-        let delta = input.receive.timestamp_delta(track);
-        let rtp = clock.and_then(|clock| clock.source_report(now, ntp, rtp, delta));
-        if let (Some(rtp), Some(remux)) = (rtp, &mut self.remux) {
-            remux.sender_report(track, ntp, rtp, now);
-        }
-    }
-
-    /// Counts packets that the driver dropped before they came here.
-    pub fn count_drop(&mut self, reason: DropReason, packets: u64) {
-        self.source.counters.drops.add(reason, packets);
     }
 
     /// A sink joins, at the newest key frame. `id` is the driver's name for it.
@@ -342,62 +284,31 @@ impl Stream {
 }
 
 impl Stream {
-    fn change_format(&mut self, now: Time, declared: Format, format: Format) {
-        let keys: Vec<_> = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
-        for key in keys {
-            self.displace(key);
-            let sink = &self.sinks[key.0];
-            if sink.spec.carriage == Carriage::Rtp && self.input.is_some() {
-                self.end_sink(now, key, SinkEnd::FormatChanged);
-            } else if !self.homeless.contains(&key) {
-                self.homeless.push(key);
-            }
-        }
-        let rates: Vec<u32> = match &format {
-            Format::Ts => vec![90_000],
-            Format::Rtp(tracks) => tracks.iter().map(|track| track.clock_rate).collect(),
-        };
-        let ntp = self.options.ntp_at_zero;
-        self.input = Some(Input {
-            receive: Receive::new(&declared, self.options.ssrc),
-            understand: Understand::new(&format),
-            clocks: rates.iter().map(|rate| ReportClock::new(*rate, ntp)).collect(),
-            ssrcs: vec![self.options.ssrc; rates.len()],
-            declared,
-            format,
-        });
+    pub(super) fn change_format(&mut self, now: Time, format: Format, turn: u64, intake: Option<Intake>) {
+        self.unhouse(now, self.input.is_some());
+        let main = format.main_track();
+        let options = &self.options;
+        self.input = Some(Input::new(format, turn, intake, (options.ssrc, options.ntp_at_zero)));
         self.remux = None;
         self.branches.clear();
-        let main = self.format().map_or(0, Format::main_track);
         self.branches.push(Branch::new(ORIGINAL, self.ring(main)));
+        self.hand_format();
         for key in core::mem::take(&mut self.homeless) {
             self.place(now, key);
         }
     }
 
-    fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
-        let input = self.input.as_mut().ok_or(DropReason::NoFormat)?;
-        let bytes = input.receive.take(now, track, incoming)?;
-        let track = if input.format == Format::Ts { 0 } else { track };
-        let tag = input.understand.tag(track, &bytes)?;
-        let came = self.source.packet(now, bytes.len());
-        if came {
-            self.events.push_back(Event::SourceUp);
-            if self.source.counters.starts > 1 {
-                self.announce_discontinuity(now, &bytes);
+    /// Takes all sinks out of their branches. They wait for a format, or those of RTP end.
+    pub(super) fn unhouse(&mut self, now: Time, ends_rtp: bool) {
+        let keys: Vec<_> = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
+        for key in keys {
+            self.displace(key);
+            if ends_rtp && self.sinks[key.0].spec.carriage == Carriage::Rtp {
+                self.end_sink(now, key, SinkEnd::FormatChanged);
+            } else if !self.homeless.contains(&key) {
+                self.homeless.push(key);
             }
         }
-        // Made last: its sequence number follows that of a discontinuity announced before.
-        let input = self.input.as_mut().ok_or(DropReason::NoFormat)?;
-        let rtp_header = input.receive.rtp_header(now);
-        let header = if input.format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
-        if let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header {
-            let delta = input.receive.timestamp_delta(track);
-            input.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
-            input.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
-        }
-        self.spread(now, Packet { bytes, tag, arrived: now }, rtp_header);
-        Ok(())
     }
 
     /// An empty ring, joined at key frames of `main_track`.
@@ -407,8 +318,10 @@ impl Stream {
     }
 
     /// Puts a packet into the branches.
-    fn spread(&mut self, now: Time, packet: Packet, rtp_header: [u8; 12]) {
-        let (Some(input), [original, derived @ ..]) = (&self.input, &mut self.branches[..]) else { return };
+    pub(super) fn spread(&mut self, now: Time, understood: Understood) {
+        self.hand_packet(&understood);
+        let Understood { packet, rtp_header, preamble } = understood;
+        let [original, derived @ ..] = &mut self.branches[..] else { return };
         if let (Some(remux), [derived, ..]) = (&mut self.remux, derived) {
             let sinks = &mut self.sinks;
             remux.push(&packet, |packet, reader| {
@@ -416,18 +329,10 @@ impl Stream {
             });
         }
         let before = original.ring().newest_key();
-        original.push(now, &mut self.sinks, packet, rtp_header, || input.understand.preamble());
+        original.push(now, &mut self.sinks, packet, rtp_header, || preamble);
         if original.ring().newest_key() > before {
             self.source.key_frame(now);
         }
-    }
-
-    /// A transport stream went on after a break: its decoders are told so.
-    fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
-        let Some(input) = &mut self.input else { return };
-        let Some(bytes) = input.understand.discontinuity(next) else { return };
-        let rtp_header = input.receive.rtp_header(now);
-        self.spread(now, Packet { bytes, tag: Tag::default(), arrived: now }, rtp_header);
     }
 
     /// Finds a sink's branch, making it if need be, and lets it join there.

@@ -1,5 +1,7 @@
 //! A stream from source to order, with RTP packets of H.264.
 
+mod share;
+
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};

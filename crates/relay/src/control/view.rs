@@ -40,18 +40,22 @@ impl Stream {
 
     /// Packets that were lost before they came here.
     pub fn source_lost(&self) -> u64 {
-        self.input.as_ref().map_or(0, |input| input.understand.lost(input.receive.receptions()))
+        let intake = self.input.as_ref().and_then(|input| input.intake.as_ref());
+        intake.map_or(0, |intake| intake.understand.lost(intake.receive.receptions()))
     }
 
     /// Interarrival jitter of the first track that comes by RTP, in seconds.
     pub fn source_jitter_s(&self) -> f64 {
-        let first = self.input.as_ref().and_then(|input| input.receive.receptions().next());
+        let intake = self.input.as_ref().and_then(|input| input.intake.as_ref());
+        let first = intake.and_then(|intake| intake.receive.receptions().next());
         first.map_or(0.0, |reception| reception.jitter().as_secs_f64())
     }
 
-    /// The format in words; empty until there was a source.
+    /// The format in words; empty until there was a source, and in replicas.
     pub fn describe(&self) -> String {
-        self.input.as_ref().map_or_else(String::new, |input| input.understand.describe(&input.format))
+        let input = self.input.as_ref();
+        let described = input.and_then(|i| Some(i.intake.as_ref()?.understand.describe(&i.format)));
+        described.unwrap_or_default()
     }
 
     /// The rings: bytes and packets held, all branches together.

@@ -85,6 +85,11 @@ impl Branch {
         self.passed[usize::from(track) % TRACKS_MAX]
     }
 
+    /// Corrects what went into the ring of `track`, where it went into another's as well.
+    pub(crate) fn set_passed(&mut self, track: u8, passed: Counters) {
+        self.passed[usize::from(track) % TRACKS_MAX] = passed;
+    }
+
     /// Members of a cohort.
     pub fn members(&self, cohort: usize) -> &[SinkKey] {
         self.cohorts.get(cohort).map_or(&[], |c| &c.members)

@@ -23,7 +23,7 @@ pub struct Anchor {
 
 /// Tells NTP and RTP time of any moment, from the source's own reports or, without them, from the
 /// arrival of the track's first packet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportClock {
     clock_rate: u32,
     ntp_at_zero: u64,
@@ -72,6 +72,11 @@ impl ReportClock {
         self.anchor = Some(Anchor { at: now, ntp, rtp });
         self.from_source = true;
         Some(rtp)
+    }
+
+    /// What the source's newest report said, if it sends any.
+    pub fn told_by_source(&self) -> Option<Anchor> {
+        self.anchor.filter(|_| self.from_source)
     }
 
     /// The source begins anew.

@@ -70,7 +70,7 @@ pub(super) async fn show(
 ) -> Result<Json<ReceiverState>, HttpError> {
     let id = receiver_id(&id)?;
     let state = control.state();
-    let found = state.streams.iter().flat_map(|stream| &stream.receivers).find(|receiver| receiver.id == id);
+    let found = state.streams.iter().find_map(|stream| stream.receivers.get(id));
     found.cloned().map(Json).ok_or_else(|| ControlError::UnknownReceiver(id).into())
 }
 

@@ -22,10 +22,10 @@ pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
 use super::Piece;
-use super::uring::Uring;
 use super::connected::ConnectedSender;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
+use super::uring::Uring;
 use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
 use crate::routes::Routes;
 
@@ -51,12 +51,6 @@ pub(crate) struct Fanout {
     refused: Option<&'static str>,
     /// How sinks stand, by stream and key.
     standing: Vec<Vec<Option<Standing>>>,
-}
-
-/// Whom an order has not reached by way of the kernel.
-enum Left {
-    Missing,
-    All,
 }
 
 struct InKernel {
@@ -220,64 +214,74 @@ impl Fanout {
         ports: &mut Slab<UdpPort>,
         route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
     ) -> bool {
-        let Audience::Members { id, all, first, count } = audience else { return false };
-        let members = first..first + count;
+        let Audience::Members { all, .. } = audience else { return false };
         if self.kernel.is_none() || all.len() < rule::sinks_min(self.wish) {
             return false;
         }
         let mut rest = pieces;
-        while let Some(piece) = rest.first() {
+        while !rest.is_empty() {
             let (run, behind) = rest.split_at(run_length(rest));
             rest = behind;
-            let Some(InKernel { kernel, routes, rosters, versions, failing, .. }) = &mut self.kernel else {
-                return false;
-            };
-            let roster = rosters.entry(id).or_default();
-            let sources = Sources { kernel, routes, ports, route_of, versions: *versions };
-            let standing = &mut self.standing;
-            let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
-            let tell = |key, how: Result<(), Standing>| {
-                stand(standing, id.0, key, how.err().unwrap_or(reached));
-            };
-            let Some(listed) = roster.update(all, piece.track, sources, tell) else { return false };
-            let mut way = rule::choose(self.wish, listed.reached, run.len(), able(kernel, listed));
-            if piece.len() > listed.payload_max {
-                way = Way::User;
-            }
-            // Frames go one by one; each may fail for itself.
-            let step = if way == Way::Xdp { 1 } else { run.len() };
-            for part in run.chunks(step) {
-                let done = carry_out(kernel, listed, way, part, members.clone());
-                let left = match done {
-                    Ok(failed) => {
-                        *failing = false;
-                        report(kernel, listed, failed, all, &mut self.user.reports);
-                        Left::Missing
-                    }
-                    Err(error) => {
-                        if way != Way::User && !core::mem::replace(failing, true) {
-                            let way = way.as_str();
-                            tracing::warn!(%error, way, "the kernel's fan-out fails: packets go by system calls");
-                        }
-                        way = Way::User;
-                        Left::All
-                    }
-                };
-                let route = |place: usize| Some((all[place], route_of(all[place])?));
-                match left {
-                    Left::All => {
-                        let (routes, count) = (members.clone().filter_map(route), members.len());
-                        self.connected.send(uring, &mut self.user, part, ports, routes, count);
-                    }
-                    // They are few, or their way to the kernel's fan-out is not known yet.
-                    Left::Missing => {
-                        self.user.send(part, ports, listed.missing(members.clone()).filter_map(route));
-                    }
-                }
-            }
-            roster.way = Some(way);
+            self.send_run(uring, audience, run, ports, route_of);
         }
         true
+    }
+
+    /// Sends packets of one track and size, by the way that pays.
+    fn send_run<'r>(
+        &mut self,
+        uring: &mut Uring,
+        audience: Audience<'_>,
+        run: &[Piece<'_>],
+        ports: &mut Slab<UdpPort>,
+        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
+    ) {
+        let Audience::Members { id, all, first, count } = audience else { return };
+        let Fanout { wish, user, connected, kernel: Some(in_kernel), standing, .. } = self else { return };
+        let InKernel { kernel, routes, rosters, versions, failing, .. } = in_kernel;
+        let roster = rosters.entry(id).or_default();
+        let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
+        let tell = |key, how: Result<(), Standing>| {
+            stand(standing, id.0, key, how.err().unwrap_or(reached));
+        };
+        let sources = Sources { kernel, routes, ports, route_of, versions: *versions };
+        let mut listed = roster.update(all, run[0].track, sources, tell);
+        let mut way = listed.as_ref().map_or(Way::User, |listed| {
+            let fits = run[0].len() <= listed.payload_max;
+            if fits {
+                rule::choose(*wish, listed.reached, run.len(), able(kernel, listed))
+            } else {
+                Way::User
+            }
+        });
+        let members = first..first + count;
+        let route = |place: usize| Some((all[place], route_of(all[place])?));
+        // Frames go one by one; each may fail for itself.
+        for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {
+            let by_kernel = listed.as_deref_mut().filter(|_| way != Way::User);
+            match by_kernel.map(|listed| (carry_out(kernel, listed, way, part, members.clone()), listed)) {
+                Some((Ok(failed), listed)) => {
+                    *failing = false;
+                    report(kernel, listed, failed, all, &mut user.reports);
+                    // They are few, or the kernel does not know how to reach them yet.
+                    if listed.reached < all.len() {
+                        user.send(part, ports, listed.missing(members.clone()).filter_map(route));
+                    }
+                    continue;
+                }
+                Some((Err(error), _)) => {
+                    let way = way.as_str();
+                    if !core::mem::replace(failing, true) {
+                        tracing::warn!(%error, way, "the kernel's fan-out fails: system calls do its work");
+                    }
+                }
+                None => {}
+            }
+            way = Way::User;
+            let (routes, count) = (members.clone().filter_map(route), members.len());
+            connected.send(uring, user, part, ports, routes, count);
+        }
+        roster.way = Some(way);
     }
 }
 
@@ -310,9 +314,8 @@ fn carry_out(
     }
     let group = &mut listed.group;
     let sent = match way {
-        Way::User => Err(io::ErrorKind::Unsupported.into()),
-        Way::Tc => kernel.send_tc(group, members, &payload, run[0].len()),
         Way::Xdp => kernel.send_xdp(group, members, &payload),
+        Way::Tc | Way::User => kernel.send_tc(group, members, &payload, run[0].len()),
     };
     Ok(sent?.failed)
 }

@@ -192,8 +192,6 @@ impl Listed {
 
     /// Those of the members whom the kernel does not reach.
     pub(super) fn missing(&self, members: Range<usize>) -> impl Iterator<Item = usize> {
-        let all_reached = self.reached == self.asked.len();
-        let members = if all_reached { 0..0 } else { members };
         members.filter(|place| self.asked[*place].is_none())
     }
 }

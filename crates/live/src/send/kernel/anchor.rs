@@ -7,9 +7,11 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::device::{configure, named};
 
 /// The largest that the TAP driver takes (`max_mtu` in drivers/net/tun.c).
 pub(super) const MTU: i32 = 65_521;
@@ -18,7 +20,6 @@ pub(super) const MTU: i32 = 65_521;
 #[derive(Debug)]
 pub(super) struct Anchor {
     _file: File,
-    pub(super) name: String,
     pub(super) ifindex: u32,
 }
 
@@ -26,7 +27,7 @@ impl Anchor {
     /// Makes the device and switches it on. The kernel chooses the number in its name.
     pub(super) fn open() -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
-        let mut request = named(b"outflow%d");
+        let mut request = named("outflow%d");
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         configure(&file, libc::TUNSETIFF, &mut request)?;
         let name = name_of(&request)?;
@@ -34,37 +35,19 @@ impl Anchor {
         // Before the device is switched on: IPv6 would at once send router solicitations through it.
         // Where /proc/sys is read-only they are sent; the classifier ends them.
         let _without = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-        let socket: OwnedFd = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+        let socket: OwnedFd = socket_with(AddressFamily::INET, kind, flags, None)?;
         request.ifr_ifru.ifru_mtu = MTU;
         configure(&socket, libc::SIOCSIFMTU, &mut request)?;
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_NOARP) as libc::c_short;
         configure(&socket, libc::SIOCSIFFLAGS, &mut request)?;
         let ifindex = rustix::net::netdevice::name_to_index(&socket, &name)?;
-        Ok(Anchor { _file: file, name, ifindex })
+        Ok(Anchor { _file: file, ifindex })
     }
-}
-
-fn named(name: &[u8]) -> libc::ifreq {
-    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: zeroed_union() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name) {
-        *to = *from as libc::c_char;
-    }
-    request
-}
-
-fn zeroed_union() -> libc::__c_anonymous_ifr_ifru {
-    // SAFETY: a union of C integers, addresses and pointers, for all of which zeros are valid.
-    unsafe { core::mem::zeroed() }
 }
 
 fn name_of(request: &libc::ifreq) -> io::Result<String> {
     let bytes = request.ifr_name.map(|char| char as u8);
     let name = CStr::from_bytes_until_nul(&bytes).map_err(io::Error::other)?;
     name.to_str().map(str::to_owned).map_err(io::Error::other)
-}
-
-fn configure(fd: &impl AsRawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: the requests made here read and write one `ifreq`, which outlives the call.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), what, &raw mut *request) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

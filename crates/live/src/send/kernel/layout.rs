@@ -3,6 +3,7 @@
 use std::net::SocketAddrV4;
 
 use super::checksum::Sum;
+use super::shared::Plain;
 
 /// Ethernet, IPv4 without options, UDP.
 pub(super) const HEADER_BYTES: usize = 42;
@@ -51,18 +52,18 @@ pub(super) struct Control {
     pub(super) length: u16,
     pub(super) payload_sum: u16,
     pub(super) waiting: u32,
+    pub(super) processor: u32,
     pub(super) mark: u32,
-    pub(super) anchor: i32,
-    pub(super) netns: u64,
+    pub(super) unused: u32,
     pub(super) failed: u64,
 }
 
-const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Control>() == 48, "as in layout.h");
+const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Control>() == 40, "as in layout.h");
 
 // SAFETY: integers without padding between them; any bytes are a valid value.
-unsafe impl aya::Pod for Entry {}
+unsafe impl Plain for Entry {}
 // SAFETY: integers without padding between them; any bytes are a valid value.
-unsafe impl aya::Pod for Control {}
+unsafe impl Plain for Control {}
 
 impl Entry {
     /// Nothing is sent there.

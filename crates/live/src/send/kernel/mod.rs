@@ -10,8 +10,12 @@
 //! Plain UDP over IPv4 only. The caller keeps to the MTU of the way: nothing is fragmented.
 
 mod anchor;
+mod bpf;
 mod checksum;
+mod classifier;
+mod device;
 mod error;
+mod failure;
 mod layout;
 mod program;
 mod shared;
@@ -23,13 +27,15 @@ use core::ops::Range;
 use std::io::{self, IoSlice};
 
 use anchor::Anchor;
+use device::Devices;
 pub(crate) use error::KernelError;
+pub(crate) use failure::{Failure, Reason};
 use layout::Control;
 pub(crate) use layout::Target;
 use program::Programs;
 use shared::Shared;
 use table::Table;
-pub(crate) use table::{Failure, Group, Reason, TableFull};
+pub(crate) use table::{Group, TableFull};
 use tc::Injector;
 use xdp::Frames;
 
@@ -44,15 +50,13 @@ pub(crate) struct Sent {
 /// The kernel path of one worker. Dropping it takes all of it out of the kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    // Dropped in this order: programs are detached while their device is still there.
-    _programs: Programs,
     control: Shared<Control>,
     table: Table,
     injector: Injector,
     xdp: Result<Frames, KernelError>,
     can_segment: bool,
-    anchor: Anchor,
-    netns: u64,
+    /// The classifier goes with it.
+    _anchor: Anchor,
 }
 
 impl Kernel {
@@ -63,20 +67,16 @@ impl Kernel {
     /// What is missing, with what to do about it.
     pub(crate) fn open(targets_max: u32) -> Result<Self, KernelError> {
         let anchor = Anchor::open().map_err(KernelError::of_tap)?;
-        let types = program::kernel_types();
-        let (mut programs, control, table) = Programs::new(types.as_ref(), targets_max)?;
+        let (programs, control, table) = Programs::new(targets_max)?;
         programs.attach_classifier(&anchor)?;
-        let failed = |e| KernelError::new("opening a packet socket", e);
-        let injector = Injector::open(&anchor).map_err(failed)?;
-        let netns = injector.netns().map_err(failed)?;
+        let injector = Injector::open(&anchor).map_err(|e| KernelError::new("opening a packet socket", e))?;
         let can_segment = injector.can_segment();
-        let xdp = programs.attach_xdp(types.as_ref(), &anchor).and_then(|program| {
-            let mut frames = Frames::new(program, anchor.ifindex);
-            frames.probe().map_err(|e| KernelError::new("sending XDP frames", e))?;
-            Ok(frames)
+        let xdp = programs.attach_xdp(&anchor).and_then(|attached| {
+            Frames::new(attached).map_err(|e| KernelError::new("sending XDP frames", e))
         });
-        let table = Table::new(table, targets_max);
-        Ok(Kernel { _programs: programs, control, table, injector, xdp, can_segment, anchor, netns })
+        let devices = Devices::new().map_err(|e| KernelError::new("asking about network devices", e))?;
+        let table = Table::new(table, devices, targets_max);
+        Ok(Kernel { control, table, injector, xdp, can_segment, _anchor: anchor })
     }
 
     /// Whether several packets go through the classifier at once. Where not, it works all the same.
@@ -121,14 +121,14 @@ impl Kernel {
         self.table.take_failures(group, each);
     }
 
-    /// Sends packets to the targets at `places` of `group` by way of the classifier. `payload` are the packets one
-    /// after the other, each of `segment` bytes; the last may be shorter.
+    /// Sends packets to the targets at `places` of `group` by way of the classifier. `payload` are the
+    /// packets one after the other, each of `segment` bytes; the last may be shorter.
     ///
     /// # Errors
     /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
     pub(crate) fn send_tc(
         &mut self,
-        group: &Group,
+        group: &mut Group,
         places: Range<usize>,
         payload: &[IoSlice<'_>],
         segment: usize,
@@ -136,13 +136,14 @@ impl Kernel {
         let mut sent = Sent::default();
         let mut went = false;
         let mut rest = tc::Rest::new(payload, segment)?;
+        let whole = self.table.segments(group);
         while let Some(injection) = rest.next(self.can_segment)? {
             let mut entries = group.at(&places);
             while !entries.is_empty() {
-                let end = entries.end.min(entries.start + self.injector.burst);
+                let end = entries.end.min(entries.start + self.injector.burst(&injection, whole));
                 let burst = entries.start..end;
                 entries.start = end;
-                let order = self.order(&burst, injection.packets, injection.bytes as u16);
+                let order = Self::order(&burst, injection.packets, injection.bytes as u16);
                 self.control.set(0, order);
                 let result = self.injector.send(&injection);
                 sent.failed += self.finish(burst, result, &mut went)?;
@@ -166,7 +167,7 @@ impl Kernel {
         let refused = |error: &mut KernelError| io::Error::new(io::ErrorKind::Unsupported, error.to_string());
         let (length, payload_sum) = self.xdp.as_mut().map_err(refused)?.fill(payload)?;
         for run in self.table.runs(group, &places) {
-            let order = Control { payload_sum, ..self.order(&run, 1, length) };
+            let order = Control { payload_sum, ..Self::order(&run, 1, length) };
             self.control.set(0, order);
             let Ok(frames) = &self.xdp else { break };
             let result = loop {
@@ -181,19 +182,9 @@ impl Kernel {
         Ok(sent)
     }
 
-    fn order(&self, targets: &Range<u32>, packets: u32, length: u16) -> Control {
-        Control {
-            first: targets.start,
-            end: targets.end,
-            packets,
-            length,
-            payload_sum: 0,
-            waiting: targets.start,
-            mark: tc::MARK,
-            anchor: self.anchor.ifindex.cast_signed(),
-            netns: self.netns,
-            failed: 0,
-        }
+    fn order(targets: &Range<u32>, packets: u32, length: u16) -> Control {
+        let (first, end) = (targets.start, targets.end);
+        Control { first, end, packets, length, waiting: first, mark: tc::MARK, ..Control::default() }
     }
 
     /// What became of the order for `targets`. Returns how many packets failed; an error as long as

@@ -1,104 +1,89 @@
 //! The programs: loaded, attached to the anchor, and gone when dropped.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use aya::maps::Map;
-use aya::programs::tc::{self, NlOptions, TcAttachOptions};
-use aya::programs::{BtfTracePoint, ProgramError, SchedClassifier, TcAttachType, Xdp, XdpMode};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya_obj::Object;
+use aya_obj::generated::{bpf_insn, bpf_prog_type};
 
 use super::anchor::Anchor;
 use super::error::KernelError;
 use super::layout::{Control, Entry};
 use super::shared::Shared;
+use super::{bpf, classifier};
+
+/// As the ELF reader wants it.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
 
 /// Compiled by `build.rs`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/fanout.o"));
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/fanout.o")));
 
-/// Owns the programs and their attachments.
+/// The programs' code, which works on two arrays.
+pub(super) struct Programs {
+    object: Object,
+    /// The programs keep their arrays alive; until they are loaded, these do.
+    _arrays: [OwnedFd; 2],
+}
+
+/// A program that is attached to something as long as this value is there.
 #[derive(Debug)]
-pub(super) struct Programs(Ebpf);
-
-/// The kernel's own types, which the tracing programs need; `None` where it does not tell them.
-pub(super) fn kernel_types() -> Option<Btf> {
-    Btf::from_sys_fs().ok()
+pub(super) struct Attached {
+    pub(super) program: OwnedFd,
+    _attachments: Vec<OwnedFd>,
 }
 
 impl Programs {
-    /// Makes the arrays, with room for `targets_max` targets, and what the programs need to be loaded.
-    pub(super) fn new(
-        types: Option<&Btf>,
-        targets_max: u32,
-    ) -> Result<(Self, Shared<Control>, Shared<Entry>), KernelError> {
-        let mut ebpf = EbpfLoader::new()
-            .btf(types)
-            .map_max_entries("targets", targets_max)
-            .load(OBJECT)
-            .map_err(|e| KernelError::new("making the BPF arrays", e))?;
-        let control = share(&mut ebpf, "control", 1)?;
-        let table = share(&mut ebpf, "targets", targets_max)?;
-        Ok((Programs(ebpf), control, table))
+    /// Makes the arrays, with room for `targets_max` targets.
+    pub(super) fn new(targets_max: u32) -> Result<(Self, Shared<Control>, Shared<Entry>), KernelError> {
+        let failed = |e| KernelError::new("making the BPF arrays", e);
+        let control = bpf::create_array("control", size_of::<Control>(), 1).map_err(failed)?;
+        let targets = bpf::create_array("targets", size_of::<Entry>(), targets_max).map_err(failed)?;
+        let shared_control = Shared::new(&control, 1).map_err(failed)?;
+        let shared_targets = Shared::new(&targets, targets_max).map_err(failed)?;
+
+        let mut object = Object::parse(&OBJECT.0).expect("embedded, and tested");
+        let maps = core::mem::take(&mut object.maps);
+        let fd = |name: &str| if name == "control" { control.as_raw_fd() } else { targets.as_raw_fd() };
+        let maps = maps.iter().map(|(name, map)| (name.as_str(), fd(name), map));
+        // No function is called by another one: all are inlined.
+        object.relocate_maps(maps, &Default::default()).expect("embedded, and tested");
+        Ok((Programs { object, _arrays: [control, targets] }, shared_control, shared_targets))
     }
 
-    /// Puts the classifier on the anchor, by netlink: kernels before 6.6 know no other way.
-    pub(super) fn attach_classifier(&mut self, anchor: &Anchor) -> Result<(), KernelError> {
-        let failed = |e| KernelError::new("attaching the classifier", e);
-        let classifier: &mut SchedClassifier = self.program("clone_to_targets").map_err(failed)?;
-        classifier.load().map_err(|e| KernelError::new("loading the classifier", e))?;
-        tc::qdisc_add_clsact(&anchor.name).map_err(|e| failed(e.into()))?;
-        let options = TcAttachOptions::Netlink(NlOptions::default());
-        classifier.attach_with_options(&anchor.name, TcAttachType::Egress, options).map_err(failed)?;
-        Ok(())
+    /// Puts the classifier on the anchor.
+    pub(super) fn attach_classifier(&self, anchor: &Anchor) -> Result<(), KernelError> {
+        let program = self.load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, "clone_to_targets")?;
+        classifier::attach(&program, anchor.ifindex)
+            .map_err(|e| KernelError::new("attaching the classifier", e))
     }
 
-    /// Makes the XDP program ready, and those that see what becomes of its frames. Returns its
-    /// descriptor.
-    pub(super) fn attach_xdp(
-        &mut self,
-        types: Option<&Btf>,
-        anchor: &Anchor,
-    ) -> Result<OwnedFd, KernelError> {
-        let untold =
-            || io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell its types (BTF)");
+    /// Makes the XDP program ready, and those that see what becomes of its frames.
+    pub(super) fn attach_xdp(&self, anchor: &Anchor) -> Result<Attached, KernelError> {
+        let mut attachments = Vec::new();
         for (name, tracepoint) in
-            [("count_untaken", "xdp_devmap_xmit"), ("count_refused", "xdp_redirect_err")]
+            [("count_untaken", c"xdp_devmap_xmit"), ("count_refused", c"xdp_redirect_err")]
         {
-            types
-                .ok_or_else(|| untold().into())
-                .and_then(|types| self.trace(name, tracepoint, types))
-                .map_err(|e| KernelError::new("attaching to the tracepoints of XDP", e))?;
+            let program = self.load(bpf_prog_type::BPF_PROG_TYPE_RAW_TRACEPOINT, name)?;
+            let attachment = bpf::attach_tracepoint(&program, tracepoint);
+            attachments.push(attachment.map_err(|e| KernelError::new("attaching to XDP's tracepoints", e))?);
         }
-        let failed = |e| KernelError::new("loading the XDP program", e);
-        let program: &mut Xdp = self.program("write_to_target").map_err(failed)?;
-        program.load().map_err(failed)?;
+        let program = self.load(bpf_prog_type::BPF_PROG_TYPE_XDP, "write_to_target")?;
         // Nothing comes in there. But before and after each use of a program that is attached nowhere
-        // the kernel waits for all its cores (`bpf_prog_change_xdp`).
-        program.attach(&anchor.name, XdpMode::Skb).map_err(failed)?;
-        let fd = program.fd().map_err(failed)?.as_fd().try_clone_to_owned();
-        fd.map_err(|e| failed(e.into()))
+        // the kernel waits for all its processors (`bpf_prog_change_xdp`).
+        let attachment = bpf::attach_xdp(&program, anchor.ifindex);
+        attachments.push(attachment.map_err(|e| KernelError::new("attaching the XDP program", e))?);
+        Ok(Attached { program, _attachments: attachments })
     }
 
-    fn trace(&mut self, name: &str, tracepoint: &str, types: &Btf) -> Result<(), ProgramError> {
-        let program: &mut BtfTracePoint = self.program(name)?;
-        program.load(tracepoint, types)?;
-        program.attach().map(drop)
+    fn load(&self, kind: bpf_prog_type, name: &'static str) -> Result<OwnedFd, KernelError> {
+        let (instructions, license) = self.code(name);
+        bpf::load(kind, name, instructions, license).map_err(|e| KernelError::new("loading a BPF program", e))
     }
 
-    fn program<'a, P>(&'a mut self, name: &str) -> Result<&'a mut P, ProgramError>
-    where
-        &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
-    {
-        self.0.program_mut(name).expect("it is in the embedded object").try_into()
-    }
-}
-
-/// Maps the array `name`. The mapping keeps it alive.
-fn share<T: aya::Pod>(ebpf: &mut Ebpf, name: &str, length: u32) -> Result<Shared<T>, KernelError> {
-    match ebpf.take_map(name) {
-        Some(Map::Array(data)) => {
-            Shared::new(data.fd(), length).map_err(|e| KernelError::new("mapping the BPF arrays", e))
-        }
-        _ => unreachable!("it is in the embedded object"),
+    fn code(&self, name: &str) -> (&[bpf_insn], &CStr) {
+        let program = self.object.programs.get(name).expect("embedded, and tested");
+        let function = self.object.functions.get(&program.function_key());
+        (&function.expect("embedded, and tested").instructions, &program.license)
     }
 }

@@ -7,17 +7,23 @@ use std::os::fd::AsFd;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+/// Entries of a BPF array.
+///
+/// # Safety
+/// Any bytes are a valid value, and there is no padding.
+pub(super) unsafe trait Plain: Copy {}
+
 /// `length` entries of a BPF array.
 #[derive(Debug)]
-pub(super) struct Shared<T: aya::Pod> {
+pub(super) struct Shared<T: Plain> {
     entries: NonNull<T>,
     length: u32,
 }
 
 // SAFETY: the mapping belongs to this value alone and is valid in every thread of the process.
-unsafe impl<T: aya::Pod> Send for Shared<T> {}
+unsafe impl<T: Plain> Send for Shared<T> {}
 
-impl<T: aya::Pod> Shared<T> {
+impl<T: Plain> Shared<T> {
     /// Maps the array `map`, which has `length` entries of the size of `T`.
     pub(super) fn new(map: impl AsFd, length: u32) -> io::Result<Self> {
         let bytes = Self::bytes(length);
@@ -50,7 +56,7 @@ impl<T: aya::Pod> Shared<T> {
     }
 }
 
-impl<T: aya::Pod> Drop for Shared<T> {
+impl<T: Plain> Drop for Shared<T> {
     fn drop(&mut self) {
         // SAFETY: `new` mapped just that, and no reference into it was ever handed out.
         let result = unsafe { munmap(self.entries.as_ptr().cast(), Self::bytes(self.length)) };

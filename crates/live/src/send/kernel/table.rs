@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use super::device::Devices;
+use super::failure::{Failure, Reason};
 use super::layout::{Entry, Target};
 use super::shared::Shared;
 
@@ -17,7 +19,9 @@ pub(crate) struct Group {
     count: u32,
     /// Entries of the same device that stand together; what is blank is left out.
     runs: Vec<Range<u32>>,
-    /// The runs are no longer as the entries have them.
+    /// All devices cut segmented packets themselves.
+    segments: bool,
+    /// The two above are no longer as the entries have them.
     changed: bool,
 }
 
@@ -30,51 +34,6 @@ pub(crate) struct TableFull {
     wanted: usize,
     free: u32,
     size: u32,
-}
-
-/// Packets of a target that its device did not take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) packets: u64,
-    /// Why it refused the newest of them.
-    pub(crate) reason: Reason,
-}
-
-/// Why a device does not take a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// Its queue or ring is full.
-    Full,
-    /// It is switched off.
-    Down,
-    /// It is no longer there.
-    Gone,
-    /// It does not take frames in this way (XDP only).
-    Unsupported,
-    /// The packet is larger than its MTU (XDP only).
-    TooLarge,
-    /// Another answer of the kernel: an error number.
-    Other(i32),
-}
-
-impl Reason {
-    /// What the kernel's functions return: NET_XMIT_… (include/linux/netdevice.h), or a negative
-    /// error number.
-    fn new(code: i32) -> Self {
-        const NET_XMIT_DROP: i32 = 1;
-        const NET_XMIT_CN: i32 = 2;
-        match code {
-            NET_XMIT_DROP | NET_XMIT_CN => Reason::Full,
-            _ => match -code {
-                libc::ENOBUFS | libc::ENOSPC => Reason::Full,
-                libc::ENETDOWN => Reason::Down,
-                libc::EINVAL | libc::ENODEV => Reason::Gone,
-                libc::EOPNOTSUPP | libc::ENXIO => Reason::Unsupported,
-                libc::EMSGSIZE => Reason::TooLarge,
-                errno => Reason::Other(errno),
-            },
-        }
-    }
 }
 
 impl Group {
@@ -94,19 +53,20 @@ impl Group {
 #[derive(Debug)]
 pub(super) struct Table {
     entries: Shared<Entry>,
+    devices: Devices,
     size: u32,
     /// In order, and never two that touch.
     free: Vec<Range<u32>>,
 }
 
 impl Table {
-    pub(super) fn new(entries: Shared<Entry>, size: u32) -> Self {
-        Table { entries, size, free: vec![0..size] }
+    pub(super) fn new(entries: Shared<Entry>, devices: Devices, size: u32) -> Self {
+        Table { entries, devices, size, free: vec![0..size] }
     }
 
     pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {
         let room = self.take(places)?;
-        let mut group = Group { room, count: 0, runs: Vec::new(), changed: true };
+        let mut group = Group { room, count: 0, runs: Vec::new(), segments: false, changed: true };
         self.set_count(&mut group, places);
         Ok(group)
     }
@@ -151,27 +111,42 @@ impl Table {
         group: &'g mut Group,
         places: &Range<usize>,
     ) -> impl Iterator<Item = Range<u32>> + use<'g> {
-        if core::mem::take(&mut group.changed) {
-            self.find_runs(group);
-        }
+        self.follow_changes(group);
         let wanted = group.at(places);
         let within = move |run: &Range<u32>| run.start.max(wanted.start)..run.end.min(wanted.end);
         group.runs.iter().map(within).filter(|run| run.start < run.end)
     }
 
-    fn find_runs(&self, group: &mut Group) {
+    /// Whether all devices of the group cut segmented packets themselves.
+    pub(super) fn segments(&self, group: &mut Group) -> bool {
+        self.follow_changes(group);
+        group.segments
+    }
+
+    fn follow_changes(&self, group: &mut Group) {
+        if !core::mem::take(&mut group.changed) {
+            return;
+        }
         let device = |index: &u32| self.entries.get(*index).ifindex;
         let mut entries = group.entries().peekable();
         group.runs.clear();
+        group.segments = true;
+        // Neighbours mostly have the same device.
+        let mut asked = (0, true);
         while let Some(first) = entries.next() {
             let of_run = device(&first);
             let mut end = first + 1;
             while entries.next_if(|index| device(index) == of_run).is_some() {
                 end += 1;
             }
-            if of_run != 0 {
-                group.runs.push(first..end);
+            if of_run == 0 {
+                continue;
             }
+            group.runs.push(first..end);
+            if of_run != asked.0 {
+                asked = (of_run, self.devices.segments(of_run));
+            }
+            group.segments &= asked.1;
         }
     }
 
@@ -179,23 +154,34 @@ impl Table {
         self.give_back(group.room);
     }
 
-    /// Counts packets for the targets of `entries` as not taken, for the reason `code`.
+    /// Counts packets for the targets of `entries` as not taken, for the reason `code`. Returns how
+    /// many these are.
     pub(super) fn fail(&mut self, entries: Range<u32>, packets: u32, code: i32) -> u64 {
-        let failed = entries.len() as u64 * u64::from(packets);
+        let mut failed = 0;
         for index in entries {
             let mut entry = self.entries.get(index);
-            (entry.failed, entry.error) = (entry.failed + u64::from(packets), code);
-            self.entries.set(index, entry);
+            if entry.ifindex != 0 {
+                (entry.failed, entry.error) = (entry.failed + u64::from(packets), code);
+                self.entries.set(index, entry);
+                failed += u64::from(packets);
+            }
         }
         failed
     }
 
-    /// Hands over what failed since the last time: index of the target, and what.
+    /// Hands over what failed since the last time: place of the target, and what.
     pub(super) fn take_failures(&mut self, group: &Group, mut each: impl FnMut(usize, Failure)) {
+        // Neighbours mostly have the same device.
+        let mut asked = None;
         for (place, index) in group.entries().enumerate() {
             let mut entry = self.entries.get(index);
             if entry.failed > 0 {
-                each(place, Failure { packets: entry.failed, reason: Reason::new(entry.error) });
+                let is_running = || match asked {
+                    Some((ifindex, answer)) if ifindex == entry.ifindex => answer,
+                    _ => asked.insert((entry.ifindex, self.devices.is_running(entry.ifindex))).1,
+                };
+                let reason = Reason::new(entry.error, is_running);
+                each(place, Failure { packets: entry.failed, reason });
                 (entry.failed, entry.error) = (0, 0);
                 self.entries.set(index, entry);
             }
@@ -209,15 +195,15 @@ impl Table {
             free: free.iter().map(|piece| piece.end - piece.start).sum(),
             size: self.size,
         };
-        let count = u32::try_from(wanted).map_err(|_| full(&self.free))?;
+        let count = u32::try_from(wanted).map_err(|_| full(&self.free))?.max(1);
         // The last lot of the table may be a smaller one.
-        let lots = count.max(1).checked_next_multiple_of(LOT).unwrap_or(count);
+        let lots = count.checked_next_multiple_of(LOT).unwrap_or(count);
         for count in [lots, count] {
             if let Some(at) = self.free.iter().position(|piece| piece.end - piece.start >= count) {
                 let piece = &mut self.free[at];
                 let taken = piece.start..piece.start + count;
                 piece.start = taken.end;
-                if piece.is_empty() {
+                if piece.start == piece.end {
                     self.free.remove(at);
                 }
                 return Ok(taken);
@@ -227,9 +213,6 @@ impl Table {
     }
 
     fn give_back(&mut self, room: Range<u32>) {
-        if room.is_empty() {
-            return;
-        }
         let at = self.free.partition_point(|piece| piece.start < room.start);
         self.free.insert(at, room);
         if at + 1 < self.free.len() && self.free[at].end == self.free[at + 1].start {
@@ -240,3 +223,6 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

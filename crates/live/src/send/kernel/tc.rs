@@ -35,8 +35,8 @@ pub(super) struct Injector {
     socket: OwnedFd,
     /// The system's and our own headers before each packet. The classifier writes its own ones.
     prefix: [u8; VNET_BYTES + HEADER_BYTES],
-    /// Targets that one packet is cloned to.
-    pub(super) burst: u32,
+    /// Packets that may be sent by one call.
+    burst: u32,
 }
 
 /// Packets that go together.
@@ -69,6 +69,11 @@ impl Injector {
         Ok(Injector { socket, prefix, burst: burst() })
     }
 
+    /// To how many targets `injection` may go at once. `whole`: their devices take it in one piece.
+    pub(super) fn burst(&self, injection: &Injection<'_>, whole: bool) -> u32 {
+        if whole { self.burst } else { (self.burst / injection.packets.max(1)).max(1) }
+    }
+
     /// Hands `injection` to the classifier.
     pub(super) fn send(&self, injection: &Injection<'_>) -> io::Result<()> {
         let mut prefix = self.prefix;
@@ -80,16 +85,10 @@ impl Injector {
         Ok(())
     }
 
-    /// The network namespace of socket and anchor (SO_NETNS_COOKIE).
-    pub(super) fn netns(&self) -> io::Result<u64> {
-        let mut cookie = 0_u64;
-        let mut length = size_of_val(&cookie) as libc::socklen_t;
-        let (fd, option) = (self.socket.as_raw_fd(), libc::SO_NETNS_COOKIE);
-        // SAFETY: the kernel writes at most `length` bytes to `cookie`, which has that many.
-        let result = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, option, (&raw mut cookie).cast(), &raw mut length)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
+    /// From now on it sends as anybody would.
+    #[cfg(test)]
+    pub(super) fn unmark(&self) {
+        crate::receive::set_int(&self.socket, libc::SOL_SOCKET, libc::SO_MARK, 0).expect("of a socket");
     }
 
     /// Whether the kernel takes segmented packets from such a socket. The classifier must have no

@@ -1,1 +1,320 @@
+//! Between two network namespaces, where the system lets us.
 
+use core::time::Duration;
+use std::io::IoSlice;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+
+use super::*;
+
+mod scene;
+
+use scene::{Frames as Tap, Scene};
+
+const TARGETS: u32 = 1000;
+const ALL: Range<usize> = 0..usize::MAX;
+
+fn add(kernel: &mut Kernel, targets: &[Target]) -> Group {
+    let mut group = kernel.add_group(targets.len()).expect("room");
+    for (place, target) in targets.iter().enumerate() {
+        kernel.set_target(&mut group, place, Some(target));
+    }
+    group
+}
+
+/// `count` targets behind the other end's MAC, each with an address of its own.
+fn targets(scene: &Scene, count: u32) -> Vec<Target> {
+    let target = |i: u32| Target {
+        ifindex: scene.ifindex,
+        source_mac: scene.near_mac,
+        target_mac: scene.far_mac,
+        from: SocketAddrV4::new(Ipv4Addr::new(10, 76, 0, 1), 5004),
+        to: SocketAddrV4::new(Ipv4Addr::from_bits(0x0a4d_0000 + i), 5000 + (i % 7) as u16),
+        ttl: 1 + (i % 200) as u8,
+        tos: 4 * (i % 64) as u8,
+    };
+    (0..count).map(target).collect()
+}
+
+fn payload(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+/// The way that a test sends by.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Tc { segment: usize },
+    Xdp,
+}
+
+impl Way {
+    /// To all of the group.
+    fn send(self, kernel: &mut Kernel, group: &mut Group, payload: &[u8]) -> Sent {
+        // In two pieces, as header and body are.
+        let (header, body) = payload.split_at(payload.len().min(12));
+        let pieces = [IoSlice::new(header), IoSlice::new(body)];
+        match self {
+            Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment),
+            Way::Xdp => kernel.send_xdp(group, ALL, &pieces),
+        }
+        .expect("something can be sent")
+    }
+
+    fn works(self, kernel: &Kernel) -> bool {
+        match (self, kernel.xdp_refused()) {
+            (Way::Xdp, Some(error)) => {
+                eprintln!("SKIPPED: XDP frames ({error})");
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+fn kernel_is_before(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("of any Linux");
+    let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (major, minor)
+}
+
+/// Sends `bytes` to many targets, and requires each to get them, packet by packet, in frames without
+/// a flaw.
+fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: Way) {
+    if !way.works(kernel) {
+        return;
+    }
+    let tap = Tap::open(scene);
+    let (targets, payload) = (targets(scene, TARGETS), payload(bytes));
+    let segment = if let Way::Tc { segment } = way { segment } else { bytes.max(1) };
+    let packets: Vec<&[u8]> = if bytes == 0 { vec![&[]] } else { payload.chunks(segment).collect() };
+    let mut group = add(kernel, &targets);
+    assert_eq!(way.send(kernel, &mut group, &payload), Sent::default(), "{way:?}");
+
+    let mut got = tap.read(targets.len() * packets.len());
+    got.sort_by_key(|frame| frame.to); // Stable: packets of a target stay in order.
+    assert_eq!(got.len(), targets.len() * packets.len(), "{way:?}, {bytes} bytes");
+    for (target, frames) in targets.iter().zip(got.chunks(packets.len())) {
+        for (frame, packet) in frames.iter().zip(&packets) {
+            assert_eq!((frame.target_mac, frame.source_mac), (target.target_mac, target.source_mac));
+            assert_eq!((frame.from, frame.to), (target.from, target.to));
+            assert_eq!((frame.ttl, frame.tos), (target.ttl, target.tos));
+            assert!(frame.payload == *packet, "{way:?}: other bytes to {}", frame.to);
+        }
+    }
+    kernel.take_failures(&group, |index, failure| panic!("target {index}: {failure:?}"));
+    kernel.remove_group(group);
+}
+
+#[test]
+fn every_target_gets_every_packet_byte_for_byte() {
+    let Some(scene) = Scene::new() else { return };
+    // The near end leaves nothing to the far end: segments and checksums are made here, as for a
+    // device that can do neither.
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.with_kernel(|kernel| {
+        assert!(kernel.can_segment() || kernel_is_before(6, 2), "Linux 6.2 and newer can");
+        for segment in [1, 2, 188, 1315, 1400, 1472] {
+            deliver(&scene, kernel, segment, Way::Tc { segment });
+        }
+        for (bytes, segment) in [(7000, 1400), (6001, 1400), (1401, 1400), (1900, 188), (6661, 1315)] {
+            deliver(&scene, kernel, bytes, Way::Tc { segment });
+        }
+        for bytes in [0, 1, 188, 1315, 1400, 1472] {
+            deliver(&scene, kernel, bytes, Way::Xdp);
+        }
+    });
+}
+
+#[test]
+fn without_segmentation_the_packets_go_one_by_one() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.with_kernel(|kernel| {
+        kernel.can_segment = false;
+        deliver(&scene, kernel, 3001, Way::Tc { segment: 1000 });
+    });
+}
+
+#[test]
+fn a_run_too_long_for_one_segmented_packet_goes_in_several() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.with_kernel(|kernel| {
+        let tap = Tap::open(&scene);
+        let mut group = add(kernel, &targets(&scene, 3));
+        let payload = payload(200 * 1300 + 1);
+        let sent = kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 1300).expect("sent");
+        assert_eq!(sent.failed, 0);
+        let mut got = tap.read(3 * 201);
+        got.sort_by_key(|frame| frame.to);
+        assert_eq!(got.len(), 3 * 201);
+        for frames in got.chunks(201) {
+            let whole: Vec<u8> = frames.iter().flat_map(|frame| frame.payload.iter().copied()).collect();
+            assert!(whole == payload, "all of it, in order");
+        }
+    });
+}
+
+#[test]
+fn sockets_take_the_packets_of_a_device_that_finishes_them_itself() {
+    let Some(scene) = Scene::new() else { return };
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    let socket = scene.in_far(|| {
+        let socket = UdpSocket::bind("0.0.0.0:5000").expect("bind");
+        crate::receive::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).expect("root");
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");
+        socket
+    });
+    scene.with_kernel(|kernel| {
+        let mut targets = targets(&scene, 300);
+        targets.iter_mut().for_each(|target| target.to.set_port(5000));
+        let mut group = add(kernel, &targets);
+        for (bytes, way) in
+            [(1400, Way::Tc { segment: 1400 }), (6543, Way::Tc { segment: 1400 }), (1400, Way::Xdp)]
+        {
+            if !way.works(kernel) {
+                continue;
+            }
+            let payload = payload(bytes);
+            assert_eq!(way.send(kernel, &mut group, &payload), Sent::default());
+            let packets: Vec<_> = payload.chunks(1400).collect();
+            let mut buffer = [0; 2000];
+            for i in 0..targets.len() * packets.len() {
+                let (length, from) = socket.recv_from(&mut buffer).expect("none lost");
+                assert_eq!(from, targets[0].from.into());
+                assert!(buffer[..length] == *packets[i % packets.len()], "{way:?}: packet {i}");
+            }
+        }
+    });
+}
+
+#[test]
+fn targets_whose_device_is_down_or_gone_fail_and_the_others_get_theirs() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.near(&["ip", "link", "add", "idle0", "type", "veth", "peer", "name", "idle1"]);
+    let down = scene.index_of("idle0");
+    scene.with_kernel(|kernel| {
+        for way in [Way::Tc { segment: 500 }, Way::Xdp] {
+            if !way.works(kernel) {
+                continue;
+            }
+            let bytes = if matches!(way, Way::Xdp) { 1000 } else { 2000 };
+            let packets = if matches!(way, Way::Xdp) { 1 } else { 4 };
+            let tap = Tap::open(&scene);
+            let mut targets = targets(&scene, 90);
+            targets[30..60].iter_mut().for_each(|target| target.ifindex = down);
+            targets[60].ifindex = 0x00ff_ffff;
+            let mut group = add(kernel, &targets);
+            let sent = way.send(kernel, &mut group, &payload(bytes));
+            assert_eq!(sent.failed, 31 * packets, "{way:?}");
+            assert_eq!(tap.read(59 * packets as usize).len(), 59 * packets as usize);
+            let mut failures = Vec::new();
+            kernel.take_failures(&group, |index, failure| failures.push((index, failure)));
+            let expected = (30..61).map(|index| {
+                let reason = if index < 60 { Reason::Down } else { Reason::Gone };
+                (index, Failure { packets, reason })
+            });
+            assert_eq!(failures, expected.collect::<Vec<_>>(), "{way:?}");
+            kernel.take_failures(&group, |index, failure| panic!("twice: {index} {failure:?}"));
+            kernel.remove_group(group);
+        }
+    });
+}
+
+#[test]
+fn a_device_that_takes_no_frames_fails_all_of_them() {
+    let Some(scene) = Scene::new() else { return };
+    scene.far(&["ethtool", "-K", "far", "gro", "off"]);
+    scene.with_kernel(|kernel| {
+        if !Way::Xdp.works(kernel) {
+            return;
+        }
+        let mut group = add(kernel, &targets(&scene, 100));
+        assert_eq!(Way::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
+        let mut failed = 0;
+        kernel.take_failures(&group, |_, failure| {
+            assert_eq!(failure, Failure { packets: 1, reason: Reason::Unsupported });
+            failed += 1;
+        });
+        assert_eq!(failed, 100);
+    });
+}
+
+#[test]
+fn what_a_full_queue_does_not_take_is_counted_for_its_targets() {
+    let Some(scene) = Scene::new() else { return };
+    // As good as closed.
+    let queue = ["tc", "qdisc", "add", "dev", "near", "root", "tbf", "rate", "8bit", "burst", "1600"];
+    if !scene.try_near(&[&queue[..], &["limit", "8000"]].concat()) {
+        eprintln!("SKIPPED: a full queue (the kernel has no qdisc tbf)");
+        return;
+    }
+    scene.with_kernel(|kernel| {
+        let mut group = add(kernel, &targets(&scene, 100));
+        let sent = Way::Tc { segment: 1400 }.send(kernel, &mut group, &payload(1400));
+        assert!(sent.failed > 90, "{sent:?}");
+        let mut counted = 0;
+        kernel.take_failures(&group, |_, failure| {
+            assert_eq!(failure.reason, Reason::Full);
+            counted += failure.packets;
+        });
+        assert_eq!(counted, sent.failed);
+    });
+}
+
+#[test]
+fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
+    let Some(scene) = Scene::new() else { return };
+    let name = scene.with_kernel(|kernel| {
+        let tap = Tap::open(&scene);
+        let group = add(kernel, &targets(&scene, 10));
+        let order = Kernel::order(&group.entries(), 1, 100);
+        kernel.control.set(0, order);
+        let payload = payload(100);
+        let pieces = [IoSlice::new(&payload)];
+        let packet = tc::Rest::new(&pieces, 100).expect("valid").next(false).expect("valid");
+        // As somebody else would: without our mark.
+        let stranger = Injector::open(&kernel._anchor).expect("root");
+        stranger.unmark();
+        stranger.send(&packet.expect("one")).expect_err("it is dropped");
+        assert_eq!(kernel.control.get(0).first, order.first, "no target was served");
+        assert!(tap.read(1).is_empty());
+        let name = scene::name_of(kernel._anchor.ifindex);
+        assert!(scene.try_near(&["ip", "link", "show", &name]), "{name}");
+        name
+    });
+    assert!(!name.is_some_and(|name| scene.try_near(&["ip", "link", "show", &name])), "it is gone");
+}
+
+#[test]
+fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
+    let Some(scene) = Scene::new() else { return };
+    scene.with_kernel(|kernel| {
+        let mut group = add(kernel, &targets(&scene, 10));
+        let anchor = scene::name_of(kernel._anchor.ifindex);
+        scene.near(&["tc", "filter", "del", "dev", &anchor, "egress"]);
+        let payload = payload(100);
+        let error =
+            kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100).expect_err("nobody clones");
+        assert!(error.to_string().contains("someone removed it"), "{error}");
+        scene.near(&["ip", "link", "del", &anchor]);
+        kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100).expect_err("no device");
+    });
+}
+
+#[test]
+fn without_privileges_the_error_says_what_to_do() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+    // Capabilities belong to the thread.
+    let text = std::thread::spawn(|| {
+        let none = CapabilitySet::empty();
+        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+            .expect("a thread may give up what it may");
+        Kernel::open(100).map(drop).expect_err("not permitted").to_string()
+    })
+    .join()
+    .expect("no panic");
+    assert!(text.contains("setcap cap_net_admin") || text.contains("kernel module `tun`"), "{text}");
+}

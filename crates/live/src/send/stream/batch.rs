@@ -55,11 +55,10 @@ impl StreamSender {
         self.begin();
         for key in members {
             let Some((connection, framing)) = sinks.connection(*key) else { continue };
-            let (descriptor, zero_copy) = (connection.descriptor, connection.zero_copy);
-            let ready = descriptor.filter(|_| connection.unsent.is_empty());
+            let ready = connection.descriptor.filter(|_| connection.unsent.is_empty());
             match ready.and_then(|to| Some((to, self.parcel(uring, flush, framing)?))) {
                 Some((to, parcel)) => {
-                    uring.push(to, parcel, zero_copy);
+                    uring.push(to, parcel);
                     self.owners.push(*key);
                 }
                 None => write(flush, *key, sinks, &mut tell),

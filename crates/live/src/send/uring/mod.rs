@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use io_uring::squeue::Flags;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use crate::limits::{REGISTERED_FILES_MAX, URING_BATCH, URING_TRIES};
+use crate::limits::{REGISTERED_FILES_MAX, URING_BATCH, URING_TRIES, ZERO_COPY_BUFFERS};
 use open::Support;
 use pool::Pool;
 use slots::Slots;
@@ -119,11 +119,11 @@ impl Uring {
         self.ring.is_some()
     }
 
-    /// Makes a socket known to the ring, which keeps it open until [`Uring::remove`]. `None` if
-    /// there is no ring.
-    pub(crate) fn add(&mut self, socket: BorrowedFd<'_>) -> Option<Descriptor> {
+    /// Makes a socket known to the ring, which keeps it open until [`Uring::remove`]. `zero_copy`:
+    /// it can send without a copy. `None` if there is no ring.
+    pub(crate) fn add(&mut self, socket: BorrowedFd<'_>, zero_copy: bool) -> Option<Descriptor> {
         let ring = self.ring.as_mut()?;
-        let slot = ring.slots.add(&ring.io.submitter(), socket);
+        let slot = ring.slots.add(&ring.io.submitter(), socket, zero_copy);
         Some(slot.map_or(Descriptor::Plain(socket.as_raw_fd()), Descriptor::Slot))
     }
 
@@ -160,12 +160,12 @@ impl Uring {
         Some(Parcel { place: Place::Copied(start), bytes: ring.copied.len() - start })
     }
 
-    /// Notes that `parcel` is to go to this socket. `zero_copy`: the socket can send without a
-    /// copy, if the parcel lies where that works. At most [`URING_BATCH`] before each
+    /// Notes that `parcel` is to go to this socket. At most [`URING_BATCH`] before each
     /// [`Uring::submit`].
-    pub(crate) fn push(&mut self, to: Descriptor, parcel: Parcel, zero_copy: bool) {
+    pub(crate) fn push(&mut self, to: Descriptor, parcel: Parcel) {
         if let Some(ring) = &mut self.ring {
-            let zero_copy = zero_copy && matches!(parcel.place, Place::Pooled(_));
+            let can = matches!(to, Descriptor::Slot(slot) if ring.slots.zero_copy(slot));
+            let zero_copy = can && matches!(parcel.place, Place::Pooled(_));
             ring.batch.push(Entry { to, parcel, zero_copy, answered: false });
         }
     }
@@ -190,9 +190,36 @@ impl Uring {
     }
 }
 
-/// The user data of a send: its number in the batch, and above this bit, for a send without a
-/// copy, the number of its buffer.
-const BUFFER_SHIFT: u32 = 32;
+/// What comes back with each answer. The answers to a send without a copy may come long after its
+/// batch is done, so it names the buffer and the socket, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tag {
+    /// Its number in the batch.
+    index: u16,
+    /// For a send without a copy: which buffer, and the socket's slot.
+    zero_copy: Option<(u16, u32)>,
+}
+
+const _: () = assert!(URING_BATCH <= 1 << 16 && ZERO_COPY_BUFFERS < 1 << 16, "they fit a tag");
+
+impl Tag {
+    fn encode(self) -> u64 {
+        let (buffer, slot) = self.zero_copy.map_or((0, 0), |(buffer, slot)| (u64::from(buffer) + 1, slot));
+        u64::from(self.index) | buffer << 16 | u64::from(slot) << 32
+    }
+
+    fn decode(user_data: u64) -> Self {
+        let slot = (user_data >> 32) as u32;
+        let zero_copy = ((user_data >> 16) as u16).checked_sub(1).map(|buffer| (buffer, slot));
+        Tag { index: user_data as u16, zero_copy }
+    }
+}
+
+/// Asks to be told in the notice whether the bytes were copied after all, as towards a receiver on
+/// the same machine (IORING_SEND_ZC_REPORT_USAGE and IORING_NOTIF_USAGE_ZC_COPIED of
+/// linux/io_uring.h).
+const REPORT_USAGE: u16 = 1 << 3;
+const USAGE_COPIED: i32 = i32::MIN;
 
 impl Ring {
     fn new(io: IoUring, support: Support, files: u32) -> Self {
@@ -241,11 +268,11 @@ impl Ring {
                 Place::Pooled(buffer) => self.pool.bytes(buffer),
             };
             let bytes = bytes.get(..entry.parcel.bytes).unwrap_or_default();
-            let request = entry.request(bytes, next as u64, skip);
-            // SAFETY: the descriptor is looked up by the kernel, which refuses what is none. The
-            // bytes lie in `copied`, which is not touched until `submit` has returned, and so all
-            // sends have, as they never wait; or in a buffer of the pool, which is not touched
-            // until `Pool::given_back` was called for each send, nor freed before.
+            let request = entry.request(bytes, next as u16, skip);
+            // SAFETY: the descriptor is looked up by the kernel, which refuses what is none. A send
+            // with a copy never waits, so it is done when `submit` returns; until then its bytes are
+            // not touched. A send without a copy reads a buffer of the pool, which is not touched
+            // until `Pool::given_back` was called for that send, nor freed before.
             if unsafe { queue.push(&request) }.is_err() {
                 break;
             }
@@ -261,20 +288,25 @@ impl Ring {
     fn drain(&mut self, done: &mut dyn FnMut(usize, io::Result<usize>)) -> usize {
         let mut answered = 0;
         for answer in self.io.completion() {
-            let (index, buffer) = (answer.user_data() as u32 as usize, answer.user_data() >> BUFFER_SHIFT);
+            let (tag, result) = (Tag::decode(answer.user_data()), answer.result());
             let notice = cqueue::notif(answer.flags());
             // A send without a copy has two answers: its result, and that its bytes are free
             // again; only the first if it came to nothing.
-            if (notice || !cqueue::more(answer.flags()))
-                && let Some(buffer) = buffer.checked_sub(1)
-            {
-                self.pool.given_back(buffer as u16);
+            if let Some((buffer, slot)) = tag.zero_copy {
+                if notice || !cqueue::more(answer.flags()) {
+                    self.pool.given_back(buffer);
+                }
+                // It would be copied again, and that costs more than a plain send. (Should the slot
+                // be another socket's by now, that one sends with a copy, too.)
+                if notice && result & USAGE_COPIED != 0 {
+                    self.slots.set_zero_copy(slot, false);
+                }
             }
-            if let (false, Some(entry)) = (notice, self.batch.get_mut(index)) {
+            if let (false, Some(entry)) = (notice, self.batch.get_mut(usize::from(tag.index))) {
                 entry.answered = true;
                 answered += 1;
-                let result = answer.result();
-                done(index, usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result)));
+                let result = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+                done(usize::from(tag.index), result);
             }
         }
         answered
@@ -311,24 +343,24 @@ impl Ring {
 }
 
 impl Entry {
-    fn request(&self, bytes: &[u8], number: u64, skip: bool) -> squeue::Entry {
+    fn request(&self, bytes: &[u8], index: u16, skip: bool) -> squeue::Entry {
         use opcode::{Send, SendZc};
         const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         let (start, length) = (bytes.as_ptr(), bytes.len() as u32);
-        if let (true, Place::Pooled(buffer)) = (self.zero_copy, self.parcel.place) {
-            let send = match self.to {
-                Descriptor::Slot(slot) => SendZc::new(types::Fixed(slot), start, length),
-                Descriptor::Plain(fd) => SendZc::new(types::Fd(fd), start, length),
-            };
-            let user_data = number | (u64::from(buffer) + 1) << BUFFER_SHIFT;
-            return send.flags(FLAGS).buf_index(Some(buffer)).build().user_data(user_data);
-        }
-        let send = match self.to {
-            Descriptor::Slot(slot) => Send::new(types::Fixed(slot), start, length),
-            Descriptor::Plain(fd) => Send::new(types::Fd(fd), start, length),
+        let (request, zero_copy) = match (self.to, self.parcel.place) {
+            (Descriptor::Slot(slot), Place::Pooled(buffer)) if self.zero_copy => {
+                let send = SendZc::new(types::Fixed(slot), start, length).zc_flags(REPORT_USAGE);
+                (send.flags(FLAGS).buf_index(Some(buffer)).build(), Some((buffer, slot)))
+            }
+            (Descriptor::Slot(slot), _) => {
+                (Send::new(types::Fixed(slot), start, length).flags(FLAGS).build(), None)
+            }
+            (Descriptor::Plain(fd), _) => {
+                (Send::new(types::Fd(fd), start, length).flags(FLAGS).build(), None)
+            }
         };
         let flags = if skip { Flags::SKIP_SUCCESS } else { Flags::empty() };
-        send.flags(FLAGS).build().flags(flags).user_data(number)
+        request.flags(flags).user_data(Tag { index, zero_copy }.encode())
     }
 }
 

@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 /// descriptor, in the same batches.
 pub(super) struct Slots {
     capacity: u32,
-    /// Places from here on were never taken.
-    used: u32,
+    /// Of each place that was ever taken: whether its socket sends without a copy.
+    zero_copy: Vec<bool>,
     free: Vec<u32>,
 }
 
@@ -22,17 +22,36 @@ impl Slots {
         let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let wanted = capacity.min(u32::try_from(allowed).unwrap_or(u32::MAX));
         let capacity = ring.register_files_sparse(wanted).map_or(0, |()| wanted);
-        Slots { capacity, used: 0, free: Vec::new() }
+        Slots { capacity, zero_copy: Vec::new(), free: Vec::new() }
     }
 
     /// Takes a place for a socket, which stays open until it is removed.
-    pub(super) fn add(&mut self, ring: &Submitter<'_>, socket: BorrowedFd<'_>) -> Option<u32> {
-        let slot = self.free.last().copied().or((self.used < self.capacity).then_some(self.used))?;
+    pub(super) fn add(
+        &mut self,
+        ring: &Submitter<'_>,
+        socket: BorrowedFd<'_>,
+        zero_copy: bool,
+    ) -> Option<u32> {
+        let new = self.zero_copy.len() as u32;
+        let slot = self.free.last().copied().or((new < self.capacity).then_some(new))?;
         ring.register_files_update(slot, &[socket.as_raw_fd()]).ok()?;
-        if self.free.pop().is_none() {
-            self.used += 1;
+        match self.free.pop() {
+            Some(slot) => self.zero_copy[slot as usize] = zero_copy,
+            None => self.zero_copy.push(zero_copy),
         }
         Some(slot)
+    }
+
+    /// Whether the socket sends without a copy.
+    pub(super) fn zero_copy(&self, slot: u32) -> bool {
+        self.zero_copy.get(slot as usize).is_some_and(|zero_copy| *zero_copy)
+    }
+
+    /// Whether its socket is to send without a copy from now on.
+    pub(super) fn set_zero_copy(&mut self, slot: u32, zero_copy: bool) {
+        if let Some(known) = self.zero_copy.get_mut(slot as usize) {
+            *known = zero_copy;
+        }
     }
 
     pub(super) fn remove(&mut self, ring: &Submitter<'_>, slot: u32) {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -22,6 +22,19 @@ fn ring_of(sends: u32, files: u32) -> Option<Uring> {
     uring.works().then_some(uring)
 }
 
+impl Uring {
+    /// Makes the ring's own descriptor one that is no ring.
+    pub(crate) fn put_something_else_in_its_place(&self) {
+        let ring = self.ring.as_ref().expect("a ring");
+        let nothing = std::fs::File::open("/dev/null").expect("it is always there");
+        // SAFETY: the descriptor is open, and its owner closes it as before; there is nothing in
+        // memory that depends on what it names.
+        let mut own = unsafe { std::os::fd::OwnedFd::from_raw_fd(ring.io.as_raw_fd()) };
+        rustix::io::dup2(&nothing, &mut own).expect("a descriptor");
+        let _ = own.into_raw_fd();
+    }
+}
+
 /// Two ends of a TCP connection; ours does not wait.
 pub(crate) fn tcp() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -32,11 +45,17 @@ pub(crate) fn tcp() -> (TcpStream, TcpStream) {
     (ours, theirs)
 }
 
-/// Sends `bytes` to each, and returns the answers.
+/// Sends `bytes` to each, and returns the answers. With `zero_copy` it tries without a copy, even if
+/// the kernel made one before, as it does to receivers on the same machine.
 fn send(uring: &mut Uring, to: &[Descriptor], bytes: &[u8], zero_copy: bool) -> Vec<io::Result<usize>> {
     uring.begin();
+    for descriptor in to {
+        if let (Descriptor::Slot(slot), Some(ring)) = (descriptor, &mut uring.ring) {
+            ring.slots.set_zero_copy(*slot, zero_copy);
+        }
+    }
     let parcel = uring.compose(bytes.len(), zero_copy, &|part| part(bytes)).expect("a ring");
-    to.iter().for_each(|to| uring.push(*to, parcel, zero_copy));
+    to.iter().for_each(|to| uring.push(*to, parcel));
     let mut answers: Vec<Option<io::Result<usize>>> = to.iter().map(|_| None).collect();
     let result = uring.submit(Answers::All, |index, answer| {
         assert!(answers[index].replace(answer).is_none(), "answered twice");
@@ -63,7 +82,7 @@ fn wait_until_free(uring: &mut Uring) {
 fn more_sends_than_the_submission_queue_holds_all_go() {
     let Some(mut uring) = ring_of(8, 64) else { return };
     let pairs: Vec<_> = (0..50).map(|_| tcp()).collect();
-    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd()).expect("a ring")).collect();
+    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd(), true).expect("a ring")).collect();
     let answers = send(&mut uring, &to, b"to all of them", false);
     assert!(answers.iter().all(|answer| matches!(answer, Ok(14))), "{answers:?}");
     for (_, mut theirs) in pairs {
@@ -77,21 +96,21 @@ fn more_sends_than_the_submission_queue_holds_all_go() {
 fn sockets_beyond_the_table_are_sent_to_by_their_own_descriptors() {
     let Some(mut uring) = ring_of(64, 2) else { return };
     let pairs: Vec<_> = (0..4).map(|_| tcp()).collect();
-    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd()).expect("a ring")).collect();
+    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd(), true).expect("a ring")).collect();
     let plain = |index: usize| Descriptor::Plain(pairs[index].0.as_raw_fd());
     assert_eq!(to, [Descriptor::Slot(0), Descriptor::Slot(1), plain(2), plain(3)]);
     for answer in send(&mut uring, &to, b"one", false) {
         assert_eq!(answer.expect("sent"), 3);
     }
     uring.remove(to[1]);
-    assert_eq!(uring.add(pairs[3].0.as_fd()), Some(Descriptor::Slot(1)), "a place that became free");
+    assert_eq!(uring.add(pairs[3].0.as_fd(), true), Some(Descriptor::Slot(1)), "a place that became free");
 }
 
 #[test]
 fn a_socket_that_was_removed_closes_for_its_peer() {
     let Some(mut uring) = ring() else { return };
     let (ours, mut theirs) = tcp();
-    let descriptor = uring.add(ours.as_fd()).expect("a ring");
+    let descriptor = uring.add(ours.as_fd(), true).expect("a ring");
     assert_eq!(send(&mut uring, &[descriptor], b"bye", false)[0].as_ref().ok(), Some(&3));
     uring.remove(descriptor);
     drop(ours);
@@ -104,7 +123,7 @@ fn a_socket_that_was_removed_closes_for_its_peer() {
 fn bytes_sent_without_a_copy_stay_until_the_peer_has_them() {
     let Some(mut uring) = ring() else { return };
     let pairs: Vec<_> = (0..4).map(|_| tcp()).collect();
-    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd()).expect("a ring")).collect();
+    let to: Vec<_> = pairs.iter().map(|(ours, _)| uring.add(ours.as_fd(), true).expect("a ring")).collect();
     for round in 0..3 * ZERO_COPY_BUFFERS {
         let bytes = vec![round as u8; 20_000];
         for answer in send(&mut uring, &to, &bytes, true) {
@@ -123,7 +142,7 @@ fn bytes_sent_without_a_copy_stay_until_the_peer_has_them() {
 fn a_peer_that_never_reads_keeps_buffers_only_while_it_lives() {
     let Some(mut uring) = ring() else { return };
     let (ours, theirs) = tcp();
-    let descriptor = uring.add(ours.as_fd()).expect("a ring");
+    let descriptor = uring.add(ours.as_fd(), true).expect("a ring");
     let bytes = vec![7; ZERO_COPY_BUFFER_BYTES];
     let mut taken = 0;
     while let Ok(sent) = &send(&mut uring, &[descriptor], &bytes, true)[0] {
@@ -132,7 +151,7 @@ fn a_peer_that_never_reads_keeps_buffers_only_while_it_lives() {
     assert!(taken > 0 && in_use(&uring) <= ZERO_COPY_BUFFERS);
     // Another one is served meanwhile, by copies if need be.
     let (other, mut reader) = tcp();
-    let other = uring.add(other.as_fd()).expect("a ring");
+    let other = uring.add(other.as_fd(), true).expect("a ring");
     for round in 0..2 * ZERO_COPY_BUFFERS as u8 {
         assert_eq!(send(&mut uring, &[other], &[round; 1000], true)[0].as_ref().ok(), Some(&1000));
         let mut got = [0; 1000];
@@ -184,6 +203,40 @@ fn bytes_that_lie_in_a_buffer_are_not_put_there_again() {
 }
 
 #[test]
+fn a_socket_whose_bytes_are_copied_all_the_same_sends_with_a_copy_from_then_on() {
+    let Some(mut uring) = ring() else { return };
+    let (ours, mut theirs) = tcp();
+    let Some(Descriptor::Slot(slot)) = uring.add(ours.as_fd(), true) else { panic!("there is room") };
+    let sends_without = |uring: &Uring| uring.ring.as_ref().is_some_and(|ring| ring.slots.zero_copy(slot));
+    assert!(sends_without(&uring));
+    if !uring.ring.as_ref().is_some_and(|ring| ring.support.zero_copy) {
+        eprintln!("SKIPPED: sends without a copy (Linux 6.13 or newer)");
+        return;
+    }
+    // To a receiver on the same machine the kernel copies when it delivers.
+    assert_eq!(
+        send(&mut uring, &[Descriptor::Slot(slot)], &[1; 20_000], true)[0].as_ref().ok(),
+        Some(&20_000)
+    );
+    theirs.read_exact(&mut [0; 20_000]).expect("they came");
+    wait_until_free(&mut uring);
+    assert!(!sends_without(&uring));
+    uring.remove(Descriptor::Slot(slot));
+    assert_eq!(uring.add(ours.as_fd(), true), Some(Descriptor::Slot(slot)));
+    assert!(sends_without(&uring), "whoever comes next is tried anew");
+}
+
+#[test]
+fn tags_come_back_as_they_went() {
+    for zero_copy in [None, Some((0, 0)), Some((31, 7)), Some((u16::MAX - 1, u32::MAX))] {
+        for index in [0, 1, 1023, u16::MAX] {
+            let tag = Tag { index, zero_copy };
+            assert_eq!(Tag::decode(tag.encode()), tag);
+        }
+    }
+}
+
+#[test]
 fn of_datagrams_only_failures_are_answered() {
     let Some(mut uring) = ring() else { return };
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("bind");
@@ -191,10 +244,11 @@ fn of_datagrams_only_failures_are_answered() {
     let connected = UdpSocket::bind("127.0.0.1:0").expect("bind");
     connected.connect(receiver.local_addr().expect("address")).expect("connect");
     let without_peer = UdpSocket::bind("127.0.0.1:0").expect("bind");
-    let to = [&connected, &without_peer, &connected].map(|socket| uring.add(socket.as_fd()).expect("a ring"));
+    let to = [&connected, &without_peer, &connected]
+        .map(|socket| uring.add(socket.as_fd(), false).expect("a ring"));
     uring.begin();
     let parcel = uring.compose(2, false, &|part| part(b"hi")).expect("a ring");
-    to.iter().for_each(|to| uring.push(*to, parcel, false));
+    to.iter().for_each(|to| uring.push(*to, parcel));
     let mut answers = Vec::new();
     let result = uring.submit(Answers::Failures, |index, answer| answers.push((index, answer)));
     assert_eq!(result, Ok(()));

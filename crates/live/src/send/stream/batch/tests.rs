@@ -251,3 +251,28 @@ fn more_framings_than_are_kept_are_served_all_the_same() {
         }
     }
 }
+
+#[test]
+fn when_the_ring_fails_packets_go_without_it() {
+    let Some(mut uring) = ring() else { return };
+    let pairs: Vec<_> = (0..3).map(|_| tcp()).collect();
+    let (ends, readers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let connection = |end: TcpStream, uring: &mut Uring| (Connection::new(end.into(), uring), Framing::Raw);
+    let mut sinks = Sinks(ends.into_iter().map(|end| connection(end, &mut uring)).collect());
+    let bodies = [vec![3; 700]];
+    let pieces = pieces(&bodies);
+    uring.put_something_else_in_its_place();
+    for round in 0..3 {
+        let (flush, mut sent) = (Flush { pieces: &pieces, end: 1 }, 0);
+        StreamSender::default().send(&mut uring, flush, &keys(3), &mut sinks, |_, outcome| {
+            sent += usize::from(outcome == Outcome::Sent);
+        });
+        assert_eq!((sent, uring.works()), (3, false), "round {round}");
+    }
+    sinks.0.into_iter().for_each(|(connection, _)| connection.close(&mut uring));
+    for mut reader in readers {
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).expect("readable, and closed");
+        assert_eq!(got, vec![3; 3 * 700]);
+    }
+}

@@ -1,0 +1,214 @@
+//! The system call `bpf`, as far as it is needed here (include/uapi/linux/bpf.h, `union bpf_attr`).
+//!
+//! Libraries for it read the description of all the kernel's types when they load a program, which
+//! takes 20 MB and 100 ms; our programs ask nothing about the kernel's types.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use aya_obj::generated::{
+    BPF_F_MMAPABLE, BPF_F_TEST_XDP_LIVE_FRAMES, XDP_FLAGS_SKB_MODE, bpf_attach_type, bpf_cmd, bpf_insn,
+    bpf_map_type, bpf_prog_type,
+};
+
+/// What the verifier says of a program that it refuses, bytes.
+const LOG_BYTES: usize = 64 << 10;
+
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+    inner_map_fd: u32,
+    numa_node: u32,
+    map_name: [u8; 16],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ProgLoad {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
+    prog_name: [u8; 16],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RawTracepointOpen {
+    name: u64,
+    prog_fd: u32,
+    padding: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    padding: u32,
+}
+
+/// Makes an array of `entries` values of `value_bytes` each that can be mapped into memory.
+pub(super) fn create_array(name: &str, value_bytes: usize, entries: u32) -> io::Result<OwnedFd> {
+    let mut attributes = MapCreate {
+        map_type: bpf_map_type::BPF_MAP_TYPE_ARRAY as u32,
+        key_size: size_of::<u32>() as u32,
+        value_size: value_bytes as u32,
+        max_entries: entries,
+        map_flags: BPF_F_MMAPABLE,
+        map_name: short(name),
+        ..MapCreate::default()
+    };
+    // SAFETY: the attributes of this command; they name no memory.
+    let fd = unsafe { bpf(bpf_cmd::BPF_MAP_CREATE, &mut attributes)? };
+    // SAFETY: the descriptor is new, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Loads a program.
+///
+/// # Errors
+/// What the kernel answers, with the verifier's last words if it refuses the program.
+pub(super) fn load(
+    kind: bpf_prog_type,
+    name: &str,
+    instructions: &[bpf_insn],
+    license: &CStr,
+) -> io::Result<OwnedFd> {
+    let mut log = Vec::new();
+    let try_load = |log: &mut Vec<u8>| {
+        let mut attributes = ProgLoad {
+            prog_type: kind as u32,
+            insn_cnt: instructions.len() as u32,
+            insns: instructions.as_ptr().addr() as u64,
+            license: license.as_ptr().addr() as u64,
+            log_level: (!log.is_empty()).into(),
+            log_size: log.len() as u32,
+            log_buf: if log.is_empty() { 0 } else { log.as_mut_ptr().addr() as u64 },
+            prog_name: short(name),
+            ..ProgLoad::default()
+        };
+        // SAFETY: the attributes of this command; they name `instructions` and `license`, which are
+        // read, and all of `log`, which is written. All outlive the call.
+        let fd = unsafe { bpf(bpf_cmd::BPF_PROG_LOAD, &mut attributes)? };
+        // SAFETY: the descriptor is new, and nobody else knows it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    };
+    let error: io::Error = match try_load(&mut log) {
+        Ok(fd) => return Ok(fd),
+        Err(error) => error,
+    };
+    if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
+        return Err(error);
+    }
+    // Once more, to hear why.
+    log.resize(LOG_BYTES, 0);
+    if let Ok(fd) = try_load(&mut log) {
+        return Ok(fd);
+    }
+    let text = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("processed ")).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join("; ");
+    Err(io::Error::new(error.kind(), format!("{error} (verifier: {last})")))
+}
+
+/// Has `program` run at the tracepoint `name` while the returned descriptor is open.
+pub(super) fn attach_tracepoint(program: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+    let mut attributes =
+        RawTracepointOpen { name: name.as_ptr().addr() as u64, prog_fd: number(program), padding: 0 };
+    // SAFETY: the attributes of this command; they name `name`, which is read and outlives the call.
+    let fd = unsafe { bpf(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attributes)? };
+    // SAFETY: the descriptor is new, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the XDP program run for what comes in at a device, whatever its driver, while the returned
+/// descriptor is open.
+pub(super) fn attach_xdp(program: &OwnedFd, ifindex: u32) -> io::Result<OwnedFd> {
+    let mut attributes = LinkCreate {
+        prog_fd: number(program),
+        target_ifindex: ifindex,
+        attach_type: bpf_attach_type::BPF_XDP as u32,
+        flags: XDP_FLAGS_SKB_MODE,
+    };
+    // SAFETY: the attributes of this command; they name no memory.
+    let fd = unsafe { bpf(bpf_cmd::BPF_LINK_CREATE, &mut attributes)? };
+    // SAFETY: the descriptor is new, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Runs the XDP program on `repeat` copies of `frame`, `batch` at a time, and sends each where it
+/// says (Documentation/bpf/bpf_prog_run.rst).
+///
+/// # Errors
+/// What the kernel answers; `Interrupted` when a signal came and some of the copies had their turn.
+pub(super) fn run_on_live_frames(program: &OwnedFd, frame: &[u8], repeat: u32, batch: u32) -> io::Result<()> {
+    let mut attributes = TestRun {
+        prog_fd: number(program),
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr().addr() as u64,
+        repeat,
+        flags: BPF_F_TEST_XDP_LIVE_FRAMES,
+        batch_size: batch,
+        ..TestRun::default()
+    };
+    // SAFETY: the attributes of this command; they name `frame`, which is read and outlives the call.
+    unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attributes) }.map(drop)
+}
+
+/// # Safety
+/// `attributes` are those of `command`, laid out as the kernel has them, and all memory that they
+/// name is valid.
+unsafe fn bpf<T>(command: bpf_cmd, attributes: &mut T) -> io::Result<i32> {
+    let (command, size) = (command as libc::c_long, size_of::<T>());
+    // SAFETY: the kernel reads and writes `size` bytes at `attributes`, and what they name, as the
+    // caller promises.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+fn number(fd: &impl AsFd) -> u32 {
+    fd.as_fd().as_raw_fd().cast_unsigned()
+}
+
+/// A name as the kernel keeps it, for those who list programs and maps: 15 bytes.
+fn short(name: &str) -> [u8; 16] {
+    let mut short = [0; 16];
+    for (to, from) in short[..15].iter_mut().zip(name.as_bytes()) {
+        *to = *from;
+    }
+    short
+}

@@ -1,0 +1,173 @@
+//! What comes in from a stream's source: received, understood, and put into the branches.
+
+use outflow_media::{Format, Tag, Time};
+
+use super::output::Event;
+use super::share::Understood;
+use super::stream::Stream;
+use crate::buffer::Packet;
+use crate::drops::DropReason;
+use crate::receive::{Incoming, Receive};
+use crate::send::ReportClock;
+use crate::understand::Understand;
+
+/// What the stream knows of what it carries.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// What receivers get.
+    pub(super) format: Format,
+    /// How often the format has changed: one that was in force before is still another one.
+    pub(super) turn: u64,
+    /// `None` in a replica, which is handed what came out of its home's.
+    pub(super) intake: Option<Intake>,
+    pub(super) clocks: Vec<ReportClock>,
+    pub(super) ssrcs: Vec<u32>,
+}
+
+/// What makes packets out of what comes in.
+#[derive(Debug)]
+pub(super) struct Intake {
+    pub(super) receive: Receive,
+    pub(super) understand: Understand,
+}
+
+impl Input {
+    /// Everything from its beginning. Clocks and SSRCs are known with the first packets.
+    pub(super) fn new(
+        format: Format,
+        turn: u64,
+        intake: Option<Intake>,
+        (ssrc, ntp_at_zero): (u32, u64),
+    ) -> Self {
+        let rates: Vec<u32> = match &format {
+            Format::Ts => vec![90_000],
+            Format::Rtp(tracks) => tracks.iter().map(|track| track.clock_rate).collect(),
+        };
+        let clocks = rates.iter().map(|rate| ReportClock::new(*rate, ntp_at_zero)).collect();
+        Input { format, turn, intake, clocks, ssrcs: vec![ssrc; rates.len()] }
+    }
+
+    /// Notes what a packet says of its track's clock.
+    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
+        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return };
+        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
+        self.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
+    }
+}
+
+impl Stream {
+    /// A source begins its turn, with packets of this format.
+    ///
+    /// If receivers cannot be served on with it, those of RTP end; the others wait for its first
+    /// key frame.
+    pub fn handle_source(&mut self, now: Time, declared: Format) {
+        let format = Receive::effective(&declared);
+        match &mut self.input {
+            Some(Input { format: known, intake: Some(intake), clocks, .. }) if *known == format => {
+                intake.receive.restart(&declared);
+                intake.understand.restart(&format);
+                clocks.iter_mut().for_each(ReportClock::restart);
+                self.hand_clocks();
+            }
+            input => {
+                let turn = input.as_ref().map_or(0, |input| input.turn + 1);
+                let receive = Receive::new(&declared, self.options.ssrc);
+                let intake = Intake { receive, understand: Understand::new(&format) };
+                self.change_format(now, format, turn, Some(intake));
+            }
+        }
+    }
+
+    /// The source's turn is over.
+    pub fn handle_source_end(&mut self, now: Time) {
+        if self.source.up {
+            self.source_went_away(now);
+        }
+    }
+
+    /// A packet came in: RTP with its header, or whole transport stream packets. Returns whether it
+    /// was taken; if not, it is counted.
+    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) -> bool {
+        let taken = self.take(now, track, incoming);
+        if let Err(reason) = taken {
+            self.count_drop(reason, 1);
+        }
+        taken.is_ok()
+    }
+
+    /// The source's RTCP sender report of a track came in.
+    pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
+        let Some(Input { format: Format::Rtp(_), intake: Some(intake), clocks, .. }) = &mut self.input else {
+            return;
+        };
+        let delta = intake.receive.timestamp_delta(track);
+        let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
+        let rtp = clock.source_report(now, ntp, rtp, delta);
+        if let (Some(rtp), Some(remux)) = (rtp, &mut self.remux) {
+            remux.sender_report(track, ntp, rtp, now);
+        }
+        self.hand_clock(track);
+    }
+
+    /// Counts packets that the driver dropped before they came here.
+    pub fn count_drop(&mut self, reason: DropReason, packets: u64) {
+        self.source.counters.drops.add(reason, packets);
+    }
+
+    pub(super) fn source_went_away(&mut self, now: Time) {
+        let silent = now.since(self.source.last_packet);
+        self.source.went_away(now);
+        self.events.push_back(Event::SourceAway { silent });
+        self.hand_away();
+    }
+
+    fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
+        let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
+        let bytes = intake.receive.take(now, track, incoming)?;
+        let track = if *format == Format::Ts { 0 } else { track };
+        let tag = intake.understand.tag(track, &bytes)?;
+        let came = self.source.packet(now, bytes.len());
+        if came {
+            self.events.push_back(Event::SourceUp);
+            if self.source.counters.starts > 1 {
+                self.announce_discontinuity(now, &bytes);
+            }
+        }
+        // Made last: its sequence number follows that of a discontinuity announced before.
+        let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
+        let rtp_header = intake.receive.rtp_header(now);
+        let delta = intake.receive.timestamp_delta(track);
+        let preamble = if tag.key { intake.understand.preamble() } else { None };
+        let header = if *format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
+        self.note(now, track, header, delta);
+        self.spread(now, Understood { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble });
+        Ok(())
+    }
+
+    fn intake(&mut self) -> Option<(&Format, &mut Intake)> {
+        let input = self.input.as_mut()?;
+        Some((&input.format, input.intake.as_mut()?))
+    }
+
+    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
+        let Some(input) = &mut self.input else { return };
+        if self.handed.is_none() {
+            return input.note(now, track, header, delta);
+        }
+        let at = usize::from(track);
+        let before = (input.clocks[at], input.ssrcs[at]);
+        input.note(now, track, header, delta);
+        if (input.clocks[at], input.ssrcs[at]) != before {
+            self.hand_clock(track);
+        }
+    }
+
+    /// A transport stream went on after a break: its decoders are told so.
+    fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
+        let Some((_, intake)) = self.intake() else { return };
+        let Some(bytes) = intake.understand.discontinuity(next) else { return };
+        let rtp_header = intake.receive.rtp_header(now);
+        let packet = Packet { bytes, tag: Tag::default(), arrived: now };
+        self.spread(now, Understood { packet, rtp_header, preamble: None });
+    }
+}

@@ -1,0 +1,211 @@
+//! A stream that is served from several places. It has one *home*, which has the source: there,
+//! packets are received and understood, once. *Replicas* are handed what comes out of that, and
+//! serve sinks of their own with the very same packets.
+
+use bytes::Bytes;
+use outflow_media::{Format, Time};
+
+use super::gap::Gap;
+use super::intake::Input;
+use super::stream::Stream;
+use crate::buffer::Packet;
+use crate::schedule::Counters;
+use crate::send::ReportClock;
+
+/// What a replica is handed, in order.
+#[derive(Debug, Clone)]
+pub enum Handed {
+    /// What the packets from now on are. `turn` tells a new format from the same one said again.
+    Format {
+        /// What receivers get.
+        format: Format,
+        /// How many formats there were before.
+        turn: u64,
+    },
+    /// What a track's sender reports say from now on.
+    Clock(TrackClock),
+    /// The next packet.
+    Packet(Understood),
+    /// The source is away; with its next packet it is back.
+    Away,
+    /// So many packets of a track got lost on the way to the replica.
+    Missed {
+        /// The track.
+        track: u8,
+        /// How many.
+        packets: u64,
+    },
+}
+
+/// A packet with all that a branch needs to know of it.
+#[derive(Debug, Clone)]
+pub struct Understood {
+    /// The packet.
+    pub packet: Packet,
+    /// See [`Entry::rtp_header`](crate::buffer::Entry::rtp_header).
+    pub rtp_header: [u8; 12],
+    /// What a receiver needs before anything else if it begins with the frame that this packet
+    /// makes known to be a key frame.
+    pub preamble: Option<Bytes>,
+}
+
+/// What sender reports of a track are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackClock {
+    /// The track.
+    pub track: u8,
+    /// Its times.
+    pub clock: ReportClock,
+    /// Its sender.
+    pub ssrc: u32,
+    /// Packets and bytes before the next one.
+    pub passed: Counters,
+}
+
+/// At home.
+impl Stream {
+    /// From now on what replicas need is put down for [`Stream::handed`], or no longer.
+    pub fn set_shared(&mut self, shared: bool) {
+        match (shared, &self.handed) {
+            (true, None) => self.handed = Some(Vec::new()),
+            (false, Some(_)) => self.handed = None,
+            _ => {}
+        }
+    }
+
+    /// Takes out what replicas are to be handed; the driver does so after whatever it gave the
+    /// stream, and gives it to each replica by [`Stream::handle_handed`].
+    pub fn handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
+        self.handed.iter_mut().flat_map(|handed| handed.drain(..))
+    }
+
+    /// All that a replica has to know when it begins, or has missed something: the format, the
+    /// clocks, whether the source is away.
+    pub fn situation(&self) -> Vec<Handed> {
+        self.introduce(false)
+    }
+
+    /// The same with the packets from the newest key frame on, so that who joins there is served
+    /// at once.
+    pub fn introduction(&self) -> Vec<Handed> {
+        self.introduce(true)
+    }
+
+    fn introduce(&self, with_packets: bool) -> Vec<Handed> {
+        let (Some(input), Some(original)) = (&self.input, self.branches.first()) else { return Vec::new() };
+        let mut all = vec![Handed::Format { format: input.format.clone(), turn: input.turn }];
+        let ring = original.ring();
+        // In the ring, the preamble stands with the first packet of its frame; it is handed over
+        // with those that tell that the frame is a key frame.
+        let mut newest = None;
+        for (_, entry) in ring.range(ring.join_floor(), ring.head()).filter(|_| with_packets) {
+            newest = entry.preamble.clone().or(newest);
+            let preamble = newest.clone().filter(|_| entry.packet.tag.key);
+            let (packet, rtp_header) = (entry.packet.clone(), entry.rtp_header);
+            all.push(Handed::Packet(Understood { packet, rtp_header, preamble }));
+        }
+        let clocks = (0..input.clocks.len()).filter_map(|track| self.clock(u8::try_from(track).ok()?));
+        all.extend(clocks.map(Handed::Clock));
+        if !self.source.up {
+            all.push(Handed::Away);
+        }
+        all
+    }
+
+    pub(super) fn hand_format(&mut self) {
+        if let (Some(handed), Some(Input { format, turn, .. })) = (&mut self.handed, &self.input) {
+            handed.push(Handed::Format { format: format.clone(), turn: *turn });
+        }
+    }
+
+    pub(super) fn hand_clock(&mut self, track: u8) {
+        let clock = self.clock(track);
+        if let Some(handed) = &mut self.handed {
+            handed.extend(clock.map(Handed::Clock));
+        }
+    }
+
+    pub(super) fn hand_clocks(&mut self) {
+        for track in 0..self.input.as_ref().map_or(0, |input| input.clocks.len()) {
+            self.hand_clock(track as u8);
+        }
+    }
+
+    pub(super) fn hand_away(&mut self) {
+        if let Some(handed) = &mut self.handed {
+            handed.push(Handed::Away);
+        }
+    }
+
+    pub(super) fn hand_packet(&mut self, understood: &Understood) {
+        if let Some(handed) = &mut self.handed {
+            handed.push(Handed::Packet(understood.clone()));
+        }
+    }
+
+    pub(super) fn clock(&self, track: u8) -> Option<TrackClock> {
+        let input = self.input.as_ref()?;
+        let clock = *input.clocks.get(usize::from(track))?;
+        let ssrc = *input.ssrcs.get(usize::from(track))?;
+        Some(TrackClock { track, clock, ssrc, passed: self.branches.first()?.passed(track) })
+    }
+}
+
+/// In a replica.
+impl Stream {
+    /// Takes what the stream's home hands over. It begins with [`Stream::introduction`].
+    pub fn handle_handed(&mut self, now: Time, handed: Handed) {
+        match handed {
+            Handed::Format { format, turn } => {
+                if self.input.as_ref().is_none_or(|input| input.turn != turn || input.format != format) {
+                    self.settle_gap();
+                    self.change_format(now, format, turn, None);
+                }
+            }
+            Handed::Clock(clock) => self.take_clock(clock),
+            Handed::Packet(understood) if self.gap.is_some() => self.take_after_gap(now, understood),
+            Handed::Packet(understood) => self.take_understood(now, understood),
+            Handed::Away => self.source.went_away(now),
+            Handed::Missed { track, packets } => {
+                self.gap.get_or_insert_with(|| Box::new(Gap::new())).miss(track, packets);
+            }
+        }
+    }
+
+    /// It serves nobody and will be handed nothing until it is introduced anew: it forgets the
+    /// source and its packets, but not what it has sent.
+    pub fn handle_rest(&mut self, now: Time) {
+        self.settle_gap();
+        self.unhouse(now, false);
+        self.branches.clear();
+        if let Some(remux) = self.remux.take() {
+            self.source.counters.drops.merge(&remux.drops());
+        }
+        self.remux_idle_since = None;
+        self.input = None;
+        self.source.went_away(now);
+    }
+
+    pub(super) fn is_replica(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.intake.is_none())
+    }
+
+    pub(super) fn take_understood(&mut self, now: Time, understood: Understood) {
+        // By its arrival: those of an introduction come all at once, and make no rate.
+        self.source.packet(understood.packet.arrived, understood.packet.bytes.len());
+        self.spread(now, understood);
+    }
+
+    fn take_clock(&mut self, told: TrackClock) {
+        let (Some(input), [original, ..]) = (&mut self.input, &mut self.branches[..]) else { return };
+        let track = usize::from(told.track);
+        let (Some(clock), Some(ssrc)) = (input.clocks.get_mut(track), input.ssrcs.get_mut(track)) else {
+            return;
+        };
+        (*clock, *ssrc) = (told.clock, told.ssrc);
+        original.set_passed(told.track, told.passed);
+        if let (Some(remux), Some(anchor)) = (&mut self.remux, told.clock.told_by_source()) {
+            remux.sender_report(told.track, anchor.ntp, anchor.rtp, anchor.at);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A stream and its replica: whoever receives gets the same from both.
+
+use outflow_media::ts::TsLoop;
+
+use super::*;
+use crate::control::Handed;
+use crate::limits::GAP_HELD_PACKETS_MAX;
+
+/// A stream with everything that its sinks were sent, as it goes on the wire.
+struct Site {
+    stream: Stream,
+    sent: Vec<Vec<Bytes>>,
+    events: Vec<Event>,
+}
+
+impl Site {
+    fn new() -> Self {
+        Site { stream: Stream::new(options()), sent: vec![Vec::new(); 8], events: Vec::new() }
+    }
+
+    fn join(&mut self, now: Time, carriage: Carriage) -> SinkKey {
+        let (tracks, priority, timing) = (TrackMask::ALL, Priority::Normal, Timing::default());
+        let transport = Transport::Stream;
+        let spec = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
+        let key = self.stream.handle_join(now, 1, spec);
+        self.serve(now);
+        key
+    }
+
+    fn serve(&mut self, now: Time) {
+        loop {
+            match self.stream.poll(now) {
+                Output::Order(order) => {
+                    let members = match order.whom {
+                        Whom::One(key) => vec![key],
+                        Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
+                    };
+                    let by_rtp = |key: &SinkKey| {
+                        self.stream.spec(*key).is_some_and(|spec| spec.carriage == Carriage::Rtp)
+                    };
+                    let wrapped = self.stream.format() == Some(&Format::Ts) && members.iter().all(by_rtp);
+                    let wire = |header: [u8; 12], body: &Bytes| {
+                        Bytes::from([if wrapped { &header[..] } else { &[] }, body].concat())
+                    };
+                    let preamble = self.stream.preamble(&order);
+                    let preamble =
+                        preamble.and_then(|e| Some(wire(e.preamble_header(), e.preamble.as_ref()?)));
+                    let packets =
+                        self.stream.packets(&order).map(|(_, e)| wire(e.rtp_header, &e.packet.bytes));
+                    let wire: Vec<_> = preamble.into_iter().chain(packets).collect();
+                    members.iter().for_each(|key| self.sent[key.0].extend(wire.iter().cloned()));
+                }
+                Output::Event(event) => self.events.push(event),
+                Output::SenderReports(_) => {}
+                Output::Wait { until } => {
+                    assert!(until.is_none_or(|(at, why)| at > now || why == Wake::CatchUp), "{until:?}");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A stream at home with a replica.
+struct Pair {
+    home: Site,
+    replica: Site,
+    now: Time,
+    sequence: u16,
+    ssrc: u32,
+    frame: u32,
+    clip: TsLoop,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let clip = include_bytes!("../../../../../assets/demo.ts");
+        Pair {
+            home: Site::new(),
+            replica: Site::new(),
+            now: Time::from_millis(1_000),
+            sequence: 65_530,
+            ssrc: 7,
+            frame: 0,
+            clip: TsLoop::new(Bytes::from_static(clip)).expect("the built-in clip"),
+        }
+    }
+
+    fn of(format: Format) -> Self {
+        let mut pair = Pair::new();
+        pair.home.stream.handle_source(pair.now, format);
+        pair
+    }
+
+    /// The replica begins now.
+    fn replicate(&mut self) {
+        self.home.stream.set_shared(true);
+        for handed in self.home.stream.introduction() {
+            self.replica.stream.handle_handed(self.now, handed);
+        }
+        self.replica.serve(self.now);
+    }
+
+    /// Everyone does what there is to do.
+    fn serve(&mut self) {
+        self.home.serve(self.now);
+        for handed in self.home.stream.handed().collect::<Vec<_>>() {
+            self.replica.stream.handle_handed(self.now, handed);
+        }
+        self.replica.serve(self.now);
+    }
+
+    /// What is handed over now gets lost.
+    fn lose(&mut self) {
+        let mut missed = 0;
+        for handed in self.home.stream.handed() {
+            missed += u64::from(matches!(handed, Handed::Packet(_)));
+        }
+        self.replica.stream.handle_handed(self.now, Handed::Missed { track: 0, packets: missed });
+        for handed in self.home.stream.situation() {
+            self.replica.stream.handle_handed(self.now, handed);
+        }
+    }
+
+    /// One access unit in two RTP packets; what makes it a key frame is in the second.
+    fn send_frame(&mut self, key: bool) {
+        let nal: [u8; 2] = if key { [0x65, 0xb0] } else { [0x41, 0xc0] };
+        for (marker, unit) in [(false, [0x09, 0xf0]), (true, nal)] {
+            let timestamp = self.frame * 3_600;
+            let (sequence, ssrc) = (self.sequence, self.ssrc);
+            let header = PlainHeader { marker, payload_type: PAYLOAD_TYPE, sequence, timestamp, ssrc };
+            let mut packet = BytesMut::from(&header.emit()[..]);
+            packet.extend_from_slice(&unit);
+            packet.resize(400, 0);
+            self.sequence = self.sequence.wrapping_add(1);
+            assert!(self.home.stream.handle_media(self.now, 0, packet.into()));
+        }
+        self.frame += 1;
+        self.now = self.now + Duration::from_millis(40);
+    }
+
+    fn frames(&mut self, count: u32) {
+        for _ in 0..count {
+            self.send_frame(self.frame.is_multiple_of(5));
+            self.serve();
+        }
+    }
+
+    fn send_ts(&mut self) {
+        let mut datagram = BytesMut::new();
+        self.now = self.now + self.clip.next(&mut datagram);
+        self.home.stream.handle_media(self.now, 0, datagram.into());
+    }
+
+    fn datagrams(&mut self, count: usize) {
+        for _ in 0..count {
+            self.send_ts();
+            self.serve();
+        }
+    }
+
+    fn join(&mut self, carriage: Carriage) -> [SinkKey; 2] {
+        [self.home.join(self.now, carriage), self.replica.join(self.now, carriage)]
+    }
+
+    #[track_caller]
+    fn equal(&self, [home, replica]: [SinkKey; 2]) -> usize {
+        let (home, replica) = (&self.home.sent[home.0], &self.replica.sent[replica.0]);
+        assert_eq!(home.len(), replica.len());
+        assert!(home == replica, "the same packets");
+        home.len()
+    }
+
+    #[track_caller]
+    fn equal_reports(&self) {
+        let of = |site: &Site| site.stream.sender_report(self.now, 0);
+        assert!(of(&self.home).is_some());
+        assert_eq!(of(&self.home), of(&self.replica));
+    }
+}
+
+#[test]
+fn receivers_of_rtp_get_the_same_at_both_places() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(7);
+    let first = pair.join(Carriage::Rtp);
+    pair.frames(7);
+    let second = pair.join(Carriage::Rtp);
+    let starts = |site: &Site, key| site.stream.start_points(key);
+    assert_eq!(starts(&pair.home, second[0]), starts(&pair.replica, second[1]));
+    pair.home.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
+    pair.frames(7);
+    assert_eq!(pair.equal(first), 2 * 16, "from the key frame before it joined on");
+    assert_eq!(pair.equal(second), 2 * 11);
+    pair.equal_reports();
+    assert!(pair.replica.events.is_empty(), "what happens to the source is told at home");
+}
+
+#[test]
+fn receivers_of_a_transport_stream_get_the_same_at_both_places() {
+    let mut pair = Pair::of(Format::Ts);
+    pair.replicate();
+    pair.datagrams(400);
+    let (bare, in_rtp) = (pair.join(Carriage::Ts), pair.join(Carriage::Rtp));
+    pair.datagrams(400);
+    assert_eq!(pair.equal(bare), pair.equal(in_rtp));
+    assert_eq!(pair.home.sent[bare[0].0][0].len(), 2 * 188, "it begins with the tables");
+    pair.equal_reports();
+}
+
+#[test]
+fn a_replica_that_begins_late_begins_with_the_newest_key_frame() {
+    for (format, carriage) in [(format(), Carriage::Rtp), (Format::Ts, Carriage::Ts)] {
+        let by_rtp = carriage == Carriage::Rtp;
+        let mut pair = Pair::of(format);
+        let go_on = |pair: &mut Pair| if by_rtp { pair.frames(8) } else { pair.datagrams(400) };
+        go_on(&mut pair);
+        pair.replicate();
+        let keys = pair.join(carriage);
+        assert!(pair.equal(keys) > 0, "a picture at once");
+        go_on(&mut pair);
+        pair.equal(keys);
+        pair.equal_reports();
+    }
+}
+
+#[test]
+fn a_replica_makes_its_own_transport_stream_where_it_is_asked_for() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(7);
+    let keys = pair.join(Carriage::Ts);
+    pair.frames(7);
+    assert!(pair.equal(keys) > 5);
+}
+
+#[test]
+fn a_restart_and_an_absence_of_the_source_are_the_same_at_both_places() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let keys = pair.join(Carriage::Rtp);
+    pair.frames(1);
+    pair.home.stream.handle_source_end(pair.now);
+    pair.serve();
+    assert!(!pair.replica.stream.source_up().0);
+    pair.now = pair.now + Duration::from_secs(3);
+    pair.home.stream.handle_source(pair.now, format());
+    (pair.ssrc, pair.sequence, pair.frame) = (8, 40_000, 0);
+    pair.home.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
+    pair.frames(7);
+    pair.equal(keys);
+    pair.equal_reports();
+    pair.now = pair.now + Duration::from_secs(3);
+    pair.serve();
+    assert!(!pair.replica.stream.source_up().0, "a source that is silent");
+    pair.frames(7);
+    assert!(pair.replica.stream.source_up().0);
+    pair.equal(keys);
+}
+
+#[test]
+fn a_break_of_a_transport_stream_is_announced_at_both_places() {
+    let mut pair = Pair::of(Format::Ts);
+    pair.replicate();
+    pair.datagrams(400);
+    let keys = pair.join(Carriage::Rtp);
+    pair.home.stream.handle_source_end(pair.now);
+    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.datagrams(10);
+    pair.equal(keys);
+}
+
+#[test]
+fn another_format_ends_the_same_receivers_at_both_places() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let (by_rtp, by_ts) = (pair.join(Carriage::Rtp), pair.join(Carriage::Ts));
+    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.serve();
+    let ended = |key| Event::SinkEnded { key, id: 1, end: SinkEnd::FormatChanged };
+    assert_eq!(pair.replica.events, [ended(by_rtp[1])]);
+    let before = pair.home.sent[by_ts[0].0].len();
+    pair.datagrams(400);
+    assert!(pair.equal(by_ts) > before);
+}
+
+#[test]
+fn a_gap_is_counted_and_bridged_at_the_next_key_frame() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let [home, replica] = pair.join(Carriage::Rtp);
+    pair.send_frame(false);
+    pair.home.serve(pair.now);
+    pair.lose();
+    let late = pair.replica.join(pair.now, Carriage::Rtp);
+    pair.frames(9);
+    assert_eq!(pair.replica.sent[late.0], pair.replica.sent[replica.0], "it joined at the key frame before");
+    let (all, some) = (&pair.home.sent[home.0], &pair.replica.sent[replica.0]);
+    assert_eq!(all.len(), 2 * 11);
+    // Six frames were sent, the seventh is lost, the three after it are of no use; the tenth is a
+    // key frame.
+    assert_eq!(some[..2], all[..2]);
+    assert_eq!(some[2..], all[2 * 5..]);
+    let drops = |key| pair.replica.stream.sink(key).expect("it is there").drops;
+    assert_eq!(drops(replica).get(DropReason::HandOverFull), 2 * 4);
+    assert_eq!(drops(replica).total(), 2 * 4);
+    assert_eq!(drops(late), drops(replica));
+}
+
+#[test]
+fn a_frame_whose_kind_does_not_show_is_not_held_for_ever() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let [_, replica] = pair.join(Carriage::Rtp);
+    pair.lose();
+    for _ in 0..2 * GAP_HELD_PACKETS_MAX {
+        // One access unit that never ends.
+        pair.frame = 99;
+        pair.send_frame(false);
+        pair.serve();
+    }
+    pair.frame = 100;
+    pair.frames(1);
+    let sink = pair.replica.stream.sink(replica).expect("it is there");
+    assert_eq!(sink.drops.get(DropReason::HandOverFull), 4 * GAP_HELD_PACKETS_MAX as u64);
+}
+
+#[test]
+fn a_format_that_came_back_during_a_gap_is_still_a_new_one() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let [_, replica] = pair.join(Carriage::Rtp);
+    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.home.stream.handle_source(pair.now, format());
+    pair.lose();
+    pair.serve();
+    let ended = Event::SinkEnded { key: replica, id: 1, end: SinkEnd::FormatChanged };
+    assert_eq!(pair.replica.events, [ended]);
+}
+
+#[test]
+fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
+    let mut pair = Pair::of(format());
+    pair.replicate();
+    pair.frames(6);
+    let [_, replica] = pair.join(Carriage::Rtp);
+    pair.frames(6);
+    pair.replica.stream.handle_leave(pair.now, replica);
+    let (sent, ..) = pair.replica.stream.past();
+    pair.replica.stream.handle_rest(pair.now);
+    assert_eq!(pair.replica.stream.ring_use(), (0, 0));
+    assert_eq!(pair.replica.stream.past().0, sent, "what was sent is not forgotten");
+    pair.replica.serve(pair.now);
+    for _ in 0..7 {
+        pair.send_frame(pair.frame.is_multiple_of(5));
+        pair.home.serve(pair.now);
+    }
+    pair.home.stream.set_shared(false);
+    pair.replicate();
+    pair.replica.sent[replica.0].clear();
+    let keys = pair.join(Carriage::Rtp);
+    pair.frames(6);
+    pair.equal(keys);
+    pair.equal_reports();
+}
