@@ -40,6 +40,11 @@ pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
 /// before the worker looks for new packets: a higher class waits no longer than about that.
 pub const WORK_ROUND: Duration = Duration::from_micros(200);
 
+/// Where a higher class is served by the same worker, lower ones do one part in so many of what they
+/// otherwise would before they look for it: rounds, orders and reading. What comes for the higher class
+/// then waits about 50 us, not 200; each look costs about a microsecond.
+pub const PARTS_BELOW: u32 = 4;
+
 /// Sinks of one order that the relay's own system calls carry out: together about a
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
@@ -161,6 +166,10 @@ pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// With many receivers snapshots are made more seldom: so much time for each. A receiver takes about
 /// a microsecond, so that is one percent of a core.
 pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
+
+/// A snapshot that is so late because of other work goes before it: who looks at an overloaded relay
+/// is to see that it is.
+pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
 
 /// Receivers that a snapshot takes in before other tasks have their turn.
 pub const SNAPSHOT_STEP: usize = 64;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::cage::{Cage, Limits};
 use crate::core_time::CoreTime;
 use crate::drain::Hook;
 use crate::media::Pulses;
@@ -81,6 +82,7 @@ pub struct Setup {
 pub struct Bench {
     paths: Paths,
     core: CoreTime,
+    limits: Option<Limits>,
 }
 
 impl Bench {
@@ -96,12 +98,20 @@ impl Bench {
         paths.relay.sysctl("net.ipv4.tcp_congestion_control", "reno")?;
         paths.players.sysctl("net.ipv4.tcp_congestion_control", "reno")?;
         paths.players.sysctl("net.ipv4.ip_local_port_range", "1024 65535")?;
-        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)? })
+        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)?, limits: None })
+    }
+
+    /// Holds relays to so much, with all that the kernel does for them. What it does for receivers is
+    /// no part of that: they receive on the other core.
+    pub fn held_to(mut self, limits: Limits) -> Result<Self> {
+        self.paths.players_receive_on(OTHER_CPU)?;
+        self.limits = Some(limits);
+        Ok(self)
     }
 
     /// Starts a relay and its receivers, and waits until every one of them has got something.
     pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
-        Stage::open(&self.paths, &self.core, setup)
+        Stage::open(&self.paths, &self.core, Cage::with(self.limits)?, setup)
     }
 
     /// Opens a stage and measures once.

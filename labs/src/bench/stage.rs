@@ -54,9 +54,8 @@ enum Receiving {
 }
 
 impl<'b> Stage<'b> {
-    pub(super) fn open(paths: &'b Paths, core: &'b CoreTime, setup: &Setup) -> Result<Self> {
+    pub(super) fn open(paths: &'b Paths, core: &'b CoreTime, cage: Cage, setup: &Setup) -> Result<Self> {
         let began = Instant::now();
-        let cage = Cage::new()?;
         let folder = tempfile::tempdir()?;
         // The drain must be there before the first packet.
         let drain = match setup.ends {
