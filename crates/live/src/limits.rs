@@ -59,8 +59,9 @@ pub const KERNEL_SINKS_MIN: usize = 8;
 /// From how many on frames are worth the longer call that sends them.
 pub const XDP_SINKS_MIN: usize = 32;
 
-/// Equal packets that go through the classifier together are cheaper than frames from here on.
-pub const GATHERED_BY_TC: usize = 4;
+/// So many equal packets go through the classifier together more cheaply than as frames: a clone of
+/// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
+pub const GATHERED_BY_TC: usize = 5;
 
 /// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
 /// the relay's own system calls.
