@@ -49,9 +49,11 @@ pub const PARTS_BELOW: u32 = 4;
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
 
-/// Sinks of one order that the kernel's fan-out carries out: half a millisecond by way of the
-/// classifier, a tenth as frames.
-pub const KERNEL_ORDER_SINKS: usize = 512;
+/// Sinks of one order that goes through the kernel's classifier: about a [`WORK_ROUND`], too.
+pub const TC_ORDER_SINKS: usize = 512;
+
+/// Sinks of one order that goes as frames, which cost a fifth, and ten microseconds an order.
+pub const XDP_ORDER_SINKS: usize = 2048;
 
 /// From how many UDP receivers on the kernel's fan-out is worth its call.
 pub const KERNEL_SINKS_MIN: usize = 8;

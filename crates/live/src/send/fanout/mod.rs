@@ -26,7 +26,7 @@ use super::connected::ConnectedSender;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
 use super::uring::Uring;
-use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
+use crate::limits::{KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY, TC_ORDER_SINKS, XDP_ORDER_SINKS};
 use crate::routes::{Changes, Routes};
 
 /// A cohort of a stream of this worker: indices of stream, branch and cohort.
@@ -93,14 +93,16 @@ impl Fanout {
 
     /// How many sinks an order of this stream may go to.
     pub(crate) fn room(&self, stream: usize) -> Room {
-        let by_kernel = |kernel: &InKernel| {
-            let mut rosters = kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0));
-            rosters.any(|(_, roster)| roster.way.is_some_and(|way| way != Way::User))
-        };
-        match self.kernel.as_ref().is_some_and(by_kernel) {
-            true => Room { datagram: KERNEL_ORDER_SINKS, ..ORDER_SINKS },
-            false => ORDER_SINKS,
-        }
+        let ways = self.kernel.iter().flat_map(|kernel| {
+            kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0)).filter_map(|(_, roster)| roster.way)
+        });
+        // Cohorts of one stream rarely differ; the slowest way says how long an order may take.
+        let datagram = ways.map(|way| match way {
+            Way::User => ORDER_SINKS.datagram,
+            Way::Tc => TC_ORDER_SINKS,
+            Way::Xdp => XDP_ORDER_SINKS,
+        });
+        Room { datagram: datagram.min().unwrap_or(ORDER_SINKS.datagram), ..ORDER_SINKS }
     }
 
     /// A receiver has come or gone, or has other addresses.
