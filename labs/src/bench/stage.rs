@@ -121,7 +121,8 @@ impl<'b> Stage<'b> {
             let used = self.core.since(&reading)?;
             self.relaying.healthy()?;
             let waited = self.relaying.process().waited()?.saturating_sub(waited);
-            if waited > used.wall.mul_f64(WAITED_MAX) {
+            // Who is held to a part of a core waits because of that.
+            if self.cage.limits().is_none() && waited > used.wall.mul_f64(WAITED_MAX) {
                 // What is still on its way belongs to no measurement.
                 self.quiet(u64::MAX)?;
                 continue;
