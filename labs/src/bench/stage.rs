@@ -188,7 +188,7 @@ impl Receiving {
 /// Connects as many receivers as are missing, and begins to empty all of them.
 fn flood(paths: &Paths, setup: &Setup, mut connections: Vec<Connection>) -> Result<Flood> {
     let records = match setup.contender {
-        Contender::Baseline => Records::Bare,
+        Contender::Baseline | Contender::Other(_) => Records::Bare,
         Contender::Outflow { .. } => Records::Interleaved,
     };
     let missing = setup.sinks.saturating_sub(connections.len());
