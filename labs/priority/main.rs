@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use outflow_labs::arrivals::Arrivals;
 use outflow_labs::bench::{OTHER_CPU, RELAY_CPU};
 use outflow_labs::core_time::CoreTime;
@@ -28,6 +28,10 @@ const FULL: f64 = 0.9;
 /// How much more than the core can send is then asked of it.
 const OVERLOAD: f64 = 2.0;
 const PORTS: [(&str, u16); 2] = [("high", 5004), ("low", 5014)];
+/// Where others have more of the relay's core than that, a period is had again: a task that runs for
+/// 3 ms of a second is seen in a 99th percentile.
+const STRANGERS_MAX: f64 = 0.003;
+const TRIES: usize = 3;
 /// What has not come for so long has been lost.
 const QUIET: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -72,7 +76,7 @@ fn lab(options: &Options) -> Result<Value> {
     let mut periods = [Vec::new(), Vec::new()];
     for round in 1..=rounds {
         for (low_bps, periods) in [None, Some(OVERLOAD * full_bps)].into_iter().zip(&mut periods) {
-            let period = stage.period(time, low_bps)?;
+            let period = stage.undisturbed(time, low_bps)?;
             let state = if low_bps.is_some() { "overload" } else { "unloaded" };
             progress(format!("round {round} of {rounds}, {state}: {period}"));
             periods.push(period);
@@ -158,6 +162,21 @@ impl<'p> Stage<'p> {
             asked *= 2.0;
         }
         bail!("the core is never full")
+    }
+
+    /// A period in which others hardly used the relay's core; the least disturbed one if there is none.
+    fn undisturbed(&mut self, time: Duration, low_bps: Option<f64>) -> Result<Period> {
+        let mut best: Option<Period> = None;
+        for _ in 0..TRIES {
+            let period = self.period(time, low_bps)?;
+            if best.is_none_or(|best| period.strangers < best.strangers) {
+                best = Some(period);
+            }
+            if period.strangers < STRANGERS_MAX {
+                break;
+            }
+        }
+        best.context("a period was tried")
     }
 
     /// Has the sources send for so long, the low one at this rate if at all, and waits until all has

@@ -70,10 +70,12 @@ fn most(bench: &Bench, contender: &Contender, search: &Search, time: Duration) -
     let found = search.run(|sinks| {
         let pulses = Pulses::of_rate(RATE_BPS, PAYLOAD, 1);
         let setup = Setup { contender: contender.clone(), way: None, ends: Ends::Tcp, sinks, pulses };
-        // Outflow's receivers come and go; the plain relay takes a fixed number.
-        let ready = match stage.take() {
-            Some(mut old) if *contender != Contender::Baseline => old.resize(sinks).map(|()| old),
-            _ => bench.open(&setup),
+        // Outflow's receivers come and go; the plain relay takes a fixed number, and must have ended
+        // before another one can have its place.
+        let old = stage.take().filter(|_| *contender != Contender::Baseline);
+        let ready = match old {
+            Some(mut old) => old.resize(sinks).map(|()| old),
+            None => bench.open(&setup),
         };
         match ready.and_then(|mut ready| Ok((ready.measure(time)?, ready))) {
             Ok((outcome, ready)) => {

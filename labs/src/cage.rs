@@ -16,7 +16,7 @@ const V2: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "outflow-";
 /// Version 1 counts the bytes in TCP sockets apart from all other memory. Of a limit they get one
 /// part in so many there, so that both together cannot exceed it.
-const V1_TCP_PART: u64 = 4;
+const V1_TCP_PART: u64 = 16;
 
 /// What the programs in a cage may use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub struct Cage {
     /// Of the memory controller, then those of others.
     folders: Vec<PathBuf>,
     usage: &'static [&'static str],
+    limits: Option<Limits>,
 }
 
 impl Cage {
@@ -45,7 +46,7 @@ impl Cage {
 
     /// Makes one with limits, or one that only knows its memory.
     pub fn with(limits: Option<Limits>) -> Result<Self> {
-        if Path::new(V1_MEMORY).join("memory.usage_in_bytes").exists() {
+        let cage = if Path::new(V1_MEMORY).join("memory.usage_in_bytes").exists() {
             Self::v1(limits)
         } else if std::fs::read_to_string(Path::new(V2).join("cgroup.controllers"))
             .is_ok_and(|controllers| controllers.split_whitespace().any(|name| name == "memory"))
@@ -53,7 +54,16 @@ impl Cage {
             Self::v2(limits)
         } else {
             bail!("there is no memory control group here");
-        }
+        };
+        cage.map(|mut cage| {
+            cage.limits = limits;
+            cage
+        })
+    }
+
+    /// What it holds its programs to.
+    pub fn limits(&self) -> Option<Limits> {
+        self.limits
     }
 
     fn v1(limits: Option<Limits>) -> Result<Self> {
@@ -96,7 +106,7 @@ impl Cage {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
-        let mut cage = Self { folders: Vec::new(), usage };
+        let mut cage = Self { folders: Vec::new(), usage, limits: None };
         for root in roots.iter().map(Path::new) {
             remove_orphans(root);
             let folder = root.join(&name);

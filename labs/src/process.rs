@@ -44,7 +44,7 @@ pub fn be_preferred() {
 }
 
 /// A program about to be started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     line: Vec<String>,
     namespace: Option<String>,

@@ -42,8 +42,8 @@ pub const WORK_ROUND: Duration = Duration::from_micros(200);
 
 /// Where a higher class is served by the same worker, lower ones do one part in so many of what they
 /// otherwise would before they look for it: rounds, orders and reading. What comes for the higher class
-/// then waits about 50 us, not 200; each look costs about a microsecond.
-pub const PARTS_BELOW: u32 = 4;
+/// then waits about 25 us, not 200; each look costs about a microsecond.
+pub const PARTS_BELOW: u32 = 8;
 
 /// Sinks of one order that the relay's own system calls carry out: together about a
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.

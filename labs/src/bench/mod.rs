@@ -18,7 +18,7 @@ use crate::core_time::CoreTime;
 use crate::drain::Hook;
 use crate::media::Pulses;
 use crate::net::Paths;
-use crate::process::{be_preferred, keep_to_cpu};
+use crate::process::{Program, be_preferred, keep_to_cpu};
 use crate::receive::allow_many_files;
 
 pub use outcome::Outcome;
@@ -31,7 +31,7 @@ pub const OTHER_CPU: usize = 1;
 /// Name of the stream.
 const STREAM: &str = "live";
 /// Where the source sends to.
-const SOURCE_PORT: u16 = 5004;
+pub const SOURCE_PORT: u16 = 5004;
 
 /// Who relays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub enum Contender {
         /// Keys of the stream.
         stream: String,
     },
+    /// Another program, which knows what to send where.
+    Other(Program),
 }
 
 impl Contender {
@@ -109,6 +111,16 @@ impl Bench {
         self.paths.players_receive_on(OTHER_CPU)?;
         self.limits = Some(limits);
         Ok(self)
+    }
+
+    /// The namespaces, for what no stage does.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// What watches the relay's core.
+    pub fn core(&self) -> &CoreTime {
+        &self.core
     }
 
     /// Starts a relay and its receivers, and waits until every one of them has got something.

@@ -139,7 +139,9 @@ impl<'b> Stage<'b> {
             self.relaying.healthy()?;
             let waited = self.relaying.process().waited()?.saturating_sub(waited);
             let lost_to_others = arrived.lost(sent) > 0 && 2 * used.strangers > used.wall;
-            if lost_to_others || waited > used.wall.mul_f64(WAITED_MAX) {
+            // Who is held to a part of a core waits because of that.
+            let held = self.cage.limits().is_some();
+            if lost_to_others || (!held && waited > used.wall.mul_f64(WAITED_MAX)) {
                 // What is still on its way belongs to no measurement.
                 self.quiet(u64::MAX)?;
                 continue;
@@ -205,7 +207,7 @@ impl Receiving {
 /// Connects as many receivers as are missing, and begins to empty all of them.
 fn flood(paths: &Paths, setup: &Setup, mut connections: Vec<Connection>) -> Result<Flood> {
     let records = match setup.contender {
-        Contender::Baseline => Records::Bare,
+        Contender::Baseline | Contender::Other(_) => Records::Bare,
         Contender::Outflow { .. } => Records::Interleaved,
     };
     let missing = setup.sinks.saturating_sub(connections.len());
