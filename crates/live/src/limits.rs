@@ -174,6 +174,9 @@ pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
 /// is to see that it is.
 pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
 
+/// Receivers that are sent their RTCP sender reports before other tasks have their turn.
+pub const REPORT_STEP: usize = 64;
+
 /// Receivers that a snapshot takes in before other tasks have their turn.
 pub const SNAPSHOT_STEP: usize = 64;
 

@@ -223,3 +223,11 @@ pub(crate) struct PushRoute {
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
 }
+
+impl PushRoute {
+    /// Whether packets to it need no socket of their own: it is one host, reached as the system's
+    /// routes say, with the usual time to live.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.to.ip().is_multicast() && self.ttl.is_none() && self.interface.is_none()
+    }
+}

@@ -142,6 +142,7 @@ impl Worker {
             match task {
                 Task::Receive(token) => self.receive(token, class),
                 Task::Serve(stream) => self.serve(stream, class),
+                Task::Report(stream) => self.go_on_with_reports(stream),
                 Task::Snapshot => self.go_on_with_snapshot(),
             }
             if self.clock.now() >= began + WORK_ROUND / self.parts(class) {

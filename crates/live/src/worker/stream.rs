@@ -35,6 +35,8 @@ pub(super) struct LiveStream {
     pub(super) out_bytes: Rate,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
+    /// The sink at which the sender reports that are due go on.
+    pub(super) reporting: Option<usize>,
 }
 
 /// A source's turn.
