@@ -16,11 +16,8 @@ use serde_json::{Value, json};
 const RATE_BPS: f64 = 256e3;
 const PAYLOAD: u16 = 1400;
 /// A short period: a slow processor works all the time, it does not stop for a tenth of a second.
-const CAGE: Limits = Limits {
-    core: Duration::from_millis(1),
-    period: Duration::from_millis(20),
-    memory: 16 << 20,
-};
+const CAGE: Limits =
+    Limits { core: Duration::from_millis(1), period: Duration::from_millis(20), memory: 16 << 20 };
 /// What one writes for such a box: no table in the kernel for receivers that it will never have, a
 /// ring for 16 s of the stream, and packets sent in few writes.
 const FANOUT: &str = "udp = \"user\"";

@@ -86,7 +86,8 @@ impl Cage {
     fn v2(limits: Option<Limits>) -> Result<Self> {
         const USAGE: [&str; 1] = ["memory.current"];
         // Groups below the root have the controllers that the root hands down.
-        let hand_down = |controllers| std::fs::write(Path::new(V2).join("cgroup.subtree_control"), controllers);
+        let hand_down =
+            |controllers| std::fs::write(Path::new(V2).join("cgroup.subtree_control"), controllers);
         let Some(Limits { core, period, memory }) = limits else {
             hand_down("+memory")?;
             return Self::make(&[V2], &USAGE, &[]);
@@ -101,11 +102,7 @@ impl Cage {
     }
 
     /// Makes a group at each root, and writes each setting where there is a file for it.
-    fn make(
-        roots: &[&str],
-        usage: &'static [&'static str],
-        settings: &[(&str, String)],
-    ) -> Result<Self> {
+    fn make(roots: &[&str], usage: &'static [&'static str], settings: &[(&str, String)]) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());

@@ -42,13 +42,7 @@ impl Sender {
     }
 
     /// Publishes the same stream by HTTP PUT, with this for a user's name and password.
-    pub fn put(
-        namespace: &Namespace,
-        to: SocketAddr,
-        path: &str,
-        user: &str,
-        shape: Shape,
-    ) -> Result<Self> {
+    pub fn put(namespace: &Namespace, to: SocketAddr, path: &str, user: &str, shape: Shape) -> Result<Self> {
         let mut socket = namespace.run(|| TcpStream::connect(to))?;
         socket.set_nodelay(true)?;
         // A body that never ends, for servers that take none in chunks.
