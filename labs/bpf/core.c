@@ -10,13 +10,11 @@
 
 typedef _Bool bool;
 
-// The two fields of the kernel's task that are read; the loader finds where they are.
+// The field of the kernel's task that is read; the loader finds where it is.
 struct task_struct {
-    unsigned int flags;
     int tgid;
 } __attribute__((preserve_access_index));
 
-#define PF_KTHREAD 0x00200000
 #define OURS 4
 
 const volatile __u32 cpu = 0;
@@ -39,11 +37,8 @@ struct {
     __type(value, __u64);
 } state SEC(".maps");
 
-// Kernel threads work for whoever caused it: here, for those that are measured.
 static __always_inline bool is_stranger(const struct task_struct *task)
 {
-    if (task->flags & PF_KTHREAD)
-        return 0;
     for (__u32 i = 0; i < OURS; i++) {
         __u32 key = i;
         __u32 *tgid = bpf_map_lookup_elem(&ours, &key);

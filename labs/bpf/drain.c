@@ -37,13 +37,19 @@ const volatile __u16 port = 0;
 const volatile __u32 ports = 1;
 const volatile __u16 payload = 1400;
 
-enum stat { STAT_ODD_SIZE, STAT_UNKNOWN, STAT_MERGED, STATS };
+// Packets of a sink: all, and those that came merged with others.
+struct count {
+    __u64 packets;
+    __u64 merged;
+};
+
+enum stat { STAT_ODD_SIZE, STAT_UNKNOWN, STATS };
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, __u64);
+    __type(value, struct count);
 } counts SEC(".maps");
 
 struct {
@@ -76,6 +82,16 @@ static __always_inline __u32 log2_of(__u64 v)
     if (v >> 4) { log += 4; v >>= 4; }
     if (v >> 2) { log += 2; v >>= 2; }
     return log + (v >> 1);
+}
+
+static __always_inline void arrived(__u32 sink, __u32 packets)
+{
+    struct count *count = bpf_map_lookup_elem(&counts, &sink);
+    if (!count)
+        return;
+    count->packets += packets;
+    if (packets > 1)
+        count->merged += packets;
 }
 
 // Puts down how long ago the packet with these bytes (nine times seven bits) was sent.
@@ -130,18 +146,15 @@ int drain_tc(struct __sk_buff *skb)
         return TC_ACT_OK;
     if (sink == DROP)
         return TC_ACT_SHOT;
-    __u32 bytes = skb->len - HEADERS;
-    __u32 packets = 1;
-    if (skb->gso_size == payload) {
-        packets = bytes / payload;
-        bytes = bytes % payload ? 0 : payload;
-        add(&stats, STAT_MERGED, packets);
-    }
-    if (bytes != payload) {
+    __u32 bytes = skb->len - HEADERS, packets = 1;
+    // The number of segments is not known yet where user space made them (AF_PACKET).
+    if (skb->gso_size == payload)
+        packets = skb->gso_segs ?: bytes / payload;
+    if (bytes != packets * payload) {
         add(&stats, STAT_ODD_SIZE, 1);
         return TC_ACT_SHOT;
     }
-    add(&counts, sink, packets);
+    arrived(sink, packets);
     __u8 sent[SENT_BYTES];
     if (sink % SAMPLE == 0 && sink < timed &&
         !bpf_skb_load_bytes(skb, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
@@ -162,7 +175,7 @@ int drain_xdp(struct xdp_md *ctx)
         add(&stats, STAT_ODD_SIZE, 1);
         return XDP_DROP;
     }
-    add(&counts, sink, 1);
+    arrived(sink, 1);
     __u8 sent[SENT_BYTES];
     if (sink % SAMPLE == 0 && sink < timed &&
         !bpf_xdp_load_bytes(ctx, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))

@@ -32,6 +32,8 @@ struct Variant {
     name: &'static str,
     /// Of `[fanout]`; `None` for the plain C relay.
     fanout: Option<&'static str>,
+    /// By which way all receivers must be reached then.
+    way: Option<&'static str>,
     ends: Ends,
 }
 
@@ -39,11 +41,11 @@ const UDP: Ends = Ends::Udp(Hook::Tc);
 
 #[rustfmt::skip]
 const VARIANTS: [Variant; 5] = [
-    Variant { name: "baseline_udp", fanout: None,                   ends: UDP },
-    Variant { name: "user_udp",     fanout: Some("udp = \"user\""), ends: UDP },
-    Variant { name: "kernel_udp",   fanout: Some("udp = \"tc\""),   ends: UDP },
-    Variant { name: "baseline_tcp", fanout: None,                   ends: Ends::Tcp },
-    Variant { name: "tcp",          fanout: Some(""),               ends: Ends::Tcp },
+    Variant { name: "baseline_udp", fanout: None,                   way: None,         ends: UDP },
+    Variant { name: "user_udp",     fanout: Some("udp = \"user\""), way: Some("user"), ends: UDP },
+    Variant { name: "kernel_udp",   fanout: Some("udp = \"tc\""),   way: Some("tc"),   ends: UDP },
+    Variant { name: "baseline_tcp", fanout: None,                   way: None,         ends: Ends::Tcp },
+    Variant { name: "tcp",          fanout: Some(""),               way: None,         ends: Ends::Tcp },
 ];
 
 /// Nanoseconds a packet by variant and payload, one value a round.
@@ -80,7 +82,7 @@ impl Variant {
         let contender = self.fanout.map_or(Contender::Baseline, |fanout| Contender::outflow(fanout, ""));
         let asked = Pulses::of_rate(RATE_BPS, payload, 1);
         let pulses = Pulses { per_second: asked.per_second.min(PACE_MAX), ..asked };
-        Setup { contender, ends: self.ends, sinks: SINKS, pulses }
+        Setup { contender, way: self.way, ends: self.ends, sinks: SINKS, pulses }
     }
 }
 

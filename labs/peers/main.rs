@@ -123,7 +123,7 @@ impl Row<'_> {
             How::Udp(contender) => {
                 let pulses = Pulses::of_rate(RATE_BPS as f64, PAYLOAD, 1);
                 let (contender, ends) = (contender(self.sinks), Ends::Udp(Hook::Tc));
-                bench.measure(&Setup { contender, ends, sinks: self.sinks, pulses }, time)
+                bench.measure(&Setup { contender, way: None, ends, sinks: self.sinks, pulses }, time)
             }
             How::Http(server) => http::measure(bench, server, self.sinks, RATE_BPS, time),
         };

@@ -162,7 +162,7 @@ fn resized(mut stage: Stage<'_>, sinks: usize) -> Result<Stage<'_>> {
 
 fn setup(ends: Ends, sinks: usize, pulses: Pulses) -> Setup {
     let budget = if ends == Ends::Tcp { TCP_BUDGET } else { "" };
-    Setup { contender: Contender::outflow("", budget), ends, sinks, pulses }
+    Setup { contender: Contender::outflow("", budget), way: None, ends, sinks, pulses }
 }
 
 fn search(plan: &Plan, time: Duration) -> Search {

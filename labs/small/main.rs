@@ -69,7 +69,7 @@ fn most(bench: &Bench, contender: &Contender, search: &Search, time: Duration) -
     let mut stage: Option<Stage<'_>> = None;
     let found = search.run(|sinks| {
         let pulses = Pulses::of_rate(RATE_BPS, PAYLOAD, 1);
-        let setup = Setup { contender: contender.clone(), ends: Ends::Tcp, sinks, pulses };
+        let setup = Setup { contender: contender.clone(), way: None, ends: Ends::Tcp, sinks, pulses };
         // Outflow's receivers come and go; the plain relay takes a fixed number, and must have ended
         // before another one can have its place.
         let old = stage.take().filter(|_| *contender != Contender::Baseline);

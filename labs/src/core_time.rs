@@ -3,8 +3,9 @@
 //! A thread of the idle class spins on the core and reads the clock all the time. Where two of its
 //! readings are close together the core had nothing better to do; any gap is work: the relay, its
 //! system calls, softirqs (those, too, that interrupt the spinning thread and that the kernel's own
-//! accounting would give to it). What programs that are not measured took of the core is told by a
-//! BPF program at the scheduler's switches (`labs/bpf/core.c`) and left out.
+//! accounting would give to it). What programs that are not measured took of the core (and the
+//! kernel's threads, which write their files) is told by a BPF program at the scheduler's switches
+//! (`labs/bpf/core.c`) and left out.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use aya::maps::{Array, MapData};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
@@ -26,7 +27,7 @@ static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/core.o
 /// Two readings of the clock further apart than this have work between them. A reading takes some
 /// 30 ns; the shortest interrupt takes longer than this.
 const GAP: Duration = Duration::from_nanos(400);
-/// Programs that can be measured at once, this one among them: as `OURS` in `core.c`.
+/// Processes that are no strangers: as `OURS` in `core.c`.
 const OURS: usize = 4;
 
 /// A core that is watched.
@@ -36,6 +37,8 @@ pub struct CoreTime {
     /// Keeps the program at the scheduler's switches.
     _program: Ebpf,
     ours: Mutex<Array<MapData, u32>>,
+    /// The kernel's thread for softirqs that would keep a system call for too long.
+    softirqs: u32,
     state: Array<MapData, u64>,
 }
 
@@ -58,7 +61,7 @@ pub struct Reading {
 pub struct Use {
     /// All of it.
     pub wall: Duration,
-    /// Used by those who are measured, and by the kernel.
+    /// Used by those who are measured, and by the kernel for them.
     pub busy: Duration,
     /// Used by programs that have nothing to do with what is measured.
     pub strangers: Duration,
@@ -88,16 +91,17 @@ impl CoreTime {
             }
         });
         started.recv().context("the spinning thread ended")??;
-        let watched = Self { spinner, thread: Some(thread), _program: program, ours, state };
+        let softirqs = kernel_thread(&format!("ksoftirqd/{cpu}"))?;
+        let watched = Self { spinner, thread: Some(thread), _program: program, ours, softirqs, state };
         watched.measure(&[])?;
         Ok(watched)
     }
 
-    /// Says whose time counts as used: these processes', besides the kernel's.
+    /// Says whose time counts as used: these processes', and what the kernel does for them.
     pub fn measure(&self, processes: &[u32]) -> Result<()> {
-        ensure!(processes.len() < OURS, "more than {} programs are measured", OURS - 1);
-        let us = [std::process::id()];
-        let mut all = us.iter().chain(processes).copied();
+        let own = [std::process::id(), self.softirqs];
+        ensure!(own.len() + processes.len() <= OURS, "so many programs cannot be measured");
+        let mut all = own.iter().chain(processes).copied();
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         for slot in 0..OURS as u32 {
             ours.set(slot, all.next().unwrap_or(0), 0)?;
@@ -160,4 +164,15 @@ fn become_idle(cpu: usize) -> Result<()> {
     let done = Command::new("chrt").args(["--idle", "--pid", "0", &thread]).status();
     ensure!(done.context("cannot run chrt")?.success(), "chrt refuses the idle class");
     Ok(())
+}
+
+/// The id of a thread of the kernel.
+fn kernel_thread(name: &str) -> Result<u32> {
+    for process in std::fs::read_dir("/proc")?.flatten() {
+        let its_name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        if its_name.trim_end() == name {
+            return Ok(process.file_name().to_string_lossy().parse()?);
+        }
+    }
+    bail!("the kernel has no thread {name}")
 }

@@ -8,7 +8,7 @@ use aya::maps::{MapData, PerCpuArray};
 use aya::programs::tc::qdisc_add_clsact;
 use aya::programs::xdp::XdpMode;
 use aya::programs::{SchedClassifier, TcAttachType, Xdp};
-use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+use aya::{Ebpf, EbpfLoader, Pod, include_bytes_aligned};
 
 use crate::arrivals::{Arrivals, BUCKETS};
 use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
@@ -16,7 +16,10 @@ use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
 static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drain.o"));
 
 /// Counters of what is not as it should be, in the order of `enum stat` in `drain.c`.
-const STATS: usize = 3;
+const STATS: usize = 2;
+
+/// `struct count` of `drain.c`: packets of a sink on one core, and those of them that came merged.
+type Count = [u64; 2];
 
 /// Where a drain takes packets off a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub struct Drain {
     /// Keeps the program and its place on the device.
     _program: Ebpf,
     sinks: usize,
-    counts: PerCpuArray<MapData, u64>,
+    counts: PerCpuArray<MapData, Count>,
     delays: PerCpuArray<MapData, u64>,
     stats: PerCpuArray<MapData, u64>,
 }
@@ -83,11 +86,17 @@ impl Drain {
 
     /// All that has come so far.
     pub fn read(&self) -> Result<Arrivals> {
-        let stats = sums(&self.stats, STATS)?;
+        let mut counts = Vec::with_capacity(self.sinks);
+        let mut merged = 0;
+        for sink in (0..).take(self.sinks) {
+            let of_cores = self.counts.get(&sink, 0)?;
+            counts.push(of_cores.iter().map(|[packets, _]| packets).sum());
+            merged += of_cores.iter().map(|[_, merged]| merged).sum::<u64>();
+        }
         Ok(Arrivals {
-            counts: sums(&self.counts, self.sinks)?,
-            strange: stats[0] + stats[1],
-            merged: stats[2],
+            counts,
+            merged,
+            strange: sums(&self.stats, STATS)?.iter().sum(),
             delays: sums(&self.delays, BUCKETS)?,
         })
     }
@@ -112,7 +121,7 @@ fn attach_xdp(program: &mut Ebpf, device: &str) -> Result<()> {
     Ok(())
 }
 
-fn map(program: &mut Ebpf, name: &str) -> Result<PerCpuArray<MapData, u64>> {
+fn map<V: Pod>(program: &mut Ebpf, name: &str) -> Result<PerCpuArray<MapData, V>> {
     Ok(program.take_map(name).with_context(|| format!("no map {name}"))?.try_into()?)
 }
 

@@ -103,7 +103,7 @@ fn the_plain_relays_deliver_everything() -> Result<()> {
     let bench = Bench::new()?;
     for ends in [Ends::Udp(Hook::Tc), Ends::Tcp] {
         let pulses = Pulses { payload: 1000, packets: 1, per_second: 100.0 };
-        let setup = Setup { contender: Contender::Baseline, ends, sinks: 40, pulses };
+        let setup = Setup { contender: Contender::Baseline, way: None, ends, sinks: 40, pulses };
         let Outcome { lost, delivered, ns, .. } = bench.measure(&setup, Duration::from_millis(500))?;
         assert_eq!((lost, delivered), (0, 50 * 40), "{ends:?}");
         assert!(ns.is_finite(), "{ends:?}: {ns}");

@@ -26,7 +26,7 @@ pub const INGEST_ROUND_PACKETS: usize = 512;
 
 /// Packets on their way from the worker that has a stream's source to another one that serves it, too.
 /// Beyond, they are dropped there and counted (`hand-over-full`), and the receivers with that worker
-/// go on at a key frame.
+/// go on at a key frame. Such a queue takes half a megabyte.
 pub const HAND_OVER_PACKETS: usize = 4096;
 
 /// How long a worker goes on taking a stream's packets after the last receiver that it served has
@@ -49,9 +49,11 @@ pub const PARTS_BELOW: u32 = 8;
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
 
-/// Sinks of one order that the kernel's fan-out carries out: half a millisecond by way of the
-/// classifier, a tenth as frames.
-pub const KERNEL_ORDER_SINKS: usize = 512;
+/// Sinks of one order that goes through the kernel's classifier: about a [`WORK_ROUND`], too.
+pub const TC_ORDER_SINKS: usize = 512;
+
+/// Sinks of one order that goes as frames, which cost a fifth, and ten microseconds an order.
+pub const XDP_ORDER_SINKS: usize = 2048;
 
 /// From how many UDP receivers on the kernel's fan-out is worth its call.
 pub const KERNEL_SINKS_MIN: usize = 8;
@@ -59,8 +61,9 @@ pub const KERNEL_SINKS_MIN: usize = 8;
 /// From how many on frames are worth the longer call that sends them.
 pub const XDP_SINKS_MIN: usize = 32;
 
-/// Equal packets that go through the classifier together are cheaper than frames from here on.
-pub const GATHERED_BY_TC: usize = 4;
+/// So many equal packets go through the classifier together more cheaply than as frames: a clone of
+/// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
+pub const GATHERED_BY_TC: usize = 5;
 
 /// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
 /// the relay's own system calls.

@@ -72,6 +72,8 @@ pub enum Ends {
 pub struct Setup {
     /// Who relays.
     pub contender: Contender,
+    /// By which way every receiver must be reached, if it matters: "user", "tc" or "xdp".
+    pub way: Option<&'static str>,
     /// Where packets end.
     pub ends: Ends,
     /// How many receivers.
@@ -122,6 +124,9 @@ impl Bench {
     }
 
     /// Starts a relay and its receivers, and waits until every one of them has got something.
+    ///
+    /// # Errors
+    /// The relay does not start, does not reach everybody, or goes another way than it should.
     pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
         Stage::open(&self.paths, &self.core, Cage::with(self.limits)?, setup)
     }

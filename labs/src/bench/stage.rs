@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::relaying::Relaying;
@@ -76,6 +76,9 @@ impl<'b> Stage<'b> {
         let start = Duration::ZERO;
         let mut stage = Self { paths, core, setup, receiving, source, start, relaying, cage };
         stage.reach_everybody()?;
+        if let Some(way) = stage.setup.way {
+            stage.check_way(way)?;
+        }
         stage.start = began.elapsed();
         Ok(stage)
     }
@@ -96,10 +99,24 @@ impl<'b> Stage<'b> {
     /// The plain relay has but one.
     pub fn ways(&self) -> Result<BTreeMap<String, String>> {
         let Relaying::Outflow(relay) = &self.relaying else { return Ok(BTreeMap::new()) };
-        let state = relay.stream(STREAM)?;
+        // What the relay shows is up to some seconds old; the ways are found as receivers join.
+        let state = relay.wait_receivers(STREAM, self.setup.sinks)?;
         let receivers = state["receivers"].as_array().context("the relay shows no receivers")?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(receivers.iter().map(|one| (text(&one["path"]), text(&one["path_because"]))).collect())
+    }
+
+    /// Waits until all receivers are reached by this way.
+    fn check_way(&self, way: &str) -> Result<()> {
+        let until = Instant::now() + PATIENCE / 4;
+        loop {
+            let others: Vec<_> = self.ways()?.into_iter().filter(|(taken, _)| taken != way).collect();
+            if others.is_empty() {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "receivers are not reached by \"{way}\": {others:?}");
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// Lets the source run for so long, and sees what came of it. If others kept the relay from the
@@ -121,8 +138,10 @@ impl<'b> Stage<'b> {
             let used = self.core.since(&reading)?;
             self.relaying.healthy()?;
             let waited = self.relaying.process().waited()?.saturating_sub(waited);
+            let lost_to_others = arrived.lost(sent) > 0 && 2 * used.strangers > used.wall;
             // Who is held to a part of a core waits because of that.
-            if self.cage.limits().is_none() && waited > used.wall.mul_f64(WAITED_MAX) {
+            let held = self.cage.limits().is_some();
+            if lost_to_others || (!held && waited > used.wall.mul_f64(WAITED_MAX)) {
                 // What is still on its way belongs to no measurement.
                 self.quiet(u64::MAX)?;
                 continue;
