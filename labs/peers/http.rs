@@ -50,8 +50,8 @@ pub(crate) fn measure(
 
     let to = (RELAY_IN, HTTP_PORT).into();
     let _source = Sender::put(&paths.source, to, "/live.ts", USER, Shape::of_rate(rate_bps))?;
-    let receivers = paths.players.run(|| connect(sinks))?;
-    let crowd = Crowd::start(receivers, NAP)?;
+    let crowd = Crowd::start(Vec::new(), NAP)?;
+    paths.players.run(|| connect(&crowd, sinks))?;
     let start = reach_everybody(&crowd, &mut serving, began)?;
 
     let reading = core.read()?;
@@ -67,8 +67,9 @@ pub(crate) fn measure(
     Outcome::of_period(&period, used, idle).map(|outcome| Outcome { start, memory, ..outcome })
 }
 
-/// Asks for the stream. The first may have to wait until it has begun.
-fn connect(sinks: usize) -> Result<Vec<Receiver>> {
+/// Has so many receivers ask for the stream, each read as soon as it is there. The first may have to
+/// wait until the stream has begun.
+fn connect(crowd: &Crowd, sinks: usize) -> Result<()> {
     let target = Target::new("live");
     let until = Instant::now() + PATIENCE;
     let first = loop {
@@ -78,9 +79,8 @@ fn connect(sinks: usize) -> Result<Vec<Receiver>> {
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    let mut receivers = Receiver::open_many(sinks - 1, How::Http, &target)?;
-    receivers.push(first);
-    Ok(receivers)
+    crowd.add(first)?;
+    (1..sinks).try_for_each(|_| crowd.add(Receiver::open(How::Http, &target)?))
 }
 
 /// Waits until every receiver is sent what is new, and what they got to begin with is over.

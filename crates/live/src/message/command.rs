@@ -169,7 +169,7 @@ pub(crate) enum SocketRole {
 }
 
 /// A receiver that joins.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct JoinSpec {
     pub(crate) sink: SinkSpec,
     pub(crate) route: Route,
@@ -177,7 +177,7 @@ pub(crate) struct JoinSpec {
     pub(crate) to: String,
     pub(crate) name: Option<String>,
     /// Told why, when the relay ends it.
-    pub(crate) closed: mpsc::UnboundedSender<CloseReason>,
+    pub(crate) closed: oneshot::Sender<CloseReason>,
 }
 
 /// How a receiver is reached.

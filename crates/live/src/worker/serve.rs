@@ -129,11 +129,11 @@ impl Worker {
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
         // Whoever waited for it may have gone first.
         let _ = sink.closed.send(reason);
-        self.disconnect(sink);
+        self.disconnect(sink.out);
     }
 
-    fn disconnect(&mut self, sink: LiveSink) {
-        match sink.out {
+    fn disconnect(&mut self, out: Out) {
+        match out {
             Out::Udp { route, rtcp, own_socket } => {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 use outflow_relay::schedule::Counters;
 use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::share::{Inlet, Outlet};
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
@@ -54,7 +54,7 @@ pub(super) struct LiveSink {
     pub(super) kind: &'static str,
     pub(super) to: String,
     pub(super) name: Option<String>,
-    pub(super) closed: mpsc::UnboundedSender<CloseReason>,
+    pub(super) closed: oneshot::Sender<CloseReason>,
     pub(super) out: Out,
     pub(super) reports: Vec<ReceiverReport>,
     pub(super) sent_bytes: Rate,
