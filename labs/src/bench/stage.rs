@@ -107,7 +107,7 @@ impl<'b> Stage<'b> {
     }
 
     /// Waits until all receivers are reached by this way.
-    fn check_way(&self, way: &str) -> Result<()> {
+    fn check_way(&mut self, way: &str) -> Result<()> {
         let until = Instant::now() + PATIENCE / 4;
         loop {
             let others: Vec<_> = self.ways()?.into_iter().filter(|(taken, _)| taken != way).collect();
@@ -115,6 +115,8 @@ impl<'b> Stage<'b> {
                 return Ok(());
             }
             ensure!(Instant::now() < until, "receivers are not reached by \"{way}\": {others:?}");
+            // Who has just joined is sent to on its own, until it is up with the others.
+            self.source.run(LOOK_EVERY);
             std::thread::sleep(LOOK_EVERY);
         }
     }

@@ -107,7 +107,8 @@ impl Control {
         let owner = admitted.owner;
         let (closing, closed) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
-        let mut playing = Playing { control: self.clone(), owner, id, starts: Vec::new(), closed: Err(closed) };
+        let mut playing =
+            Playing { control: self.clone(), owner, id, starts: Vec::new(), closed: Err(closed) };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }

@@ -134,11 +134,7 @@ async fn read_first(socket: &mut TcpStream, head: &mut BytesMut) -> Option<First
     }
 }
 
-async fn hyper(
-    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
-    router: Router,
-) {
+async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr, router: Router) {
     let router = router.layer(Extension(Peer(peer)));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -124,6 +124,7 @@ impl LiveStream {
             touched: false,
             out_bytes: Rate::default(),
             shown: Default::default(),
+            reporting: None,
         }
     }
 
