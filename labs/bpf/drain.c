@@ -29,8 +29,10 @@
 
 // Set by the loader. Sinks are numbered through addresses from `first` on, `ports` on each, from
 // `port` on in steps of two: the odd ports are for RTCP, which is dropped without being counted.
+// Delays are looked at of the first `timed` sinks.
 const volatile __u32 first = 0;
 const volatile __u32 sinks = 1;
+const volatile __u32 timed = 1;
 const volatile __u16 port = 0;
 const volatile __u32 ports = 1;
 const volatile __u16 payload = 1400;
@@ -154,7 +156,7 @@ int drain_tc(struct __sk_buff *skb)
     }
     arrived(sink, packets);
     __u8 sent[SENT_BYTES];
-    if (sink % SAMPLE == 0 &&
+    if (sink % SAMPLE == 0 && sink < timed &&
         !bpf_skb_load_bytes(skb, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return TC_ACT_SHOT;
@@ -175,7 +177,7 @@ int drain_xdp(struct xdp_md *ctx)
     }
     arrived(sink, 1);
     __u8 sent[SENT_BYTES];
-    if (sink % SAMPLE == 0 &&
+    if (sink % SAMPLE == 0 && sink < timed &&
         !bpf_xdp_load_bytes(ctx, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return XDP_DROP;

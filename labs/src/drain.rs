@@ -49,10 +49,23 @@ impl Drain {
         sinks: usize,
         payload: u16,
     ) -> Result<Self> {
+        Self::attach_timing(namespace, device, hook, (sinks, sinks), payload)
+    }
+
+    /// The same, but delays are those of the first `timed` sinks alone.
+    pub fn attach_timing(
+        namespace: &Namespace,
+        device: &str,
+        hook: Hook,
+        (sinks, timed): (usize, usize),
+        payload: u16,
+    ) -> Result<Self> {
+        let timed = u32::try_from(timed).context("so many sinks have no number")?;
         let count = u32::try_from(sinks).context("so many sinks have no number")?;
         let mut program = EbpfLoader::new()
             .override_global("first", &SINKS_FIRST.to_bits(), true)
             .override_global("sinks", &count, true)
+            .override_global("timed", &timed, true)
             .override_global("port", &SINK_PORT, true)
             .override_global("ports", &u32::from(SINK_PORTS), true)
             .override_global("payload", &payload, true)

@@ -71,7 +71,8 @@ section! {
         connections_per_address: usize = 5_000,
         /// Threads that carry packets; 0 stands for one a core.
         workers: usize = 0,
-        /// Receivers of one stream on one core, from which on others help.
+        /// Receivers of one stream on one core, from which on others help. To send them a packet
+        /// takes a millisecond or more, so that waking another core, some microseconds, is nothing.
         split: usize = 1_024,
     }
 }

@@ -18,7 +18,6 @@ pub mod limits;
 mod message;
 mod receive;
 mod relay;
-#[expect(dead_code, reason = "the kernel's fan-out, which asks it, comes next")]
 mod routes;
 mod rtsp;
 mod send;

@@ -26,7 +26,7 @@ pub const INGEST_ROUND_PACKETS: usize = 512;
 
 /// Packets on their way from the worker that has a stream's source to another one that serves it, too.
 /// Beyond, they are dropped there and counted (`hand-over-full`), and the receivers with that worker
-/// go on at a key frame.
+/// go on at a key frame. Such a queue takes half a megabyte.
 pub const HAND_OVER_PACKETS: usize = 4096;
 
 /// How long a worker goes on taking a stream's packets after the last receiver that it served has
@@ -40,13 +40,20 @@ pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
 /// before the worker looks for new packets: a higher class waits no longer than about that.
 pub const WORK_ROUND: Duration = Duration::from_micros(200);
 
+/// Where a higher class is served by the same worker, lower ones do one part in so many of what they
+/// otherwise would before they look for it: rounds, orders and reading. What comes for the higher class
+/// then waits about 25 us, not 200; each look costs about a microsecond.
+pub const PARTS_BELOW: u32 = 8;
+
 /// Sinks of one order that the relay's own system calls carry out: together about a
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
 
-/// Sinks of one order that the kernel's fan-out carries out: half a millisecond by way of the
-/// classifier, a tenth as frames.
-pub const KERNEL_ORDER_SINKS: usize = 512;
+/// Sinks of one order that goes through the kernel's classifier: about a [`WORK_ROUND`], too.
+pub const TC_ORDER_SINKS: usize = 512;
+
+/// Sinks of one order that goes as frames, which cost a fifth, and ten microseconds an order.
+pub const XDP_ORDER_SINKS: usize = 2048;
 
 /// From how many UDP receivers on the kernel's fan-out is worth its call.
 pub const KERNEL_SINKS_MIN: usize = 8;
@@ -54,8 +61,9 @@ pub const KERNEL_SINKS_MIN: usize = 8;
 /// From how many on frames are worth the longer call that sends them.
 pub const XDP_SINKS_MIN: usize = 32;
 
-/// Equal packets that go through the classifier together are cheaper than frames from here on.
-pub const GATHERED_BY_TC: usize = 4;
+/// So many equal packets go through the classifier together more cheaply than as frames: a clone of
+/// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
+pub const GATHERED_BY_TC: usize = 5;
 
 /// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
 /// the relay's own system calls.
@@ -161,6 +169,13 @@ pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// With many receivers snapshots are made more seldom: so much time for each. A receiver takes about
 /// a microsecond, so that is one percent of a core.
 pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
+
+/// A snapshot that is so late because of other work goes before it: who looks at an overloaded relay
+/// is to see that it is.
+pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
+
+/// Receivers that are sent their RTCP sender reports before other tasks have their turn.
+pub const REPORT_STEP: usize = 64;
 
 /// Receivers that a snapshot takes in before other tasks have their turn.
 pub const SNAPSHOT_STEP: usize = 64;

@@ -15,7 +15,7 @@ fn free_port() -> u16 {
 
 fn configuration(streams: &str) -> String {
     format!(
-        "[listen]\nrtsp = \"off\"\nhttp = \"off\"\nrtp_ports = \"46000-46199\"\n[limits]\nworkers = 1\n{streams}"
+        "[listen]\nrtsp = \"off\"\nhttp = \"off\"\nrtp_ports = \"26000-26199\"\n[limits]\nworkers = 1\n{streams}"
     )
 }
 

@@ -37,6 +37,13 @@ pub const RED_ONE_IN: u64 = 10;
 /// Packets of one order to a sink that lags. The rest follows after the others had their turn.
 pub const ORDER_PACKETS_MAX: usize = 64;
 
+/// So many more packets to a sink make a send of datagrams about twice as long (segmented sends;
+/// `labs/fanout` measures them): an order goes to the fewer sinks, the more packets it has.
+pub const DATAGRAMS_AS_ONE: u64 = 32;
+
+/// The same for writes to connections.
+pub const WRITTEN_AS_ONE: u64 = 12;
+
 /// So many bytes owed are sent even though the latency budget would allow for more: one gathered
 /// write of that size costs little more than the stack's work per byte.
 pub const GATHER_BYTES_MAX: usize = 60 << 10;

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::cage::{Cage, Limits};
 use crate::core_time::CoreTime;
 use crate::drain::Hook;
 use crate::media::Pulses;
 use crate::net::Paths;
-use crate::process::{be_preferred, keep_to_cpu};
+use crate::process::{Program, be_preferred, keep_to_cpu};
 use crate::receive::allow_many_files;
 
 pub use outcome::Outcome;
@@ -30,7 +31,7 @@ pub const OTHER_CPU: usize = 1;
 /// Name of the stream.
 const STREAM: &str = "live";
 /// Where the source sends to.
-const SOURCE_PORT: u16 = 5004;
+pub const SOURCE_PORT: u16 = 5004;
 
 /// Who relays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub enum Contender {
         /// Keys of the stream.
         stream: String,
     },
+    /// Another program, which knows what to send where.
+    Other(Program),
 }
 
 impl Contender {
@@ -83,6 +86,7 @@ pub struct Setup {
 pub struct Bench {
     paths: Paths,
     core: CoreTime,
+    limits: Option<Limits>,
 }
 
 impl Bench {
@@ -98,7 +102,25 @@ impl Bench {
         paths.relay.sysctl("net.ipv4.tcp_congestion_control", "reno")?;
         paths.players.sysctl("net.ipv4.tcp_congestion_control", "reno")?;
         paths.players.sysctl("net.ipv4.ip_local_port_range", "1024 65535")?;
-        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)? })
+        Ok(Self { paths, core: CoreTime::watch(RELAY_CPU)?, limits: None })
+    }
+
+    /// Holds relays to so much, with all that the kernel does for them. What it does for receivers is
+    /// no part of that: they receive on the other core.
+    pub fn held_to(mut self, limits: Limits) -> Result<Self> {
+        self.paths.players_receive_on(OTHER_CPU)?;
+        self.limits = Some(limits);
+        Ok(self)
+    }
+
+    /// The namespaces, for what no stage does.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// What watches the relay's core.
+    pub fn core(&self) -> &CoreTime {
+        &self.core
     }
 
     /// Starts a relay and its receivers, and waits until every one of them has got something.
@@ -106,7 +128,7 @@ impl Bench {
     /// # Errors
     /// The relay does not start, does not reach everybody, or goes another way than it should.
     pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
-        Stage::open(&self.paths, &self.core, setup)
+        Stage::open(&self.paths, &self.core, Cage::with(self.limits)?, setup)
     }
 
     /// Opens a stage and measures once.

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::arrivals::Arrivals;
 use crate::core_time::Use;
+use crate::receive::Period;
 
 /// What came out.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +38,37 @@ pub struct Outcome {
 
 impl Outcome {
     pub(super) fn new(arrived: &Arrivals, sent: u64, used: Use, idle: Use) -> Result<Self> {
-        let delivered = arrived.total();
+        Ok(Self {
+            lost: arrived.lost(sent),
+            p50_us: arrived.delay_us(0.5),
+            p99_us: arrived.delay_us(0.99),
+            merged: arrived.merged as f64 / arrived.total() as f64,
+            ..Self::of_packets(arrived.total(), used, idle)?
+        })
+    }
+
+    /// What came of a period in which receivers read a synthetic stream. Packets are its datagrams.
+    pub fn of_period(period: &Period, used: Use, idle: Use) -> Result<Self> {
+        Ok(Self {
+            lost: period.sum(|meter| meter.lost),
+            p50_us: period.delays.value_at_quantile(0.5) as f64,
+            p99_us: period.delays.value_at_quantile(0.99) as f64,
+            ..Self::of_packets(period.sum(|meter| meter.datagrams), used, idle)?
+        })
+    }
+
+    fn of_packets(delivered: u64, used: Use, idle: Use) -> Result<Self> {
         ensure!(delivered > 0, "nothing was delivered");
         let share = |part: Duration, of: Duration| part.as_secs_f64() / of.as_secs_f64().max(f64::EPSILON);
         let own = used.busy.as_secs_f64() - share(idle.busy, idle.wall) * used.wall.as_secs_f64();
         Ok(Self {
             ns: own * 1e9 / delivered as f64,
             load: share(used.busy, used.wall),
-            lost: arrived.lost(sent),
+            lost: 0,
             delivered,
-            p50_us: arrived.delay_us(0.5),
-            p99_us: arrived.delay_us(0.99),
-            merged: arrived.merged as f64 / delivered as f64,
+            p50_us: f64::NAN,
+            p99_us: f64::NAN,
+            merged: 0.0,
             strangers: share(used.strangers, used.wall),
             disturbed: false,
             start: Duration::ZERO,

@@ -14,7 +14,7 @@ use crate::relay::{Relay, listen};
 
 /// A relay that runs.
 pub(super) enum Relaying<'b> {
-    Baseline(Running),
+    Program(Running),
     Outflow(Box<Relay<'b>>),
 }
 
@@ -22,12 +22,15 @@ impl<'b> Relaying<'b> {
     /// Starts what the setup says on the relay's core.
     pub(super) fn start(paths: &'b Paths, setup: &Setup, cage: &Cage, folder: &Path) -> Result<Self> {
         let place = |program: Program| program.within(&paths.relay).on_cpu(RELAY_CPU).caged(cage).preferred();
-        let Contender::Outflow { tables, stream } = &setup.contender else {
-            let running = match setup.ends {
-                Ends::Udp(_) => baseline::udp(SOURCE_PORT, setup.sinks, place),
-                Ends::Tcp => baseline::tcp(SOURCE_PORT, setup.sinks, place),
-            };
-            return running.map(Self::Baseline);
+        let (tables, stream) = match (&setup.contender, setup.ends) {
+            (Contender::Outflow { tables, stream }, _) => (tables, stream),
+            (Contender::Other(program), _) => return place(program.clone()).start().map(Self::Program),
+            (Contender::Baseline, Ends::Udp(_)) => {
+                return baseline::udp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
+            }
+            (Contender::Baseline, Ends::Tcp) => {
+                return baseline::tcp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
+            }
         };
         let sdp = folder.join("stream.sdp");
         std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
@@ -45,15 +48,15 @@ impl<'b> Relaying<'b> {
 
     pub(super) fn process(&mut self) -> &mut Running {
         match self {
-            Self::Baseline(running) => running,
+            Self::Program(running) => running,
             Self::Outflow(relay) => relay.process(),
         }
     }
 
     pub(super) fn healthy(&mut self) -> Result<()> {
         match self {
-            Self::Baseline(running) => {
-                ensure!(running.alive(), "the baseline ended: {}", running.account());
+            Self::Program(running) => {
+                ensure!(running.alive(), "it ended: {}", running.account());
                 Ok(())
             }
             Self::Outflow(relay) => relay.healthy(),

@@ -52,9 +52,8 @@ enum Receiving {
 }
 
 impl<'b> Stage<'b> {
-    pub(super) fn open(paths: &'b Paths, core: &'b CoreTime, setup: &Setup) -> Result<Self> {
+    pub(super) fn open(paths: &'b Paths, core: &'b CoreTime, cage: Cage, setup: &Setup) -> Result<Self> {
         let began = Instant::now();
-        let cage = Cage::new()?;
         let folder = tempfile::tempdir()?;
         // The drain must be there before the first packet.
         let drain = match setup.ends {
@@ -106,7 +105,7 @@ impl<'b> Stage<'b> {
     }
 
     /// Waits until all receivers are reached by this way.
-    fn check_way(&self, way: &str) -> Result<()> {
+    fn check_way(&mut self, way: &str) -> Result<()> {
         let until = Instant::now() + PATIENCE / 4;
         loop {
             let others: Vec<_> = self.ways()?.into_iter().filter(|(taken, _)| taken != way).collect();
@@ -114,6 +113,8 @@ impl<'b> Stage<'b> {
                 return Ok(());
             }
             ensure!(Instant::now() < until, "receivers are not reached by \"{way}\": {others:?}");
+            // Who has just joined is sent to on its own, until it is up with the others.
+            self.source.run(LOOK_EVERY);
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -147,8 +148,9 @@ impl<'b> Stage<'b> {
         let used = self.core.since(&reading)?;
         self.relaying.healthy()?;
         let waited = self.relaying.process().waited()?.saturating_sub(waited);
-        let disturbed =
-            waited > used.wall.mul_f64(WAITED_MAX) || self.others_are_to_blame(&arrived, sent, &used);
+        // Who is held to a part of a core waits because of that.
+        let starved = self.cage.limits().is_none() && waited > used.wall.mul_f64(WAITED_MAX);
+        let disturbed = starved || self.others_are_to_blame(&arrived, sent, &used);
         if !disturbed {
             arrived.sound(sent)?;
         }
@@ -218,7 +220,7 @@ impl Receiving {
 /// Connects as many receivers as are missing, and begins to empty all of them.
 fn flood(paths: &Paths, setup: &Setup, mut connections: Vec<Connection>) -> Result<Flood> {
     let records = match setup.contender {
-        Contender::Baseline => Records::Bare,
+        Contender::Baseline | Contender::Other(_) => Records::Bare,
         Contender::Outflow { .. } => Records::Interleaved,
     };
     let missing = setup.sinks.saturating_sub(connections.len());

@@ -31,6 +31,11 @@ impl Pulse {
         Ok(Self { socket, shape, pictures: Pictures::new(shape) })
     }
 
+    /// Sends so many pictures a second from now on; their timestamps go on as they did.
+    pub fn hurry(&mut self, per_second: f64) {
+        self.shape.per_second = per_second;
+    }
+
     /// Sends for so long, each picture when it is due, and returns how many packets that were.
     pub fn run(&mut self, time: Duration) -> u64 {
         let pictures = (time.as_secs_f64() * self.shape.per_second).round().max(1.0) as u32;

@@ -1,6 +1,7 @@
 //! Sends the synthetic stream at its rate from a thread.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -34,10 +35,33 @@ impl Sender {
     pub fn start_from(namespace: &Namespace, from: SocketAddr, to: SocketAddr, shape: Shape) -> Result<Self> {
         let socket = namespace.run(|| UdpSocket::bind(from))?;
         socket.connect(to)?;
+        // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
+        Ok(Self::spawn(shape, move |datagram| {
+            let _nobody_listens = socket.send(datagram);
+        }))
+    }
+
+    /// Publishes the same stream by HTTP PUT, with this for a user's name and password.
+    pub fn put(namespace: &Namespace, to: SocketAddr, path: &str, user: &str, shape: Shape) -> Result<Self> {
+        let mut socket = namespace.run(|| TcpStream::connect(to))?;
+        socket.set_nodelay(true)?;
+        // A body that never ends, for servers that take none in chunks.
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nHost: {to}\r\nAuthorization: Basic {user}\r\n\
+             Content-Type: video/mp2t\r\nContent-Length: {}\r\n\r\n",
+            u64::MAX / 4
+        );
+        socket.write_all(head.as_bytes())?;
+        Ok(Self::spawn(shape, move |datagram| {
+            let _seen_by_what_is_lost = socket.write_all(datagram);
+        }))
+    }
+
+    fn spawn(shape: Shape, out: impl FnMut(&[u8]) + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || send(&socket, shape, &theirs));
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = std::thread::spawn(move || send(out, shape, &theirs));
+        Self { shared, thread: Some(thread) }
     }
 
     /// Datagrams sent so far.
@@ -56,7 +80,7 @@ impl Drop for Sender {
 }
 
 /// One datagram at a time, each when it is due. Late ones follow at once: the rate is kept.
-fn send(socket: &UdpSocket, shape: Shape, shared: &Shared) {
+fn send(mut out: impl FnMut(&[u8]), shape: Shape, shared: &Shared) {
     let mut stream = Synthetic::new(shape);
     let began = Instant::now();
     let interval = Duration::from_secs_f64(1.0 / shape.datagrams_per_second());
@@ -66,8 +90,7 @@ fn send(socket: &UdpSocket, shape: Shape, shared: &Shared) {
         }
         let due = began + interval * (number - 1);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
-        let _nobody_listens = socket.send(stream.next_datagram(wall_nanos()));
+        out(stream.next_datagram(wall_nanos()));
         shared.sent.store(number, Ordering::Release);
     }
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::Result;
 
-use super::{PLAYER, Paths};
+use super::{Namespace, PLAYER, Paths};
 use crate::process::Program;
 
 /// The first sink's address. The network has room for millions.
@@ -34,12 +34,19 @@ impl Paths {
     /// Has all that comes to the relay handled on this core, as a network card whose interrupt is
     /// there would: on a veth pair, what is sent on one core is else received on the same core.
     pub fn relay_receives_on(&self, cpu: usize) -> Result<()> {
-        for device in ["in0", "out0"] {
-            let mask = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1u64 << cpu);
-            Program::new("sh").args(["-ec", &mask]).within(&self.relay).finish(crate::relay::PATIENCE)?;
-        }
-        Ok(())
+        ["in0", "out0"].iter().try_for_each(|device| receive_on(&self.relay, device, cpu))
     }
+
+    /// Has all that comes to the players handled on this core.
+    pub fn players_receive_on(&self, cpu: usize) -> Result<()> {
+        receive_on(&self.players, "eth0", cpu)
+    }
+}
+
+fn receive_on(namespace: &Namespace, device: &str, cpu: usize) -> Result<()> {
+    let mask = format!("echo {:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus", 1u64 << cpu);
+    Program::new("sh").args(["-ec", &mask]).within(namespace).finish(crate::relay::PATIENCE)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -128,21 +128,23 @@ impl Reading {
         let mut batch = Batch::new();
         let mut kept_alive = Instant::now();
         loop {
-            match inbox.try_recv() {
-                Ok(Request::Split(answer)) => {
-                    // What has arrived belongs to the period that ends.
-                    self.read_ready(&mut events, 0, &mut batch);
-                    let meters = self.receivers.iter_mut().map(|r| r.meter.split()).collect();
-                    let delays = std::mem::replace(&mut self.delays, delays());
-                    let _not_awaited = answer.send(Period { meters, delays });
-                }
-                Ok(Request::Add(receiver)) => {
-                    if let Err(error) = self.add(*receiver) {
-                        eprintln!("a receiver could not be added: {error:#}");
+            loop {
+                match inbox.try_recv() {
+                    Ok(Request::Split(answer)) => {
+                        // What has arrived belongs to the period that ends.
+                        self.read_ready(&mut events, 0, &mut batch);
+                        let meters = self.receivers.iter_mut().map(|r| r.meter.split()).collect();
+                        let delays = std::mem::replace(&mut self.delays, delays());
+                        let _not_awaited = answer.send(Period { meters, delays });
                     }
+                    Ok(Request::Add(receiver)) => {
+                        if let Err(error) = self.add(*receiver) {
+                            eprintln!("a receiver could not be added: {error:#}");
+                        }
+                    }
+                    Err(mpsc::TryRecvError::Disconnected) => return,
+                    Err(mpsc::TryRecvError::Empty) => break,
                 }
-                Err(mpsc::TryRecvError::Disconnected) => return,
-                Err(mpsc::TryRecvError::Empty) => {}
             }
             self.read_ready(&mut events, ROUND, &mut batch);
             std::thread::sleep(self.nap);

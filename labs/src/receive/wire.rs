@@ -4,6 +4,9 @@ use crate::figures::Delays;
 use crate::media::TS_PACKET;
 use crate::receive::Meter;
 
+/// The first byte of every transport packet (ISO/IEC 13818-1, section 2.4.3.3).
+const SYNC_BYTE: u8 = 0x47;
+
 /// What arrives on a socket.
 #[derive(Debug)]
 pub(super) enum Wire {
@@ -29,6 +32,8 @@ pub(super) struct Body {
     raw: Vec<u8>,
     /// The beginning of a transport packet.
     rest: Vec<u8>,
+    /// It is known where packets begin. Some servers let a receiver join anywhere.
+    synced: bool,
 }
 
 impl Wire {
@@ -86,6 +91,13 @@ impl Body {
 
     fn media(&mut self, bytes: &[u8], packets: &mut impl FnMut(&[u8])) {
         let mut bytes = bytes;
+        let begins = |at: usize| {
+            bytes[at] == SYNC_BYTE && bytes.get(at + TS_PACKET).is_none_or(|next| *next == SYNC_BYTE)
+        };
+        if !self.synced {
+            bytes = &bytes[(0..bytes.len()).find(|at| begins(*at)).unwrap_or(bytes.len())..];
+            self.synced = !bytes.is_empty();
+        }
         if !self.rest.is_empty() {
             let missing = bytes.len().min(TS_PACKET - self.rest.len());
             self.rest.extend_from_slice(&bytes[..missing]);

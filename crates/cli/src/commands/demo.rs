@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::Args;
 use outflow_config::{Config, Log, LogLevel, SourceUrl, StreamConfig};
 
-use super::fail;
 use super::serve::{self, Status};
 
 /// Runs a relay with a built-in live source, to look at and to play with
@@ -37,10 +36,9 @@ impl Demo {
         // What happens is seen in the status line; the log tells only what is wrong.
         config.log = Log { level: LogLevel::Error, ..Log::default() };
         serve::start_log(&config.log);
-        if let Err(error) = print(&self.welcome()) {
-            return fail(format!("standard output cannot be written: {error}"));
-        }
-        serve::until_ended(config, None, Status::Line)
+        let welcome =
+            || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
+        serve::until_ended(config, None, Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {

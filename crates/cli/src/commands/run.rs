@@ -31,6 +31,6 @@ impl Run {
         };
         serve::start_log(&config.log);
         let status = if self.status { Status::Line } else { Status::None };
-        serve::until_ended(config, Some(self.path), status)
+        serve::until_ended(config, Some(self.path), status, || Ok(()))
     }
 }

@@ -33,8 +33,13 @@ pub(super) fn start_log(log: &Log) {
     }
 }
 
-/// Runs a relay until a signal ends it.
-pub(super) fn until_ended(config: Config, path: Option<PathBuf>, status: Status) -> ExitCode {
+/// Runs a relay until a signal ends it. `ready` is called when it listens.
+pub(super) fn until_ended(
+    config: Config,
+    path: Option<PathBuf>,
+    status: Status,
+    ready: impl FnOnce() -> Result<(), String>,
+) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(format!("the system gives no threads: {error}")),
@@ -43,6 +48,10 @@ pub(super) fn until_ended(config: Config, path: Option<PathBuf>, status: Status)
         Ok(relay) => relay,
         Err(error) => return fail(error),
     };
+    if let Err(error) = ready() {
+        relay.shut_down();
+        return fail(error);
+    }
     let ended = runtime.block_on(async {
         let shown = (status == Status::Line).then(|| tokio::spawn(show(relay.control().clone())));
         let ended = signals(relay.control()).await;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use outflow_config::BitRate;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 
 use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite};
 use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
@@ -51,7 +51,8 @@ pub struct Playing {
     owner: Owner,
     id: ReceiverId,
     starts: Vec<StartPoint>,
-    closed: mpsc::UnboundedReceiver<CloseReason>,
+    /// How it ended is heard once, and known from then on.
+    closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
 }
 
 impl Control {
@@ -104,9 +105,10 @@ impl Control {
         let id = self.new_id();
         let admitted = self.admit(stream, id, site)?;
         let owner = admitted.owner;
-        let (closing, closed) = mpsc::unbounded_channel();
+        let (closing, closed) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
-        let mut playing = Playing { control: self.clone(), owner, id, starts: Vec::new(), closed };
+        let mut playing =
+            Playing { control: self.clone(), owner, id, starts: Vec::new(), closed: Err(closed) };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
@@ -181,7 +183,14 @@ impl Playing {
 
     /// Waits until the relay ends this receiver, and says why.
     pub async fn closed(&mut self) -> CloseReason {
-        self.closed.recv().await.unwrap_or(CloseReason::ShuttingDown)
+        match &mut self.closed {
+            Ok(reason) => *reason,
+            Err(closing) => {
+                let reason = closing.await.unwrap_or(CloseReason::ShuttingDown);
+                self.closed = Ok(reason);
+                reason
+            }
+        }
     }
 
     fn tell(&self, command: Command) {

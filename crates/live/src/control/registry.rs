@@ -51,7 +51,8 @@ impl Book {
     }
 }
 
-/// The book, behind a lock that is held only to look something up or write it down.
+/// The book, behind a lock that is held only to look something up or write it down, and to tell
+/// workers of it in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     book: Mutex<Book>,

@@ -75,9 +75,9 @@ pub(crate) async fn serve(
             tracing::debug!(%peer, %error, "an HTTP connection ended before it began");
             continue;
         }
-        let router = router.clone().layer(Extension(Peer(peer)));
+        let router = router.clone();
         match &tls {
-            Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, router, permit)),
+            Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, peer, router, permit)),
             None => tokio::spawn(plain(control.clone(), socket, peer, router, permit)),
         };
     }
@@ -96,17 +96,26 @@ async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router
     let mut head = BytesMut::new();
     match tokio::time::timeout(REQUEST_TIMEOUT, read_first(&mut socket, &mut head)).await {
         Ok(Some(FirstRequest::Stream(request))) => {
-            play::on_own_connection(control, socket, peer, request).await
+            // Thousands may wait here: for no longer than needed do they hold more than they need.
+            drop((head, router));
+            let Some((playing, connection)) =
+                Box::pin(play::on_own_connection(control, socket, peer, request)).await
+            else {
+                return;
+            };
+            play::hand_over(playing, connection).await;
         }
-        Ok(Some(FirstRequest::Http)) => hyper(Rewound { head, io: socket }, router).await,
+        Ok(Some(FirstRequest::Http)) => {
+            Box::pin(hyper(Rewound { head, io: socket }, peer, router)).await;
+        }
         Ok(None) => {}
         Err(_) => permit.count_slow(),
     }
 }
 
-async fn encrypted(tls: TlsAcceptor, socket: TcpStream, router: Router, permit: Permit) {
+async fn encrypted(tls: TlsAcceptor, socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
     match tokio::time::timeout(REQUEST_TIMEOUT, tls.accept(socket)).await {
-        Ok(Ok(io)) => hyper(Rewound { head: BytesMut::new(), io }, router).await,
+        Ok(Ok(io)) => hyper(Rewound { head: BytesMut::new(), io }, peer, router).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => permit.count_slow(),
     }
@@ -125,7 +134,8 @@ async fn read_first(socket: &mut TcpStream, head: &mut BytesMut) -> Option<First
     }
 }
 
-async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr, router: Router) {
+    let router = router.layer(Extension(Peer(peer)));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIMEOUT)

@@ -51,20 +51,21 @@ impl StreamRequest {
     }
 }
 
-/// Serves a stream on the connection itself: after the response's head it is the worker's.
+/// Answers a request for a stream on the connection itself: what follows the head is for the worker
+/// to send. `None` if there is nothing to follow.
 pub(super) async fn on_own_connection(
     control: Control,
     mut socket: TcpStream,
     peer: SocketAddr,
     request: StreamRequest,
-) {
+) -> Option<(Playing, OwnedFd)> {
     let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
         Ok(playing) => playing,
         Err(error) => {
             // A peer that does not take the answer has nothing to lose by that.
             let _ = socket.write_all(&error.on_the_wire()).await;
             let _ = socket.shutdown().await;
-            return;
+            return None;
         }
     };
     let head = format!(
@@ -72,14 +73,13 @@ pub(super) async fn on_own_connection(
          Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
     );
     if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
-        return;
+        return None;
     }
-    if let Ok(socket) = socket.into_std() {
-        hand_over(playing, socket.into()).await;
-    }
+    Some((playing, socket.into_std().ok()?.into()))
 }
 
-async fn hand_over(mut playing: Playing, connection: OwnedFd) {
+/// Has the worker send the stream, until one of both ends it.
+pub(super) async fn hand_over(mut playing: Playing, connection: OwnedFd) {
     playing.start(Some(connection));
     playing.closed().await;
 }

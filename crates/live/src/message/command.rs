@@ -169,7 +169,7 @@ pub(crate) enum SocketRole {
 }
 
 /// A receiver that joins.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct JoinSpec {
     pub(crate) sink: SinkSpec,
     pub(crate) route: Route,
@@ -177,7 +177,7 @@ pub(crate) struct JoinSpec {
     pub(crate) to: String,
     pub(crate) name: Option<String>,
     /// Told why, when the relay ends it.
-    pub(crate) closed: mpsc::UnboundedSender<CloseReason>,
+    pub(crate) closed: oneshot::Sender<CloseReason>,
 }
 
 /// How a receiver is reached.
@@ -222,4 +222,12 @@ pub(crate) struct PushRoute {
     pub(crate) to: SocketAddr,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
+}
+
+impl PushRoute {
+    /// Whether packets to it need no socket of their own: it is one host, reached as the system's
+    /// routes say, with the usual time to live.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.to.ip().is_multicast() && self.ttl.is_none() && self.interface.is_none()
+    }
 }

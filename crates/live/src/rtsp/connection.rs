@@ -86,7 +86,8 @@ impl Connection {
     pub(super) async fn run(mut self) -> io::Result<()> {
         loop {
             while let Some(item) = self.next_item().await? {
-                if self.on_item(item).await? == Then::Leave {
+                // Answering takes far more room than waiting does, and thousands of players wait.
+                if Box::pin(self.on_item(item)).await? == Then::Leave {
                     return self.linger().await;
                 }
             }

@@ -23,7 +23,7 @@ pub(super) const WRONG_ANSWERS: u32 = 5;
 
 /// Bytes read at once from a connection that sends requests and reports. Every one of thousands of
 /// players holds that much.
-pub(super) const READ_BYTES: usize = 2 << 10;
+pub(super) const READ_BYTES: usize = 512;
 
 /// Bytes read at once from a connection that publishes.
 pub(super) const READ_BYTES_PUBLISHER: usize = 64 << 10;

@@ -74,13 +74,16 @@ async fn one(
     let local = tcp.local_addr()?;
     let wire = match tls {
         None => Wire::plain(tcp),
-        Some(acceptor) => match tokio::time::timeout(limits::REQUEST_WITHIN, acceptor.accept(tcp)).await {
-            Ok(stream) => Wire::tls(stream?),
-            Err(_) => {
-                permit.count_slow();
-                return Ok(());
+        Some(acceptor) => {
+            let accepted = Box::pin(acceptor.accept(tcp));
+            match tokio::time::timeout(limits::REQUEST_WITHIN, accepted).await {
+                Ok(stream) => Wire::tls(stream?),
+                Err(_) => {
+                    permit.count_slow();
+                    return Ok(());
+                }
             }
-        },
+        }
     };
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     Connection::new(wire, peer, local, control, permit).run().await

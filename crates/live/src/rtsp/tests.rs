@@ -1,5 +1,6 @@
 //! The server as its peers see it, over real sockets.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +137,15 @@ impl Client {
         (session, response)
     }
 
+    /// Sets the only track up with this transport over UDP and plays; returns the port that packets
+    /// will come from.
+    async fn play_by_udp(&mut self, stream: &str, transport_asked: &str) -> u16 {
+        let response = self.ask("SETUP", &format!("/{stream}/trackID=0"), transport_asked, "").await;
+        let session = session(&response);
+        assert_eq!(self.status("PLAY", &format!("/{stream}/"), &session, "").await, StatusCode::Ok);
+        transport(&response).server_port.expect("the relay's ports").rtp
+    }
+
     /// Announces one H.264 track and records, with this Transport; returns the answer to SETUP.
     async fn record(&mut self, transport: &str) -> Response {
         assert_eq!(self.status("ANNOUNCE", "/push", "", ANNOUNCED).await, StatusCode::Ok);
@@ -242,13 +252,11 @@ async fn packets_by_udp_come_from_the_ports_named_and_go_nowhere_else() {
     let elsewhere = format!("Transport: RTP/AVP;unicast;client_port={port};destination=127.0.0.9\r\n");
     assert_eq!(client.status("SETUP", "/demo/trackID=0", &elsewhere, "").await, StatusCode::Forbidden);
     let here = format!("Transport: RTP/AVP;unicast;client_port={port};destination=127.0.0.1\r\n");
-    let response = client.ask("SETUP", "/demo/trackID=0", &here, "").await;
-    let session = session(&response);
-    assert_eq!(client.status("PLAY", "/demo/", &session, "").await, StatusCode::Ok);
+    let named = client.play_by_udp("demo", &here).await;
     let mut buffer = [0; 2048];
     let (length, from) =
         timeout(PATIENCE, rtp.recv_from(&mut buffer)).await.expect("in time").expect("received");
-    assert_eq!(Some(from.port()), transport(&response).server_port.map(|pair| pair.rtp));
+    assert_eq!(from.port(), named);
     assert_eq!(RtpHeader::new_checked(&buffer[..length]).expect("RTP").payload_type(), 33);
 
     drop(client);
@@ -256,6 +264,25 @@ async fn packets_by_udp_come_from_the_ports_named_and_go_nowhere_else() {
     let mut states = control.watch();
     let left = states.wait_for(|state| state.streams.iter().all(|stream| stream.receivers.is_empty()));
     timeout(PATIENCE, left).await.expect("the receiver leaves with its connection").expect("running");
+}
+
+#[tokio::test]
+async fn packets_by_udp_come_from_the_worker_whose_ports_were_named() {
+    let server = Server::start("[limits]\nworkers = 2\nsplit = 1\n").await;
+    server.demo_is_up().await;
+    let (mut clients, mut ports) = (Vec::new(), BTreeSet::new());
+    for _ in 0..2 {
+        let rtp = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let port = rtp.local_addr().expect("bound").port();
+        let mut client = server.connect().await;
+        let here = format!("Transport: RTP/AVP;unicast;client_port={port}\r\n");
+        let named = client.play_by_udp("demo", &here).await;
+        let from = timeout(PATIENCE, rtp.recv_from(&mut [0; 2048])).await.expect("in time");
+        assert_eq!(from.expect("received").1.port(), named);
+        ports.insert(named);
+        clients.push(client);
+    }
+    assert_eq!(ports.len(), 2, "each from a worker of its own");
 }
 
 #[tokio::test]

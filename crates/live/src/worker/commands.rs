@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use outflow_relay::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
@@ -167,7 +168,12 @@ impl Worker {
             );
             return Err(ControlError::Unsupported(text));
         }
-        let out = self.route(receiver, spec.route, spec.sink.carriage)?;
+        let tracks = match (spec.sink.carriage, stream.core.format()) {
+            (Carriage::Ts, _) => 1,
+            (Carriage::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
+            (Carriage::Rtp, None) => TRACKS_MAX as u8,
+        };
+        let out = self.route(receiver, spec.route, spec.sink.carriage, tracks)?;
         let now = self.clock.now();
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, spec.sink);
@@ -190,14 +196,20 @@ impl Worker {
         Ok(stream.core.start_points(key))
     }
 
-    fn route(&mut self, receiver: ReceiverId, route: Route, carriage: Carriage) -> Result<Out, ControlError> {
+    fn route(
+        &mut self,
+        receiver: ReceiverId,
+        route: Route,
+        carriage: Carriage,
+        tracks: u8,
+    ) -> Result<Out, ControlError> {
         match route {
             Route::Raw => Ok(Out::Stream { connection: None, framing: Framing::Raw }),
             Route::Interleaved(channels) => {
                 Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
             }
             Route::Rtsp(addresses) => self.rtsp_route(receiver, &addresses),
-            Route::Push(push) => self.push_route(receiver, &push, carriage),
+            Route::Push(push) => self.push_route(receiver, &push, carriage, tracks),
         }
     }
 
@@ -211,24 +223,32 @@ impl Worker {
         Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
     }
 
+    /// The way to a configured receiver: from the worker's own ports, unless it asks for something
+    /// that a socket has to be set up for.
     fn push_route(
         &mut self,
         receiver: ReceiverId,
         push: &PushRoute,
         carriage: Carriage,
+        tracks: u8,
     ) -> Result<Out, ControlError> {
-        let socket = crate::send::open_push(push)?;
-        let socket = self
-            .add_port(socket, Some(push))
-            .map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?;
-        let tracks = outflow_relay::limits::TRACKS_MAX as u8;
+        let shared = self.rtp_ports[usize::from(push.to.is_ipv6())].filter(|_| push.is_plain());
+        let socket = match shared {
+            Some(socket) => socket,
+            None => {
+                let socket = crate::send::open_push(push)?;
+                let added = self.add_port(socket, Some(push));
+                added.map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?
+            }
+        };
         let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
         let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
         let rtcp = match carriage {
             Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
             Carriage::Ts => Vec::new(),
         };
-        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: true })
+        let route = UdpRoute::new(receiver, socket, media);
+        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
     }
 
     fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<std::os::fd::OwnedFd>) {

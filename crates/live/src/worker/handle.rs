@@ -9,6 +9,7 @@ use std::sync::mpsc;
 
 use outflow_config::Switch;
 use outflow_media::Time;
+use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
@@ -152,6 +153,7 @@ fn worker(
         fanout: Fanout::open(ways.udp, receivers_max),
         next_refresh: Time::ZERO,
         tasks: Tasks::default(),
+        highest: Priority::default(),
         snapshot: Snapshot::new(published),
         streamer: StreamSender::default(),
         uring,

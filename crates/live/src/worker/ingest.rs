@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use outflow_media::{Time, rtcp};
-use outflow_relay::DropReason;
+use outflow_relay::{DropReason, Priority};
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};
@@ -13,8 +13,8 @@ use crate::message::{Ingest, SocketRole};
 
 impl Worker {
     /// Reads what has come to a source's socket.
-    pub(super) fn receive(&mut self, token: usize) {
-        for _ in 0..RECEIVE_ROUNDS {
+    pub(super) fn receive(&mut self, token: usize, class: Priority) {
+        for _ in 0..RECEIVE_ROUNDS / self.parts(class) as usize {
             let now = self.clock.now();
             let Some(Watched::Source { stream, socket, arena, sender }) = self.watched.get_mut(token) else {
                 return;

@@ -33,7 +33,7 @@ use stream::LiveStream;
 use tasks::{Task, Tasks};
 
 use crate::clock::Clock;
-use crate::limits::{EVENTS, ROUTES_REFRESH, WORK_ROUND};
+use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
 use crate::message::{Command, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::fanout::Fanout;
@@ -78,6 +78,8 @@ struct Worker {
     fanout: Fanout,
     next_refresh: Time,
     tasks: Tasks,
+    /// The highest class of any receiver here.
+    highest: Priority,
     snapshot: Snapshot,
     streamer: StreamSender,
     uring: Uring,
@@ -108,7 +110,9 @@ impl Worker {
     /// come, and for the snapshot.
     fn plan(&mut self) {
         let now = self.clock.now();
+        self.highest = Priority::Low;
         for (index, stream) in &mut self.streams {
+            self.highest = self.highest.min(stream.class());
             if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
                 continue;
             }
@@ -127,20 +131,21 @@ impl Worker {
             self.fanout.refresh(now);
         }
         if self.snapshot.is_due(now) {
-            self.tasks.add(Priority::Low, Task::Snapshot);
+            self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
     }
 
     /// Works until nothing is left to do, or it is time to look for new packets.
     fn work(&mut self) {
-        let ends = self.clock.now() + WORK_ROUND;
+        let began = self.clock.now();
         while let Some((class, task)) = self.tasks.next() {
             match task {
-                Task::Receive(token) => self.receive(token),
+                Task::Receive(token) => self.receive(token, class),
                 Task::Serve(stream) => self.serve(stream, class),
+                Task::Report(stream) => self.go_on_with_reports(stream),
                 Task::Snapshot => self.go_on_with_snapshot(),
             }
-            if self.clock.now() >= ends {
+            if self.clock.now() >= began + WORK_ROUND / self.parts(class) {
                 return;
             }
             // What was received is to be served before anything of a lower class.
@@ -148,6 +153,11 @@ impl Worker {
                 self.plan();
             }
         }
+    }
+
+    /// One part in so many is done at once of what is owed in a class: all, if there is none above it.
+    fn parts(&self, class: Priority) -> u32 {
+        if class > self.highest { PARTS_BELOW } else { 1 }
     }
 
     fn event(&mut self, token: usize, flags: epoll::EventFlags) {

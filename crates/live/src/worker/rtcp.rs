@@ -1,11 +1,14 @@
 //! RTCP with receivers: sender reports out, receiver reports in.
 
+use arrayvec::ArrayVec;
 use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
-use outflow_relay::{Carriage, SinkKey};
+use outflow_relay::{Carriage, Priority, SinkKey};
 
 use super::stream::{LiveStream, Out};
+use super::tasks::Task;
 use super::{Watched, Worker};
+use crate::limits::REPORT_STEP;
 use crate::message::ReceiverReport;
 use crate::send::stream::Framing;
 use crate::send::udp::send_one;
@@ -60,8 +63,34 @@ impl Worker {
         }
     }
 
-    /// Sends the stream's sender reports.
+    /// Sends the stream's sender reports: to one sink now, or to all, a few at a time.
     pub(super) fn send_reports(&mut self, index: usize, to: ReportTo) {
+        match to {
+            ReportTo::One(key) => self.send_reports_to(index, &[key]),
+            ReportTo::All => {
+                if let Some(stream) = self.streams.get_mut(index) {
+                    stream.reporting = Some(0);
+                    self.tasks.add(Priority::Normal, Task::Report(index));
+                }
+            }
+        }
+    }
+
+    /// Sends the reports that are due to the next sinks.
+    pub(super) fn go_on_with_reports(&mut self, index: usize) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
+        let Some(from) = stream.reporting.take() else { return };
+        let by_rtp = |key: &SinkKey| stream.core.spec(*key).is_some_and(|s| s.carriage == Carriage::Rtp);
+        let keys = (from..stream.sinks.len()).map(SinkKey).filter(by_rtp);
+        let keys: ArrayVec<SinkKey, REPORT_STEP> = keys.take(REPORT_STEP).collect();
+        if keys.is_full() {
+            stream.reporting = keys.last().map(|key| key.0 + 1);
+            self.tasks.add(Priority::Normal, Task::Report(index));
+        }
+        self.send_reports_to(index, &keys);
+    }
+
+    fn send_reports_to(&mut self, index: usize, keys: &[SinkKey]) {
         let now = self.clock.now();
         let Some(stream) = self.streams.get_mut(index) else { return };
         let tracks = stream.core.format().map_or(0, Format::tracks);
@@ -71,15 +100,6 @@ impl Worker {
                 Some((track as u8, rtcp::sender_report(&report, CNAME)))
             })
             .collect();
-        let keys: Vec<SinkKey> = match to {
-            ReportTo::One(key) => vec![key],
-            ReportTo::All => {
-                let by_rtp = |(key, sink): (SinkKey, &outflow_relay::schedule::Sink)| {
-                    (sink.spec.carriage == Carriage::Rtp).then_some(key)
-                };
-                stream.core.sinks().filter_map(by_rtp).collect()
-            }
-        };
         for key in keys {
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
             for (track, bytes) in &reports {

@@ -19,14 +19,15 @@ impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
     /// their turn.
     pub(super) fn serve(&mut self, index: usize, class: Priority) {
-        let ends = self.clock.now() + WORK_ROUND;
+        let parts = self.parts(class);
+        let ends = self.clock.now() + WORK_ROUND / parts;
         loop {
             let now = self.clock.now();
             if now >= ends {
                 self.tasks.add(class, Task::Serve(index));
                 return;
             }
-            let room = self.fanout.room(index);
+            let room = self.fanout.room(index).part(parts as usize);
             let Some(stream) = self.streams.get_mut(index) else { return };
             match stream.core.poll_class(now, class, room) {
                 Output::Order(order) => self.carry_out(index, &order),
@@ -128,11 +129,11 @@ impl Worker {
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
         // Whoever waited for it may have gone first.
         let _ = sink.closed.send(reason);
-        self.disconnect(sink);
+        self.disconnect(sink.out);
     }
 
-    fn disconnect(&mut self, sink: LiveSink) {
-        match sink.out {
+    fn disconnect(&mut self, out: Out) {
+        match out {
             Out::Udp { route, rtcp, own_socket } => {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);

@@ -9,7 +9,7 @@ use outflow_relay::{Drops, Priority, SinkKey};
 use super::Worker;
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
-use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_STEP};
+use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
 use crate::message::{ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named};
 use crate::send::fanout::{Fanout, Way};
 
@@ -46,6 +46,11 @@ impl Snapshot {
         now >= self.next
     }
 
+    /// The class in which it is made: the lowest, so that packets do not wait for it, until it is late.
+    pub(super) fn class(&self, now: Time) -> Priority {
+        if now >= self.next + SNAPSHOT_LATE { Priority::High } else { Priority::Low }
+    }
+
     fn publish(&mut self, now: Time) {
         let states = core::mem::take(&mut self.done);
         let receivers: usize = states.iter().map(|part| part.state.receivers.len()).sum();
@@ -61,6 +66,10 @@ impl Worker {
         let now = self.clock.now();
         let snapshot = &mut self.snapshot;
         let (index, from) = snapshot.at;
+        // It may have been put down in two classes, and be finished.
+        if (index, from) == (0, 0) && !snapshot.is_due(now) {
+            return;
+        }
         let Some(index) = (index..self.streams.capacity()).find(|index| self.streams.contains(*index)) else {
             snapshot.publish(now);
             return;
@@ -80,7 +89,7 @@ impl Worker {
                 snapshot.done.push(StreamPart { home, is_replica, state });
             }
         }
-        self.tasks.add(Priority::Low, Task::Snapshot);
+        self.tasks.add(self.snapshot.class(now), Task::Snapshot);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 use outflow_relay::schedule::Counters;
 use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::share::{Inlet, Outlet};
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
@@ -35,6 +35,8 @@ pub(super) struct LiveStream {
     pub(super) out_bytes: Rate,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
+    /// The sink at which the sender reports that are due go on.
+    pub(super) reporting: Option<usize>,
 }
 
 /// A source's turn.
@@ -52,7 +54,7 @@ pub(super) struct LiveSink {
     pub(super) kind: &'static str,
     pub(super) to: String,
     pub(super) name: Option<String>,
-    pub(super) closed: mpsc::UnboundedSender<CloseReason>,
+    pub(super) closed: oneshot::Sender<CloseReason>,
     pub(super) out: Out,
     pub(super) reports: Vec<ReceiverReport>,
     pub(super) sent_bytes: Rate,
@@ -122,6 +124,7 @@ impl LiveStream {
             touched: false,
             out_bytes: Rate::default(),
             shown: Default::default(),
+            reporting: None,
         }
     }
 

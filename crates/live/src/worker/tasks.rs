@@ -12,6 +12,8 @@ pub(super) enum Task {
     Receive(usize),
     /// Carry out what a stream owes its sinks of the class.
     Serve(usize),
+    /// Go on with the sender reports of a stream.
+    Report(usize),
     /// Go on with the snapshot.
     Snapshot,
 }

@@ -29,7 +29,8 @@ impl Branch {
             let from = cohort.cursor;
             let Some(turn) = &mut cohort.turn else { continue };
             let first = turn.served;
-            let count = (cohort.members.len() - first).min(room.of(cohort.class.transport).max(1));
+            let room = room.of(cohort.class.transport, turn.sent.packets);
+            let count = (cohort.members.len() - first).min(room);
             turn.served += count;
             let to = turn.to;
             let order = Order {

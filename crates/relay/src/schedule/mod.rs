@@ -19,6 +19,8 @@ use core::time::Duration;
 pub use branch::{Branch, StartPoint};
 pub use sink::{Counters, Place, Sink};
 
+use crate::limits::{DATAGRAMS_AS_ONE, WRITTEN_AS_ONE};
+
 /// A receiver of a stream, as the driver and the core call it: an index that is small, so that
 /// both can keep what they know of it in a table. It may be given anew after the sink has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +109,8 @@ pub struct Timing {
     pub pace_bps: Option<u64>,
 }
 
-/// To how many sinks one order may go, so that a higher class waits no longer than that.
+/// To how many sinks one order of a few packets may go, so that a higher class waits no longer than
+/// that. An order of many packets goes to fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Sinks that are reached by datagrams.
@@ -120,11 +123,19 @@ impl Room {
     /// As many as there are.
     pub const UNLIMITED: Room = Room { datagram: usize::MAX, stream: usize::MAX };
 
-    pub(crate) fn of(self, transport: Transport) -> usize {
-        match transport {
-            Transport::Datagram => self.datagram,
-            Transport::Stream => self.stream,
-        }
+    /// A part of it, one of so many, but one sink in any case.
+    pub fn part(self, parts: usize) -> Self {
+        let part = |sinks: usize| (sinks / parts).max(1);
+        Room { datagram: part(self.datagram), stream: part(self.stream) }
+    }
+
+    /// Sinks for an order of this many packets.
+    pub(crate) fn of(self, transport: Transport, packets: u64) -> usize {
+        let (sinks, as_one) = match transport {
+            Transport::Datagram => (self.datagram, DATAGRAMS_AS_ONE),
+            Transport::Stream => (self.stream, WRITTEN_AS_ONE),
+        };
+        (sinks / (1 + (packets / as_one) as usize)).max(1)
     }
 }
 

@@ -7,6 +7,7 @@ use outflow_media::Time;
 use super::{Branch, Counters, Place, SinkKey, Sinks, TrackMask};
 use crate::buffer::Seq;
 use crate::drops::{DropReason, Drops};
+use crate::limits::TRACKS_MAX;
 
 impl Branch {
     /// Everything a sink should have had and did not get, its cohort's share included.
@@ -84,21 +85,28 @@ impl Branch {
             }
         }
         overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
-        for &key in &overtaken {
+        // From the newest on, so that each packet is looked at once and not once a sink: a higher class
+        // waits while this is done.
+        let mut given_up = [0; TRACKS_MAX];
+        let mut counted = until;
+        for &key in overtaken.iter().rev() {
             let Some(sink) = sinks.get_mut(key.0) else { continue };
             let Place::Behind(from) = sink.place else { continue };
-            for (_, entry) in self.ring.range(from, until) {
-                let track = TrackMask::only(entry.packet.tag.track);
-                if sink.spec.tracks.0 & track.0 != 0 {
-                    sink.drops.add(DropReason::SlowSink, 1);
-                    sink.broken = sink.broken.with(track);
+            for (_, entry) in self.ring.range(from, counted) {
+                given_up[usize::from(entry.packet.tag.track) % TRACKS_MAX] += 1;
+            }
+            counted = counted.min(from);
+            for (track, &packets) in (0..).zip(&given_up).filter(|(_, packets)| **packets > 0) {
+                if sink.spec.tracks.has(track) {
+                    sink.drops.add(DropReason::SlowSink, packets);
+                    sink.broken = sink.broken.with(TrackMask::only(track));
                 }
             }
             sink.lossy_since.get_or_insert(now);
-            self.behind.remove(&(from, key));
             sink.place = Place::Behind(until);
-            self.behind.insert((until, key));
         }
+        self.behind = self.behind.split_off(&(until, SinkKey(0)));
+        self.behind.extend(overtaken.iter().map(|&key| (until, key)));
         self.lost_scratch = overtaken;
         self.ring.forget_before(until);
     }

@@ -20,9 +20,13 @@ struct Relay {
 }
 
 fn receiver() -> UdpSocket {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
-    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");
-    socket
+    receiver_at("127.0.0.1:0").expect("IPv4")
+}
+
+fn receiver_at(at: &str) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(at)?;
+    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    Ok(socket)
 }
 
 fn share(max: usize) -> Share {
@@ -80,11 +84,23 @@ fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
 
 #[test]
 fn receivers_get_the_same_from_the_same_address_both_ways() {
-    let receivers: Vec<_> = (0..30).map(|_| receiver()).collect();
-    let mut relays: Vec<_> = ring().into_iter().chain([Uring::without()]).collect();
-    while let Some(uring) = relays.pop() {
+    same_both_ways("0.0.0.0:0", "127.0.0.1:0");
+}
+
+#[test]
+fn so_they_do_by_ipv6() {
+    match receiver_at("[::1]:0") {
+        Ok(_) => same_both_ways("[::]:0", "[::1]:0"),
+        Err(error) => eprintln!("SKIPPED: connected sockets of IPv6 (no IPv6 here: {error})"),
+    }
+}
+
+/// The relay's port is at `ours`, the receivers are at `theirs`.
+fn same_both_ways(ours: &str, theirs: &str) {
+    let receivers: Vec<_> = (0..30).map(|_| receiver_at(theirs).expect("a receiver")).collect();
+    for uring in ring().into_iter().chain([Uring::without()]) {
         let rings = uring.works();
-        let mut relay = Relay::new(uring, "0.0.0.0:0", 1000, &receivers);
+        let mut relay = Relay::new(uring, ours, 1000, &receivers);
         let shared = relay.ports[0].socket.local_addr().expect("address").port();
         let mut expected = Vec::new();
         let rounds = receivers.len().div_ceil(CONNECTED_PER_ORDER) + 2;
@@ -186,7 +202,9 @@ fn what_does_not_go_is_reported_as_the_shared_socket_would() {
         relay.routes[1] = UdpRoute::new(0, 0, vec![(0, unreachable.into())]);
         let large = [0; 70_000];
         relay.send(&[b"small"]);
+        let sockets = relay.own_sockets();
         relay.send(&[&large]);
+        assert_eq!(relay.own_sockets(), sockets, "the packet was at fault, not the sockets");
         relay.ports[0].full = true;
         relay.send(&[b"full", b"too"]);
         reports.push(core::mem::take(&mut relay.udp.reports));

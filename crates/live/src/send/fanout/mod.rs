@@ -16,7 +16,7 @@ use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{DropReason, Report, Room, SinkKey};
 use slab::Slab;
 
-use roster::{Listed, Roster, Sources, Versions};
+use roster::{Flow, Listed, Roster, Sources, Versions};
 use rule::Able;
 pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
@@ -26,8 +26,8 @@ use super::connected::ConnectedSender;
 use super::kernel::{Failure, Kernel, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
 use super::uring::Uring;
-use crate::limits::{KERNEL_ORDER_SINKS, KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY};
-use crate::routes::Routes;
+use crate::limits::{KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY, TC_ORDER_SINKS, XDP_ORDER_SINKS};
+use crate::routes::{Changes, Routes};
 
 /// A cohort of a stream of this worker: indices of stream, branch and cohort.
 type CohortId = (usize, usize, usize);
@@ -93,14 +93,16 @@ impl Fanout {
 
     /// How many sinks an order of this stream may go to.
     pub(crate) fn room(&self, stream: usize) -> Room {
-        let by_kernel = |kernel: &InKernel| {
-            let mut rosters = kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0));
-            rosters.any(|(_, roster)| roster.way.is_some_and(|way| way != Way::User))
-        };
-        match self.kernel.as_ref().is_some_and(by_kernel) {
-            true => Room { datagram: KERNEL_ORDER_SINKS, ..ORDER_SINKS },
-            false => ORDER_SINKS,
-        }
+        let ways = self.kernel.iter().flat_map(|kernel| {
+            kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0)).filter_map(|(_, roster)| roster.way)
+        });
+        // Cohorts of one stream rarely differ; the slowest way says how long an order may take.
+        let datagram = ways.map(|way| match way {
+            Way::User => ORDER_SINKS.datagram,
+            Way::Tc => TC_ORDER_SINKS,
+            Way::Xdp => XDP_ORDER_SINKS,
+        });
+        Room { datagram: datagram.min().unwrap_or(ORDER_SINKS.datagram), ..ORDER_SINKS }
     }
 
     /// A receiver has come or gone, or has other addresses.
@@ -134,19 +136,17 @@ impl Fanout {
 
     /// Reads what has changed about routes and neighbours.
     pub(crate) fn routes_changed(&mut self) {
-        if let Some(kernel) = &mut self.kernel
-            && !kernel.routes.events().is_empty()
-        {
-            kernel.versions.routes += 1;
+        if let Some(kernel) = &mut self.kernel {
+            let changes = kernel.routes.events();
+            kernel.take_up(&changes);
         }
     }
 
     /// Keeps neighbours fresh. To be called every second or so.
     pub(crate) fn refresh(&mut self, now: Time) {
         let Some(kernel) = &mut self.kernel else { return };
-        if !kernel.routes.refresh(now).is_empty() {
-            kernel.versions.routes += 1;
-        }
+        let changes = kernel.routes.refresh(now);
+        kernel.take_up(&changes);
         if now >= kernel.next_tidy {
             kernel.next_tidy = now + ROUTES_TIDY;
             let used: BTreeSet<_> = kernel.rosters.values().flat_map(Roster::asked).copied().collect();
@@ -300,6 +300,17 @@ impl InKernel {
     }
 }
 
+impl InKernel {
+    /// Has the entries written anew, if somebody's route has changed.
+    fn take_up(&mut self, changes: &Changes) {
+        let mut asked = self.rosters.values().flat_map(Roster::asked);
+        let concerns = |flow: &Flow| changes.concern(flow.0, flow.1, flow.2);
+        if !changes.is_empty() && asked.any(concerns) {
+            self.versions.routes += 1;
+        }
+    }
+}
+
 /// Sends a run of packets; says how many packets devices did not take.
 fn carry_out(
     kernel: &mut Kernel,
@@ -322,7 +333,7 @@ fn carry_out(
 
 fn report(
     kernel: &mut Kernel,
-    listed: &Listed,
+    listed: &mut Listed,
     failed: u64,
     all: &[SinkKey],
     reports: &mut Vec<(SinkKey, Report)>,
@@ -330,7 +341,10 @@ fn report(
     if failed == 0 {
         return;
     }
-    kernel.take_failures(&listed.group, |place, Failure { packets, reason }| {
+    let Listed { group, xdp, .. } = listed;
+    kernel.take_failures(group, |place, Failure { packets, reason }| {
+        // A device that says it takes frames, and then takes none, gets no further ones.
+        *xdp &= !matches!(reason, Reason::Unsupported | Reason::TooLarge);
         let reason = match reason {
             Reason::Full => DropReason::DeviceFull,
             Reason::Down | Reason::Gone => DropReason::Unreachable,

@@ -43,14 +43,22 @@ pub(super) struct Roster {
 pub(super) struct Listed {
     track: u8,
     pub(super) group: Group,
-    /// What the route of each member's target was asked for; none if the kernel does not reach it.
-    asked: Vec<Option<Flow>>,
+    places: Vec<Place>,
     /// Members that the kernel reaches.
     pub(super) reached: usize,
     /// Bytes of payload that fit the MTU of every target.
     pub(super) payload_max: usize,
     /// All devices take XDP frames.
     pub(super) xdp: bool,
+}
+
+/// A member's place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// What its route was asked for, if it has an address of which that can be asked.
+    asked: Option<Flow>,
+    /// Whether the kernel reaches it.
+    reached: bool,
 }
 
 /// What a roster is made from.
@@ -128,7 +136,7 @@ impl Roster {
 
     /// What routes were asked for its members.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Flow> {
-        self.tracks.iter().flat_map(|listed| listed.asked.iter().flatten())
+        self.tracks.iter().flat_map(|listed| listed.places.iter().filter_map(|place| place.asked.as_ref()))
     }
 
     /// Frees its entries in the kernel's table.
@@ -147,8 +155,8 @@ impl Listed {
         tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
     ) -> Result<Self, TableFull> {
         let group = sources.kernel.add_group(all.len())?;
-        let asked = vec![None; all.len()];
-        let mut listed = Listed { track, group, asked, reached: 0, payload_max: usize::MAX, xdp: true };
+        let places = vec![Place::default(); all.len()];
+        let mut listed = Listed { track, group, places, reached: 0, payload_max: usize::MAX, xdp: true };
         for (place, &key) in all.iter().enumerate() {
             listed.put(place, key, sources, tell);
         }
@@ -156,9 +164,8 @@ impl Listed {
     }
 
     fn resize(&mut self, members: usize, kernel: &mut Kernel) -> Result<(), TableFull> {
-        let gone = self.asked.iter().skip(members).flatten().count();
-        self.reached -= gone;
-        self.asked.resize(members, None);
+        self.reached -= self.places.iter().skip(members).filter(|place| place.reached).count();
+        self.places.resize(members, Place::default());
         kernel.resize_group(&mut self.group, members)
     }
 
@@ -170,20 +177,22 @@ impl Listed {
         sources: &mut Sources<'_, R>,
         tell: &mut impl FnMut(SinkKey, Result<(), Standing>),
     ) {
-        let route = (sources.route_of)(key).ok_or(NO_PORT);
-        let found = route.and_then(|route| target(route, self.track, sources.ports, sources.routes));
-        self.reached -= usize::from(self.asked[place].is_some());
+        let asked = (sources.route_of)(key).ok_or(NO_PORT);
+        let asked = asked.and_then(|route| Asked::of(route, self.track, sources.ports));
+        let flow = asked.as_ref().ok().map(|asked| asked.flow);
+        let found = asked.and_then(|asked| asked.resolve(sources.routes));
+        let reached = found.is_ok();
+        self.reached += usize::from(reached);
+        self.reached -= usize::from(self.places[place].reached);
+        self.places[place] = Place { asked: flow, reached };
         match found {
             Ok(found) => {
-                self.reached += 1;
-                self.asked[place] = Some(found.asked);
                 self.payload_max = self.payload_max.min(found.mtu.saturating_sub(IP_UDP_HEADERS));
                 self.xdp &= found.xdp;
                 sources.kernel.set_target(&mut self.group, place, Some(&found.target));
                 tell(key, Ok(()));
             }
             Err(standing) => {
-                self.asked[place] = None;
                 sources.kernel.set_target(&mut self.group, place, None);
                 tell(key, Err(standing));
             }
@@ -192,38 +201,45 @@ impl Listed {
 
     /// Those of the members whom the kernel does not reach.
     pub(super) fn missing(&self, members: Range<usize>) -> impl Iterator<Item = usize> {
-        members.filter(|place| self.asked[*place].is_none())
+        members.filter(|place| !self.places[*place].reached)
     }
 }
 
 /// How the kernel reaches a sink.
 struct Found {
     target: Target,
-    asked: Flow,
     mtu: usize,
     xdp: bool,
 }
 
-fn target(
-    route: &UdpRoute,
-    track: u8,
-    ports: &Slab<UdpPort>,
-    routes: &mut Routes,
-) -> Result<Found, Standing> {
-    let (Some(to), Some(port)) = (route.address(track), ports.get(route.socket)) else {
-        return Err(NO_PORT);
-    };
-    let Some(SocketAddr::V4(to)) = to.as_socket() else { return Err(NOT_IPV4) };
-    let asked = (*to.ip(), port.own_address(), port.interface);
-    let hop = routes.resolve(asked.0, asked.1, asked.2).map_err(|no| Standing::from(&no))?;
-    let target = Target {
-        ifindex: hop.ifindex,
-        source_mac: hop.source_mac,
-        target_mac: hop.target_mac,
-        from: SocketAddrV4::new(hop.source, port.local.port()),
-        to,
-        ttl: port.ttl,
-        tos: port.tos,
-    };
-    Ok(Found { target, asked, mtu: hop.mtu as usize, xdp: hop.xdp_transmit })
+/// A sink's address, and what its route is asked for.
+struct Asked<'a> {
+    to: SocketAddrV4,
+    port: &'a UdpPort,
+    flow: Flow,
+}
+
+impl<'a> Asked<'a> {
+    fn of(route: &UdpRoute, track: u8, ports: &'a Slab<UdpPort>) -> Result<Self, Standing> {
+        let (Some(to), Some(port)) = (route.address(track), ports.get(route.socket)) else {
+            return Err(NO_PORT);
+        };
+        let Some(SocketAddr::V4(to)) = to.as_socket() else { return Err(NOT_IPV4) };
+        Ok(Asked { to, port, flow: (*to.ip(), port.own_address(), port.interface) })
+    }
+
+    fn resolve(self, routes: &mut Routes) -> Result<Found, Standing> {
+        let Asked { to, port, flow } = self;
+        let hop = routes.resolve(flow.0, flow.1, flow.2).map_err(|no| Standing::from(&no))?;
+        let target = Target {
+            ifindex: hop.ifindex,
+            source_mac: hop.source_mac,
+            target_mac: hop.target_mac,
+            from: SocketAddrV4::new(hop.source, port.local.port()),
+            to,
+            ttl: port.ttl,
+            tos: port.tos,
+        };
+        Ok(Found { target, mtu: hop.mtu as usize, xdp: hop.xdp_transmit })
+    }
 }

@@ -61,7 +61,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(entries: Shared<Entry>, devices: Devices, size: u32) -> Self {
-        Table { entries, devices, size, free: vec![0..size] }
+        Table { entries, devices, size, free: core::iter::once(0..size).collect() }
     }
 
     pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {

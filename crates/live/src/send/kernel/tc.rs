@@ -142,7 +142,7 @@ impl<'a> Rest<'a> {
         let together = if segmented { (GSO_BYTES_MAX / self.segment).clamp(1, GSO_SEGMENTS_MAX) } else { 1 };
         let mut injection =
             Injection { bytes: 0, packets: 0, segment: self.segment, pieces: ArrayVec::new() };
-        while injection.packets < together as u32 && injection.bytes % self.segment == 0 {
+        while injection.packets < together as u32 && injection.bytes.is_multiple_of(self.segment) {
             let (before, known) = (*self, injection.pieces.len());
             match self.packet(&mut injection.pieces) {
                 Ok(0) => break,

@@ -4,6 +4,8 @@ use core::time::Duration;
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
 use super::*;
 
 mod scene;
@@ -126,6 +128,35 @@ fn every_target_gets_every_packet_byte_for_byte() {
 }
 
 #[test]
+fn only_the_places_that_are_asked_for_and_not_blank_are_served() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.with_kernel(|kernel| {
+        let tap = Tap::open(&scene);
+        let targets = targets(&scene, 300);
+        let mut group = add(kernel, &targets);
+        (0..300).step_by(3).for_each(|place| kernel.set_target(&mut group, place, None));
+        let expected: Vec<_> = (10..290).filter(|i| i % 3 != 0).map(|i| targets[i].to).collect();
+        let payload = payload(1400);
+        let pieces = [IoSlice::new(&payload)];
+        for way in [Way::Tc { segment: 1400 }, Way::Xdp] {
+            if !way.works(kernel) {
+                continue;
+            }
+            let sent = match way {
+                Way::Tc { segment } => kernel.send_tc(&mut group, 10..290, &pieces, segment),
+                Way::Xdp => kernel.send_xdp(&mut group, 10..290, &pieces),
+            };
+            assert_eq!(sent.expect("sent"), Sent::default());
+            let got: Vec<_> = tap.read(expected.len()).iter().map(|frame| frame.to).collect();
+            assert_eq!(got, expected, "{way:?}");
+        }
+        assert!(tap.read(1).is_empty(), "and nobody else");
+    });
+}
+
+#[test]
 fn without_segmentation_the_packets_go_one_by_one() {
     let Some(scene) = Scene::new() else { return };
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
@@ -243,6 +274,26 @@ fn a_device_that_takes_no_frames_fails_all_of_them() {
 }
 
 #[test]
+fn frames_that_a_full_ring_does_not_take_are_counted_for_their_targets() {
+    let Some(scene) = Scene::new() else { return };
+    scene.with_kernel(|kernel| {
+        if !Way::Xdp.works(kernel) {
+            return;
+        }
+        // A TAP device whose packets nobody reads: its ring has 1000 places (its `qlen`).
+        let device = Anchor::open().expect("the second one");
+        let mut targets = targets(&scene, 1100);
+        targets.iter_mut().for_each(|target| target.ifindex = device.ifindex);
+        let mut group = add(kernel, &targets);
+        assert_eq!(Way::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
+        let mut failures = Vec::new();
+        kernel.take_failures(&group, |place, failure| failures.push((place, failure)));
+        let failure = Failure { packets: 1, reason: Reason::Full };
+        assert_eq!(failures, (1000..1100).map(|place| (place, failure)).collect::<Vec<_>>());
+    });
+}
+
+#[test]
 fn what_a_full_queue_does_not_take_is_counted_for_its_targets() {
     let Some(scene) = Scene::new() else { return };
     // As good as closed.
@@ -304,17 +355,40 @@ fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
     });
 }
 
+/// Leaves this thread no capabilities but these.
+fn keep(capabilities: CapabilitySet) {
+    let (effective, permitted, inheritable) = (capabilities, capabilities, CapabilitySet::empty());
+    set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
+        .expect("a thread may give up what it may");
+}
+
 #[test]
 fn without_privileges_the_error_says_what_to_do() {
-    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
     // Capabilities belong to the thread.
     let text = std::thread::spawn(|| {
-        let none = CapabilitySet::empty();
-        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-            .expect("a thread may give up what it may");
+        keep(CapabilitySet::empty());
         Kernel::open(100).map(drop).expect_err("not permitted").to_string()
     })
     .join()
     .expect("no panic");
     assert!(text.contains("setcap cap_net_admin") || text.contains("kernel module `tun`"), "{text}");
+}
+
+#[test]
+fn without_leave_to_trace_there_are_no_frames_but_clones() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    let tap = Tap::open(&scene);
+    scene.inside_near(|| {
+        keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::BPF);
+        let Some(mut kernel) = scene::kernel() else { return };
+        let refused = kernel.xdp_refused().expect("it needs CAP_PERFMON").to_string();
+        assert!(refused.contains("cap_perfmon"), "{refused}");
+        let mut group = add(&mut kernel, &targets(&scene, 100));
+        let payload = payload(1000);
+        let pieces = [IoSlice::new(&payload)];
+        kernel.send_xdp(&mut group, ALL, &pieces).expect_err("nobody would count what is lost");
+        assert_eq!(kernel.send_tc(&mut group, ALL, &pieces, 1000).expect("sent"), Sent::default());
+        assert_eq!(tap.read(100).len(), 100);
+    });
 }

@@ -18,6 +18,11 @@ fn target(ifindex: u32) -> Target {
     Target { ifindex, source_mac: mac, target_mac: mac, from, to, ttl: 1, tos: 0 }
 }
 
+/// Whether all is free, in one piece.
+fn is_whole(table: &Table) -> bool {
+    table.free.iter().eq(core::iter::once(&(0..table.size)))
+}
+
 /// Devices of the group's entries, 0 where they are blank.
 fn devices(table: &Table, group: &Group) -> Vec<u32> {
     group.entries().map(|index| table.entries.get(index).ifindex).collect()
@@ -44,7 +49,7 @@ fn pieces_that_are_given_back_in_any_order_join_again() {
         for index in order {
             table.remove(groups[index].take().expect("there was room"));
         }
-        assert_eq!(table.free, vec![0..64]);
+        assert!(is_whole(&table), "{:?}", table.free);
     }
 }
 
@@ -66,7 +71,7 @@ fn a_group_grows_where_it_is_while_it_can_and_takes_its_targets_along_where_not(
     assert_eq!(devices(&table, &group), [7, 7, 0, 0], "new places are blank");
     table.remove(other);
     table.remove(group);
-    assert_eq!(table.free, vec![0..128]);
+    assert!(is_whole(&table), "{:?}", table.free);
 }
 
 #[test]
@@ -82,7 +87,7 @@ fn runs_end_where_the_device_changes_and_leave_out_what_is_blank() {
     let some: Vec<_> = table.runs(&mut group, &(1..5)).collect();
     assert_eq!(some, [17..18, 18..19, 20..21]);
     table.set(&mut group, 1, None);
-    assert_eq!(table.runs(&mut group, &(0..2)).collect::<Vec<_>>(), [16..17]);
+    assert!(table.runs(&mut group, &(0..2)).eq(core::iter::once(16..17)));
 }
 
 #[test]

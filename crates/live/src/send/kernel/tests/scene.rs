@@ -79,16 +79,26 @@ impl Scene {
         inside(&self.far, work)
     }
 
+    pub(super) fn inside_near<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        inside(&self.near, work)
+    }
+
     /// Runs `work` at the near end, with a kernel path; says so where there can be none.
     pub(super) fn with_kernel<T: Send>(&self, work: impl FnOnce(&mut Kernel) -> T + Send) -> Option<T> {
-        inside(&self.near, || match Kernel::open(4096) {
-            Ok(mut kernel) => Some(work(&mut kernel)),
-            Err(error @ KernelError::Refused { .. }) => panic!("{error}"),
-            Err(error) => {
-                eprintln!("SKIPPED: the kernel path ({error})");
-                None
-            }
-        })
+        inside(&self.near, || kernel().map(|mut kernel| work(&mut kernel)))
+    }
+}
+
+/// A kernel path in the namespace of this thread; `None`, and a line that says why, where there can
+/// be none.
+pub(super) fn kernel() -> Option<Kernel> {
+    match Kernel::open(4096) {
+        Ok(kernel) => Some(kernel),
+        Err(error @ KernelError::Refused { .. }) => panic!("{error}"),
+        Err(error) => {
+            eprintln!("SKIPPED: the kernel path ({error})");
+            None
+        }
     }
 }
 
