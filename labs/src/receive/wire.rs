@@ -161,6 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn who_joins_within_a_packet_begins_with_the_next() {
+        let mut packets = vec![0xAB; 3 * TS_PACKET];
+        packets.iter_mut().step_by(TS_PACKET).for_each(|byte| *byte = SYNC_BYTE);
+        // The same byte within a packet begins none.
+        packets[100] = SYNC_BYTE;
+        for from in [0, 1, 100, 101] {
+            let mut seen = Vec::new();
+            Body::new(false).take(&packets[from..], &mut |whole| seen.extend_from_slice(whole));
+            let expected = if from == 0 { 0 } else { TS_PACKET };
+            assert_eq!(seen, packets[expected..], "from {from}");
+        }
+    }
+
+    #[test]
     fn interleaved_packets_are_found_between_answers() {
         let mut bytes = b"RTSP/1.0 200 OK\r\nCSeq: 9\r\n\r\n".to_vec();
         bytes.extend_from_slice(b"$\x00\x00\x03abc$\x01\x00\x01x$\x02\x00\x09cut");

@@ -182,6 +182,31 @@ fn a_slow_sink_loses_its_oldest_packets_up_to_a_key_frame_and_nobody_else_loses_
 }
 
 #[test]
+fn what_a_full_ring_gives_up_is_counted_for_each_from_where_it_was() {
+    let mut bench = Bench::new(RING_BYTES_MIN);
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        let key = bench.join(Transport::Stream, Priority::Normal);
+        bench.gop(10);
+        bench.serve();
+        bench.block(key);
+        slow.push(key);
+    }
+    let got: Vec<_> = slow.iter().map(|key| bench.sent[key.0].clone()).collect();
+    assert!(got.iter().map(|got| got.last()).is_sorted(), "each was stopped later than the one before");
+    for _ in 0..20 {
+        bench.gop(10);
+    }
+    for (key, got) in slow.into_iter().zip(got) {
+        bench.branch.writable(&mut bench.sinks, key);
+        bench.serve();
+        let (last, resumed) = (got[got.len() - 1], bench.sent[key.0][got.len()]);
+        let lost = bench.drops(key, DropReason::SlowSink) + bench.drops(key, DropReason::DependsOnDropped);
+        assert_eq!(lost, resumed - last - 1, "every packet was sent or counted");
+    }
+}
+
+#[test]
 fn audio_goes_on_while_video_waits_for_its_key_frame() {
     let mut bench = Bench::new(RING_BYTES_MIN);
     let slow = bench.join(Transport::Stream, Priority::Normal);

@@ -130,3 +130,14 @@ fn a_higher_class_does_not_wait_until_all_members_are_served() {
     assert_eq!(bench.next().map(|order| bench.carry_out(&order)), Some(vec![high]));
     assert_eq!(bench.next().map(|order| bench.carry_out(&order)), Some(low[2..].to_vec()));
 }
+
+#[test]
+fn orders_of_many_packets_go_to_fewer() {
+    let room = Room { datagram: 64, stream: 32 };
+    assert_eq!((room.of(Transport::Datagram, 1), room.of(Transport::Stream, 1)), (64, 32));
+    assert_eq!((room.of(Transport::Datagram, 64), room.of(Transport::Stream, 64)), (21, 5));
+    assert_eq!(room.part(8), Room { datagram: 8, stream: 4 });
+    let least = room.part(1000);
+    assert_eq!((least.of(Transport::Datagram, 64), least.of(Transport::Stream, 64)), (1, 1));
+    assert_eq!(Room::UNLIMITED.part(1), Room::UNLIMITED);
+}
