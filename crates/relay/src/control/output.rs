@@ -36,7 +36,8 @@ pub enum ReportTo {
 /// Why a stream wants to be polled at a certain time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wake {
-    /// A receiver that catches up has its next turn.
+    /// A receiver that catches up has its next turn, or packets have waited long enough for company or
+    /// for their pace.
     CatchUp,
     /// The source may have gone away.
     SourceTimeout,

@@ -1,0 +1,162 @@
+//! The kernel's fan-out when things go wrong around it: who is concerned is served by system calls or
+//! loses packets with a reason, and nobody else notices.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::socket::{setsockopt, sockopt};
+use outflow_labs::media::{Marker, Shape, Synthetic};
+use outflow_labs::net::{PLAYER, Paths, RELAY_IN, SOURCE};
+use outflow_labs::relay::{Relay, listen};
+use outflow_labs::scene::{scene, wait_for};
+use serde_json::{Value, json};
+
+const PORT: u16 = 5000;
+/// A host that is not there.
+const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 77);
+/// A host behind others.
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
+
+/// A relay with sinks, by the classifier; and a source that is sent by hand.
+struct Bench<'n> {
+    relay: Relay<'n>,
+    source: UdpSocket,
+    stream: Synthetic,
+}
+
+impl<'n> Bench<'n> {
+    fn new(paths: &'n Paths, sinks: &[SocketAddr]) -> Result<Self> {
+        let configuration = format!(
+            "{}[fanout]\nudp = \"tc\"\n[limits]\nworkers = 1\n\
+             [streams.live]\nsource = \"udp://0.0.0.0:{PORT}\"\nsource_timeout = \"60 s\"\n",
+            listen()
+        );
+        let relay = Relay::start(&paths.relay, &configuration)?;
+        for to in sinks {
+            let wish = json!({ "to": format!("udp://{to}"), "name": to.to_string() });
+            relay.post("/api/v1/streams/live/sinks", &wish)?;
+        }
+        let source = paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
+        source.connect((RELAY_IN, PORT))?;
+        Ok(Bench { relay, source, stream: Synthetic::new(Shape::of_rate(1_000_000)) })
+    }
+
+    /// Sends for so long, a datagram each 5 ms.
+    fn send(&mut self, time: Duration) -> Result<()> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.source.send(self.stream.next_datagram(0))?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Sends until what the API shows of a sink is as expected.
+    fn send_until(&mut self, to: SocketAddr, what: &str, is: impl Fn(&Value) -> bool) -> Result<()> {
+        wait_for(what, || {
+            self.send(Duration::from_millis(200))?;
+            Ok(is(&self.shown(to)?))
+        })
+        .with_context(|| format!("{to} is shown as {:?}", self.shown(to)))
+    }
+
+    fn shown(&self, to: SocketAddr) -> Result<Value> {
+        let state = self.relay.stream("live")?;
+        let receivers = state["receivers"].as_array().context("no receivers are shown")?;
+        let found = receivers.iter().find(|receiver| receiver["to"] == to.to_string());
+        // What is shown is up to half a second old.
+        Ok(found.cloned().unwrap_or_default())
+    }
+}
+
+fn by_tc(receiver: &Value) -> bool {
+    receiver["path"] == "tc"
+}
+
+fn by_user(receiver: &Value) -> bool {
+    receiver["path"] == "user" && receiver["path_because"].is_string()
+}
+
+/// Numbers of the datagrams that have come.
+fn come(socket: &UdpSocket) -> Vec<u32> {
+    let mut bytes = [0; 2048];
+    let mut numbers = Vec::new();
+    while let Ok(length) = socket.recv(&mut bytes) {
+        numbers.extend(Marker::find(&bytes[..length]).map(|marker| marker.datagram));
+    }
+    numbers
+}
+
+fn listening(namespace: &outflow_labs::net::Namespace, at: (Ipv4Addr, u16)) -> Result<UdpSocket> {
+    let socket = namespace.run(|| UdpSocket::bind(at))?;
+    setsockopt(&socket, sockopt::RcvBufForce, &(16 << 20))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Nothing is missing between the first and the last.
+fn gapless(numbers: &[u32]) -> bool {
+    !numbers.is_empty() && numbers.windows(2).all(|pair| pair[1] <= pair[0] + 1)
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_concerns_nobody_else() -> Result<()> {
+    let Some(paths) = scene("a neighbour that does not answer", &[])? else { return Ok(()) };
+    let (here, nobody) = (SocketAddr::from((PLAYER, 6000)), SocketAddr::from((NOBODY, 6000)));
+    let socket = listening(&paths.players, (PLAYER, 6000))?;
+    let mut bench = Bench::new(&paths, &[nobody, here])?;
+    bench.send_until(here, "the one that is there is reached by the kernel", by_tc)?;
+    bench.send_until(nobody, "the other one is not", by_user)?;
+    bench.send(Duration::from_secs(1))?;
+    ensure!(gapless(&come(&socket)), "the one that is there has lost packets");
+    Ok(())
+}
+
+#[test]
+fn a_device_that_goes_down_and_up() -> Result<()> {
+    let Some(paths) = scene("a device that goes down and up", &[])? else { return Ok(()) };
+    let here = SocketAddr::from((PLAYER, 6000));
+    let socket = listening(&paths.players, (PLAYER, 6000))?;
+    let mut bench = Bench::new(&paths, &[here])?;
+    bench.send_until(here, "the kernel reaches it", by_tc)?;
+    ensure!(gapless(&come(&socket)), "packets are missing before anything happened");
+    paths.relay.ip(&["link", "set", "out0", "down"])?;
+    bench.send_until(here, "while the device is down, the relay tries by itself", by_user)?;
+    let lost = bench.shown(here)?["drops"].clone();
+    ensure!(lost["unreachable"].as_u64() > Some(0), "what was lost is not counted: {lost}");
+    // The permanent entry went with the device: the kernel asks for the address now.
+    paths.relay.ip(&["link", "set", "out0", "up"])?;
+    bench.send_until(here, "the kernel reaches it again", by_tc)?;
+    come(&socket);
+    bench.send(Duration::from_millis(500))?;
+    std::thread::sleep(Duration::from_millis(200));
+    let after = come(&socket);
+    ensure!(after.len() > 50 && gapless(&after), "it does not get everything again: {}", after.len());
+    Ok(())
+}
+
+#[test]
+fn a_route_that_changes_is_followed() -> Result<()> {
+    let Some(paths) = scene("a route that changes", &[])? else { return Ok(()) };
+    for namespace in [&paths.players, &paths.source] {
+        namespace.ip(&["link", "set", "lo", "up"])?;
+        namespace.ip(&["address", "add", &format!("{FAR}/32"), "dev", "lo"])?;
+    }
+    let far = SocketAddr::from((FAR, 6000));
+    let sockets = [listening(&paths.players, (FAR, 6000))?, listening(&paths.source, (FAR, 6000))?];
+    let route =
+        |via: Ipv4Addr| paths.relay.ip(&["route", "replace", &format!("{FAR}/32"), "via", &via.to_string()]);
+    route(PLAYER)?;
+    let mut bench = Bench::new(&paths, &[far])?;
+    bench.send_until(far, "the kernel reaches it", by_tc)?;
+    bench.send(Duration::from_millis(500))?;
+    route(SOURCE)?;
+    bench.send(Duration::from_secs(1))?;
+    std::thread::sleep(Duration::from_millis(200));
+    let [there, here] = sockets.each_ref().map(come);
+    ensure!(gapless(&there) && here.len() > 100 && gapless(&here), "{} and {}", there.len(), here.len());
+    ensure!(here[0] <= there[there.len() - 1] + 1, "packets are missing where the route changed");
+    ensure!(by_tc(&bench.shown(far)?), "it is not the kernel that sends: {}", bench.shown(far)?);
+    Ok(())
+}
