@@ -159,7 +159,7 @@ impl Fanout {
         let standing = self.standing.get(stream).and_then(|keys| *keys.get(key.0)?);
         match (&self.kernel, standing) {
             (None, _) => (Way::User, self.refused),
-            (_, None) => (Way::User, Some("so few receivers need no kernel fan-out")),
+            (_, None) => (Way::User, Some("alone or with so few others that the kernel does not pay")),
             (_, Some(Standing::User(why))) => (Way::User, Some(why)),
             (Some(kernel), Some(Standing::Kernel { branch, cohort })) => {
                 let roster = kernel.rosters.get(&(stream, branch, cohort));
