@@ -166,7 +166,8 @@ impl House<'_> {
         Ok(Holds { descriptors, resident: self.relay.resident()?, memory: self.cage.memory()? })
     }
 
-    /// Receivers that have a place in the kernel's table.
+    /// Receivers that have a place in the kernel's table. One or two that have just joined may be about
+    /// to get theirs.
     fn by_kernel(&self) -> Result<usize> {
         let state = self.relay.stream("live")?;
         let receivers = state["receivers"].as_array().context("no receivers shown")?;

@@ -153,7 +153,7 @@ impl<'p> Stage<'p> {
     fn full(&mut self) -> Result<f64> {
         let mut asked = LOW_BPS;
         while asked < 2e9 {
-            let period = self.period(Duration::from_secs(1), Some(asked))?;
+            let period = self.undisturbed(Duration::from_secs(1), Some(asked))?;
             let share = 1.0 - period.low_lost as f64 / period.low_sent as f64;
             progress(format!("{:.0} Mbit/s: {period}", asked / 1e6));
             if share < FULL {
