@@ -37,7 +37,7 @@ struct Plan {
 }
 
 const FULL: Plan = Plan {
-    time: Duration::from_secs(5),
+    time: Duration::from_secs(8),
     udp: Duration::from_secs(400),
     tcp: Duration::from_secs(400),
     precision: 0.03,
@@ -46,11 +46,11 @@ const FULL: Plan = Plan {
 };
 
 const QUICK: Plan = Plan {
-    time: Duration::from_millis(1500),
-    udp: Duration::from_secs(15),
-    tcp: Duration::from_secs(15),
+    time: Duration::from_millis(1200),
+    udp: Duration::from_secs(12),
+    tcp: Duration::from_secs(5),
     precision: 0.2,
-    first: 4000,
+    first: 8000,
     growth: &[1, 100, 1000, 10_000],
 };
 

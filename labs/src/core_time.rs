@@ -67,6 +67,13 @@ pub struct Use {
     pub strangers: Duration,
 }
 
+impl Use {
+    /// The share of the time that was used.
+    pub fn load(&self) -> f64 {
+        self.busy.as_secs_f64() / self.wall.as_secs_f64().max(f64::EPSILON)
+    }
+}
+
 impl CoreTime {
     /// Begins to watch a core.
     pub fn watch(cpu: usize) -> Result<Self> {

@@ -13,7 +13,7 @@ pub struct Search {
     pub up_to: usize,
     /// How far the result may be below the truth, as a share of it.
     pub precision: f64,
-    /// No further number is tried from then on.
+    /// No further number is tried from then on, if one has gone well.
     pub until: Instant,
 }
 
@@ -44,10 +44,10 @@ impl Search {
             Verdict::Bad => Ok::<_, anyhow::Error>(attempt(number)? == Verdict::Good),
             verdict => Ok(verdict == Verdict::Good),
         };
-        let in_time = || Instant::now() < self.until;
+        let goes_on = |found: &Found| found.most == 0 || Instant::now() < self.until;
         let mut found = Found { most: 0, too_many: None };
         let mut next = self.from.min(self.up_to);
-        while in_time() && found.most < self.up_to {
+        while goes_on(&found) && found.most < self.up_to {
             if !twice(next)? {
                 found.too_many = Some(next);
                 break;
@@ -56,7 +56,7 @@ impl Search {
             next = (2 * next).min(self.up_to);
         }
         while let Some(too_many) = found.too_many
-            && in_time()
+            && goes_on(&found)
             && (too_many - found.most) as f64 > (self.precision * too_many as f64).max(1.0)
         {
             let middle = found.most.midpoint(too_many);
@@ -107,6 +107,6 @@ mod tests {
         let found = search.run(|_| Ok(verdicts.next().expect("they never end"))).expect("nothing fails");
         assert_eq!(found, Found { most: 4, too_many: None });
         let over = Search { until: Instant::now(), ..search };
-        assert_eq!(over.run(|_| Ok(Verdict::Good)).expect("nothing fails").most, 0);
+        assert_eq!(over.run(|_| Ok(Verdict::Good)).expect("nothing fails").most, 1);
     }
 }

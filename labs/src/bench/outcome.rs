@@ -16,6 +16,8 @@ pub struct Outcome {
     pub ns: f64,
     /// Share of the core that was used, idle use included.
     pub load: f64,
+    /// Share of the core that is used without a source.
+    pub idle: f64,
     /// Packets that should have come and did not, of all sinks.
     pub lost: u64,
     /// Packets that came.
@@ -59,17 +61,17 @@ impl Outcome {
 
     fn of_packets(delivered: u64, used: Use, idle: Use) -> Result<Self> {
         ensure!(delivered > 0, "nothing was delivered");
-        let share = |part: Duration, of: Duration| part.as_secs_f64() / of.as_secs_f64().max(f64::EPSILON);
-        let own = used.busy.as_secs_f64() - share(idle.busy, idle.wall) * used.wall.as_secs_f64();
+        let own = (used.load() - idle.load()) * used.wall.as_secs_f64();
         Ok(Self {
             ns: own * 1e9 / delivered as f64,
-            load: share(used.busy, used.wall),
+            load: used.load(),
+            idle: idle.load(),
             lost: 0,
             delivered,
             p50_us: f64::NAN,
             p99_us: f64::NAN,
             merged: 0.0,
-            strangers: share(used.strangers, used.wall),
+            strangers: used.strangers.as_secs_f64() / used.wall.as_secs_f64(),
             disturbed: false,
             start: Duration::ZERO,
             memory: 0,
@@ -80,9 +82,10 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| 100.0 * share;
-        let (load, strangers, merged) = (percent(self.load), percent(self.strangers), percent(self.merged));
+        let (load, idle) = (percent(self.load), percent(self.idle));
+        let (strangers, merged) = (percent(self.strangers), percent(self.merged));
         write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
-        write!(f, ", core {load:.0} % ({strangers:.0} % others), {merged:.0} % merged")?;
+        write!(f, ", core {load:.0} % (idle {idle:.1}, others {strangers:.0}), {merged:.0} % merged")?;
         if self.disturbed { write!(f, ", disturbed by others") } else { Ok(()) }
     }
 }

@@ -26,6 +26,10 @@ const QUIET_UDP: Duration = Duration::from_millis(200);
 const QUIET_TCP: Duration = Duration::from_millis(600);
 /// How long the source runs between looks at whether everybody is reached.
 const WARM_UP: Duration = Duration::from_millis(300);
+/// What a relay may take to begin to serve a receiver on a connection, on average.
+const CONNECT_WITHIN: Duration = Duration::from_millis(2);
+/// Looks at the core without a source before each measurement.
+const IDLE_LOOKS: u32 = 9;
 /// A relay that has been ready for more than this share of the time, and did not get the core, is
 /// kept from it by others: its buffers have overflown.
 const WAITED_MAX: f64 = 0.8;
@@ -137,9 +141,7 @@ impl<'b> Stage<'b> {
     /// Before, the core is watched without a source: what the relay uses then is not what packets
     /// cost.
     fn measure_once(&mut self, time: Duration) -> Result<Outcome> {
-        let quiet = self.core.read()?;
-        std::thread::sleep(time / 2);
-        let idle = self.core.since(&quiet)?;
+        let idle = self.idle(time / 2)?;
         let (before, waited) = (self.receiving.read()?, self.relaying.process().waited()?);
         let reading = self.core.read()?;
         let sent = self.source.run(time);
@@ -157,6 +159,19 @@ impl<'b> Stage<'b> {
         let (start, memory) = (self.start, self.cage.memory()?);
         let outcome = Outcome::new(&arrived, sent, used, idle)?;
         Ok(Outcome { start, memory, disturbed, ..outcome })
+    }
+
+    /// How the core is used without a source: the median of short times, because interrupts for others
+    /// come in swarms.
+    fn idle(&self, time: Duration) -> Result<Use> {
+        let mut all = Vec::with_capacity(IDLE_LOOKS as usize);
+        for _ in 0..IDLE_LOOKS {
+            let reading = self.core.read()?;
+            std::thread::sleep(time / IDLE_LOOKS);
+            all.push(self.core.since(&reading)?);
+        }
+        all.sort_by(|a, b| a.load().total_cmp(&b.load()));
+        Ok(all[all.len() / 2])
     }
 
     /// Whether packets were lost, or so late that the next ones caught up with them, while others had
@@ -230,7 +245,13 @@ fn flood(paths: &Paths, setup: &Setup, mut connections: Vec<Connection>) -> Resu
         Records::Interleaved => Connection::rtsp(&target),
     };
     let share = |thread: usize| missing * (thread + 1) / CONNECTING - missing * thread / CONNECTING;
-    let connect = |count: usize| (0..count).map(|_| one()).collect::<Result<Vec<_>>>();
+    let until = Instant::now() + PATIENCE + CONNECT_WITHIN * u32::try_from(missing)?;
+    let connect = |count: usize| {
+        let in_time = || Instant::now() < until;
+        let connections = (0..count).take_while(|_| in_time()).map(|_| one()).collect::<Result<Vec<_>>>()?;
+        ensure!(connections.len() == count, "the relay takes too long");
+        Ok(connections)
+    };
     let fresh = paths.players.run(|| {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..CONNECTING).map(|n| scope.spawn(move || connect(share(n)))).collect();
