@@ -11,7 +11,7 @@ use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::CloseReason;
-use crate::send::fanout::Audience;
+use crate::send::fanout::{Audience, Means, Members};
 use crate::send::pieces;
 use crate::send::stream::{Connection, Flush, Outcome};
 
@@ -48,7 +48,8 @@ impl Worker {
         let (members, audience) = match order.whom {
             Whom::Cohort { cohort, first, count } => {
                 let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
-                (stream.core.members(order), Audience::Members { id, all, first, count })
+                let members = Members { id, all, first, count };
+                (stream.core.members(order), Audience::Members(members))
             }
             Whom::One(key) => {
                 one = [key];
@@ -66,7 +67,8 @@ impl Worker {
                     Out::Udp { route, .. } => Some(route),
                     Out::Stream { .. } => None,
                 };
-                self.fanout.send(&mut self.uring, audience, &pieces, &mut self.ports, route_of);
+                let (uring, ports) = (&mut self.uring, &mut self.ports);
+                self.fanout.send(audience, &pieces, &mut Means { uring, ports, route_of });
             }
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };

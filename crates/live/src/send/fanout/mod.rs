@@ -37,8 +37,25 @@ type CohortId = (usize, usize, usize);
 pub(crate) enum Audience<'a> {
     /// One that lags or has just joined.
     One(SinkKey),
-    /// So many members of a cohort, from the first on.
-    Members { id: CohortId, all: &'a [SinkKey], first: usize, count: usize },
+    /// Part of a cohort.
+    Members(Members<'a>),
+}
+
+/// So many members of a cohort, from the first on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Members<'a> {
+    pub(crate) id: CohortId,
+    pub(crate) all: &'a [SinkKey],
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+}
+
+/// What the worker lends to have an order carried out.
+pub(crate) struct Means<'a, R> {
+    pub(crate) uring: &'a mut Uring,
+    pub(crate) ports: &'a mut Slab<UdpPort>,
+    /// Where a sink's packets go.
+    pub(crate) route_of: R,
 }
 
 /// Carries out orders to datagram sinks.
@@ -174,70 +191,54 @@ impl Fanout {
     }
 
     /// Sends `pieces` to the audience. What did not go stands in [`Fanout::reports`].
-    pub(crate) fn send<'r>(
+    pub(crate) fn send<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
         &mut self,
-        uring: &mut Uring,
         audience: Audience<'_>,
         pieces: &[Piece<'_>],
-        ports: &mut Slab<UdpPort>,
-        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
+        means: &mut Means<'_, R>,
     ) {
         match audience {
-            Audience::One(key) => self.by_user(uring, pieces, ports, &[key], route_of),
-            Audience::Members { all, first, count, .. } => {
-                if !self.by_kernel(uring, audience, pieces, ports, route_of) {
-                    self.by_user(uring, pieces, ports, &all[first..first + count], route_of);
+            Audience::One(key) => self.by_user(&[key], pieces, means),
+            Audience::Members(members) if self.asks_kernel(members) => {
+                let mut rest = pieces;
+                while !rest.is_empty() {
+                    let (run, behind) = rest.split_at(run_length(rest));
+                    rest = behind;
+                    self.send_run(members, run, means);
                 }
+            }
+            Audience::Members(Members { all, first, count, .. }) => {
+                self.by_user(&all[first..first + count], pieces, means);
             }
         }
     }
 
-    fn by_user<'r>(
+    /// Whether the kernel's fan-out may be worth its while for these.
+    fn asks_kernel(&self, members: Members<'_>) -> bool {
+        self.kernel.is_some() && members.all.len() >= rule::sinks_min(self.wish)
+    }
+
+    fn by_user<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
-        uring: &mut Uring,
-        pieces: &[Piece<'_>],
-        ports: &mut Slab<UdpPort>,
         keys: &[SinkKey],
-        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute>,
-    ) {
-        let routes = keys.iter().filter_map(|key| Some((*key, route_of(*key)?)));
-        self.connected.send(uring, &mut self.user, pieces, ports, routes, keys.len());
-    }
-
-    /// Whether the kernel's fan-out has taken the order; what it could not take, the relay's own
-    /// system calls have.
-    fn by_kernel<'r>(
-        &mut self,
-        uring: &mut Uring,
-        audience: Audience<'_>,
         pieces: &[Piece<'_>],
-        ports: &mut Slab<UdpPort>,
-        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
-    ) -> bool {
-        let Audience::Members { all, .. } = audience else { return false };
-        if self.kernel.is_none() || all.len() < rule::sinks_min(self.wish) {
-            return false;
-        }
-        let mut rest = pieces;
-        while !rest.is_empty() {
-            let (run, behind) = rest.split_at(run_length(rest));
-            rest = behind;
-            self.send_run(uring, audience, run, ports, route_of);
-        }
-        true
+        means: &mut Means<'_, R>,
+    ) {
+        let routes = keys.iter().filter_map(|key| Some((*key, (means.route_of)(*key)?)));
+        self.connected.send(means.uring, &mut self.user, pieces, means.ports, routes, keys.len());
     }
 
-    /// Sends packets of one track and size, by the way that pays.
-    fn send_run<'r>(
+    /// Sends packets of one track and size, by the way that pays. What the kernel's fan-out cannot
+    /// take, the relay's own system calls do.
+    fn send_run<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
         &mut self,
-        uring: &mut Uring,
-        audience: Audience<'_>,
+        Members { id, all, first, count }: Members<'_>,
         run: &[Piece<'_>],
-        ports: &mut Slab<UdpPort>,
-        route_of: impl Fn(SinkKey) -> Option<&'r UdpRoute> + Copy,
+        means: &mut Means<'_, R>,
     ) {
-        let Audience::Members { id, all, first, count } = audience else { return };
         let Fanout { wish, user, connected, kernel: Some(in_kernel), standing, .. } = self else { return };
+        let Means { uring, ports, route_of } = means;
+        let route_of = *route_of;
         let InKernel { kernel, routes, rosters, versions, failing, .. } = in_kernel;
         let roster = rosters.entry(id).or_default();
         let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
@@ -298,9 +299,7 @@ impl InKernel {
         let versions = Versions { receivers: 1, routes: 1 };
         Ok(InKernel { kernel, routes, rosters, versions, next_tidy, failing: false })
     }
-}
 
-impl InKernel {
     /// Has the entries written anew, if somebody's route has changed.
     fn take_up(&mut self, changes: &Changes) {
         let mut asked = self.rosters.values().flat_map(Roster::asked);
