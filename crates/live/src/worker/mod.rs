@@ -113,18 +113,7 @@ impl Worker {
         self.highest = Priority::Low;
         for (index, stream) in &mut self.streams {
             self.highest = self.highest.min(stream.class());
-            if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
-                continue;
-            }
-            // First of all, so that other workers can begin.
-            stream.hand_over();
-            stream.tell_class();
-            // One task sees to what is of no class: deadlines and events.
-            stream.wake = None;
-            self.tasks.add(stream.core.classes().next().unwrap_or_default(), Task::Serve(index));
-            for class in stream.core.classes().skip(1) {
-                self.tasks.add(class, Task::Serve(index));
-            }
+            plan_stream(&mut self.tasks, now, index, stream);
         }
         if now >= self.next_refresh {
             self.next_refresh = now + ROUTES_REFRESH;
@@ -149,8 +138,11 @@ impl Worker {
                 return;
             }
             // What was received is to be served before anything of a lower class.
-            if matches!(task, Task::Receive(_)) {
-                self.plan();
+            if let Task::Receive(token) = task
+                && let Some(&Watched::Source { stream: index, .. }) = self.watched.get(token)
+                && let Some(stream) = self.streams.get_mut(index)
+            {
+                plan_stream(&mut self.tasks, self.clock.now(), index, stream);
             }
         }
     }
@@ -204,5 +196,21 @@ impl Worker {
         let token = self.watched.vacant_key();
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token as u64), flags)?;
         Ok(token)
+    }
+}
+
+/// Puts down what has to be done for a stream, if something has happened to it or its time has come.
+fn plan_stream(tasks: &mut Tasks, now: Time, index: usize, stream: &mut LiveStream) {
+    if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
+        return;
+    }
+    // First of all, so that other workers can begin.
+    stream.hand_over();
+    stream.tell_class();
+    // One task sees to what is of no class: deadlines and events.
+    stream.wake = None;
+    tasks.add(stream.core.classes().next().unwrap_or_default(), Task::Serve(index));
+    for class in stream.core.classes().skip(1) {
+        tasks.add(class, Task::Serve(index));
     }
 }
