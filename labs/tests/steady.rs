@@ -45,15 +45,6 @@ fn crowd(paths: &Paths, relay: &Relay<'_>) -> Result<Crowd> {
     Ok(crowd)
 }
 
-/// Every receiver has got all that was sent, in order.
-fn nobody_noticed(crowd: &Crowd) -> Result<()> {
-    for (number, meter) in crowd.split()?.meters.iter().enumerate() {
-        ensure!(meter.ended.is_none(), "receiver {number} was cut: {:?}", meter.ended);
-        ensure!(meter.perfect() && meter.datagrams > 0, "receiver {number} noticed: {}", meter.summary());
-    }
-    Ok(())
-}
-
 #[test]
 fn a_hundred_receivers_lose_nothing_while_the_configuration_changes() -> Result<()> {
     let Some(paths) = scene("reload", &[])? else { return Ok(()) };
@@ -77,7 +68,7 @@ fn a_hundred_receivers_lose_nothing_while_the_configuration_changes() -> Result<
 
     let before = sender.sent();
     wait_for("a second more was sent", || Ok(sender.sent() > before + 190))?;
-    nobody_noticed(&crowd)?;
+    crowd.split()?.nobody_noticed()?;
     relay.healthy()
 }
 
@@ -136,7 +127,7 @@ fn receivers_that_die_disturb_nobody() -> Result<()> {
     relay.wait_receivers("live", all)?;
     let before = sender.sent();
     wait_for("a second more was sent", || Ok(sender.sent() > before + 190))?;
-    nobody_noticed(&crowd)?;
+    crowd.split()?.nobody_noticed()?;
     relay.healthy()
 }
 
@@ -158,7 +149,7 @@ fn a_receiver_that_stops_reading_is_dropped_in_the_end_and_hurts_nobody() -> Res
     crowd.split()?;
     stopped.iter().try_for_each(|player| player.signal(Signal::SIGSTOP))?;
     relay.wait_receivers("live", all)?;
-    nobody_noticed(&crowd)?;
+    crowd.split()?.nobody_noticed()?;
     let state = relay.stream("live")?;
     let drops = state["out_drops"].as_object().map_or(0, serde_json::Map::len);
     ensure!(drops > 0, "what the stopped receivers missed is not counted: {}", state["out_drops"]);

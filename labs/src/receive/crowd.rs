@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 use super::open::{Receiver, Socket};
@@ -32,6 +32,18 @@ impl Period {
     /// The sum of a count over all receivers.
     pub fn sum(&self, count: impl Fn(&Meter) -> u64) -> u64 {
         self.meters.iter().map(count).sum()
+    }
+
+    /// Every receiver is still there and has got all that was sent, in order.
+    ///
+    /// # Errors
+    /// The first that has not.
+    pub fn nobody_noticed(&self) -> Result<()> {
+        for (number, meter) in self.meters.iter().enumerate() {
+            ensure!(meter.ended.is_none(), "receiver {number} was cut: {:?}", meter.ended);
+            ensure!(meter.perfect() && meter.datagrams > 0, "receiver {number} noticed: {}", meter.summary());
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! here talks to the kernel: it is fed with what [`wire`](super::wire) has read.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -7,7 +7,8 @@ const OTHER: u32 = 4;
 const GATEWAY: NextHop = NextHop { ifindex: DEVICE, address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 254)) };
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-fn link() -> Link {
+/// An ordinary Ethernet device, up.
+pub(in crate::routes) fn link() -> Link {
     Link {
         name: "eth0".into(),
         kind: LinkKind::Ethernet,
