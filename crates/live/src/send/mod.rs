@@ -1,7 +1,8 @@
 //! Orders carried out: the one place where packets leave user space.
 //!
 //! The core says which packets go to which sinks; here that becomes system calls: one for many
-//! sinks where the kernel has one ([`uring`], `sendmmsg`), behind the same orders.
+//! sinks where the kernel has one ([`kernel`], [`uring`], `sendmmsg`), behind the same orders.
+//! [`fanout`] chooses among them.
 
 pub(crate) mod connected;
 pub(crate) mod fanout;
