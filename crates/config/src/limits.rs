@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::{BitRate, ByteSize};
 
-/// Bytes of a configuration's text.
-pub(crate) const TEXT_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a configuration's text: room for as many receivers as there may be.
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
+const _: () = assert!(TEXT_BYTES_MAX / 64 >= *COUNT.end());
 
 /// Errors that are shown at once; the others are counted.
 pub(crate) const ERRORS_SHOWN_MAX: usize = 20;

@@ -140,7 +140,7 @@ fn syntax_errors_say_where_and_what_to_do() {
 
 #[test]
 fn enormous_texts_are_refused_before_they_are_read() {
-    let text = "#".repeat(5 << 20);
+    let text = "#".repeat(crate::limits::TEXT_BYTES_MAX + 1);
     assert!(mistakes(&text)[0].contains("more than"));
 }
 
