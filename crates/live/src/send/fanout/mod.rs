@@ -266,7 +266,8 @@ impl Fanout {
                     report(kernel, listed, failed, all, &mut user.reports);
                     // They are few, or the kernel does not know how to reach them yet.
                     if listed.reached < all.len() {
-                        user.send(part, ports, listed.missing(members.clone()).filter_map(route));
+                        let (missing, count) = (listed.missing(members.clone()), all.len() - listed.reached);
+                        user.send(part, ports, missing.filter_map(route), count.min(members.len()));
                     }
                     continue;
                 }

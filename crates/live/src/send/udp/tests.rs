@@ -42,16 +42,37 @@ fn every_sink_gets_every_packet_whole_and_in_order() {
     let pieces: Vec<_> = bodies.iter().enumerate().map(|(i, b)| piece(i as Seq, 0, &header, b)).collect();
     let receivers: Vec<_> = (0..300).map(|_| socket()).collect();
     let routes: Vec<_> = receivers.iter().map(|receiver| route(&[(0, receiver)])).collect();
-    for segment in [true, false] {
+    for (segment, count) in [(true, 300), (true, 1), (false, 300), (false, 1)] {
         let mut sender = UdpSender::new();
         sender.segment = segment;
-        sender.send(&pieces, &mut ports(), routes.iter().enumerate().map(|(i, r)| (SinkKey(i), r)));
+        sender.send(&pieces, &mut ports(), routes.iter().enumerate().map(|(i, r)| (SinkKey(i), r)), count);
         assert_eq!(sender.reports, []);
         for receiver in &receivers {
             let got = receive(receiver, pieces.len());
             let expected: Vec<_> = bodies.iter().map(|body| [&header[..], body].concat()).collect();
-            assert_eq!(got, expected, "segmented: {segment}");
+            assert_eq!(got, expected, "segmented: {segment}, for {count}");
         }
+    }
+}
+
+#[test]
+fn a_run_comes_apart_into_its_packets() {
+    let bodies = [[1; 100].as_slice(), &[2; 100], &[3; 40]];
+    let pieces = bodies.map(|body| piece(0, 0, &[9; 12], body));
+    for gather in [true, false] {
+        let mut sender = UdpSender::new();
+        sender.prepare(&pieces, gather);
+        let run = &sender.runs[0];
+        let apart = packets(&sender.iovecs[run.iovecs.clone()], run);
+        let bytes = apart.iter().map(|packet| packet.iter().map(|vector| vector.iov_len).sum::<usize>());
+        assert_eq!(bytes.collect::<Vec<_>>(), [112, 112, 52], "gathered: {gather}");
+        let receiver = socket();
+        let address = receiver.local_addr().expect("address").into();
+        let message = sender.message(0, &address);
+        sender.messages.push(message);
+        sender.owners.push((SinkKey(0), 0));
+        sender.send_singly(&socket(), 0);
+        assert_eq!(receive(&receiver, 3), bodies.map(|body| [&[9; 12], body].concat()));
     }
 }
 
@@ -62,7 +83,7 @@ fn tracks_go_to_their_own_addresses_and_unwanted_ones_nowhere() {
         [piece(0, 0, &[], b"v0"), piece(1, 1, &[], b"a1"), piece(2, 2, &[], b"x2"), piece(3, 0, &[], b"v3")];
     let mut sender = UdpSender::new();
     let route = route(&[(0, &video), (1, &audio)]);
-    sender.send(&pieces, &mut ports(), [(SinkKey(0), &route)].into_iter());
+    sender.send(&pieces, &mut ports(), [(SinkKey(0), &route)].into_iter(), 1);
     assert_eq!(receive(&video, 2), [b"v0", b"v3"]);
     assert_eq!(receive(&audio, 1), [b"a1"]);
 }
@@ -75,7 +96,7 @@ fn a_packet_that_cannot_go_is_reported_and_the_others_go() {
         UdpRoute::new(0, 0, vec![(0, "[::1]:9".parse::<std::net::SocketAddr>().expect("address").into())]);
     let fine = route(&[(0, &receiver)]);
     let mut sender = UdpSender::new();
-    sender.send(&pieces, &mut ports(), [(SinkKey(0), &nowhere), (SinkKey(1), &fine)].into_iter());
+    sender.send(&pieces, &mut ports(), [(SinkKey(0), &nowhere), (SinkKey(1), &fine)].into_iter(), 2);
     assert_eq!(receive(&receiver, 1), [b"one"]);
     assert!(
         matches!(sender.reports[..], [(SinkKey(0), Report::Lost { packets: 1, .. })]),
@@ -92,7 +113,7 @@ fn a_full_socket_blocks_its_sinks_where_they_stand() {
     let mut ports = ports();
     ports[0].full = true;
     let mut sender = UdpSender::new();
-    sender.send(&pieces, &mut ports, [(SinkKey(0), &route), (SinkKey(1), &route)].into_iter());
+    sender.send(&pieces, &mut ports, [(SinkKey(0), &route), (SinkKey(1), &route)].into_iter(), 2);
     let blocked = |key| (SinkKey(key), Report::Blocked { next: 7 });
     assert_eq!(sender.reports, [blocked(0), blocked(1)]);
 }
