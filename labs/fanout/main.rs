@@ -18,8 +18,8 @@ const PAYLOAD: u16 = 1400;
 /// Packets a second to each receiver of the UDP variants: so many that the core has something to do
 /// (next to what the relay does without a source), and is not saturated.
 const PLAIN_PPS: f64 = 250.0;
-const KERNEL_PPS: f64 = 500.0;
-const BURSTS_PPS: f64 = 1500.0;
+const KERNEL_PPS: f64 = 800.0;
+const BURSTS_PPS: f64 = 4000.0;
 /// 4 Mbit/s to all are more than the plain TCP relay can do. Its packets are the cheaper the more
 /// there are, so it gets as many as it can be sure to do.
 const TCP_BASELINE_BPS: f64 = 1.5e6;

@@ -6,6 +6,7 @@
 
 pub(crate) mod connected;
 pub(crate) mod fanout;
+mod gso;
 pub(crate) mod kernel;
 pub(crate) mod stream;
 pub(crate) mod udp;

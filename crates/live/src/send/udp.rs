@@ -16,6 +16,7 @@ use socket2::SockAddr;
 
 use super::Piece;
 use super::connected::OwnSockets;
+use super::gso::Control;
 use crate::limits::{GATHERED_SINKS_MIN, GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
 use crate::message::PushRoute;
 
@@ -101,11 +102,6 @@ struct Run {
     iovecs: core::ops::Range<usize>,
     control: Option<Control>,
 }
-
-/// The control message that carries the segment size (UDP_SEGMENT).
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Control([u8; 24]);
 
 /// Collects messages, and sends them.
 pub(crate) struct UdpSender {
@@ -214,8 +210,7 @@ impl UdpSender {
         header.msg_iov = self.iovecs[run.iovecs.clone()].as_mut_ptr();
         header.msg_iovlen = run.iovecs.len() as _;
         if let Some(control) = &mut run.control {
-            header.msg_control = control.0.as_mut_ptr().cast();
-            header.msg_controllen = size_of::<Control>() as _;
+            control.attach(header);
         }
         message
     }
@@ -334,18 +329,6 @@ impl Drop for UdpOrder<'_> {
         self.sender.flush(self.ports);
         // The vectors point into the ring, which may change as soon as the order is done.
         self.sender.clear();
-    }
-}
-
-impl Control {
-    fn segment(bytes: usize) -> Self {
-        const LENGTH: usize = size_of::<libc::cmsghdr>() + size_of::<u16>();
-        let mut control = [0; 24];
-        control[..8].copy_from_slice(&LENGTH.to_ne_bytes());
-        control[8..12].copy_from_slice(&libc::SOL_UDP.to_ne_bytes());
-        control[12..16].copy_from_slice(&libc::UDP_SEGMENT.to_ne_bytes());
-        control[16..18].copy_from_slice(&(bytes as u16).to_ne_bytes());
-        Control(control)
     }
 }
 

@@ -17,7 +17,6 @@ use outflow_relay::{DropReason, Report, Room, SinkKey};
 use slab::Slab;
 
 use roster::{Flow, Listed, Roster, Sources, Versions};
-use rule::Able;
 pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
@@ -250,7 +249,8 @@ impl Fanout {
         let mut way = listed.as_ref().map_or(Way::User, |listed| {
             let fits = run[0].len() <= listed.payload_max;
             if fits {
-                rule::choose(*wish, listed.reached, run.len(), able(kernel, listed))
+                let frames = listed.xdp && kernel.xdp_refused().is_none();
+                rule::choose(*wish, listed.reached, run.len(), frames)
             } else {
                 Way::User
             }
@@ -352,10 +352,6 @@ fn report(
         };
         reports.push((all[place], Report::Lost { reason, packets }));
     });
-}
-
-fn able(kernel: &Kernel, listed: &Listed) -> Able {
-    Able { segment: kernel.can_segment(), xdp: listed.xdp && kernel.xdp_refused().is_none() }
 }
 
 fn stand(standing: &mut Vec<Vec<Option<Standing>>>, stream: usize, key: SinkKey, how: Standing) {

@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
@@ -31,6 +31,8 @@ impl Anchor {
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         configure(&file, libc::TUNSETIFF, &mut request)?;
         let name = name_of(&request)?;
+        // What is sent here needs no checksums yet: the last device makes them.
+        offload(&file)?;
 
         // Before the device is switched on: IPv6 would at once send router solicitations through it.
         // Where /proc/sys is read-only they are sent; the classifier ends them.
@@ -44,6 +46,14 @@ impl Anchor {
         let ifindex = rustix::net::netdevice::name_to_index(&socket, &name)?;
         Ok(Anchor { _file: file, ifindex })
     }
+}
+
+/// Says that this end, which never reads, could finish checksums (TUN_F_CSUM of linux/if_tun.h).
+fn offload(file: &File) -> io::Result<()> {
+    const CHECKSUMS: libc::c_ulong = 1;
+    // SAFETY: this request takes its argument as a number.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, CHECKSUMS) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn name_of(request: &libc::ifreq) -> io::Result<String> {

@@ -8,14 +8,21 @@ use std::io;
 pub(crate) enum KernelError {
     /// The process may not.
     #[error(
-        "{step}: {source}; the kernel path needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON: \
-         run as root, or `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon+ep` the program \
+        "{step}: {source}; the kernel path needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON: \
+         run as root, or `setcap cap_net_admin,cap_bpf,cap_perfmon+ep` the program \
          (in a container, grant them and /dev/net/tun to it)"
     )]
     NotPermitted { step: &'static str, source: Box<dyn Error + Send + Sync> },
     /// The kernel has no TAP devices.
     #[error("{step}: {source}; load the kernel module `tun`, or give the container /dev/net/tun")]
     NoTap { step: &'static str, source: io::Error },
+    /// A filter of the system's ends what goes to the anchor.
+    #[error(
+        "{step}: {source}; a filter lets nothing out through the devices outflow*: allow it, as by \
+         `nft insert rule inet filter output oifname \"outflow*\" accept`, or take away the IPAddressDeny= \
+         of the service"
+    )]
+    Filtered { step: &'static str, source: io::Error },
     /// Anything else that the kernel refuses.
     #[error(
         "{step}: {source}{}; the kernel path needs Linux 6.1 or newer with TUN, clsact and BPF",
@@ -41,6 +48,16 @@ impl KernelError {
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => KernelError::NoTap { step, source: error },
             // The file may be there but not for us, or the device not ours to configure.
             Some(libc::EACCES) => KernelError::NotPermitted { step, source: error.into() },
+            _ => KernelError::new(step, error),
+        }
+    }
+
+    /// Sending to the anchor failed with `error`.
+    pub(super) fn of_injection(error: io::Error) -> Self {
+        let step = "sending to the TAP device";
+        match error.raw_os_error() {
+            // Capabilities are asked for before anything is sent, by SO_MARK.
+            Some(libc::EPERM) => KernelError::Filtered { step, source: error },
             _ => KernelError::new(step, error),
         }
     }

@@ -54,7 +54,6 @@ pub(crate) struct Kernel {
     table: Table,
     injector: Injector,
     xdp: Result<Frames, KernelError>,
-    can_segment: bool,
     /// The classifier goes with it.
     _anchor: Anchor,
 }
@@ -69,19 +68,13 @@ impl Kernel {
         let anchor = Anchor::open().map_err(KernelError::of_tap)?;
         let (programs, control, table) = Programs::new(targets_max)?;
         programs.attach_classifier(&anchor)?;
-        let injector = Injector::open(&anchor).map_err(|e| KernelError::new("opening a packet socket", e))?;
-        let can_segment = injector.can_segment();
+        let injector = Injector::open(&anchor).map_err(KernelError::of_injection)?;
         let xdp = programs.attach_xdp(&anchor).and_then(|attached| {
             Frames::new(attached).map_err(|e| KernelError::new("sending XDP frames", e))
         });
         let devices = Devices::new().map_err(|e| KernelError::new("asking about network devices", e))?;
         let table = Table::new(table, devices, targets_max);
-        Ok(Kernel { control, table, injector, xdp, can_segment, _anchor: anchor })
-    }
-
-    /// Whether several packets go through the classifier at once. Where not, it works all the same.
-    pub(crate) fn can_segment(&self) -> bool {
-        self.can_segment
+        Ok(Kernel { control, table, injector, xdp, _anchor: anchor })
     }
 
     /// Why [`Kernel::send_xdp`] does not work here, if it does not.
@@ -137,7 +130,7 @@ impl Kernel {
         let mut went = false;
         let mut rest = tc::Rest::new(payload, segment)?;
         let whole = self.table.segments(group);
-        while let Some(injection) = rest.next(self.can_segment)? {
+        while let Some(injection) = rest.next()? {
             let mut entries = group.at(&places);
             while !entries.is_empty() {
                 let end = entries.end.min(entries.start + self.injector.burst(&injection, whole));

@@ -1,20 +1,29 @@
 //! Orders by way of the classifier: one packet is sent to the anchor, the classifier sends a clone
 //! to each target (`bpf/fanout.c`). Several packets of equal size go as one segmented packet
 //! (UDP GSO), which is cloned whole.
+//!
+//! A plain UDP socket takes them there. A packet socket would do, too, but what it sends counts as
+//! untrusted: the kernel looks each clone of a segmented packet through again (SKB_GSO_DODGY), which
+//! takes a sixth of all the time.
 
 use std::io::{self, IoSlice};
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
 
 use arrayvec::ArrayVec;
-use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmsg};
+use socket2::{SockAddr, SockRef};
 
 use super::anchor::{self, Anchor};
-use super::layout::{self, HEADER_BYTES, Target, UDP};
+use super::layout::HEADER_BYTES;
 use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, KERNEL_BURST};
+use crate::send::gso::Control;
 
 /// By which the classifier knows our packets (SO_MARK). Nobody else sends to the anchor, by intent.
 pub(super) const MARK: u32 = 0x0f_10_0d_ed;
+
+/// Where packets to the anchor are addressed, until the classifier writes its own headers: an address
+/// that nobody has (TEST-NET-1, RFC 5737), and the discard port (RFC 863).
+const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// An RTP header and a body for each packet.
 const PIECES_MAX: usize = 2 * GSO_SEGMENTS_MAX;
@@ -22,19 +31,11 @@ const PIECES_MAX: usize = 2 * GSO_SEGMENTS_MAX;
 /// Payload of one packet; the anchor takes no larger ones.
 const PAYLOAD_MAX: usize = anchor::MTU as usize - (HEADER_BYTES - 14);
 
-/// `struct virtio_net_hdr` (include/uapi/linux/virtio_net.h): what the kernel is to do with a packet
-/// besides sending it.
-const VNET_BYTES: usize = 10;
-const VIRTIO_NET_HDR_F_NEEDS_CSUM: u8 = 1;
-/// Since Linux 6.2.
-const VIRTIO_NET_HDR_GSO_UDP_L4: u8 = 5;
-
 /// The socket through which packets get to the anchor.
 #[derive(Debug)]
 pub(super) struct Injector {
-    socket: OwnedFd,
-    /// The system's and our own headers before each packet. The classifier writes its own ones.
-    prefix: [u8; VNET_BYTES + HEADER_BYTES],
+    socket: UdpSocket,
+    to: SockAddr,
     /// Packets that may be sent by one call.
     burst: u32,
 }
@@ -48,25 +49,21 @@ pub(super) struct Injection<'a> {
 }
 
 impl Injector {
+    /// # Errors
+    /// What the system refuses; also what a filter of the system's does not let through.
     pub(super) fn open(anchor: &Anchor) -> io::Result<Self> {
-        // Protocol 0: it receives nothing.
-        let socket =
-            rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        bind(&socket, anchor.ifindex)?;
-        crate::receive::set_int(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let name = rustix::net::netdevice::index_to_name(&socket, anchor.ifindex)?;
+        SockRef::from(&socket).bind_device(Some(name.as_bytes()))?;
         crate::receive::set_int(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK.cast_signed())?;
-        let mut prefix = [0; VNET_BYTES + HEADER_BYTES];
-        let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        prefix[VNET_BYTES..].copy_from_slice(&layout::header(&Target {
-            ifindex: anchor.ifindex,
-            source_mac: [0; 6],
-            target_mac: [0; 6],
-            from: nowhere,
-            to: nowhere,
-            ttl: 1,
-            tos: 0,
-        }));
-        Ok(Injector { socket, prefix, burst: burst() })
+        // Not connected: all clones would have the hash of this socket, and be one flow to queues that
+        // treat flows fairly.
+        let injector = Injector { socket, to: NOBODY.into(), burst: burst() };
+        // There is no order yet: the classifier ends this one.
+        let bytes = [0; 2];
+        let pieces = ArrayVec::from_iter([IoSlice::new(&bytes)]);
+        injector.send(&Injection { bytes: 2, packets: 2, segment: 1, pieces })?;
+        Ok(injector)
     }
 
     /// To how many targets `injection` may go at once. `whole`: their devices take it in one piece.
@@ -76,47 +73,27 @@ impl Injector {
 
     /// Hands `injection` to the classifier.
     pub(super) fn send(&self, injection: &Injection<'_>) -> io::Result<()> {
-        let mut prefix = self.prefix;
-        write_vnet(&mut prefix, injection);
-        let mut vectors = ArrayVec::<IoSlice<'_>, { PIECES_MAX + 1 }>::new();
-        vectors.push(IoSlice::new(&prefix));
-        vectors.extend(injection.pieces.iter().copied());
-        sendmsg(&self.socket, &vectors, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT)?;
-        Ok(())
+        // A single packet has a segment size, too: so all but its headers lie in pages, which clones
+        // share.
+        let mut control = Control::segment(injection.segment);
+        // SAFETY: zeros are a valid msghdr.
+        let mut header: libc::msghdr = unsafe { core::mem::zeroed() };
+        header.msg_name = self.to.as_ptr().cast_mut().cast();
+        header.msg_namelen = self.to.len();
+        header.msg_iov = injection.pieces.as_ptr().cast_mut().cast();
+        header.msg_iovlen = injection.pieces.len() as _;
+        control.attach(&mut header);
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: the message points at an address, at vectors (of which `IoSlice` has the layout) and
+        // at a control message, all of which outlive the call.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, flags) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// From now on it sends as anybody would.
     #[cfg(test)]
     pub(super) fn unmark(&self) {
         crate::receive::set_int(&self.socket, libc::SOL_SOCKET, libc::SO_MARK, 0).expect("of a socket");
-    }
-
-    /// Whether the kernel takes segmented packets from such a socket. The classifier must have no
-    /// order.
-    pub(super) fn can_segment(&self) -> bool {
-        let bytes = [0; 2];
-        let pieces = ArrayVec::from_iter([IoSlice::new(&bytes)]);
-        // Without an order the classifier drops the packet, which is an error to it, but not EINVAL.
-        let result = self.send(&Injection { bytes: 2, packets: 2, segment: 1, pieces });
-        !matches!(result, Err(error) if error.raw_os_error() == Some(libc::EINVAL))
-    }
-}
-
-/// Fills in what the prefix says of the packet.
-fn write_vnet(prefix: &mut [u8; VNET_BYTES + HEADER_BYTES], injection: &Injection<'_>) {
-    let segmented = injection.packets > 1;
-    let (vnet, header) = prefix.split_at_mut(VNET_BYTES);
-    // All but the headers lie in pages, which clones share.
-    let fields = [HEADER_BYTES, if segmented { injection.segment } else { 0 }, UDP, 6];
-    vnet[0] = VIRTIO_NET_HDR_F_NEEDS_CSUM;
-    vnet[1] = if segmented { VIRTIO_NET_HDR_GSO_UDP_L4 } else { 0 };
-    for (bytes, field) in vnet[2..].chunks_exact_mut(2).zip(fields) {
-        bytes.copy_from_slice(&(field as u16).to_ne_bytes());
-    }
-    let lengths =
-        [(16, HEADER_BYTES - 14 + injection.bytes), (UDP + 4, HEADER_BYTES - UDP + injection.bytes)];
-    for (at, length) in lengths {
-        header[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
     }
 }
 
@@ -138,8 +115,8 @@ impl<'a> Rest<'a> {
     }
 
     /// The next packets, as many as can go together.
-    pub(super) fn next(&mut self, segmented: bool) -> io::Result<Option<Injection<'a>>> {
-        let together = if segmented { (GSO_BYTES_MAX / self.segment).clamp(1, GSO_SEGMENTS_MAX) } else { 1 };
+    pub(super) fn next(&mut self) -> io::Result<Option<Injection<'a>>> {
+        let together = (GSO_BYTES_MAX / self.segment).clamp(1, GSO_SEGMENTS_MAX);
         let mut injection =
             Injection { bytes: 0, packets: 0, segment: self.segment, pieces: ArrayVec::new() };
         while injection.packets < together as u32 && injection.bytes.is_multiple_of(self.segment) {
@@ -188,20 +165,4 @@ fn burst() -> u32 {
     // Hidden in network namespaces of older kernels; the limit holds there all the same.
     let backlog = backlog.trim().parse().unwrap_or(1000);
     (backlog / 2).clamp(1, KERNEL_BURST)
-}
-
-fn bind(socket: &OwnedFd, ifindex: u32) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: 0,
-        sll_ifindex: ifindex.cast_signed(),
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    let length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the kernel reads one `sockaddr_ll`, which `address` is.
-    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
