@@ -24,7 +24,7 @@ const BURSTS_PPS: f64 = 4000.0;
 /// there are, so it gets as many as it can be sure to do.
 const TCP_BASELINE_BPS: f64 = 1.5e6;
 /// However slow a stream is, a measurement is of so many packets to each receiver.
-const PACKETS_MIN: f64 = 80.0;
+const PACKETS_MIN: f64 = 240.0;
 /// A full run ends after so many rounds, a quick one when no further round fits in its time.
 const ROUNDS: usize = 5;
 const QUICK: Duration = Duration::from_secs(55);
