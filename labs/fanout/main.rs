@@ -1,6 +1,7 @@
 //! What does a delivered packet cost? Every way to fan out in one run, against a plain C relay: core
 //! time a packet (the relay's core, softirqs included), packets lost, and delay. 1000 receivers,
-//! 1400 bytes of payload, one packet owed to each at a time (k1) or ten (k10).
+//! 1400 bytes of payload, one packet owed to each at a time (k1) or ten (k10); and ten that are to be
+//! spread out (paced).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ const PAYLOAD: u16 = 1400;
 const PLAIN_PPS: f64 = 250.0;
 const KERNEL_PPS: f64 = 800.0;
 const BURSTS_PPS: f64 = 4000.0;
+/// Bursts of ten packets, each of which is spread over two thirds of the time until the next.
+const PACED_PPS: f64 = 1000.0;
+const PACE: &str = "pace = \"17 Mbit/s\"";
 /// 4 Mbit/s to all are more than the plain TCP relay can do. Its packets are the cheaper the more
 /// there are, so it gets as many as it can be sure to do.
 const TCP_BASELINE_BPS: f64 = 1.5e6;
@@ -47,7 +51,7 @@ const TC: Ends = Ends::Udp(Hook::Tc);
 const XDP: Ends = Ends::Udp(Hook::Xdp);
 
 #[rustfmt::skip]
-const VARIANTS: [Variant; 13] = [
+const VARIANTS: [Variant; 14] = [
     udp("baseline_udp",   None,                   None,         TC,  1,  PLAIN_PPS),
     udp("default_k1",     Some(""),               None,         TC,  1,  KERNEL_PPS),
     udp("default_k10",    Some(""),               None,         TC,  10, BURSTS_PPS),
@@ -57,6 +61,7 @@ const VARIANTS: [Variant; 13] = [
     udp("kernel_tc_k10",  Some("udp = \"tc\""),   Some("tc"),   TC,  10, BURSTS_PPS),
     udp("kernel_xdp_k1",  Some("udp = \"xdp\""),  Some("xdp"),  XDP, 1,  KERNEL_PPS),
     udp("kernel_xdp_k10", Some("udp = \"xdp\""),  Some("xdp"),  XDP, 10, BURSTS_PPS),
+    Variant { stream: PACE, ..udp("paced_k10", Some(""), None, TC, 10, PACED_PPS) },
     tcp("baseline_tcp",      None,     "",                            TCP_BASELINE_BPS),
     tcp("baseline_tcp_256k", None,     "",                            256e3),
     tcp("tcp_4m",            Some(""), "latency_budget = \"50 ms\"",  4e6),
@@ -192,6 +197,7 @@ impl Results {
             "kernel_k10": udp(&["kernel_tc_k10", "kernel_xdp_k10"]),
             "default_k1": udp(&["default_k1"]),
             "default_k10": udp(&["default_k10"]),
+            "paced_k10": udp(&["paced_k10"]),
             "tcp_4m": self.ratio("baseline_tcp", &["tcp_4m"]),
             "tcp_256k": self.ratio("baseline_tcp_256k", &["tcp_256k"]),
             "lost": self.outcomes.values().flatten().map(|outcome| outcome.lost).sum::<u64>(),
