@@ -1,6 +1,7 @@
 //! Receivers that are sent to without their asking: from the configuration or through the API.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,15 +29,89 @@ pub struct PushOptions {
     pub timing: Option<Timing>,
 }
 
-/// The tasks that keep such receivers, by name.
+/// Such receivers.
 #[derive(Debug, Default)]
 pub(crate) struct Pushes {
-    tasks: Mutex<BTreeMap<String, (String, AbortHandle)>>,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    by_name: BTreeMap<String, Push>,
+    /// Which stream goes where.
+    by_place: BTreeMap<Place, String>,
+    /// Receivers that there ever were.
+    claims: u64,
+}
+
+/// An address; by another interface, the same group is another place.
+type Place = (SocketAddr, Option<String>);
+
+#[derive(Debug)]
+struct Push {
+    stream: String,
+    place: Place,
+    /// Its number, which no other has.
+    claim: u64,
+    /// What keeps it, once it is open.
+    task: Option<AbortHandle>,
 }
 
 impl Pushes {
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<String, (String, AbortHandle)>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn remove(&mut self, name: &str) -> Option<Push> {
+        let push = self.by_name.remove(name)?;
+        self.by_place.remove(&push.place);
+        Some(push)
+    }
+}
+
+/// A receiver's name and place while it is being opened; free again if that comes to nothing.
+struct Claim<'a> {
+    pushes: &'a Pushes,
+    name: &'a str,
+    number: u64,
+}
+
+impl<'a> Claim<'a> {
+    fn new(pushes: &'a Pushes, options: &'a PushOptions) -> Result<Self, ControlError> {
+        let PushOptions { stream, to, name, .. } = options;
+        let mut book = pushes.book();
+        if book.by_name.contains_key(name) {
+            return Err(ControlError::NameTaken(name.clone()));
+        }
+        let place = (to.to, to.interface.clone());
+        if let Some(other) = book.by_place.get(&place) {
+            return Err(ControlError::AddressTaken(other.clone(), to.to));
+        }
+        book.claims += 1;
+        let number = book.claims;
+        book.by_place.insert(place.clone(), stream.clone());
+        book.by_name.insert(name.clone(), Push { stream: stream.clone(), place, claim: number, task: None });
+        Ok(Claim { pushes, name, number })
+    }
+
+    /// It is open, and `task` keeps it, unless it was removed meanwhile.
+    fn keep(self, task: AbortHandle) {
+        match self.pushes.book().by_name.get_mut(self.name) {
+            Some(push) if push.claim == self.number => push.task = Some(task),
+            _ => task.abort(),
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut book = self.pushes.book();
+        let ours = |push: &Push| push.claim == self.number && push.task.is_none();
+        if book.by_name.get(self.name).is_some_and(ours) {
+            book.remove(self.name);
+        }
     }
 }
 
@@ -44,16 +119,13 @@ impl Control {
     /// Begins to send to a receiver, and goes on until [`Control::remove_push`]. Returns its number.
     ///
     /// # Errors
-    /// Unknown stream, the name is taken, a limit is reached, or the system refuses the socket.
+    /// Unknown stream, the name or the address is taken, a limit is reached, or the system refuses the
+    /// socket.
     pub async fn add_push(&self, options: PushOptions) -> Result<super::ReceiverId, ControlError> {
-        if self.pushes().tasks().contains_key(&options.name) {
-            return Err(ControlError::NameTaken(options.name));
-        }
+        let claim = Claim::new(self.pushes(), &options)?;
         let playing = self.open_push(&options).await?;
         let id = playing.id();
-        let (name, stream) = (options.name.clone(), options.stream.clone());
-        let task = tokio::spawn(keep(self.clone(), options, playing));
-        self.pushes().tasks().insert(name, (stream, task.abort_handle()));
+        claim.keep(tokio::spawn(keep(self.clone(), options.clone(), playing)).abort_handle());
         Ok(id)
     }
 
@@ -62,18 +134,12 @@ impl Control {
     /// # Errors
     /// There is none of that name.
     pub fn remove_push(&self, stream: &str, name: &str) -> Result<(), ControlError> {
-        let mut tasks = self.pushes().tasks();
-        match tasks.remove(name) {
-            Some((of, task)) if of == stream => {
-                task.abort();
-                Ok(())
-            }
-            Some(other) => {
-                tasks.insert(name.to_owned(), other);
-                Err(ControlError::UnknownSink(name.to_owned(), stream.to_owned()))
-            }
-            None => Err(ControlError::UnknownSink(name.to_owned(), stream.to_owned())),
-        }
+        let mut book = self.pushes().book();
+        let known = book.by_name.get(name).is_some_and(|push| push.stream == stream);
+        let removed = if known { book.remove(name) } else { None };
+        let push = removed.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
+        push.task.inspect(AbortHandle::abort);
+        Ok(())
     }
 
     async fn open_push(&self, options: &PushOptions) -> Result<Playing, ControlError> {
@@ -108,5 +174,5 @@ async fn keep(control: Control, options: PushOptions, mut playing: Playing) {
             }
         };
     }
-    control.pushes().tasks().remove(&options.name);
+    control.pushes().book().remove(&options.name);
 }

@@ -73,9 +73,10 @@ impl From<ControlError> for HttpError {
             ControlError::UnknownStream(_)
             | ControlError::UnknownReceiver(_)
             | ControlError::UnknownSink(..) => StatusCode::NOT_FOUND,
-            ControlError::NotPushed(..) | ControlError::Busy(..) | ControlError::NameTaken(_) => {
-                StatusCode::CONFLICT
-            }
+            ControlError::NotPushed(..)
+            | ControlError::Busy(..)
+            | ControlError::NameTaken(_)
+            | ControlError::AddressTaken(..) => StatusCode::CONFLICT,
             ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -21,6 +21,9 @@ pub enum ControlError {
     /// A receiver of that name is being sent to.
     #[error("a receiver named '{0}' exists already: choose another name, or remove it first")]
     NameTaken(String),
+    /// That address is sent to already: two streams there would be one that nobody can decode.
+    #[error("stream '{0}' is sent to {1} already: remove that first")]
+    AddressTaken(String, std::net::SocketAddr),
     /// No such configured or added receiver.
     #[error("no receiver named '{0}' is sent stream '{1}': see the list of receivers for the names")]
     UnknownSink(String, String),

@@ -85,8 +85,7 @@ pub(super) async fn add(
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }
 
-/// Two streams at one address would be one that nobody can decode, and a stream that is sent to
-/// where it comes from would circle.
+/// A stream that is sent to where it comes from would circle.
 fn check_target(control: &Control, stream: &str, to: &SinkUrl) -> Result<(), HttpError> {
     let config = control.config();
     let source = config.streams.get(stream).and_then(|stream| stream.source.udp());
@@ -94,16 +93,7 @@ fn check_target(control: &Control, stream: &str, to: &SinkUrl) -> Result<(), Htt
         let what = format!("stream '{stream}' comes from {}: it would circle; choose another address", to.to);
         return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
     }
-    let (state, address) = (control.state(), to.to.to_string());
-    let mut sinks = state.streams.iter().flat_map(|stream| &stream.receivers).filter(|r| r.name.is_some());
-    // By another interface, the same group is another place.
-    match sinks.find(|sink| sink.to == address && to.interface.is_none()) {
-        Some(sink) => {
-            let what = format!("stream '{}' is sent to {address} already: remove that first", sink.stream);
-            Err(HttpError::new(StatusCode::CONFLICT, what))
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Ends a receiver that was configured or added

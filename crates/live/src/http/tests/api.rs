@@ -103,12 +103,15 @@ async fn sinks_do_not_circle_or_collide() {
     };
     let circle = add("b", "udp://127.0.0.1:21999", "x").await;
     assert_eq!(circle.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", circle.text());
+    assert_eq!(add("nobody", "udp://127.0.0.1:9", "x").await.status, StatusCode::NOT_FOUND);
     assert_eq!(add("a", "udp://127.0.0.1:9", "x").await.status, StatusCode::CREATED);
-    bench.wait("/api/v1/receivers", |list| list[0]["name"] == "x").await;
     for (to, name) in [("udp://127.0.0.1:9", "y"), ("rtp://127.0.0.1:9", "y"), ("udp://127.0.0.1:10", "x")] {
         let refused = add("b", to, name).await;
         assert_eq!(refused.status, StatusCode::CONFLICT, "{to} {name}: {}", refused.text());
     }
+    let removed = bench.ask(Method::DELETE, "/api/v1/streams/a/sinks/x", "").await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    assert_eq!(add("a", "udp://127.0.0.1:9", "x").await.status, StatusCode::CREATED, "free again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
