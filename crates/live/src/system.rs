@@ -47,6 +47,9 @@ pub(crate) fn raise_descriptor_limit() {
     }
 }
 
+/// What to do when there are no more descriptors.
+pub(crate) const MORE_FILES: &str = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
+
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

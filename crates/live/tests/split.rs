@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_live::control::{
     CloseReason, Control, PlayOptions, Playing, PublishOptions, Publisher, StreamLimits, TrackChannel, Via,
+    WriteSide,
 };
 use outflow_live::limits::REPLICA_LINGER;
 use outflow_live::{Relay, load};
@@ -87,7 +88,7 @@ impl Player {
         let playing = control.play("live", options).await.expect("a place");
         let (ours, relays) = StdUnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");
-        playing.start(Some(relays.into()));
+        playing.start(Some(WriteSide::Own(relays.into())));
         Player { playing, wire: UnixStream::from_std(ours).expect("registered"), input: BytesMut::new() }
     }
 

@@ -33,7 +33,7 @@ pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use crate::message::{
     CloseReason, ControlError, ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SourceId,
-    SourceState, StreamId, StreamState, TrackAddress, TrackChannel,
+    SourceState, StreamId, StreamState, TrackAddress, TrackChannel, WriteSide,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,

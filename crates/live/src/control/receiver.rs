@@ -1,7 +1,6 @@
 //! Playing a stream: the handle that an RTSP session or an HTTP response holds.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite};
 use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
+use crate::message::WriteSide;
 
 /// How a receiver wants to be served.
 #[derive(Debug, Clone)]
@@ -148,10 +148,9 @@ impl Playing {
         &self.starts
     }
 
-    /// Begins to send; `connection` is the write side of a byte stream (TCP, or a local socket
-    /// whose other end somebody encrypts), `None` for UDP. From now on only the relay writes to
-    /// it: what else has to go out goes through [`Playing::inject`].
-    pub fn start(&self, connection: Option<OwnedFd>) {
+    /// Begins to send; `connection` is the write side of a byte stream, `None` for UDP. From now on
+    /// only the worker writes to it: what else has to go out goes through [`Playing::inject`].
+    pub fn start(&self, connection: Option<WriteSide>) {
         self.tell(Command::Start { stream: self.owner.stream, receiver: self.id, connection });
     }
 

@@ -23,6 +23,7 @@ use crate::control::Control;
 use crate::limits::{
     HTTP_HEAD_BYTES, REQUEST_TIMEOUT, TCP_KEEPALIVE_AFTER, TCP_KEEPALIVE_EVERY, TCP_USER_TIMEOUT,
 };
+use crate::system;
 
 /// Who is at the other end of a connection, for handlers.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +66,7 @@ pub(crate) async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: others may end meanwhile.
-                tracing::warn!(%error, "an HTTP connection could not be accepted");
+                tracing::warn!(%error, "an HTTP connection could not be accepted; {}", system::MORE_FILES);
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }

@@ -1,7 +1,6 @@
 //! `GET /NAME.ts`: a stream as MPEG-TS over HTTP, without end.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use axum::Extension;
@@ -17,6 +16,7 @@ use super::credentials;
 use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
 use crate::control::{Control, PlayOptions, Playing, Right, Via};
+use crate::message::WriteSide;
 
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";
@@ -58,7 +58,7 @@ pub(super) async fn on_own_connection(
     mut socket: TcpStream,
     peer: SocketAddr,
     request: StreamRequest,
-) -> Option<(Playing, OwnedFd)> {
+) -> Option<(Playing, WriteSide)> {
     let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
         Ok(playing) => playing,
         Err(error) => {
@@ -75,11 +75,11 @@ pub(super) async fn on_own_connection(
     if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
         return None;
     }
-    Some((playing, socket.into_std().ok()?.into()))
+    Some((playing, WriteSide::Own(socket.into_std().ok()?.into())))
 }
 
 /// Has the worker send the stream, until one of both ends it.
-pub(super) async fn hand_over(mut playing: Playing, connection: OwnedFd) {
+pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
     playing.start(Some(connection));
     playing.closed().await;
 }
@@ -120,7 +120,7 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
         Ok::<_, std::io::Error>((UnixStream::from_std(ours)?, workers))
     };
     let (ours, workers) = pair().map_err(|e| HttpError::system("making a socket pair", &e))?;
-    playing.start(Some(workers.into()));
+    playing.start(Some(WriteSide::Own(workers.into())));
     // The receiver leaves when hyper drops the body.
     let chunks = futures_util::stream::unfold((ours, playing, BytesMut::new()), |mut state| async {
         let (ours, _, buffer) = &mut state;

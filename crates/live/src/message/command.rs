@@ -1,7 +1,6 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use outflow_media::Format;
@@ -10,7 +9,7 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Priority, SinkSpec, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{CloseReason, ControlError};
+use super::{CloseReason, ControlError, WriteSide};
 use crate::worker::{Inlet, Outlet};
 
 /// Number of a stream; never given twice while the relay runs.
@@ -78,7 +77,7 @@ pub(crate) enum Command {
     Start {
         stream: StreamId,
         receiver: ReceiverId,
-        connection: Option<OwnedFd>,
+        connection: Option<WriteSide>,
     },
     Pause {
         stream: StreamId,

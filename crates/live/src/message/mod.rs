@@ -5,6 +5,7 @@ mod command;
 mod error;
 mod receivers;
 mod state;
+mod write_side;
 
 pub(crate) use command::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
@@ -15,3 +16,4 @@ pub use receivers::Receivers;
 pub(crate) use state::named;
 pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
 pub(crate) use state::{StreamPart, together};
+pub use write_side::WriteSide;

@@ -27,6 +27,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::admission::{Admission, Permit};
 use crate::control::Control;
+use crate::system;
 use connection::Connection;
 use wire::Wire;
 
@@ -41,8 +42,8 @@ pub(crate) async fn serve(
         let (tcp, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Most likely out of file descriptors: others may give some back.
-                tracing::warn!(%error, "an RTSP connection could not be accepted");
+                // Out of descriptors, most likely: others may end meanwhile.
+                tracing::warn!(%error, "an RTSP connection could not be accepted; {}", system::MORE_FILES);
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }

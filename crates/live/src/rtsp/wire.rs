@@ -1,20 +1,23 @@
 //! A connection of which the read side stays here while the write side may be given away.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
 
 use bytes::BytesMut;
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
 use super::limits::ENCRYPT_BYTES;
+use crate::message::WriteSide;
 
 /// A connection, plain or encrypted.
 pub(super) enum Wire {
-    Plain { tcp: TcpStream, given_away: bool },
+    Plain { tcp: Arc<TcpStream>, given_away: bool },
     Tls { reader: ReadHalf<TlsStream<TcpStream>>, writer: TlsWriter },
 }
 
@@ -37,7 +40,7 @@ impl Drop for Pump {
 
 impl Wire {
     pub(super) fn plain(tcp: TcpStream) -> Self {
-        Wire::Plain { tcp, given_away: false }
+        Wire::Plain { tcp: Arc::new(tcp), given_away: false }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
@@ -54,7 +57,13 @@ impl Wire {
     pub(super) async fn read(&mut self, input: &mut BytesMut, bytes: usize) -> io::Result<usize> {
         input.reserve(bytes);
         match self {
-            Wire::Plain { tcp, .. } => tcp.read_buf(input).await,
+            Wire::Plain { tcp, .. } => loop {
+                tcp.readable().await?;
+                match tcp.try_read_buf(input) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    result => return result,
+                }
+            },
             Wire::Tls { reader, .. } => reader.read_buf(input).await,
         }
     }
@@ -65,7 +74,7 @@ impl Wire {
     /// What the system says, or that the write side was given away.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Wire::Plain { tcp, .. } => tcp.write_all(bytes).await,
+            Wire::Plain { tcp, .. } => write_all(tcp, bytes).await,
             Wire::Tls { writer: TlsWriter::Here(writer), .. } => {
                 writer.write_all(bytes).await?;
                 writer.flush().await
@@ -87,18 +96,18 @@ impl Wire {
     /// Tells the peer that nothing else will be sent.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         match self {
-            Wire::Plain { tcp, .. } => tcp.shutdown().await,
+            Wire::Plain { tcp, .. } => SockRef::from(&**tcp).shutdown(Shutdown::Write),
             Wire::Tls { writer: TlsWriter::Here(writer), .. } => writer.shutdown().await,
             Wire::Tls { writer: TlsWriter::Away { .. }, .. } => Ok(()),
         }
     }
 
-    /// Gives the write side away: what is written to the returned socket goes out from now on.
-    pub(super) fn give_away(&mut self) -> io::Result<OwnedFd> {
+    /// Gives the write side away: what is written there goes out from now on.
+    pub(super) fn give_away(&mut self) -> io::Result<WriteSide> {
         let writer = match self {
             Wire::Plain { tcp, given_away } => {
                 *given_away = true;
-                return tcp.as_fd().try_clone_to_owned();
+                return Ok(WriteSide::Shared(Arc::clone(tcp)));
             }
             Wire::Tls { writer, .. } => writer,
         };
@@ -110,7 +119,7 @@ impl Wire {
         match std::mem::replace(writer, idle) {
             TlsWriter::Here(to) => {
                 *writer = TlsWriter::Away { _pump: Pump(tokio::spawn(encrypt(ours, to))) };
-                Ok(theirs.into())
+                Ok(WriteSide::Own(theirs.into()))
             }
             away @ TlsWriter::Away { .. } => {
                 *writer = away;
@@ -118,6 +127,19 @@ impl Wire {
             }
         }
     }
+}
+
+/// Writes all of `bytes` to a connection that others may read from.
+async fn write_all(tcp: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        tcp.writable().await?;
+        match tcp.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Encrypts what the worker writes, until it closes its end.

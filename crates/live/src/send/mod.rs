@@ -14,7 +14,6 @@ pub(crate) mod uring;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 
 use arrayvec::ArrayVec;
 use outflow_media::Format;
@@ -24,7 +23,7 @@ use outflow_relay::{Carriage, Order, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
-use crate::message::{ControlError, PushRoute};
+use crate::message::{ControlError, PushRoute, WriteSide};
 
 /// One packet of an order, as it goes on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +78,7 @@ impl Piece<'_> {
 
 /// Makes a connection ready for media: small writes at once, a bounded send queue, no time
 /// limit of the kernel's. What a socket of another kind does not know, it does without.
-pub(crate) fn prepare(fd: &OwnedFd) {
+pub(crate) fn prepare(fd: &WriteSide) {
     use crate::receive::{set_buffer, set_int};
     let _ = rustix::io::ioctl_fionbio(fd, true);
     let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);

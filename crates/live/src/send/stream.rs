@@ -2,9 +2,8 @@
 
 mod batch;
 
-use std::fs::File;
-use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
 use outflow_relay::buffer::Seq;
@@ -17,7 +16,7 @@ pub(crate) use batch::{Connections, Flush, StreamSender};
 use super::Piece;
 use super::uring::{Descriptor, Uring};
 use crate::limits::UNSENT_BYTES_MAX;
-use crate::message::TrackChannel;
+use crate::message::{TrackChannel, WriteSide};
 
 /// What stands before each packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +27,10 @@ pub(crate) enum Framing {
     Interleaved(Vec<TrackChannel>),
 }
 
-/// The write side of a receiver's connection. Its file may be a socket of any kind.
+/// A receiver's connection, of any kind.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    file: File,
+    to: WriteSide,
     /// The rest of a packet that went out in part, and what else must go before the next one.
     unsent: Vec<u8>,
     is_socket: bool,
@@ -51,13 +50,13 @@ pub(crate) enum Outcome {
 }
 
 impl Connection {
-    pub(crate) fn new(fd: OwnedFd, uring: &mut Uring) -> Self {
+    pub(crate) fn new(to: WriteSide, uring: &mut Uring) -> Self {
         // TCP can send without a copy, local sockets cannot, and what has no protocol is no socket.
-        let protocol = sockopt::socket_protocol(&fd);
+        let protocol = sockopt::socket_protocol(&to);
         let is_socket = protocol.is_ok();
         let descriptor =
-            protocol.ok().and_then(|protocol| uring.add(fd.as_fd(), protocol == Some(ipproto::TCP)));
-        Connection { file: File::from(fd), unsent: Vec::new(), is_socket, descriptor }
+            protocol.ok().and_then(|protocol| uring.add(to.as_fd(), protocol == Some(ipproto::TCP)));
+        Connection { to, unsent: Vec::new(), is_socket, descriptor }
     }
 
     /// Closes it on this side.
@@ -137,8 +136,8 @@ impl Connection {
         loop {
             // A sixth less than `writev` costs for a packet, which treats sockets as files.
             let result = match self.is_socket {
-                true => SockRef::from(&self.file).send_vectored_with_flags(vectors, FLAGS),
-                false => (&self.file).write_vectored(vectors),
+                true => SockRef::from(&self.to).send_vectored_with_flags(vectors, FLAGS),
+                false => rustix::io::writev(&self.to, vectors).map_err(io::Error::from),
             };
             match result {
                 Ok(written) => return Ok(written),
@@ -152,7 +151,7 @@ impl Connection {
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.to.as_fd()
     }
 }
 

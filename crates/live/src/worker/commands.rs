@@ -12,7 +12,7 @@ use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
 use crate::message::{
     CloseReason, Command, ControlError, Feed, JoinSpec, PushRoute, ReceiverId, Route, SourceId, SourceSpec,
-    StreamId, TrackAddress,
+    StreamId, TrackAddress, WriteSide,
 };
 use crate::receive::Arena;
 use crate::send::stream::Framing;
@@ -251,10 +251,10 @@ impl Worker {
         Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
     }
 
-    fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<std::os::fd::OwnedFd>) {
+    fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<WriteSide>) {
         let Some((index, key)) = self.find_sink(id, receiver) else { return };
-        if let Some(fd) = connection
-            && let Err(error) = self.connect(index, key, fd)
+        if let Some(connection) = connection
+            && let Err(error) = self.connect(index, key, connection)
         {
             tracing::warn!(receiver, %error, "a receiver's connection cannot be waited for");
             self.end(index, key, CloseReason::PeerGone);

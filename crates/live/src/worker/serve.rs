@@ -1,6 +1,6 @@
 //! The streams served: what each core asks is carried out, what did not go is reported.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
@@ -10,7 +10,7 @@ use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
-use crate::message::CloseReason;
+use crate::message::{CloseReason, WriteSide};
 use crate::send::fanout::{Audience, Means, Members};
 use crate::send::pieces;
 use crate::send::stream::{Connection, Flush, Outcome};
@@ -153,12 +153,17 @@ impl Worker {
     }
 
     /// A receiver's connection is there: packets may flow.
-    pub(super) fn connect(&mut self, index: usize, key: SinkKey, fd: OwnedFd) -> std::io::Result<()> {
-        crate::send::prepare(&fd);
+    pub(super) fn connect(
+        &mut self,
+        index: usize,
+        key: SinkKey,
+        write_side: WriteSide,
+    ) -> std::io::Result<()> {
+        crate::send::prepare(&write_side);
         let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let token = self.register(fd.as_fd(), flags)?;
+        let token = self.register(write_side.as_fd(), flags)?;
         self.watched.insert(Watched::Connection { stream: index, sink: key });
-        let connection = Connection::new(fd, &mut self.uring);
+        let connection = Connection::new(write_side, &mut self.uring);
         let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
             Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => {
                 place.replace((connection, token))

@@ -8,7 +8,7 @@ use super::*;
 fn pair() -> (Connection, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("pair");
     ours.set_nonblocking(true).expect("nonblocking");
-    (Connection::new(ours.into(), &mut Uring::without()), theirs)
+    (Connection::new(WriteSide::Own(ours.into()), &mut Uring::without()), theirs)
 }
 
 fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {

@@ -91,7 +91,7 @@ fn advice(error: &io::Error) -> &'static str {
             "set sysctl kernel.io_uring_disabled=0, or let the container's seccomp profile allow io_uring"
         }
         Some(libc::ENOMEM) => "raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)",
-        Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (ulimit -n, LimitNOFILE=)",
+        Some(libc::EMFILE | libc::ENFILE) => crate::system::MORE_FILES,
         _ => "Linux 5.19 or newer",
     }
 }

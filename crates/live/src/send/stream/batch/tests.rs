@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::message::TrackChannel;
+use crate::message::WriteSide;
 use crate::send::uring::tests::{ring, tcp};
 
 /// Connections by key, each of which several keys may stand for.
@@ -104,20 +105,20 @@ fn every_kind_of_connection_gets_the_same_bytes_both_ways_however_little_it_take
         let framings = [Framing::Raw, interleaved(0), interleaved(4), Framing::Raw, interleaved(0)];
         for framing in &framings {
             let (ours, theirs) = tcp();
-            sinks.0.push((Connection::new(ours.into(), &mut uring), framing.clone()));
+            sinks.0.push((Connection::new(WriteSide::Own(ours.into()), &mut uring), framing.clone()));
             readers.push(read_to_end(theirs));
         }
         let (ours, theirs) = tcp();
-        sinks.0.push((Connection::new(small_buffer(ours), &mut uring), Framing::Raw));
+        sinks.0.push((Connection::new(WriteSide::Own(small_buffer(ours)), &mut uring), Framing::Raw));
         readers.push(read_to_end(theirs));
         let (ours, theirs) = UnixStream::pair().expect("pair");
         ours.set_nonblocking(true).expect("nonblocking");
-        sinks.0.push((Connection::new(ours.into(), &mut uring), interleaved(2)));
+        sinks.0.push((Connection::new(WriteSide::Own(ours.into()), &mut uring), interleaved(2)));
         readers.push(read_to_end(theirs));
         let (theirs, ours): (PipeReader, _) = std::io::pipe().expect("pipe");
         let ours = OwnedFd::from(ours);
         rustix::io::ioctl_fionbio(&ours, true).expect("nonblocking");
-        sinks.0.push((Connection::new(ours, &mut uring), Framing::Raw));
+        sinks.0.push((Connection::new(WriteSide::Own(ours), &mut uring), Framing::Raw));
         readers.push(read_to_end(theirs));
         send_all(&mut uring, &mut sinks, &bodies);
         let framings: Vec<_> = sinks.0.iter().map(|(_, framing)| framing.clone()).collect();
@@ -135,7 +136,9 @@ fn a_blocked_connection_is_told_from_where_and_goes_on_when_it_is_writable() {
         let pairs = [tcp(), tcp()];
         let (ends, readers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let mut sinks = Sinks(
-            ends.into_iter().map(|end| (Connection::new(end.into(), &mut uring), Framing::Raw)).collect(),
+            ends.into_iter()
+                .map(|end| (Connection::new(WriteSide::Own(end.into()), &mut uring), Framing::Raw))
+                .collect(),
         );
         let bodies = vec![vec![1; 30_000]; 40];
         let pieces = pieces(&bodies);
@@ -176,10 +179,10 @@ fn a_connection_that_its_peer_closed_is_gone_and_the_others_get_theirs() {
         let mut sinks = Sinks(Vec::new());
         let mut readers = Vec::new();
         for (ours, theirs) in pairs {
-            sinks.0.push((Connection::new(ours.into(), &mut uring), Framing::Raw));
+            sinks.0.push((Connection::new(WriteSide::Own(ours.into()), &mut uring), Framing::Raw));
             readers.push(theirs);
         }
-        sinks.0.insert(2, (Connection::new(broken.into(), &mut uring), Framing::Raw));
+        sinks.0.insert(2, (Connection::new(WriteSide::Own(broken.into()), &mut uring), Framing::Raw));
         let bodies = [vec![5; 700]];
         let pieces = pieces(&bodies);
         let mut sender = StreamSender::default();
@@ -208,7 +211,9 @@ fn more_receivers_than_a_batch_holds_all_get_their_packets() {
         let pairs: Vec<_> = (0..4).map(|_| tcp()).collect();
         let (ends, readers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let mut sinks = Sinks(
-            ends.into_iter().map(|end| (Connection::new(end.into(), &mut uring), Framing::Raw)).collect(),
+            ends.into_iter()
+                .map(|end| (Connection::new(WriteSide::Own(end.into()), &mut uring), Framing::Raw))
+                .collect(),
         );
         let bodies = [vec![3; 11]];
         let pieces = pieces(&bodies);
@@ -232,7 +237,7 @@ fn more_framings_than_are_kept_are_served_all_the_same() {
         let (mut sinks, mut readers) = (Sinks(Vec::new()), Vec::new());
         for channel in 0..(FRAMINGS_MAX + 3) as u8 {
             let (ours, theirs) = tcp();
-            sinks.0.push((Connection::new(ours.into(), &mut uring), interleaved(channel)));
+            sinks.0.push((Connection::new(WriteSide::Own(ours.into()), &mut uring), interleaved(channel)));
             readers.push(theirs);
         }
         let bodies = [vec![9; 20]];
@@ -257,7 +262,9 @@ fn when_the_ring_fails_packets_go_without_it() {
     let Some(mut uring) = ring() else { return };
     let pairs: Vec<_> = (0..3).map(|_| tcp()).collect();
     let (ends, readers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    let connection = |end: TcpStream, uring: &mut Uring| (Connection::new(end.into(), uring), Framing::Raw);
+    let connection = |end: TcpStream, uring: &mut Uring| {
+        (Connection::new(WriteSide::Own(end.into()), uring), Framing::Raw)
+    };
     let mut sinks = Sinks(ends.into_iter().map(|end| connection(end, &mut uring)).collect());
     let bodies = [vec![3; 700]];
     let pieces = pieces(&bodies);
