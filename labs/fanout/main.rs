@@ -153,9 +153,10 @@ impl Results {
 
     fn measured(&mut self, bench: &Bench, variant: &Variant, time: Duration) -> Result<Outcome> {
         let mut stage = bench.open(&variant.setup())?;
+        let outcome = stage.measure(time.max(Duration::from_secs_f64(PACKETS_MIN / variant.per_second())))?;
         let ways: Vec<_> = stage.ways()?.into_keys().collect();
         self.ways.insert(variant.name, ways.join(" "));
-        stage.measure(time.max(Duration::from_secs_f64(PACKETS_MIN / variant.per_second())))
+        Ok(outcome)
     }
 
     /// The median over the rounds.
