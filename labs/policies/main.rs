@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use outflow_labs::figures::{Options, progress, rounded, run_virtual};
+use outflow_labs::figures::{Options, progress, rounded, run_anywhere};
 use outflow_labs::page;
 use outflow_relay::WhenFull;
 use outflow_sim::{Scenario, Viewing, run};
@@ -68,7 +68,7 @@ struct Cell {
 }
 
 fn main() -> ExitCode {
-    run_virtual("policies", lab)
+    run_anywhere("policies", lab)
 }
 
 fn lab(options: &Options) -> Result<Value> {

@@ -61,8 +61,8 @@ pub fn run_lab(name: &str, lab: impl FnOnce(&Options) -> anyhow::Result<Value>) 
     conclude(name, lab(&options))
 }
 
-/// Runs a lab that needs nothing of the system, because it measures in virtual time.
-pub fn run_virtual(
+/// Runs a lab that needs no leave of the system: it measures in virtual time, or without a network.
+pub fn run_anywhere(
     name: &str,
     lab: impl FnOnce(&Options) -> anyhow::Result<Value>,
 ) -> std::process::ExitCode {

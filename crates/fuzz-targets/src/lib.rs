@@ -7,6 +7,7 @@
 mod codecs;
 mod config;
 mod http;
+mod image;
 mod packets;
 mod payload;
 mod remux;
@@ -32,6 +33,8 @@ pub const TARGETS: &[Target] = &[
     ("mpeg_audio", payload::mpeg_audio),
     ("aac", payload::aac),
     ("opus", payload::opus),
+    ("jpeg2000", image::jpeg2000),
+    ("ppm", image::ppm),
     ("http_request", http::http_request),
     ("http_answer", http::http_answer),
     ("remux", remux::remux),

@@ -9,6 +9,8 @@
 pub mod codec;
 pub mod format;
 pub mod frames;
+pub mod image;
+pub mod jpeg2000;
 pub mod limits;
 pub mod payload;
 pub mod remux;

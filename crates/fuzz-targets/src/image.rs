@@ -1,0 +1,38 @@
+//! Images: what stands in front of their pixels, and codestreams that are cut down.
+
+use outflow_media::image::{Rect, ppm as netpbm};
+use outflow_media::jpeg2000::{Header, Selection, select};
+
+/// The header of a PPM or PGM.
+pub(crate) fn ppm(data: &[u8]) {
+    let Ok(Some(header)) = netpbm::Header::parse(data) else { return };
+    assert!(header.bytes <= data.len());
+    let mut again = Vec::new();
+    netpbm::emit(header.shape, &mut again).expect("it was read from such a format");
+    let read = netpbm::Header::parse(&again).expect("it was just written").expect("all of it");
+    assert_eq!(read.shape, header.shape);
+}
+
+/// A selection, and the codestream that it is made of: what comes out is a codestream again, of which
+/// everything can be selected.
+pub(crate) fn jpeg2000(data: &[u8]) {
+    let Some(([layers, halved, gray, corner], codestream)) = data.split_first_chunk() else { return };
+    let at = usize::from(*corner);
+    let selection = Selection {
+        layers: (*layers > 0).then_some(u16::from(*layers)),
+        halved: *halved,
+        gray: *gray > 127,
+        part: (at > 0).then_some(Rect { left: at, top: at, width: 2 * at, height: at }),
+    };
+    let mut out = b"before".to_vec();
+    let Ok(header) = select(codestream, &selection, &mut out) else {
+        assert_eq!(out, b"before");
+        return;
+    };
+    let cut = &out[6..];
+    let read = Header::parse(cut).expect("it was just written");
+    assert_eq!((read.layers, &read.components), (header.layers, &header.components));
+    let mut again = Vec::new();
+    select(cut, &Selection::default(), &mut again).expect("it was just written");
+    assert!(again == cut, "it changes when nothing is taken away");
+}
