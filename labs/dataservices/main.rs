@@ -1,9 +1,12 @@
-//! What does it cost to work on uncompressed images? Each operation on frames of 1080p, on one core:
-//! frames a second, what share of the memory's bandwidth that is (a plain copy in the same run is the
-//! bound), and how much longer ffmpeg's filter takes for the same.
+//! What does it cost to work on images? Each operation on frames of 1080p, on one core: frames a
+//! second, what share of the memory's bandwidth that is (a plain copy in the same run is the bound),
+//! and how much longer ffmpeg's filter takes for the same; for JPEG 2000, which is cut down without
+//! decoding it, OpenJPEG's decoder and encoder.
 
+mod codestreams;
 mod ffmpeg;
 mod operations;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -50,6 +53,7 @@ fn lab(options: &Options) -> Result<Value> {
     progress(format!("a copy moves {:.1} GB/s", copy / 1e9));
     let figures = OPERATIONS.iter().map(|operation| of(operation, &times[operation.name], copy));
     let mut figures: Map<String, Value> = figures.collect();
+    figures.extend(codestreams::figures(rounds, time, CPU, copy)?);
     figures.insert("copy_gb_s".to_owned(), json!(rounded(copy / 1e9)));
     Ok(Value::Object(figures))
 }

@@ -1,7 +1,9 @@
 //! From one way to lay pixels out to another.
 
+use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch};
 
+use super::planes::{self, BLOCK};
 use super::{Cpu, Pixels};
 
 /// Writes a row of `from` pixels to `out` as `to` pixels, as many as both have whole groups for.
@@ -13,7 +15,7 @@ pub fn convert(cpu: Cpu, (from, row): (Pixels, &[u8]), (to, out): (Pixels, &mut 
             let bytes = row.len().min(out.len());
             out[..bytes].copy_from_slice(&row[..bytes]);
         }
-        (Rgb, Gray) => dispatch!(cpu.0, simd => each(simd, row, out, |[r, g, b]: [u8; 3]| [luma([r, g, b])])),
+        (Rgb, Gray) => dispatch!(cpu.0, simd => rgb_to_gray(simd, row, out)),
         (Gray, Rgb) => dispatch!(cpu.0, simd => each(simd, row, out, |[y]: [u8; 1]| [y; 3])),
         (Uyvy, Gray) => dispatch!(cpu.0, simd => each(simd, row, out, |[_, y0, _, y1]: [u8; 4]| {
             [full(y0), full(y1)]
@@ -37,6 +39,16 @@ fn each<S: Simd, const A: usize, const B: usize>(
     for (from, to) in row.as_chunks::<A>().0.iter().zip(out.as_chunks_mut::<B>().0) {
         *to = convert(*from);
     }
+}
+
+#[inline(always)]
+fn rgb_to_gray<S: Simd>(simd: S, row: &[u8], out: &mut [u8]) {
+    let (blocks, lumas) = (row.as_chunks::<BLOCK>().0, out.as_chunks_mut::<16>().0);
+    let whole = blocks.len().min(lumas.len());
+    for (block, luma) in blocks.iter().zip(lumas) {
+        planes::luma(simd, block).store_slice(luma);
+    }
+    each(simd, &row[BLOCK * whole..], &mut out[16 * whole..], |pixel: [u8; 3]| [luma(pixel)]);
 }
 
 /// Luma of 0 to 255 (0.299, 0.587, 0.114 in 256ths).
@@ -144,6 +156,26 @@ mod tests {
         assert_eq!(uyvy, [128, 16, 128, 235]);
         assert_eq!(converted(Pixels::Uyvy, &uyvy, Pixels::Rgb), row);
         assert_eq!(converted(Pixels::Uyvy, &uyvy, Pixels::Gray), [0, 255]);
+    }
+
+    proptest! {
+        #[test]
+        fn luma_is_the_same_sixteen_at_a_time_and_alone(
+            row in prop::collection::vec(any::<u8>(), 0..300),
+            room in 0..100_usize,
+        ) {
+            let pixels = row.as_chunks::<3>().0;
+            let mut expected: Vec<u8> = pixels.iter().take(room).map(|pixel| luma(*pixel)).collect();
+            expected.resize(room, 7);
+            let mut out = vec![7; room];
+            convert(Cpu::detect(), (Pixels::Rgb, &row), (Pixels::Gray, &mut out));
+            prop_assert_eq!(out, expected);
+            let (mut gray, whole) = (row.clone(), 3 * pixels.len());
+            super::super::gray(Cpu::detect(), Pixels::Rgb, &mut gray);
+            let expected: Vec<u8> = pixels.iter().flat_map(|pixel| [luma(*pixel); 3]).collect();
+            prop_assert_eq!(&gray[..whole], &expected);
+            prop_assert_eq!(&gray[whole..], &row[whole..]);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use fearless_simd::{Simd, dispatch};
 
 use super::convert::luma;
+use super::planes::{self, BLOCK};
 use super::{Cpu, Pixels};
 
 /// Takes the colour out of whole groups, in place: they lie as before, so that a fragment of an image
@@ -16,8 +17,12 @@ pub fn gray(cpu: Cpu, pixels: Pixels, bytes: &mut [u8]) {
 }
 
 #[inline(always)]
-fn rgb<S: Simd>(_: S, bytes: &mut [u8]) {
-    for pixel in bytes.as_chunks_mut::<3>().0 {
+fn rgb<S: Simd>(simd: S, bytes: &mut [u8]) {
+    let (blocks, rest) = bytes.as_chunks_mut::<BLOCK>();
+    for block in blocks {
+        planes::triple(simd, planes::luma(simd, block), block);
+    }
+    for pixel in rest.as_chunks_mut::<3>().0 {
         *pixel = [luma(*pixel); 3];
     }
 }

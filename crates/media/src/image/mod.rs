@@ -8,6 +8,7 @@
 mod convert;
 mod crop;
 mod gray;
+mod planes;
 pub mod ppm;
 mod shrink;
 

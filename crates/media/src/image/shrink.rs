@@ -40,6 +40,7 @@ fn rows_into<S: Simd>(_: S, shape: Shape, rows: &[u8], factor: usize, result: &m
         (_, 1) => result.copy_from_slice(&rows[..result.len()]),
         (Pixels::Gray, 2) => halve::<1>(rows.split_at(row_bytes), result),
         (Pixels::Rgb, 2) => halve::<3>(rows.split_at(row_bytes), result),
+        (Pixels::Uyvy, 2) => halve_uyvy(rows.split_at(row_bytes), result),
         (Pixels::Gray, _) => mean::<1, 1>(rows, row_bytes, factor, result, [0]),
         (Pixels::Rgb, _) => mean::<3, 3>(rows, row_bytes, factor, result, [0, 1, 2]),
         (Pixels::Uyvy, _) => uyvy(rows, row_bytes, factor, result),
@@ -55,6 +56,19 @@ fn halve<const N: usize>((above, below): (&[u8], &[u8]), result: &mut [u8]) {
             let of = |row: &[u8]| u16::from(row[channel]) + u16::from(row[channel + N]);
             *value = ((of(above) + of(below) + 2) >> 2) as u8;
         }
+    }
+}
+
+/// Two rows of groups: four pixels and their two colours in each become two pixels and one colour.
+#[inline(always)]
+fn halve_uyvy((above, below): (&[u8], &[u8]), result: &mut [u8]) {
+    let rows = above.as_chunks::<8>().0.iter().zip(below.as_chunks::<8>().0);
+    for ((above, below), group) in rows.zip(result.as_chunks_mut::<4>().0) {
+        let of = |a: usize, b: usize| {
+            let sum = |row: &[u8; 8]| u16::from(row[a]) + u16::from(row[b]);
+            ((sum(above) + sum(below) + 2) >> 2) as u8
+        };
+        *group = [of(0, 4), of(1, 3), of(2, 6), of(5, 7)];
     }
 }
 
