@@ -2,6 +2,7 @@
 
 use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
+use outflow_media::payload::raw_video::RawVideo;
 
 /// The header of a PPM or PGM.
 pub(crate) fn ppm(data: &[u8]) {
@@ -11,6 +12,16 @@ pub(crate) fn ppm(data: &[u8]) {
     netpbm::emit(header.shape, &mut again).expect("it was read from such a format");
     let read = netpbm::Header::parse(&again).expect("it was just written").expect("all of it");
     assert_eq!(read.shape, header.shape);
+}
+
+/// The payload of a packet of raw video: its parts lie one behind the other, within it.
+pub(crate) fn raw_video(data: &[u8]) {
+    let Ok(raw) = RawVideo::new_checked(data) else { return };
+    let end = raw.parts().fold(None, |before: Option<usize>, part| {
+        assert!(before.is_none_or(|before| before == part.bytes.start));
+        Some(part.bytes.end)
+    });
+    assert!(end.is_some_and(|end| end <= data.len()));
 }
 
 /// A selection, and the codestream that it is made of: what comes out is a codestream again, of which

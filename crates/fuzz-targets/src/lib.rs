@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("opus", payload::opus),
     ("jpeg2000", image::jpeg2000),
     ("ppm", image::ppm),
+    ("raw_video", image::raw_video),
     ("http_request", http::http_request),
     ("http_answer", http::http_answer),
     ("remux", remux::remux),

@@ -5,6 +5,7 @@ pub mod depacketize;
 mod h264;
 mod h265;
 mod mpeg;
+pub mod raw_video;
 mod reader;
 
 pub use reader::RtpReader;
