@@ -122,6 +122,7 @@ impl Control {
     /// Unknown stream, the name or the address is taken, a limit is reached, or the system refuses the
     /// socket.
     pub async fn add_push(&self, options: PushOptions) -> Result<super::ReceiverId, ControlError> {
+        self.entry(&options.stream)?;
         let claim = Claim::new(self.pushes(), &options)?;
         let playing = self.open_push(&options).await?;
         let id = playing.id();
