@@ -1,7 +1,7 @@
 //! JPEG 2000 without decoding, against OpenJPEG: decode, work, encode.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use outflow_labs::figures::{progress, quantile, rounded};
@@ -46,7 +46,7 @@ pub(crate) fn figures(rounds: usize, time: Duration, cpu: usize, copy: f64) -> R
     for cut in &CUTS {
         let (mut ours, mut theirs, mut left) = (Vec::new(), Vec::new(), 0);
         for _ in 0..rounds {
-            let (seconds, bytes) = seconds_a_frame(&whole, &cut.selection, time)?;
+            let (seconds, bytes) = cut_time(&whole, &cut.selection, time)?;
             ours.push(seconds);
             left = bytes;
             let decoded = openjpeg("opj_decompress", "whole.j2k", "decoded.ppm", "")?;
@@ -66,14 +66,14 @@ pub(crate) fn figures(rounds: usize, time: Duration, cpu: usize, copy: f64) -> R
 }
 
 /// What a codestream takes to be cut, and the bytes that are left of it.
-fn seconds_a_frame(whole: &[u8], selection: &Selection, time: Duration) -> Result<(f64, usize)> {
-    let (began, mut frames, mut out) = (Instant::now(), 0_u32, Vec::with_capacity(whole.len()));
-    while began.elapsed() < time {
+fn cut_time(whole: &[u8], selection: &Selection, time: Duration) -> Result<(f64, usize)> {
+    let mut out = Vec::with_capacity(whole.len());
+    let seconds = super::seconds_a_frame(time, || {
         out.clear();
         select(black_box(whole), selection, &mut out)?;
-        frames += 1;
-    }
-    Ok((began.elapsed().as_secs_f64() / f64::from(frames.max(1)), out.len()))
+        Ok(())
+    })?;
+    Ok((seconds, out.len()))
 }
 
 /// The image, and what would be encoded of it after each operation: to work on the pixels themselves

@@ -1,5 +1,9 @@
 //! The operations, and one frame after the other through them.
 
+use std::hint::black_box;
+use std::time::Duration;
+
+use anyhow::Result;
 use outflow_media::image::{Cpu, Pixels, Rect, Shape, convert, crop, gray, shrink};
 
 const WIDTH: usize = 1920;
@@ -82,8 +86,17 @@ impl Work {
         (read + written) as f64
     }
 
+    /// What a frame takes, on average over so long.
+    pub(crate) fn seconds_a_frame(&mut self, time: Duration) -> Result<f64> {
+        super::seconds_a_frame(time, || {
+            self.frame();
+            black_box(self.result());
+            Ok(())
+        })
+    }
+
     /// Works on the next frame.
-    pub(crate) fn frame(&mut self) {
+    fn frame(&mut self) {
         let Work { cpu, shape, act, frames, next, out } = self;
         *next = (*next + 1) % frames.len();
         let frame = &mut frames[*next];
@@ -101,7 +114,7 @@ impl Work {
     }
 
     /// What came out last.
-    pub(crate) fn result(&self) -> &[u8] {
+    fn result(&self) -> &[u8] {
         match self.act {
             Act::Gray => &self.frames[self.next],
             _ => &self.out,

@@ -41,8 +41,8 @@ fn rows_into<S: Simd>(_: S, shape: Shape, rows: &[u8], factor: usize, result: &m
         (Pixels::Gray, 2) => halve::<1>(rows.split_at(row_bytes), result),
         (Pixels::Rgb, 2) => halve::<3>(rows.split_at(row_bytes), result),
         (Pixels::Uyvy, 2) => halve_uyvy(rows.split_at(row_bytes), result),
-        (Pixels::Gray, _) => mean::<1, 1>(rows, row_bytes, factor, result, [0]),
-        (Pixels::Rgb, _) => mean::<3, 3>(rows, row_bytes, factor, result, [0, 1, 2]),
+        (Pixels::Gray, _) => mean::<1>(rows, row_bytes, factor, result),
+        (Pixels::Rgb, _) => mean::<3>(rows, row_bytes, factor, result),
         (Pixels::Uyvy, _) => uyvy(rows, row_bytes, factor, result),
     }
 }
@@ -72,19 +72,13 @@ fn halve_uyvy((above, below): (&[u8], &[u8]), result: &mut [u8]) {
     }
 }
 
-/// Sums squares of samples that lie `N` bytes apart, the first ones at `from`.
+/// Squares of pixels of `N` bytes.
 #[inline(always)]
-fn mean<const N: usize, const C: usize>(
-    rows: &[u8],
-    row_bytes: usize,
-    factor: usize,
-    result: &mut [u8],
-    from: [usize; C],
-) {
+fn mean<const N: usize>(rows: &[u8], row_bytes: usize, factor: usize, result: &mut [u8]) {
     let samples = (factor * factor) as u32;
-    for (index, pixel) in result.as_chunks_mut::<C>().0.iter_mut().enumerate() {
-        for (value, from) in pixel.iter_mut().zip(from) {
-            let first = index * factor * N + from;
+    for (index, pixel) in result.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+        for (channel, value) in pixel.iter_mut().enumerate() {
+            let first = index * factor * N + channel;
             *value = rounded(square(rows, row_bytes, (first, N), factor), samples);
         }
     }

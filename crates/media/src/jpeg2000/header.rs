@@ -17,11 +17,11 @@ const PPM: u16 = 0xff60;
 const CRG: u16 = 0xff63;
 pub(super) const SOT: u16 = 0xff90;
 
-/// Components of an image that can be worked on.
-pub(super) const COMPONENTS_MAX: usize = 16;
+/// Components of an image that can be worked on. With 257 and more, their numbers take two bytes.
+const COMPONENTS_MAX: usize = 16;
 
 /// Decomposition levels, at most (T.800, table A.15).
-pub(super) const LEVELS_MAX: u8 = 32;
+const LEVELS_MAX: u8 = 32;
 
 /// A rectangle, its right and lower edges not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +117,7 @@ impl Header {
                 }
                 COD => said.default_coding = Some(header.read_coding(&mut reader.segment()?)?),
                 QCD => said.default_quantization = Some(reader.segment()?.rest().to_vec()),
-                COC | QCC | RGN => {
-                    let marker = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+                marker @ (COC | QCC | RGN) => {
                     header.of_component(marker, &mut reader.segment()?, &mut said)?;
                 }
                 POC => return Err(malformed(at, "the progression changes (POC): it cannot be cut down")),
@@ -151,8 +150,7 @@ impl Header {
 
     fn of_component(&self, marker: u16, segment: &mut Reader<'_>, said: &mut Said) -> Result<(), Malformed> {
         let at = segment.at;
-        let number = if self.components.len() < 257 { u16::from(segment.u8()?) } else { segment.u16()? };
-        let index = usize::from(number);
+        let index = usize::from(segment.u8()?);
         if index >= self.components.len() {
             return Err(malformed(at, "no such component"));
         }

@@ -39,11 +39,11 @@ pub fn select(bytes: &[u8], selection: &Selection, out: &mut Vec<u8>) -> Result<
     let (columns, rows) = cut.header.tiles();
     for number in 0..columns * rows {
         let (column, row) = (cut.first_tile.0 + number % columns, cut.first_tile.1 + number / columns);
-        let tile = &tiles[(row * all_columns + column) as usize];
+        let bodies = &tiles[(row * all_columns + column) as usize];
         let area = before.tile_area(column, row);
         let mut result = Ok(());
         tile_parts::emit(out, number as u16, |out| {
-            result = packets(&before, area, bytes, &tile.bodies, |place, packet, number| {
+            result = packets(&before, area, bytes, bodies, |place, packet, number| {
                 if cut.keeps(place) {
                     copy(&bytes[packet.begin..packet.end], packet.numbered.then_some(number), out);
                     return true;

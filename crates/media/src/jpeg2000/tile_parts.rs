@@ -10,20 +10,14 @@ const SOD: u16 = 0xff93;
 const EOC: u16 = 0xffd9;
 const COM: u16 = 0xff64;
 const PLT: u16 = 0xff58;
-/// Bytes of an SOT marker segment, its marker included.
-pub(super) const SOT_BYTES: usize = 12;
 
 /// The parts of a codestream that hold packets of one tile, in their order.
-#[derive(Debug, Default, Clone)]
-pub(super) struct TileParts {
-    pub(super) bodies: Vec<Range<usize>>,
-}
+pub(super) type Bodies = Vec<Range<usize>>;
 
-/// The tile-parts of all tiles, by the tiles' numbers. A codestream may end early: what there is, is
-/// there.
-pub(super) fn tile_parts(header: &Header, bytes: &[u8]) -> Result<Vec<TileParts>, Malformed> {
+/// Where packets lie, by the tiles' numbers. A codestream may end early: what there is, is there.
+pub(super) fn tile_parts(header: &Header, bytes: &[u8]) -> Result<Vec<Bodies>, Malformed> {
     let (columns, rows) = header.tiles();
-    let mut tiles = vec![TileParts::default(); (columns * rows) as usize];
+    let mut tiles = vec![Bodies::new(); (columns * rows) as usize];
     let mut reader = Reader { bytes, at: header.bytes };
     while reader.at < bytes.len() {
         let at = reader.at;
@@ -39,7 +33,7 @@ pub(super) fn tile_parts(header: &Header, bytes: &[u8]) -> Result<Vec<TileParts>
         // 0: up to the end of the codestream.
         let whole = if length == 0 { without_eoc(bytes) } else { at.saturating_add(length) };
         let end = whole.min(bytes.len()).max(body);
-        tile.bodies.push(body..end);
+        tile.push(body..end);
         reader.at = end;
     }
     Ok(tiles)
@@ -70,7 +64,6 @@ pub(super) fn emit(out: &mut Vec<u8>, number: u16, packets: impl FnOnce(&mut Vec
     out.extend_from_slice(&[0; 4]);
     // The first of one.
     out.extend_from_slice(&[0, 1]);
-    debug_assert_eq!(out.len(), at + SOT_BYTES);
     out.extend_from_slice(&SOD.to_be_bytes());
     packets(out);
     let length = (out.len() - at) as u32;
