@@ -183,3 +183,14 @@ fn what_is_cut_off_leaves_what_was_there_before() {
         assert_eq!((shape.width, shape.height), (WIDTH, HEIGHT), "{part} tenths");
     }
 }
+
+#[test]
+fn code_blocks_of_high_throughput_are_refused() {
+    let Some(bench) = Bench::new() else { return };
+    let mut codestream = bench.encode("");
+    let coding = codestream.windows(2).position(|marker| marker == [0xff, 0x52]).expect("a COD marker");
+    // Behind the marker, the length, Scod, SGcod, levels and the size of code-blocks (T.800, A.6.1).
+    codestream[coding + 12] |= 0x40;
+    let refused = Header::parse(&codestream).expect_err("another way to tell lengths");
+    assert!(refused.reason.contains("high throughput"), "{refused}");
+}

@@ -97,7 +97,7 @@ impl Header {
     ///
     /// # Errors
     /// What is wrong with it, or is in a way that cannot be cut down: packet headers apart from their
-    /// packets (PPM), a change of the progression (POC).
+    /// packets (PPM), a change of the progression (POC), code-blocks of high throughput (T.814).
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader { bytes, at: 0 };
         if reader.u16()? != SOC {
@@ -345,6 +345,10 @@ fn coding(segment: &mut Reader<'_>, precincts_given: bool) -> Result<(u8, Coding
     let (style, transform) = (segment.u8()?, segment.u8()?);
     if levels > LEVELS_MAX || block.0 > 10 || block.1 > 10 || block.0 + block.1 > 12 {
         return Err(malformed(at, "more levels or larger code-blocks than there may be"));
+    }
+    // Those of ITU-T T.814 tell their lengths in another way.
+    if style & 0xc0 != 0 {
+        return Err(malformed(at, "code-blocks of high throughput: it cannot be cut down"));
     }
     let mut precincts = Vec::new();
     if precincts_given {
