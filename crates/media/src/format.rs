@@ -1,6 +1,8 @@
-//! What a stream carries: one transport stream, or RTP tracks with their codecs.
+//! What a stream carries: one transport stream, RTP tracks with their codecs, or images.
 
 use bytes::Bytes;
+
+use crate::image::Shape;
 
 /// What a stream's packets are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub enum Format {
     /// RTP: a packet's bytes are one RTP packet (RFC 3550), header included. The index of a track
     /// is [`Tag::track`](crate::Tag::track).
     Rtp(Vec<Track>),
+    /// Uncompressed images: a packet's bytes are one PPM or PGM image, all of it.
+    Images,
 }
 
 /// One RTP media of a stream.
@@ -83,6 +87,15 @@ pub enum Codec {
     /// Transport stream in RTP, RFC 2250 section 2. Streams with such a track become
     /// [`Format::Ts`] on receipt.
     Mp2t,
+    /// Uncompressed video, RFC 4175; its size and pixels, if they are such as can be worked on.
+    RawVideo(Option<Shape>),
+    /// RFC 5371.
+    Jpeg2000,
+    /// Encrypted on its way here (RFC 3711): nothing but its header can be read.
+    Srtp {
+        /// Whether it is a picture.
+        video: bool,
+    },
     /// Anything else: relayed as it is, every packet standing for itself.
     Other {
         /// Whether `m=` said video.
@@ -99,6 +112,9 @@ impl Codec {
                 | Codec::H265 { .. }
                 | Codec::MpegVideo
                 | Codec::Mp2t
+                | Codec::RawVideo(_)
+                | Codec::Jpeg2000
+                | Codec::Srtp { video: true }
                 | Codec::Other { video: true }
         )
     }
@@ -108,7 +124,7 @@ impl Format {
     /// The number of tracks: a transport stream counts as one.
     pub fn tracks(&self) -> usize {
         match self {
-            Format::Ts => 1,
+            Format::Ts | Format::Images => 1,
             Format::Rtp(tracks) => tracks.len(),
         }
     }
@@ -116,7 +132,7 @@ impl Format {
     /// The track at whose key frames a receiver joins: the first video, or track 0.
     pub fn main_track(&self) -> u8 {
         match self {
-            Format::Ts => 0,
+            Format::Ts | Format::Images => 0,
             Format::Rtp(tracks) => {
                 let video = tracks.iter().position(|t| t.codec.is_video()).unwrap_or(0);
                 u8::try_from(video).unwrap_or(0)

@@ -52,6 +52,18 @@ reasons! {
     Late = "late",
     /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream).
     Incomplete = "incomplete",
+    /// An element was told to leave such packets out.
+    Filtered = "filtered",
+    /// More than an element's rate lets pass.
+    RateLimit = "rate-limit",
+    /// An element cannot work on what the stream carries.
+    Unfit = "unfit",
+    /// An element went wrong while it worked on this packet.
+    ElementFault = "element-fault",
+    /// The queue to an execution context, or to another program, was full.
+    ContextFull = "context-full",
+    /// The elements had used up their share of the processor.
+    CpuBudget = "cpu-budget",
     /// The receiver's host said that nobody listens there.
     Refused = "refused",
     /// No route to the receiver, or its network is down.

@@ -14,6 +14,8 @@
 pub mod buffer;
 pub mod control;
 pub mod drops;
+pub mod element;
+pub mod graph;
 pub mod limits;
 pub mod receive;
 pub mod schedule;

@@ -72,6 +72,18 @@ pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
 /// frame may be one.
 pub const GAP_HELD_PACKETS_MAX: usize = 64;
 
+/// Elements of one stream. A plan with more is refused.
+pub const ELEMENTS_MAX: usize = 256;
+
+/// Declared branches of one stream. A plan with more is refused.
+pub const BRANCHES_MAX: usize = 64;
+
+/// One batch in so many is timed.
+pub const SAMPLE_EVERY: u64 = 16;
+
+/// Packets that wait for services at most; with one more they are worked on at once.
+pub const SERVICE_BATCH: usize = 64;
+
 /// Between two RTCP sender reports of a track (RFC 3550, section 6.2: 5 s minimum).
 pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 

@@ -12,7 +12,9 @@ use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
-use crate::control::{Control, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via};
+use crate::control::{
+    Control, ControlError, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via,
+};
 
 /// A session that plays, or will.
 pub(super) struct Player {
@@ -105,6 +107,11 @@ impl Connection {
         Ok(match self.control.describe(stream).await? {
             Format::Ts => 1,
             Format::Rtp(tracks) => tracks.len(),
+            Format::Images => {
+                let text =
+                    format!("'{stream}' carries images, which RTSP cannot: send them to a udp:// address");
+                return Err(ControlError::Unsupported(text).into());
+            }
         })
     }
 

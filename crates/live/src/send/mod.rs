@@ -16,7 +16,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
-use outflow_media::Format;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Carriage, Order, Stream};
@@ -50,8 +49,9 @@ pub(crate) fn pieces<'a>(
 ) -> Pieces<'a> {
     let mut pieces = Pieces::new();
     // A transport stream in RTP: the header was made when the packet came in.
-    let wrap = carriage == Carriage::Rtp && stream.format() == Some(&Format::Ts);
-    let header = |header: &'a [u8; 12]| if wrap { &header[..] } else { &[] };
+    // One of RTP, when a service wrote another than came in; else that is part of the bytes.
+    let wrap = |header: &[u8; 12]| carriage == Carriage::Rtp && header[0] != 0;
+    let header = |header: &'a [u8; 12]| if wrap(header) { &header[..] } else { &[] };
     if let Some(entry) = stream.preamble(order)
         && let Some(body) = &entry.preamble
     {

@@ -38,7 +38,9 @@ impl Payload {
             Codec::Aac { .. } => Payload::Aac,
             Codec::MpegAudio => Payload::MpegAudio,
             Codec::Opus => Payload::Packet,
-            Codec::Mp2t | Codec::Other { .. } => Payload::Timestamp,
+            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Srtp { .. } | Codec::Other { .. } => {
+                Payload::Timestamp
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::codec::{h264, h265};
 use crate::format::Codec;
+use crate::image::{Pixels, Shape};
 
 /// Base64 as cameras write it: with padding or without.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -44,6 +45,8 @@ pub(super) fn codec(encoding: &str, fmtp: &str, video: bool) -> Codec {
         "MPA" => Codec::MpegAudio,
         "MP2T" => Codec::Mp2t,
         "OPUS" => Codec::Opus,
+        "RAW" if video => Codec::RawVideo(raw_video(fmtp)),
+        "JPEG2000" => Codec::Jpeg2000,
         "MPEG4-GENERIC" => aac(fmtp).unwrap_or(other),
         _ => other,
     }
@@ -104,6 +107,19 @@ fn aac(fmtp: &str) -> Option<Codec> {
     })
 }
 
+/// RFC 4175 section 6.1: sizes and samplings that can be worked on.
+fn raw_video(fmtp: &str) -> Option<Shape> {
+    let pixels = match (parameter(fmtp, "sampling")?, parameter(fmtp, "depth")?) {
+        ("RGB", "8") => Pixels::Rgb,
+        ("YCbCr-4:2:2", "8") => Pixels::Uyvy,
+        _ => return None,
+    };
+    // RFC 4175 section 6.1: integers between 1 and 32767; interlaced frames come by fields.
+    let side = |name| parameter(fmtp, name)?.parse().ok().filter(|side| (1..=32_767).contains(side));
+    let is_interlaced = fmtp.split(';').any(|parameter| parameter.trim().eq_ignore_ascii_case("interlace"));
+    if is_interlaced { None } else { Some(Shape { pixels, width: side("width")?, height: side("height")? }) }
+}
+
 /// Bytes from hexadecimal digits, as `config=` has them; an odd last digit is left out.
 fn hex(digits: &str) -> Option<Bytes> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
@@ -133,6 +149,22 @@ mod tests {
             assert!(matches!(codec("H264", fmtp, true), Codec::H264 { sps: Some(_), .. }), "{fmtp}");
         }
         assert_eq!(codec("H264", "", true), Codec::H264 { sps: None, pps: None });
+    }
+
+    #[test]
+    fn raw_video_has_a_shape_if_it_can_be_worked_on() {
+        let fmtp = "sampling=YCbCr-4:2:2; width=1280; height=720; depth=8; colorimetry=BT709-2";
+        let shape = Shape { pixels: Pixels::Uyvy, width: 1280, height: 720 };
+        assert_eq!(codec("raw", fmtp, true), Codec::RawVideo(Some(shape)));
+        for other in [
+            "sampling=YCbCr-4:2:0; width=1280; height=720; depth=8",
+            "sampling=RGB; width=1280; height=720; depth=10",
+            "sampling=RGB; width=0; height=720; depth=8",
+            "sampling=RGB; width=1280; height=720; depth=8; interlace",
+            "",
+        ] {
+            assert_eq!(codec("raw", other, true), Codec::RawVideo(None), "{other}");
+        }
     }
 
     #[test]

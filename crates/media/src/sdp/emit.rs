@@ -47,6 +47,8 @@ pub fn emit(format: &Format, session: &Session<'_>) -> String {
     description.medias = match format {
         Format::Ts => vec![transport_stream()],
         Format::Rtp(tracks) => tracks.iter().map(media).collect(),
+        // No RTP payload: only who is sent to by plain UDP gets it.
+        Format::Images => Vec::new(),
     };
     for (index, media) in description.medias.iter_mut().enumerate() {
         media.port = session.ports.get(index).copied().unwrap_or(0);
@@ -67,7 +69,11 @@ fn transport_stream() -> Media {
 
 fn media(track: &Track) -> Media {
     let number = track.payload_type;
-    let mut media = Media::new(media_type(track), 0, TransportProto::RtpAvp, number);
+    let transport = match track.codec {
+        Codec::Srtp { .. } => TransportProto::RtpSavp,
+        _ => TransportProto::RtpAvp,
+    };
+    let mut media = Media::new(media_type(track), 0, transport, number);
     if !track.encoding.is_empty() {
         let channels = match track.channels {
             0 => String::new(),

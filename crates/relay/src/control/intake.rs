@@ -40,7 +40,7 @@ impl Input {
         (ssrc, ntp_at_zero): (u32, u64),
     ) -> Self {
         let rates: Vec<u32> = match &format {
-            Format::Ts => vec![90_000],
+            Format::Ts | Format::Images => vec![90_000],
             Format::Rtp(tracks) => tracks.iter().map(|track| track.clock_rate).collect(),
         };
         let clocks = rates.iter().map(|rate| ReportClock::new(*rate, ntp_at_zero)).collect();

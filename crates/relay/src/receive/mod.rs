@@ -34,6 +34,8 @@ enum Form {
         wrap: RtpWrap,
     },
     Rtp(Vec<RtpTrack>),
+    /// Images, as they come.
+    Images,
 }
 
 #[derive(Debug)]
@@ -52,6 +54,7 @@ impl Receive {
                 Form::Ts { in_rtp: Some(RtpStatistics::new(&tracks[0])), wrap: RtpWrap::new(ssrc) }
             }
             Format::Rtp(tracks) => Form::Rtp(tracks.iter().take(TRACKS_MAX).map(RtpTrack::new).collect()),
+            Format::Images => Form::Images,
         };
         Receive { form }
     }
@@ -81,7 +84,7 @@ impl Receive {
                 *in_rtp = None;
                 wrap.marker = true;
             }
-            (Form::Rtp(_), Format::Ts) => {}
+            (Form::Rtp(_) | Form::Images, _) | (_, Format::Images) => {}
         }
     }
 
@@ -91,7 +94,7 @@ impl Receive {
     /// Why it goes no further.
     pub fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<Bytes, DropReason> {
         match &mut self.form {
-            Form::Ts { in_rtp: None, .. } => Ok(incoming.freeze()),
+            Form::Ts { in_rtp: None, .. } | Form::Images => Ok(incoming.freeze()),
             Form::Ts { in_rtp: Some(statistics), .. } => {
                 let header = RtpHeader::new_checked(incoming.as_ref()).map_err(|_| DropReason::Malformed)?;
                 statistics.packet(now, &header);
@@ -112,7 +115,7 @@ impl Receive {
     pub fn rtp_header(&mut self, now: Time) -> [u8; 12] {
         match &mut self.form {
             Form::Ts { wrap, .. } => wrap.next(now),
-            Form::Rtp(_) => [0; 12],
+            Form::Rtp(_) | Form::Images => [0; 12],
         }
     }
 
@@ -122,7 +125,7 @@ impl Receive {
             Form::Rtp(tracks) => {
                 tracks.get(usize::from(track)).map_or(0, |track| track.continuity.timestamp_delta())
             }
-            Form::Ts { .. } => 0,
+            Form::Ts { .. } | Form::Images => 0,
         }
     }
 
@@ -131,6 +134,7 @@ impl Receive {
         let (one, many) = match &self.form {
             Form::Ts { in_rtp, .. } => (in_rtp.as_ref(), &[][..]),
             Form::Rtp(tracks) => (None, &tracks[..]),
+            Form::Images => (None, &[][..]),
         };
         one.into_iter().chain(many.iter().map(|track| &track.statistics)).filter_map(|s| s.reception.as_ref())
     }

@@ -1,10 +1,11 @@
 //! What each packet means: the stream's readers, which give every packet its tag.
 
 use bytes::Bytes;
+use outflow_media::image::ppm;
 use outflow_media::payload::RtpReader;
 use outflow_media::rtp::Reception;
 use outflow_media::ts::{Programme, TsReader};
-use outflow_media::{Format, Tag};
+use outflow_media::{Format, Kind, Malformed, Tag};
 
 use crate::drops::DropReason;
 use crate::limits::TRACKS_MAX;
@@ -14,6 +15,8 @@ use crate::limits::TRACKS_MAX;
 pub enum Understand {
     /// For a transport stream; with the programme of the source before, if it was restarted.
     Ts(Box<TsReader>, Option<Programme>),
+    /// For images; with the number of the next.
+    Images(u32),
     /// For RTP, one a track.
     Rtp(Vec<RtpReader>),
 }
@@ -23,6 +26,7 @@ impl Understand {
     pub fn new(format: &Format) -> Self {
         match format {
             Format::Ts => Understand::Ts(Box::default(), None),
+            Format::Images => Understand::Images(0),
             Format::Rtp(tracks) => {
                 let reader =
                     |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
@@ -35,7 +39,7 @@ impl Understand {
     pub fn restart(&mut self, format: &Format) {
         let before = match self {
             Understand::Ts(reader, _) => reader.programme().cloned(),
-            Understand::Rtp(_) => None,
+            Understand::Rtp(_) | Understand::Images(_) => None,
         };
         *self = Understand::new(format);
         if let Understand::Ts(_, previous) = self {
@@ -57,6 +61,12 @@ impl Understand {
     /// It is not what its format says.
     pub fn tag(&mut self, track: u8, bytes: &[u8]) -> Result<Tag, DropReason> {
         let tag = match self {
+            Understand::Images(next) => image(bytes).map(|()| {
+                let frame = *next;
+                *next = next.wrapping_add(1);
+                let kind = Kind::Intra;
+                Tag { frame, kind, first: true, last: true, key: true, ..Tag::default() }
+            }),
             Understand::Ts(reader, _) => reader.read(bytes),
             Understand::Rtp(readers) => {
                 readers.get_mut(usize::from(track)).ok_or(DropReason::UnknownTrack)?.read(bytes)
@@ -69,7 +79,7 @@ impl Understand {
     pub fn preamble(&self) -> Option<Bytes> {
         match self {
             Understand::Ts(reader, _) => reader.preamble(),
-            Understand::Rtp(_) => None,
+            Understand::Rtp(_) | Understand::Images(_) => None,
         }
     }
 
@@ -79,7 +89,7 @@ impl Understand {
         match self {
             // In RTP the same loss shows in both counts: the larger one is the truth.
             Understand::Ts(reader, _) => reader.continuity_errors().max(by_rtp.max(0) as u64),
-            Understand::Rtp(_) => by_rtp.max(0) as u64,
+            Understand::Rtp(_) | Understand::Images(_) => by_rtp.max(0) as u64,
         }
     }
 
@@ -94,7 +104,18 @@ impl Understand {
                 let names: Vec<_> = tracks.iter().map(|track| track.encoding.as_str()).collect();
                 format!("RTP: {}", names.join(", "))
             }
+            (Understand::Images(_), _) | (_, Format::Images) => "PPM images".to_owned(),
             (Understand::Rtp(_), Format::Ts) => "MPEG-TS".to_owned(),
         }
     }
+}
+
+/// Whether a packet is an image.
+fn image(bytes: &[u8]) -> Result<(), Malformed> {
+    let wrong = |reason| Malformed { format: "PPM", offset: bytes.len(), reason };
+    let header = ppm::Header::parse(bytes)?.ok_or(wrong("it ends within its header"))?;
+    if bytes.len() - header.bytes < header.shape.bytes() {
+        return Err(wrong("less pixels than its header says"));
+    }
+    Ok(())
 }

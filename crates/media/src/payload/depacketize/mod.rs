@@ -88,7 +88,9 @@ impl Depacketizer {
                 Assembler::Aac(aac::Frames::new(config, track.clock_rate, lengths))
             }
             Codec::Opus => Assembler::Packet,
-            Codec::Mp2t | Codec::Other { .. } => return None,
+            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Srtp { .. } | Codec::Other { .. } => {
+                return None;
+            }
         };
         Some(Depacketizer { assembler, reorder: Reorder::default(), ssrc: None, dropped: Dropped::default() })
     }

@@ -1,0 +1,4 @@
+//! The elements that the core brings along, a file each. Each is one line in the
+//! [`CATALOGUE`](crate::graph::CATALOGUE).
+
+pub mod pass;

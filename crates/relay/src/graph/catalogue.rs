@@ -1,0 +1,104 @@
+//! Every element there is: one line each. What `outflow elements` prints, what a configuration is
+//! checked against, and where elements come from.
+
+use core::fmt::Write as _;
+
+use super::contract::{Contract, Gives};
+use super::settings::{Opt, Settings};
+use super::{Element, Unfit};
+use crate::element;
+
+/// What there is to know of an element before it is made.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub doc: &'static str,
+    /// What it takes and gives, given its options.
+    pub contract: fn(&Settings) -> Contract,
+    /// Its outputs; the first is the one meant where none is named.
+    pub outputs: &'static [&'static str],
+    /// Its options.
+    pub options: &'static [Opt],
+    /// What makes one.
+    pub make: Make,
+}
+
+/// What makes an element.
+#[derive(Debug, Clone, Copy)]
+pub enum Make {
+    /// The core.
+    Core(fn(&Settings) -> Result<Box<dyn Element>, Unfit>),
+    /// The driver: it needs files, another program, or a sandbox.
+    Driver,
+}
+
+/// The output of elements that have one.
+pub const OUT: &[&str] = &["out"];
+
+/// All elements, in the order of the manual.
+pub const CATALOGUE: &[&Kind] = &[&element::pass::KIND];
+
+/// The element of this name.
+pub fn find(name: &str) -> Option<&'static Kind> {
+    CATALOGUE.iter().copied().find(|kind| kind.name == name)
+}
+
+impl Kind {
+    /// All about it, as people read it.
+    pub fn describe(&self) -> String {
+        let Contract { takes, gives } = (self.contract)(&Settings::default());
+        let mut text = format!("{}: {}\n", self.name, self.doc);
+        let _ = writeln!(text, "    takes   {takes}");
+        match gives {
+            Gives::Same => text.push_str("    gives   what it took\n"),
+            Gives::Only(content) => {
+                let _ = writeln!(text, "    gives   {}", content.as_str());
+            }
+        }
+        if self.outputs.len() > 1 {
+            let _ = writeln!(text, "    outputs {}", self.outputs.join(", "));
+        }
+        for option in self.options {
+            let default = match (option.default, option.needed) {
+                (Some(default), _) => format!("; {default} if left out"),
+                (None, true) => "; needed".to_owned(),
+                (None, false) => String::new(),
+            };
+            let _ =
+                writeln!(text, "    {} ({}{default}): {}", option.name, option.form.describe(), option.doc);
+        }
+        text
+    }
+
+    /// The number of an output.
+    pub fn output(&self, name: &str) -> Option<u8> {
+        self.outputs.iter().position(|output| *output == name).map(|index| index as u8)
+    }
+
+    /// Its option of this name.
+    pub fn option(&self, name: &str) -> Option<&'static Opt> {
+        self.options.iter().find(|option| option.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_lines_are_lines() {
+        for (index, kind) in CATALOGUE.iter().enumerate() {
+            assert!(CATALOGUE[..index].iter().all(|other| other.name != kind.name), "{} twice", kind.name);
+            assert!(!kind.outputs.is_empty() && kind.outputs.len() <= 256, "{}", kind.name);
+            assert!(kind.doc.ends_with('.') && !kind.doc.contains('\n'), "{}: {}", kind.name, kind.doc);
+            for (at, option) in kind.options.iter().enumerate() {
+                assert!(option.doc.ends_with('.'), "{}: {}", kind.name, option.doc);
+                assert!(kind.options[..at].iter().all(|other| other.name != option.name), "{}", option.name);
+                assert!(!(option.needed && option.default.is_some()), "{}", option.name);
+            }
+            assert!(kind.describe().contains(kind.doc));
+        }
+    }
+}

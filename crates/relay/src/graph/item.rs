@@ -1,0 +1,133 @@
+//! What goes from element to element.
+
+use bytes::{Bytes, BytesMut};
+use outflow_media::rtp::{self, HEADER};
+
+use crate::buffer::Packet;
+use crate::control::Understood;
+
+/// A packet between elements.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The packet. Of RTP whose header stands in `rtp_header`, what comes behind those 12 bytes.
+    pub packet: Packet,
+    /// The fixed RTP header in front of the packet's bytes: of a transport stream, for those who get
+    /// it by RTP; of RTP, once it was rewritten. Zeros where the packet's bytes are all there is.
+    pub rtp_header: [u8; HEADER],
+    /// What a receiver that begins with this packet's frame needs first.
+    pub preamble: Option<Bytes>,
+    /// By which of its outputs it leaves the element that has it.
+    pub port: u8,
+    /// Position among all packets that came into the graph, wrapping. What elements make has that of
+    /// what it was made from: merged flows come together in this order.
+    pub ordinal: u32,
+    /// How many packets of its track came into the graph before it, wrapping; `None` if an element
+    /// has made it and numbered it itself.
+    pub(super) of_track: Option<u16>,
+}
+
+impl Item {
+    /// A packet as it comes into a graph.
+    pub(super) fn entering(understood: Understood, ordinal: u32, of_track: u16) -> Self {
+        let Understood { packet, rtp_header, preamble } = understood;
+        Item { packet, rtp_header, preamble, port: 0, ordinal, of_track: Some(of_track) }
+    }
+
+    /// A packet that an element has made from this one and numbers itself.
+    pub fn made(&self, packet: Packet) -> Self {
+        Item {
+            packet,
+            rtp_header: [0; HEADER],
+            preamble: None,
+            port: 0,
+            ordinal: self.ordinal,
+            of_track: None,
+        }
+    }
+
+    /// An empty packet, for whoever needs one to begin with.
+    pub fn empty() -> Self {
+        let packet = Packet {
+            bytes: Bytes::new(),
+            tag: outflow_media::Tag::default(),
+            arrived: outflow_media::Time::ZERO,
+        };
+        Item { packet, rtp_header: [0; HEADER], preamble: None, port: 0, ordinal: 0, of_track: None }
+    }
+
+    /// The fixed part of its RTP header, wherever it stands; `None` if it has none.
+    pub fn header(&self) -> Option<&[u8; HEADER]> {
+        if self.rtp_header[0] != 0 {
+            return Some(&self.rtp_header);
+        }
+        self.packet.bytes.first_chunk().filter(|header| header[0] >> 6 == 2)
+    }
+
+    /// Its fixed RTP header to be changed, without touching bytes that others may hold.
+    pub fn header_mut(&mut self) -> Option<&mut [u8; HEADER]> {
+        if self.rtp_header[0] == 0 {
+            self.rtp_header = *self.header()?;
+            self.packet.bytes = self.packet.bytes.slice(HEADER..);
+        }
+        Some(&mut self.rtp_header)
+    }
+
+    /// The packet in one piece, to be changed: in place if nobody else holds its bytes, else a copy.
+    /// A transport stream's RTP header is left out of it.
+    pub fn own(&mut self, is_rtp: bool) -> BytesMut {
+        let bytes = core::mem::take(&mut self.packet.bytes);
+        if is_rtp && self.rtp_header[0] != 0 {
+            let mut whole = BytesMut::with_capacity(HEADER + bytes.len());
+            whole.extend_from_slice(&self.rtp_header);
+            whole.extend_from_slice(&bytes);
+            self.rtp_header = [0; HEADER];
+            return whole;
+        }
+        bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]))
+    }
+
+    /// Bytes of the packet, its RTP header not counted where that stands apart.
+    pub fn len(&self) -> usize {
+        self.packet.bytes.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.packet.bytes.is_empty()
+    }
+
+    /// Moves its RTP sequence number back by so many.
+    pub(super) fn renumber(&mut self, back: u16) {
+        if back == 0 {
+            return;
+        }
+        if let Some(header) = self.header_mut() {
+            let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(back);
+            rtp::set_sequence(header, sequence);
+        }
+    }
+
+    /// As a branch takes it.
+    pub(crate) fn understood(self) -> Understood {
+        Understood { packet: self.packet, rtp_header: self.rtp_header, preamble: self.preamble }
+    }
+}
+
+/// What the source tells besides its packets. It comes to each element between the packets between
+/// which it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message {
+    /// The source's clocks of a track (RFC 3550, section 6.4.1).
+    Clock {
+        /// The track.
+        track: u8,
+        /// Wall clock, NTP, 32.32 fixed point seconds since 1900.
+        ntp: u64,
+        /// The same in ticks of the track.
+        rtp: u32,
+        /// When it was told.
+        at: outflow_media::Time,
+    },
+    /// The source was restarted: what comes does not continue what was.
+    Break,
+}

@@ -1,0 +1,468 @@
+//! Services in the path: elements, what fits what, and the graph that they make.
+//!
+//! A [`Plan`] is what a configuration says: elements by name, what goes where, which branches come
+//! out. It is checked by the contracts of the [`CATALOGUE`] before anything runs. A [`Graph`] is made
+//! of it aside, bound to what the stream carries, and then put into the stream as a value: what was
+//! there before comes back, and leaves its state to elements that kept their name.
+//!
+//! Packets go through a graph in batches, from element to element in one order; where flows part and
+//! come together again, they are in the order in which they came in. Elements that nobody wants
+//! anything of do not work. The elements of one execution context are a [`Stage`]; packets go through
+//! the stages in order, each into the next by one queue, so that no two packets change places.
+
+mod catalogue;
+mod contract;
+mod element;
+mod item;
+mod plan;
+mod report;
+mod settings;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use outflow_media::{Format, Time};
+
+pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
+pub use contract::{Content, Contents, Contract, Gives};
+pub use element::{Element, Tally, Unfit};
+pub use item::{Item, Message};
+pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
+pub use report::{Gauge, NodeReport};
+pub use settings::{Form, Opt, Setting, Settings};
+pub use stage::{Probe, Stage, Target};
+
+use crate::control::Understood;
+use crate::limits::TRACKS_MAX;
+use crate::schedule::TrackMask;
+use stage::Node;
+
+/// The services of a stream, ready to run.
+#[derive(Debug)]
+pub struct Graph {
+    /// The first runs in the stream's own worker. The others, too, unless the driver has taken them
+    /// out ([`Graph::take_stages`]).
+    stages: Vec<Stage>,
+    /// Where packets go that come in.
+    source: Vec<Target>,
+    exits: Vec<Exit>,
+    bound: Option<Format>,
+    count: Count,
+    /// Packets that came in and go past the first stage.
+    direct: Vec<(Target, Item)>,
+}
+
+/// How many packets came in.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    all: u32,
+    of_track: [u16; TRACKS_MAX],
+}
+
+/// A branch that comes out.
+#[derive(Debug)]
+struct Exit {
+    name: String,
+    /// From where its packets come.
+    from: Vec<Origin>,
+    wanted: bool,
+    format: Result<Format, Unfit>,
+    /// How many packets of each track were counted when they came out.
+    passed: [u16; TRACKS_MAX],
+    /// Tracks of which some came out: they go on with the numbers of the stream.
+    began: TrackMask,
+}
+
+/// Where packets come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Source,
+    Node(u16, u8),
+}
+
+/// What makes the elements that the core cannot make; the driver has it.
+pub trait Maker {
+    /// Makes an element.
+    ///
+    /// # Errors
+    /// What keeps it from being made, and what to do.
+    fn make(
+        &mut self,
+        name: &str,
+        kind: &'static Kind,
+        settings: &Settings,
+    ) -> Result<Box<dyn Element>, Unfit>;
+}
+
+/// Makes what needs no driver.
+#[derive(Debug, Clone, Copy)]
+pub struct CoreOnly;
+
+impl Maker for CoreOnly {
+    fn make(&mut self, _: &str, kind: &'static Kind, _: &Settings) -> Result<Box<dyn Element>, Unfit> {
+        Err(Unfit::new(format!("\"{}\" does not run here", kind.name), "leave it out"))
+    }
+}
+
+impl Graph {
+    /// Makes what a plan says, which is to be checked before.
+    ///
+    /// # Errors
+    /// The name of the element that could not be made, and why; or what is wrong with the plan.
+    pub fn new(plan: &Plan, maker: &mut dyn Maker) -> Result<Self, (String, Unfit)> {
+        let wrong = |errors: Vec<PlanError>| {
+            let error = errors.into_iter().next().map(|error| Unfit::new(error.what, error.help));
+            (String::new(), error.unwrap_or_else(|| Unfit::new("the plan is wrong", "check it")))
+        };
+        let checked = plan.check(Contents::ANY).map_err(wrong)?;
+        let mut stages = vec![Stage { context: String::new(), first: 0, nodes: Vec::new() }];
+        for (number, &name) in (0_u16..).zip(&checked.order) {
+            let element = &plan.elements[name];
+            let context = element.context.as_deref().unwrap_or("");
+            if stages.last().is_some_and(|stage| stage.context != context) {
+                stages.push(Stage { context: context.to_owned(), first: number, nodes: Vec::new() });
+            }
+            let node = Self::node(plan, name, maker).map_err(|unfit| (name.to_owned(), unfit))?;
+            stages.last_mut().expect("one was made").nodes.push(node);
+        }
+        let mut graph = Graph {
+            stages,
+            source: Vec::new(),
+            exits: Vec::new(),
+            bound: None,
+            count: Count::default(),
+            direct: Vec::new(),
+        };
+        graph.wire(plan, &checked.order);
+        Ok(graph)
+    }
+
+    fn node(plan: &Plan, name: &str, maker: &mut dyn Maker) -> Result<Node, Unfit> {
+        let element = &plan.elements[name];
+        let kind = find(&element.kind)
+            .ok_or_else(|| Unfit::new("there is no such element", "see `outflow elements`"))?;
+        let made = match kind.make {
+            Make::Core(make) => make(&element.settings)?,
+            Make::Driver => maker.make(name, kind, &element.settings)?,
+        };
+        Ok(Node::new(name, kind, made, element.bypass, plan.inputs(name).len()))
+    }
+
+    /// Puts the connections down at their beginnings.
+    fn wire(&mut self, plan: &Plan, order: &[&str]) {
+        let number = |name: &str| order.iter().position(|other| *other == name).unwrap_or(0) as u16;
+        let origin = |graph: &Self, input: &Input| match input.from.as_str() {
+            SOURCE => Origin::Source,
+            from => {
+                let node = graph.node_at(number(from));
+                let output = input.output.as_deref().and_then(|output| node.kind.output(output));
+                Origin::Node(number(from), output.unwrap_or(0))
+            }
+        };
+        for (to, &name) in (0_u16..).zip(order) {
+            for input in plan.inputs(name) {
+                let from = origin(self, &input);
+                self.connect(from, Target::Node(to));
+            }
+        }
+        for (to, (name, inputs)) in (0_u16..).zip(&plan.branches) {
+            let inputs = if inputs.is_empty() { &[Input::source()][..] } else { inputs };
+            let from: Vec<_> = inputs.iter().map(|input| origin(self, input)).collect();
+            from.iter().for_each(|from| self.connect(*from, Target::Exit(to)));
+            self.exits.push(Exit::new(name, from));
+        }
+    }
+
+    fn connect(&mut self, from: Origin, to: Target) {
+        match from {
+            Origin::Source => self.source.push(to),
+            Origin::Node(number, output) => self.node_at_mut(number).outs[usize::from(output)].push(to),
+        }
+    }
+
+    fn node_at(&self, number: u16) -> &Node {
+        let stage = self.stages.iter().rfind(|stage| stage.first <= number).expect("the first begins at 0");
+        &stage.nodes[usize::from(number - stage.first)]
+    }
+
+    fn node_at_mut(&mut self, number: u16) -> &mut Node {
+        let stage =
+            self.stages.iter_mut().rfind(|stage| stage.first <= number).expect("the first begins at 0");
+        &mut stage.nodes[usize::from(number - stage.first)]
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.stages.iter().flat_map(|stage| &stage.nodes)
+    }
+
+    fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.stages.iter_mut().flat_map(|stage| &mut stage.nodes)
+    }
+
+    /// Tells all elements what comes in. What cannot work on it lets nothing through; see
+    /// [`Graph::exit_format`]. Nothing happens if they were told the same before.
+    pub fn bind(&mut self, format: &Format) {
+        if self.bound.as_ref() == Some(format) {
+            return;
+        }
+        self.bound = Some(format.clone());
+        let mut gives: Vec<Result<Format, Unfit>> = Vec::new();
+        let inputs = self.origins();
+        for (index, node) in self.stages.iter_mut().flat_map(|stage| &mut stage.nodes).enumerate() {
+            let given = together(&inputs[index], format, &gives);
+            let name = node.name.clone();
+            let out = node.bind(given.as_ref());
+            let unfit = |unfit: Unfit| Unfit { what: format!("'{name}': {}", unfit.what), ..unfit };
+            gives.push(match (out, given) {
+                (Some(format), _) => Ok(format),
+                (None, Err(before)) => Err(before),
+                (None, Ok(_)) => Err(unfit(node.unfit.clone().expect("it was not bound"))),
+            });
+        }
+        for exit in &mut self.exits {
+            exit.format = together(&exit.from, format, &gives);
+        }
+    }
+
+    /// From where each element's packets come.
+    fn origins(&self) -> Vec<Vec<Origin>> {
+        let mut origins = vec![Vec::new(); self.nodes().count()];
+        let from_source = self.source.iter().map(|target| (Origin::Source, *target));
+        let from_nodes = (0_u16..).zip(self.nodes()).flat_map(|(number, node)| {
+            let outs = (0_u8..).zip(&node.outs);
+            outs.flat_map(move |(output, targets)| {
+                targets.iter().map(move |t| (Origin::Node(number, output), *t))
+            })
+        });
+        for (from, to) in from_source.chain(from_nodes) {
+            if let Target::Node(to) = to {
+                origins[usize::from(to)].push(from);
+            }
+        }
+        origins
+    }
+
+    /// Names of the branches, in order.
+    pub fn exits(&self) -> impl Iterator<Item = &str> {
+        self.exits.iter().map(|exit| exit.name.as_str())
+    }
+
+    /// What comes out to a branch, once the graph is bound.
+    ///
+    /// # Errors
+    /// Which element cannot work on what comes in, and why.
+    pub fn exit_format(&self, exit: usize) -> Result<&Format, &Unfit> {
+        self.exits[exit].format.as_ref()
+    }
+
+    /// Whether anybody wants a branch.
+    pub fn is_wanted(&self, exit: usize) -> bool {
+        self.exits.get(exit).is_some_and(|exit| exit.wanted)
+    }
+
+    /// Whether anybody wants anything.
+    pub fn is_any_wanted(&self) -> bool {
+        self.exits.iter().any(|exit| exit.wanted)
+    }
+
+    /// Says whether anybody wants a branch. Elements of which nobody wants anything rest.
+    pub fn set_wanted(&mut self, exit: usize, wanted: bool) {
+        if let Some(exit) = self.exits.get_mut(exit).filter(|exit| exit.wanted != wanted) {
+            exit.wanted = wanted;
+            exit.began = TrackMask::NONE;
+            self.spread_wishes();
+        }
+    }
+
+    /// From the end: what something wanted takes from is wanted.
+    fn spread_wishes(&mut self) {
+        let exits: Vec<bool> = self.exits.iter().map(|exit| exit.wanted).collect();
+        let mut wanted: BTreeMap<u16, bool> = BTreeMap::new();
+        for number in (0..self.nodes().count() as u16).rev() {
+            let is_wanted = |target: &Target| match target {
+                Target::Node(next) => wanted.get(next).copied().unwrap_or(false),
+                Target::Exit(exit) => exits[usize::from(*exit)],
+            };
+            let node = self.node_at_mut(number);
+            node.wanted = node.outs.iter().flatten().any(is_wanted);
+            wanted.insert(number, node.wanted);
+        }
+    }
+
+    /// Whether an element works already that a branch is made by.
+    pub fn shares(&self, exit: usize) -> bool {
+        let origins = self.origins();
+        let mut look: Vec<Origin> = self.exits.get(exit).map(|exit| exit.from.clone()).unwrap_or_default();
+        while let Some(origin) = look.pop() {
+            let Origin::Node(number, _) = origin else { continue };
+            if self.node_at(number).wanted {
+                return true;
+            }
+            look.extend(&origins[usize::from(number)]);
+        }
+        false
+    }
+
+    /// A packet comes in; it goes through with the next [`Graph::run`].
+    pub fn enter(&mut self, understood: Understood) {
+        let track = usize::from(understood.packet.tag.track) % TRACKS_MAX;
+        let Count { all, of_track } = &mut self.count;
+        let item = Item::entering(understood, *all, of_track[track]);
+        *all = all.wrapping_add(1);
+        of_track[track] = of_track[track].wrapping_add(1);
+        let Some((last, others)) = self.source.split_last() else { return };
+        let [first, ..] = &mut self.stages[..] else { return };
+        for target in others {
+            self.direct.extend(first.enter(*target, || item.clone()));
+        }
+        self.direct.extend(first.enter(*last, || item));
+    }
+
+    /// How many packets have come in, wrapping.
+    pub fn entered(&self) -> u32 {
+        self.count.all
+    }
+
+    /// Lets the stages that are here work on all that came in. What comes out goes to `each`, with
+    /// the number of its branch; what goes to stages that were taken out goes to `further`.
+    pub fn run(
+        &mut self,
+        now: Time,
+        probe: Option<Probe>,
+        further: &mut dyn FnMut(Target, Item),
+        each: &mut dyn FnMut(usize, Understood),
+    ) {
+        let Graph { stages, exits, direct, .. } = self;
+        for (target, item) in direct.drain(..) {
+            let mut item = Some(item);
+            for stage in stages.iter_mut() {
+                item = item.and_then(|item| stage.take(target, item));
+            }
+            if let Some(item) = item {
+                leave(exits, further, each, target, item);
+            }
+        }
+        for index in 0..stages.len() {
+            let [stage, later @ ..] = &mut stages[index..] else { break };
+            stage.run(now, probe, &mut |target, item| {
+                let mut item = Some(item);
+                for next in later.iter_mut() {
+                    item = item.and_then(|item| next.take(target, item));
+                }
+                if let Some(item) = item {
+                    leave(exits, further, each, target, item);
+                }
+            });
+        }
+    }
+
+    /// A packet comes back from the last of the stages that were taken out.
+    pub fn leave(&mut self, exit: u16, item: Item, each: &mut dyn FnMut(usize, Understood)) {
+        leave(&mut self.exits, &mut |_, _| {}, each, Target::Exit(exit), item);
+    }
+
+    /// Tells every element what the source tells, behind all packets before it, which have gone
+    /// through.
+    pub fn message(&mut self, now: Time, message: Message) {
+        self.stages.iter_mut().for_each(|stage| stage.message(now, message));
+    }
+
+    /// Takes out the stages that run in other contexts, in the order in which packets go through.
+    pub fn take_stages(&mut self) -> Vec<Stage> {
+        self.stages.split_off(1)
+    }
+
+    /// How many stages are here: one, if those of other contexts were taken out.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Goes on where `before` stops: elements that kept their name and kind take over the state of
+    /// those, with what was counted.
+    pub fn resume(&mut self, before: &mut Graph) {
+        self.count = before.count;
+        for stage in &mut self.stages {
+            for other in &mut before.stages {
+                stage.resume(other);
+            }
+        }
+        for exit in &mut self.exits {
+            if let Some(other) = before.exits.iter().find(|other| other.name == exit.name) {
+                (exit.wanted, exit.passed, exit.began) = (other.wanted, other.passed, other.began);
+            }
+        }
+        self.spread_wishes();
+    }
+
+    /// Lets an element pass everything as it is, or no longer. Returns whether there is one.
+    pub fn set_bypass(&mut self, name: &str, bypass: bool) -> bool {
+        let node = self.nodes_mut().find(|node| node.name == name);
+        node.map(|node| node.bypass = bypass).is_some()
+    }
+
+    /// What its elements show of themselves, as far as they are here.
+    pub fn report(&self) -> impl Iterator<Item = NodeReport> + '_ {
+        self.stages.iter().flat_map(Stage::report)
+    }
+}
+
+/// What comes out of several places: of one format, or it does not fit.
+fn together(from: &[Origin], source: &Format, gives: &[Result<Format, Unfit>]) -> Result<Format, Unfit> {
+    let mut all = from.iter().map(|origin| match origin {
+        Origin::Source => Ok(source),
+        Origin::Node(number, _) => gives[usize::from(*number)].as_ref(),
+    });
+    let first = all.next().ok_or_else(|| Unfit::new("nothing comes in", "give it an input"))?;
+    let first = first.map_err(Clone::clone)?;
+    for other in all {
+        if other.map_err(Clone::clone)? != first {
+            let help = "let only flows of one format come together";
+            return Err(Unfit::new("what comes together here is of different formats", help));
+        }
+    }
+    Ok(first.clone())
+}
+
+/// A packet leaves the stages that are here.
+fn leave(
+    exits: &mut [Exit],
+    further: &mut dyn FnMut(Target, Item),
+    each: &mut dyn FnMut(usize, Understood),
+    target: Target,
+    mut item: Item,
+) {
+    let Target::Exit(number) = target else { return further(target, item) };
+    let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
+    exit.number(&mut item);
+    each(usize::from(number), item.understood());
+}
+
+impl Exit {
+    fn new(name: &str, from: Vec<Origin>) -> Self {
+        let format = Err(Unfit::new("the stream has no format yet", "wait for its source"));
+        Exit {
+            name: name.to_owned(),
+            from,
+            wanted: false,
+            format,
+            passed: [0; TRACKS_MAX],
+            began: TrackMask::NONE,
+        }
+    }
+
+    /// Closes the gaps in RTP sequence numbers that elements have left on purpose; those of packets
+    /// that never came in stay.
+    fn number(&mut self, item: &mut Item) {
+        let Some(before) = item.of_track else { return };
+        let track = item.packet.tag.track;
+        let passed = &mut self.passed[usize::from(track) % TRACKS_MAX];
+        if !self.began.has(track) {
+            self.began = self.began.with(TrackMask::only(track));
+            *passed = before;
+        }
+        item.renumber(before.wrapping_sub(*passed));
+        *passed = passed.wrapping_add(1);
+    }
+}

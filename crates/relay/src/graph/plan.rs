@@ -1,0 +1,324 @@
+//! What a configuration says of a stream's services: elements by name, what goes where, and which
+//! branches come out. A plan is checked before anything is made of it.
+
+use std::collections::BTreeMap;
+
+use super::catalogue::{CATALOGUE, Kind, find};
+use super::contract::{Content, Contents};
+use super::settings::Settings;
+use crate::limits::{BRANCHES_MAX, ELEMENTS_MAX};
+
+/// The name of what comes in: the stream itself.
+pub const SOURCE: &str = "source";
+
+/// The services of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// The elements, by name.
+    pub elements: BTreeMap<String, ElementPlan>,
+    /// The branches that come out, by name: what each is made of.
+    pub branches: BTreeMap<String, Vec<Input>>,
+}
+
+/// An element of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ElementPlan {
+    /// What it is: a name of the catalogue.
+    pub kind: String,
+    /// What was chosen for its options.
+    pub settings: Settings,
+    /// What goes into it; the stream itself if nothing is said.
+    pub inputs: Vec<Input>,
+    /// The execution context that it runs in; that of the stream's own worker if none is named.
+    pub context: Option<String>,
+    /// It lets everything pass as it is.
+    pub bypass: bool,
+}
+
+/// One output of something in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// An element, or [`SOURCE`].
+    pub from: String,
+    /// Its output; the first if none is named.
+    pub output: Option<String>,
+}
+
+impl Input {
+    /// What comes in from the source.
+    pub fn source() -> Self {
+        Input { from: SOURCE.to_owned(), output: None }
+    }
+
+    /// As it is written: a name, or "name.output".
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('.') {
+            Some((from, output)) => Input { from: from.to_owned(), output: Some(output.to_owned()) },
+            None => Input { from: text.to_owned(), output: None },
+        }
+    }
+}
+
+impl core::fmt::Display for Input {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.from)?;
+        self.output.as_ref().map_or(Ok(()), |output| write!(f, ".{output}"))
+    }
+}
+
+/// What is wrong with a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub what: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// A place in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// The kind of an element.
+    Kind(String),
+    /// The inputs of an element.
+    Inputs(String),
+    /// An option of an element.
+    Setting(String, String),
+    /// The context of an element.
+    Context(String),
+    /// A branch.
+    Branch(String),
+    /// All of it.
+    All,
+}
+
+/// A plan that fits together.
+#[derive(Debug)]
+pub struct Checked<'p> {
+    /// The elements, each behind all that it takes from, stage by stage.
+    pub order: Vec<&'p str>,
+    /// The execution contexts by name, in the order in which packets go through them; the stream's
+    /// own worker comes before them and is not among them.
+    pub contexts: Vec<&'p str>,
+}
+
+impl Plan {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.branches.is_empty()
+    }
+
+    /// Checks that everything is there and fits together, for a stream that may carry `worlds`.
+    ///
+    /// # Errors
+    /// All that is wrong with names and wires, or else all that does not fit.
+    pub fn check(&self, worlds: Contents) -> Result<Checked<'_>, Vec<PlanError>> {
+        let mut errors = self.check_names();
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let contexts = self.contexts().map_err(|error| vec![error])?;
+        let order = self.sorted(&contexts).map_err(|error| vec![error])?;
+        let mut gives = BTreeMap::from([(SOURCE, worlds)]);
+        for &name in &order {
+            match self.fit(name, &gives) {
+                Ok(given) => gives.insert(name, given),
+                Err(error) => {
+                    errors.push(error);
+                    gives.insert(name, Contents::ANY)
+                }
+            };
+        }
+        if errors.is_empty() { Ok(Checked { order, contexts }) } else { Err(errors) }
+    }
+
+    fn check_names(&self) -> Vec<PlanError> {
+        let mut errors = Vec::new();
+        if self.elements.len() > ELEMENTS_MAX || self.branches.len() > BRANCHES_MAX {
+            let what = format!("{} elements and {} branches", self.elements.len(), self.branches.len());
+            let help = format!("a stream has {ELEMENTS_MAX} elements and {BRANCHES_MAX} branches at most");
+            errors.push(PlanError { at: At::All, what, help });
+        }
+        for (name, element) in &self.elements {
+            match find(&element.kind) {
+                Some(kind) => errors.extend(check_settings(name, kind, &element.settings)),
+                None => errors.push(PlanError {
+                    at: At::Kind(name.clone()),
+                    what: format!("there is no element \"{}\"", element.kind),
+                    help: format!("possible: {}", names().join(", ")),
+                }),
+            }
+            let inputs = element.inputs.iter().filter_map(|input| self.check_input(input));
+            errors.extend(inputs.map(|(what, help)| PlanError { at: At::Inputs(name.clone()), what, help }));
+        }
+        for (name, inputs) in &self.branches {
+            let inputs = inputs.iter().filter_map(|input| self.check_input(input));
+            errors.extend(inputs.map(|(what, help)| PlanError { at: At::Branch(name.clone()), what, help }));
+        }
+        errors
+    }
+
+    fn check_input(&self, input: &Input) -> Option<(String, String)> {
+        if input.from == SOURCE {
+            let output = input.output.as_ref()?;
+            return Some((format!("the source has no output '{output}'"), format!("write \"{SOURCE}\"")));
+        }
+        let Some(element) = self.elements.get(&input.from) else {
+            let known: Vec<_> =
+                [SOURCE].into_iter().chain(self.elements.keys().map(String::as_str)).collect();
+            return Some((
+                format!("there is no element named '{}' here", input.from),
+                format!("possible: {}", known.join(", ")),
+            ));
+        };
+        let (kind, output) = (find(&element.kind)?, input.output.as_ref()?);
+        kind.output(output).is_none().then(|| {
+            (
+                format!("'{}' has no output '{output}'", input.from),
+                format!("possible: {}", kind.outputs.join(", ")),
+            )
+        })
+    }
+
+    /// What goes into an element.
+    pub(super) fn inputs(&self, name: &str) -> Vec<Input> {
+        match self.elements.get(name) {
+            Some(element) if !element.inputs.is_empty() => element.inputs.clone(),
+            _ => vec![Input::source()],
+        }
+    }
+
+    /// The contexts in an order in which packets go from each only to later ones.
+    fn contexts(&self) -> Result<Vec<&str>, PlanError> {
+        let mut left: Vec<&str> = self.elements.values().filter_map(|e| e.context.as_deref()).collect();
+        left.sort_unstable();
+        left.dedup();
+        let mut done: Vec<&str> = Vec::new();
+        while !left.is_empty() {
+            let is_next = |context: &&str| !self.feeds(context).any(|other| left.contains(&other));
+            let Some(at) = left.iter().position(|context| is_next(context)) else {
+                return Err(PlanError {
+                    at: At::All,
+                    what: format!("packets would go in circles between the contexts {}", left.join(", ")),
+                    help: "let packets go from one context only to later ones".to_owned(),
+                });
+            };
+            done.push(left.remove(at));
+        }
+        Ok(done)
+    }
+
+    /// The other contexts from which packets go into a context.
+    fn feeds<'p>(&'p self, context: &'p str) -> impl Iterator<Item = &'p str> {
+        let of_context = self.elements.values().filter(move |e| e.context.as_deref() == Some(context));
+        let sources = of_context.flat_map(|element| &element.inputs);
+        sources
+            .filter_map(|input| self.elements.get(&input.from)?.context.as_deref())
+            .filter(move |other| *other != context)
+    }
+
+    /// The elements, each behind all that it takes from, stage by stage.
+    fn sorted(&self, contexts: &[&str]) -> Result<Vec<&str>, PlanError> {
+        let stage = |name: &str| {
+            let context = self.elements.get(name).and_then(|element| element.context.as_deref());
+            context.map_or(0, |context| 1 + contexts.iter().position(|c| *c == context).unwrap_or(0))
+        };
+        let mut left: Vec<&str> = self.elements.keys().map(String::as_str).collect();
+        left.sort_by_key(|name| stage(name));
+        let mut done: Vec<&str> = Vec::new();
+        while !left.is_empty() {
+            let is_next = |name: &&str| {
+                self.inputs(name).iter().all(|i| i.from == SOURCE || done.contains(&i.from.as_str()))
+            };
+            let Some(at) = left.iter().position(is_next) else {
+                return Err(PlanError {
+                    at: At::Inputs(left[0].to_owned()),
+                    what: format!("packets would go in circles: {}", left.join(", ")),
+                    help: "let every element take only from what comes before it".to_owned(),
+                });
+            };
+            let name = left.remove(at);
+            if done.last().is_some_and(|last| stage(last) > stage(name)) {
+                return Err(PlanError {
+                    at: At::Context(name.to_owned()),
+                    what: format!("'{name}' takes from a context that comes after its own"),
+                    help: "give it that context, or a later one".to_owned(),
+                });
+            }
+            done.push(name);
+        }
+        Ok(done)
+    }
+
+    /// What comes out of an element, if what goes in fits.
+    fn fit(&self, name: &str, gives: &BTreeMap<&str, Contents>) -> Result<Contents, PlanError> {
+        let element = &self.elements[name];
+        let Some(kind) = find(&element.kind) else { return Ok(Contents::ANY) };
+        let contract = (kind.contract)(&element.settings);
+        let mut out = Contents::NONE;
+        for input in self.inputs(name) {
+            let given = gives.get(input.from.as_str()).copied().unwrap_or(Contents::ANY);
+            let through = contract.through(given);
+            if through.is_empty() {
+                let what = format!("'{name}' takes {}, but '{input}' gives {given}", contract.takes);
+                return Err(PlanError {
+                    at: At::Inputs(name.to_owned()),
+                    what,
+                    help: between(given, contract.takes),
+                });
+            }
+            out = out.with(through);
+        }
+        Ok(out)
+    }
+}
+
+/// What would fit between something that gives this and something that takes that.
+pub(super) fn between(given: Contents, takes: Contents) -> String {
+    let fits = |kind: &&&Kind| {
+        let through = (kind.contract)(&Settings::default()).through(given);
+        !through.and(takes).is_empty() && through != given
+    };
+    let fitting: Vec<_> = CATALOGUE.iter().filter(fits).map(|kind| format!("\"{}\"", kind.name)).collect();
+    match fitting.as_slice() {
+        [] => format!("no element makes {takes} of that: let it take from another place"),
+        all => format!("what would fit between them: {}", all.join(" or ")),
+    }
+}
+
+/// What an element may be given that a stream of this content is made of; for errors.
+impl From<Content> for Contents {
+    fn from(content: Content) -> Self {
+        Contents::of(&[content])
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    CATALOGUE.iter().map(|kind| kind.name).collect()
+}
+
+fn check_settings(name: &str, kind: &Kind, settings: &Settings) -> Vec<PlanError> {
+    let mut errors = Vec::new();
+    for (option, _) in settings.iter().filter(|(option, _)| kind.option(option).is_none()) {
+        let known: Vec<_> = kind.options.iter().map(|option| option.name).collect();
+        errors.push(PlanError {
+            at: At::Setting(name.to_owned(), option.to_owned()),
+            what: format!("\"{}\" has no option '{option}'", kind.name),
+            help: if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("possible: {}", known.join(", "))
+            },
+        });
+    }
+    for option in kind.options.iter().filter(|option| option.needed && !settings.has(option.name)) {
+        errors.push(PlanError {
+            at: At::Kind(name.to_owned()),
+            what: format!("\"{}\" needs '{}'", kind.name, option.name),
+            help: format!("add it: {} ({})", option.doc.trim_end_matches('.'), option.form.describe()),
+        });
+    }
+    errors
+}

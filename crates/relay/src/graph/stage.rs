@@ -1,0 +1,242 @@
+//! The elements of one execution context, and how packets go from one to the next.
+
+use outflow_media::{Format, Time};
+
+use super::catalogue::Kind;
+use super::report::{Gauge, NodeReport};
+use super::{Element, Item, Message, Tally, Unfit};
+use crate::drops::DropReason;
+
+/// A clock that is only read to say how long something took, never to decide anything: nanoseconds
+/// since some beginning. The driver gives it.
+pub type Probe = fn() -> u64;
+
+/// Where a packet goes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// To an element, by its number in the graph.
+    Node(u16),
+    /// Out, to a branch, by its number in the graph.
+    Exit(u16),
+}
+
+/// An element in its place.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) kind: &'static Kind,
+    pub(super) element: Box<dyn Element>,
+    /// Where its packets go, by output.
+    pub(super) outs: Vec<Vec<Target>>,
+    /// From how many places packets come.
+    pub(super) fan_in: usize,
+    /// Whether anybody wants what comes out.
+    pub(super) wanted: bool,
+    pub(super) bypass: bool,
+    /// It cannot work on what comes in: nothing goes through it.
+    pub(super) unfit: Option<Unfit>,
+    pub(super) batch: Vec<Item>,
+    pub(super) tally: Tally,
+    pub(super) gauge: Gauge,
+}
+
+/// Elements that run in one context, each behind all that it takes from.
+#[derive(Debug)]
+pub struct Stage {
+    /// The context; empty for the stream's own worker.
+    pub(super) context: String,
+    /// The number of its first element in the graph.
+    pub(super) first: u16,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Node {
+    pub(super) fn new(
+        name: &str,
+        kind: &'static Kind,
+        element: Box<dyn Element>,
+        bypass: bool,
+        fan_in: usize,
+    ) -> Self {
+        Node {
+            name: name.to_owned(),
+            kind,
+            element,
+            outs: vec![Vec::new(); kind.outputs.len()],
+            fan_in,
+            wanted: false,
+            bypass,
+            unfit: None,
+            batch: Vec::new(),
+            tally: Tally::default(),
+            gauge: Gauge::default(),
+        }
+    }
+
+    pub(super) fn bind(&mut self, input: Result<&Format, &Unfit>) -> Option<Format> {
+        let bound = match input {
+            Ok(format) => self.element.bind(format),
+            Err(unfit) => Err(unfit.clone()),
+        };
+        match bound {
+            Ok(format) => {
+                self.unfit = None;
+                Some(format)
+            }
+            Err(unfit) => {
+                self.unfit = Some(unfit);
+                None
+            }
+        }
+    }
+
+    fn work(&mut self, now: Time, probe: Option<Probe>) {
+        if self.fan_in > 1 && !self.batch.is_sorted_by_key(|item| item.ordinal) {
+            let first = self.batch[0].ordinal;
+            // Ordinals wrap; those of a batch are near each other.
+            self.batch.sort_by_key(|item| item.ordinal.wrapping_sub(first).cast_signed());
+        }
+        let before = self.batch.len();
+        self.gauge.enters(&self.batch);
+        if self.unfit.is_some() {
+            self.tally.drops.add(DropReason::Unfit, before as u64);
+            self.batch.clear();
+            return;
+        }
+        if self.bypass {
+            return;
+        }
+        let probe = probe.filter(|_| self.gauge.is_sampled());
+        let began = probe.map(|probe| probe());
+        self.element.work(now, &mut self.batch, &mut self.tally);
+        if let (Some(probe), Some(began)) = (probe, began) {
+            self.gauge.sampled(probe().wrapping_sub(began), before);
+        }
+    }
+}
+
+impl Stage {
+    /// The context that it runs in; empty for the stream's own worker.
+    pub fn context(&self) -> &str {
+        &self.context
+    }
+
+    fn local(&self, target: Target) -> Option<usize> {
+        match target {
+            Target::Node(number) => {
+                let local = usize::from(number.checked_sub(self.first)?);
+                (local < self.nodes.len()).then_some(local)
+            }
+            Target::Exit(_) => None,
+        }
+    }
+
+    /// Puts a packet where it goes, if anybody wants it there; says where else if that is not here.
+    pub(super) fn enter(&mut self, target: Target, item: impl FnOnce() -> Item) -> Option<(Target, Item)> {
+        match self.local(target).map(|local| &mut self.nodes[local]) {
+            Some(node) if !node.wanted => None,
+            Some(node) => {
+                node.batch.push(item());
+                None
+            }
+            None => Some((target, item())),
+        }
+    }
+
+    /// Puts a packet where it goes; gives it back if that is not here.
+    pub fn take(&mut self, target: Target, item: Item) -> Option<Item> {
+        match self.local(target) {
+            Some(local) => {
+                self.nodes[local].batch.push(item);
+                None
+            }
+            None => Some(item),
+        }
+    }
+
+    /// Lets the elements work on all that they were given. What goes further than this stage goes to
+    /// `out`, in order.
+    pub fn run(&mut self, now: Time, probe: Option<Probe>, out: &mut dyn FnMut(Target, Item)) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].batch.is_empty() {
+                continue;
+            }
+            self.nodes[index].work(now, probe);
+            self.route(index, out);
+        }
+    }
+
+    /// Tells every element what the source tells, behind all packets before it.
+    pub fn message(&mut self, now: Time, message: Message) {
+        for node in &mut self.nodes {
+            node.element.message(now, message);
+        }
+    }
+
+    fn route(&mut self, index: usize, out: &mut dyn FnMut(Target, Item)) {
+        let node = &mut self.nodes[index];
+        node.gauge.leaves(&node.batch);
+        // Taken out while the packets go to other elements of the stage; both come back.
+        let mut batch = core::mem::take(&mut node.batch);
+        let outs = core::mem::take(&mut node.outs);
+        match &outs[..] {
+            [only] if let [target] = only[..] => self.hand_on(target, &mut batch, out),
+            _ => {
+                for mut item in batch.drain(..) {
+                    let port = usize::from(core::mem::take(&mut item.port));
+                    self.spread(outs.get(port).map_or(&[], Vec::as_slice), item, out);
+                }
+            }
+        }
+        let node = &mut self.nodes[index];
+        // What was handed on as a whole left an empty batch, whose memory serves the next.
+        batch.clear();
+        (node.batch, node.outs) = (batch, outs);
+    }
+
+    /// A whole batch to one place.
+    fn hand_on(&mut self, target: Target, batch: &mut Vec<Item>, out: &mut dyn FnMut(Target, Item)) {
+        match self.local(target).map(|local| &mut self.nodes[local]) {
+            Some(next) if !next.wanted => {}
+            Some(next) if next.batch.is_empty() => core::mem::swap(&mut next.batch, batch),
+            Some(next) => next.batch.append(batch),
+            None => batch.drain(..).for_each(|item| out(target, item)),
+        }
+    }
+
+    /// A packet to each of several places.
+    fn spread(&mut self, targets: &[Target], item: Item, out: &mut dyn FnMut(Target, Item)) {
+        let Some((last, others)) = targets.split_last() else { return };
+        for target in others {
+            self.put(*target, item.clone(), out);
+        }
+        self.put(*last, item, out);
+    }
+
+    fn put(&mut self, target: Target, item: Item, out: &mut dyn FnMut(Target, Item)) {
+        match self.local(target).map(|local| &mut self.nodes[local]) {
+            Some(next) if !next.wanted => {}
+            Some(next) => next.batch.push(item),
+            None => out(target, item),
+        }
+    }
+
+    /// Takes over the state of elements of the same name and kind, and what was counted of them.
+    pub fn resume(&mut self, before: &mut Stage) {
+        for node in &mut self.nodes {
+            let same = |other: &&mut Node| other.name == node.name && other.kind.name == node.kind.name;
+            let Some(other) = before.nodes.iter_mut().find(same) else { continue };
+            if let Some(state) = other.element.state() {
+                node.element.resume(state);
+            }
+            node.gauge = other.gauge;
+            let memory_bytes = node.tally.memory_bytes;
+            node.tally = Tally { memory_bytes, ..core::mem::take(&mut other.tally) };
+        }
+    }
+
+    /// What its elements show of themselves.
+    pub fn report(&self) -> impl Iterator<Item = NodeReport> + '_ {
+        self.nodes.iter().map(|node| node.report(&self.context))
+    }
+}

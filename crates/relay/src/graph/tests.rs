@@ -1,0 +1,165 @@
+use core::time::Duration;
+
+use bytes::Bytes;
+use outflow_media::rtp::PlainHeader;
+use outflow_media::{Tag, Track};
+
+use super::*;
+use crate::buffer::Packet;
+
+/// What came out: branch and RTP sequence number.
+type Out = Vec<(usize, u16)>;
+
+fn plan(elements: &[(&str, &str, &[&str])], branches: &[(&str, &[&str])]) -> Plan {
+    let inputs = |inputs: &[&str]| inputs.iter().map(|input| Input::parse(input)).collect();
+    let element = |&(name, kind, from): &(&str, &str, &[&str])| {
+        (
+            name.to_owned(),
+            ElementPlan { kind: kind.to_owned(), inputs: inputs(from), ..ElementPlan::default() },
+        )
+    };
+    Plan {
+        elements: elements.iter().map(element).collect(),
+        branches: branches.iter().map(|(name, from)| ((*name).to_owned(), inputs(from))).collect(),
+    }
+}
+
+fn rtp(sequence: u16) -> Understood {
+    let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp: 0, ssrc: 7 };
+    let bytes = Bytes::from([&header.emit()[..], b"body"].concat());
+    let packet = Packet { bytes, tag: Tag::default(), arrived: Time::ZERO };
+    Understood { packet, rtp_header: [0; 12], preamble: None }
+}
+
+fn video() -> Format {
+    Format::Rtp(vec![Track { codec: outflow_media::Codec::Other { video: true }, ..Track::mp2t() }])
+}
+
+/// A graph whose branches are all wanted.
+fn graph(plan: &Plan) -> Graph {
+    let mut graph = Graph::new(plan, &mut CoreOnly).unwrap();
+    graph.bind(&video());
+    (0..graph.exits().count()).for_each(|exit| graph.set_wanted(exit, true));
+    graph
+}
+
+fn sequence(understood: &Understood) -> u16 {
+    let Understood { packet, rtp_header, .. } = understood;
+    let header = if rtp_header[0] != 0 { &rtp_header[..] } else { &packet.bytes[..] };
+    u16::from_be_bytes([header[2], header[3]])
+}
+
+fn run(graph: &mut Graph, sequences: impl IntoIterator<Item = u16>) -> Out {
+    sequences.into_iter().for_each(|sequence| graph.enter(rtp(sequence)));
+    let mut out = Out::new();
+    graph.run(Time::ZERO, None, &mut |_, _| panic!("all stages are here"), &mut |exit, understood| {
+        out.push((exit, sequence(&understood)));
+    });
+    out
+}
+
+#[test]
+fn a_branch_without_elements_is_the_stream_itself() {
+    let mut graph = graph(&plan(&[], &[("same", &[])]));
+    assert_eq!(run(&mut graph, [5, 6]), [(0, 5), (0, 6)]);
+    assert_eq!(graph.exit_format(0), Ok(&video()));
+}
+
+#[test]
+fn where_flows_part_and_meet_again_packets_keep_their_order() {
+    let elements: [(&str, &str, &[&str]); 4] = [
+        ("a", "pass", &["source"]),
+        ("b", "pass", &["a"]),
+        ("c", "pass", &["a"]),
+        ("m", "pass", &["c", "b"]),
+    ];
+    let mut graph = graph(&plan(&elements, &[("all", &["m"])]));
+    let out = run(&mut graph, [1, 2, 3]);
+    // Each came twice, and has a number of its own.
+    assert_eq!(out, [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6)]);
+}
+
+#[test]
+fn elements_of_which_nobody_wants_anything_rest() {
+    let elements: [(&str, &str, &[&str]); 3] =
+        [("a", "pass", &[]), ("b", "pass", &["a"]), ("c", "pass", &["a"])];
+    let mut graph = graph(&plan(&elements, &[("b", &["b"]), ("c", &["c"])]));
+    graph.set_wanted(1, false);
+    assert_eq!(run(&mut graph, [1]), [(0, 1)]);
+    let seen = |graph: &Graph| graph.report().map(|node| node.gauge.packets_in).collect::<Vec<_>>();
+    assert_eq!(seen(&graph), [1, 1, 0]);
+    graph.set_wanted(0, false);
+    assert_eq!(run(&mut graph, [2]), []);
+    assert_eq!(seen(&graph), [1, 1, 0]);
+    assert!(!graph.shares(1), "nothing works for it");
+    graph.set_wanted(0, true);
+    assert!(graph.shares(1), "'a' works for the other");
+}
+
+#[test]
+fn an_element_of_another_context_takes_its_packets_there() {
+    let mut plan = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[("near", &["a"]), ("far", &["b"])]);
+    plan.elements.get_mut("b").unwrap().context = Some("images".to_owned());
+    let mut graph = graph(&plan);
+    let mut stages = graph.take_stages();
+    assert_eq!(stages.iter().map(Stage::context).collect::<Vec<_>>(), ["images"]);
+    graph.enter(rtp(9));
+    let (mut further, mut out) = (Vec::new(), Out::new());
+    graph.run(Time::ZERO, None, &mut |to, item| further.push((to, item)), &mut |exit, understood| {
+        out.push((exit, sequence(&understood)));
+    });
+    // Branches are in the order of their names.
+    assert_eq!(out, [(1, 9)]);
+    let mut left = Vec::new();
+    for (to, item) in further {
+        assert!(stages[0].take(to, item).is_none(), "it is for this stage");
+    }
+    stages[0].run(Time::ZERO, None, &mut |to, item| left.push((to, item)));
+    let (to, item) = left.pop().unwrap();
+    assert_eq!(to, Target::Exit(0));
+    graph.leave(0, item, &mut |exit, understood| out.push((exit, sequence(&understood))));
+    assert_eq!(out, [(1, 9), (0, 9)]);
+}
+
+#[test]
+fn what_was_counted_goes_on_in_the_next_graph() {
+    let plan = plan(&[("a", "pass", &[])], &[("all", &["a"])]);
+    let mut before = graph(&plan);
+    run(&mut before, [1, 2]);
+    let mut after = Graph::new(&plan, &mut CoreOnly).unwrap();
+    after.bind(&video());
+    after.resume(&mut before);
+    assert_eq!(run(&mut after, [3]), [(0, 3)]);
+    assert_eq!(after.report().next().unwrap().gauge.packets_in, 3);
+}
+
+#[test]
+fn work_is_timed_by_the_drivers_clock_and_counted() {
+    static TICKS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+    let probe: Probe = || TICKS.fetch_add(40, core::sync::atomic::Ordering::Relaxed);
+    let mut graph = graph(&plan(&[("a", "pass", &[])], &[("all", &["a"])]));
+    graph.enter(rtp(1));
+    graph.enter(rtp(2));
+    graph.run(Time::ZERO + Duration::from_secs(1), Some(probe), &mut |_, _| {}, &mut |_, _| {});
+    let gauge = graph.report().next().unwrap().gauge;
+    assert_eq!((gauge.packet_ns(), gauge.work_ns(), gauge.bytes_in), (20, 40, 32));
+}
+
+fn errors(plan: &Plan, worlds: Contents) -> Vec<(At, String)> {
+    let errors = plan.check(worlds).err().unwrap_or_default();
+    errors.into_iter().map(|error| (error.at, format!("{}: {}", error.what, error.help))).collect()
+}
+
+#[test]
+fn wires_to_nowhere_and_in_circles_are_refused() {
+    let wrong = plan(&[("a", "pass", &["b.left", "x"]), ("b", "pas", &[])], &[("out", &["y"])]);
+    let found = errors(&wrong, Contents::ANY);
+    let at: Vec<_> = found.iter().map(|(at, _)| at.clone()).collect();
+    assert_eq!(at, [At::Inputs("a".into()), At::Kind("b".into()), At::Branch("out".into())], "{found:?}");
+    assert!(found[0].1.contains("possible: source, a, b"), "{found:?}");
+    let circle = plan(&[("a", "pass", &["b"]), ("b", "pass", &["a"])], &[]);
+    assert!(errors(&circle, Contents::ANY)[0].1.contains("circles"));
+    let mut back = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[]);
+    back.elements.get_mut("a").unwrap().context = Some("far".to_owned());
+    assert!(matches!(errors(&back, Contents::ANY)[..], [(At::Context(_), _)]));
+}
