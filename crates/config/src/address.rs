@@ -13,6 +13,7 @@ pub(crate) struct Address {
     pub(crate) source: Option<IpAddr>,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
+    pub(crate) images: bool,
 }
 
 impl Address {
@@ -20,7 +21,7 @@ impl Address {
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, Invalid> {
         let (host, query) = text.split_once('?').unwrap_or((text, ""));
         let at = socket_address(host.strip_prefix('@').unwrap_or(host).trim_end_matches('/'))?;
-        let mut address = Address { at, source: None, ttl: None, interface: None };
+        let mut address = Address { at, source: None, ttl: None, interface: None, images: false };
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -34,6 +35,7 @@ impl Address {
             match key {
                 "source" => address.source = Some(ip_address(value)?),
                 "ttl" => address.ttl = Some(ttl(value)?),
+                "format" => address.images = images(value)?,
                 _ => address.interface = Some(interface(value)?),
             }
         }
@@ -78,6 +80,16 @@ fn ip_address(text: &str) -> Result<IpAddr, Invalid> {
         return Err(Invalid::new(format!("{address} is the address of no host"), help));
     }
     Ok(address)
+}
+
+fn images(text: &str) -> Result<bool, Invalid> {
+    match text {
+        "ppm" => Ok(true),
+        "ts" => Ok(false),
+        _ => {
+            Err(Invalid::new(format!("'{text}' is no format of datagrams"), "write format=ts or format=ppm"))
+        }
+    }
 }
 
 fn ttl(text: &str) -> Result<u8, Invalid> {

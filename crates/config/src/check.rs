@@ -100,6 +100,7 @@ impl Check<'_, '_, '_> {
                 continue;
             };
             self.options(&[Key("streams"), Key(name)], table, stream);
+            self.services(name, stream);
             if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
                 let what = "a source other than rtp:// describes itself".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
@@ -108,6 +109,17 @@ impl Check<'_, '_, '_> {
                 let what = "only rtsp:// and rtsps:// sources have a choice of transport".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("transport")], what, "leave transport out");
             }
+        }
+    }
+
+    /// Elements and branches: whether all is there, and what fits what.
+    fn services(&mut self, name: &str, stream: &StreamConfig) {
+        let plan = stream.plan();
+        for error in plan.check(stream.contents()).err().unwrap_or_default() {
+            let (keys, index) = crate::services::place(&error.at);
+            let keys = keys.iter().map(|key| Key(key)).chain(index.map(Index));
+            let path: Vec<_> = [Key("streams"), Key(name)].into_iter().chain(keys).collect();
+            self.add(&path, error.what, error.help);
         }
     }
 
@@ -157,6 +169,11 @@ impl Check<'_, '_, '_> {
                 self.add(&at("stream"), what, self.known_streams(&sink.stream));
                 continue;
             };
+            if let Some(branch) = sink.branch.as_deref().filter(|b| !stream.branches.0.contains_key(*b)) {
+                let what = format!("stream '{}' has no branch '{branch}'", sink.stream);
+                let help = format!("add [streams.{}.branches.{branch}], or leave it out", sink.stream);
+                self.add(&at("branch"), what, help);
+            }
             let budget = out_of(sink.latency_budget, &LATENCY_BUDGET, |d| Written(*d).to_string());
             for (key, invalid) in
                 [("latency_budget", budget), ("pace", sink.pace.and_then(pace_out_of_range))]

@@ -100,6 +100,7 @@ fn sinks(config: &Config) -> BTreeMap<&str, &SinkConfig> {
 fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
     let keys = [
         ("stream", old.stream != new.stream),
+        ("branch", old.branch != new.branch),
         ("to", old.to != new.to),
         ("priority", old.priority != new.priority),
         ("latency_budget", old.latency_budget != new.latency_budget),

@@ -4,6 +4,7 @@
 //! it is received to who gets it, with what each connection carries.
 
 mod dot;
+mod services;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,8 @@ pub enum Element {
 pub enum Contract {
     /// MPEG-TS packets (ISO/IEC 13818-1).
     Ts,
+    /// PPM images.
+    Images,
     /// RTP packets (RFC 3550).
     Rtp,
     /// Either, as the publisher decides.
@@ -104,7 +107,7 @@ impl Graph {
         let understand = add(Element::Understand, "understand", described(carried).to_owned());
         let ring = add(Element::Ring, "ring", format!("{}, {}", stream.ring, stream.when_full));
         let (own_ts, own_rtp) = match carried {
-            Contract::Ts => (true, false),
+            Contract::Ts | Contract::Images => (true, false),
             Contract::Rtp | Contract::Either => (false, true),
         };
         let mut edges = vec![(source, understand, carried), (understand, ring, carried)];
@@ -131,7 +134,9 @@ impl Graph {
                 edges.push((branch, add(Element::Players, title, detail), contract));
             }
         }
+        let branches = services::draw(stream, (understand, carried), &mut add, &mut edges);
         for sink in config.sinks.iter().filter(|sink| sink.stream == name) {
+            let declared = sink.branch.as_ref().and_then(|branch| branches.get(branch)).copied();
             let (branch, contract) = match sink.to.protocol {
                 SinkProtocol::Udp => (ts, Contract::Ts),
                 SinkProtocol::Rtp => (rtp, Contract::Rtp),
@@ -140,7 +145,7 @@ impl Graph {
             let (title, detail) =
                 if sink.name == address { ("sink", address) } else { (sink.name.as_str(), address) };
             let detail = format!("{detail}\npriority {}{}", sink.priority, timing(sink));
-            edges.push((branch, add(Element::Sink, title, detail), contract));
+            edges.push((declared.unwrap_or(branch), add(Element::Sink, title, detail), contract));
         }
         self.edges.extend(edges.into_iter().map(|(from, to, contract)| Edge { from, to, contract }));
     }
@@ -161,6 +166,7 @@ fn timing(sink: &SinkConfig) -> String {
 /// What a stream's source brings.
 fn carried(stream: &StreamConfig) -> Contract {
     match &stream.source {
+        SourceUrl::Udp(source) if source.images => Contract::Images,
         SourceUrl::Udp(_) | SourceUrl::Demo => Contract::Ts,
         SourceUrl::Rtp(_) if stream.sdp.is_none() => Contract::Ts,
         SourceUrl::Rtp(_) => Contract::Rtp,
@@ -171,6 +177,7 @@ fn carried(stream: &StreamConfig) -> Contract {
 fn described(contract: Contract) -> &'static str {
     match contract {
         Contract::Ts => "MPEG-TS → frames and keys",
+        Contract::Images => "PPM images",
         Contract::Rtp => "RTP → frames and keys",
         Contract::Either => "MPEG-TS or RTP → frames and keys",
     }

@@ -18,6 +18,7 @@ mod model;
 mod name;
 mod read;
 mod section;
+mod services;
 mod sink;
 mod source;
 mod units;
@@ -33,6 +34,7 @@ pub use model::{
     SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
 pub use name::check_name;
+pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{SinkProtocol, SinkUrl};
 pub use source::{RtspSource, Secret, SourceUrl, UdpSource};
 pub use units::{BitRate, ByteSize, Written, parse_duration};

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::section::{Section, section};
+use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
 use crate::value::words;
 use crate::{BitRate, ByteSize, Secret, SinkUrl, SourceUrl};
 
@@ -113,6 +114,10 @@ section! {
         latency_budget: Duration = Duration::ZERO,
         /// The rate at which bursts are spread out; none if they go as they come.
         pace: Option<BitRate> = None,
+        /// Elements of its services, by name.
+        elements: Elements = Elements::default(),
+        /// Branches that its services make, by name.
+        branches: Branches = Branches::default(),
     }
 }
 
@@ -141,6 +146,8 @@ section! {
     pub(crate) struct SinkKeys {
         /// Name of the stream.
         stream: Option<String> = None,
+        /// Name of one of its branches.
+        branch: Option<String> = None,
         /// Address of the receiver.
         to: Option<SinkUrl> = None,
         /// Name of the receiver.
@@ -170,6 +177,8 @@ pub struct SinkConfig {
     pub name: String,
     /// The stream it receives.
     pub stream: String,
+    /// The branch of it; the stream as it comes in if none is given.
+    pub branch: Option<String>,
     /// Where it is.
     pub to: SinkUrl,
     /// Its class; that of the stream if none is given.
@@ -274,7 +283,7 @@ pub struct SectionKeys {
 }
 
 /// Keys of a stream that `[defaults]` cannot say for all.
-pub(crate) const STREAM_OWN_KEYS: [&str; 2] = ["source", "sdp"];
+pub(crate) const STREAM_OWN_KEYS: [&str; 4] = ["source", "sdp", "elements", "branches"];
 
 /// Everything that may stand in a configuration.
 pub const SECTIONS: &[SectionKeys] = &[
@@ -284,6 +293,8 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[limits]", keys: Limits::KEYS },
     SectionKeys { header: "[fanout]", keys: Fanout::KEYS },
     SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
+    SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
+    SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
     SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
     SectionKeys { header: "[log]", keys: Log::KEYS },
 ];

@@ -66,7 +66,7 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
 }
 
 /// A path of the configuration as one from the working directory.
-fn beside(file: &Path, path: PathBuf) -> PathBuf {
+pub(crate) fn beside(file: &Path, path: PathBuf) -> PathBuf {
     match file.parent() {
         Some(folder) => folder.join(path),
         None => path,
@@ -127,6 +127,7 @@ fn streams(
         let mut stream = defaults.clone();
         stream.read(table, &format!("streams.{}", name.get_ref()), errors);
         stream.sdp = stream.sdp.map(|path| beside(file, path));
+        stream.place_files(file);
         config.streams.insert(name.get_ref().to_string(), stream);
     }
 }
@@ -157,7 +158,8 @@ fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, error
             let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
             let pace = if table.contains_key("pace") { keys.pace } else { of.pace };
             let name = keys.name.unwrap_or_else(|| to.to_string());
-            config.sinks.push(SinkConfig { name, stream, to, priority, latency_budget, pace });
+            let branch = keys.branch;
+            config.sinks.push(SinkConfig { name, stream, branch, to, priority, latency_budget, pace });
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct UdpSource {
     pub source: Option<IpAddr>,
     /// Interface at which the group is joined; the system's choice if not given.
     pub interface: Option<String>,
+    /// A datagram is a PPM image (`format=ppm`), not MPEG-TS packets.
+    pub images: bool,
 }
 
 /// An RTSP server and what to ask it for.
@@ -105,9 +107,9 @@ impl FromStr for SourceUrl {
         match scheme.to_ascii_lowercase().as_str() {
             "demo" if rest.is_empty() => Ok(SourceUrl::Demo),
             "demo" => Err(Invalid::new("the built-in clip takes no address", "write \"demo://\"")),
-            "udp" => UdpSource::parse(rest).map(SourceUrl::Udp),
+            "udp" => UdpSource::parse(rest, &["source", "interface", "format"]).map(SourceUrl::Udp),
             "rtp" => {
-                let source = UdpSource::parse(rest)?;
+                let source = UdpSource::parse(rest, &["source", "interface"])?;
                 if source.at.port() == u16::MAX {
                     let help = "choose a lower port: RTCP comes to the one above";
                     return Err(Invalid::new("there is no port above 65535", help));
@@ -125,8 +127,8 @@ impl FromStr for SourceUrl {
 }
 
 impl UdpSource {
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        let address = Address::parse(text, &["source", "interface"])?;
+    fn parse(text: &str, parameters: &[&str]) -> Result<Self, Invalid> {
+        let address = Address::parse(text, parameters)?;
         address.check_multicast()?;
         if let Some(source) = address.source {
             if source.is_ipv4() != address.at.is_ipv4() {
@@ -138,7 +140,12 @@ impl UdpSource {
                 return Err(Invalid::new(what, "leave source out, or use an IPv4 group"));
             }
         }
-        Ok(UdpSource { at: address.at, source: address.source, interface: address.interface })
+        Ok(UdpSource {
+            at: address.at,
+            source: address.source,
+            interface: address.interface,
+            images: address.images,
+        })
     }
 }
 
@@ -208,7 +215,8 @@ impl fmt::Display for UdpSource {
         write!(f, "{}", self.at)?;
         let source = self.source.map(|source| format!("source={source}"));
         let interface = self.interface.as_ref().map(|name| format!("interface={name}"));
-        let query: Vec<_> = source.into_iter().chain(interface).collect();
+        let format = self.images.then(|| "format=ppm".to_owned());
+        let query: Vec<_> = source.into_iter().chain(interface).chain(format).collect();
         if query.is_empty() { Ok(()) } else { write!(f, "?{}", query.join("&")) }
     }
 }

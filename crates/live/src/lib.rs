@@ -21,6 +21,7 @@ mod relay;
 mod routes;
 mod rtsp;
 mod send;
+mod services;
 mod source;
 mod supervise;
 mod system;

@@ -262,3 +262,11 @@ pub const ROUTES_SETTLE: Duration = Duration::from_millis(100);
 
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");
+
+/// So long new services are watched. If they fail within that time, those before them are put back.
+pub(crate) const TRIAL_TIME: Duration = Duration::from_secs(5);
+
+/// How often they are looked at meanwhile.
+pub(crate) const TRIAL_LOOK: Duration = Duration::from_millis(250);
+
+const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "a trial sees snapshots");

@@ -154,6 +154,9 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
         let result = match change {
             ConfigChange::Reload => supervisor.reload().await,
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
+            ConfigChange::Services { stream, elements, branches } => {
+                supervisor.set_services(&stream, elements, branches).await
+            }
         };
         // Whoever asked may be gone; the log has told the changes.
         let _ = reply.send(result);

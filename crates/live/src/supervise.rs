@@ -6,17 +6,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outflow_config::{Config, SinkConfig, SourceUrl, StreamConfig, UdpSource};
+use outflow_config::{Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource};
 use outflow_media::{Format, Track};
+use outflow_relay::graph::PlanError;
 use outflow_relay::{Priority, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
     CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole,
-    SourceSocket, StreamEntry, StreamLimits,
+    SourceSocket, StreamEntry, StreamLimits, Wanted,
 };
 use crate::receive::bind_source;
+use crate::services::Trials;
 use crate::source;
 use crate::system::random_u32;
 
@@ -27,12 +29,13 @@ pub(crate) struct Supervisor {
     path: Option<PathBuf>,
     /// By stream: the task that keeps its source.
     sources: BTreeMap<String, JoinHandle<()>>,
+    trials: Trials,
 }
 
 impl Supervisor {
     /// `path` is the configuration's file, for reloading and for the files it names.
     pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>) -> Self {
-        Supervisor { control, clock, path, sources: BTreeMap::new() }
+        Supervisor { control, clock, path, sources: BTreeMap::new(), trials: Trials::default() }
     }
 
     /// Makes everything that the configuration says.
@@ -41,7 +44,7 @@ impl Supervisor {
     /// The first thing that cannot be done, in words that name it.
     pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
         for (name, stream) in &config.streams {
-            self.add_stream(name, stream)?;
+            self.add_stream(name, stream).await?;
         }
         for sink in &config.sinks {
             self.add_sink(sink).await?;
@@ -76,6 +79,28 @@ impl Supervisor {
         self.become_like(new).await
     }
 
+    /// Gives a stream other services until the next reload. Returns a line for each change.
+    ///
+    /// # Errors
+    /// Unknown stream, or services that cannot be made; nothing has changed then.
+    pub(crate) async fn set_services(
+        &mut self,
+        stream: &str,
+        elements: Elements,
+        branches: Branches,
+    ) -> Result<Vec<String>, ControlError> {
+        let mut new = Config::clone(&self.control.config());
+        let known =
+            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let wrong = |errors: Vec<PlanError>| {
+            let errors: Vec<_> = errors.iter().map(|e| format!("{}: {}", e.what, e.help)).collect();
+            ControlError::Configuration(errors.join("; "))
+        };
+        (known.elements, known.branches) = (elements, branches);
+        known.plan().check(known.contents()).map_err(wrong)?;
+        self.become_like(new).await
+    }
+
     async fn become_like(&mut self, new: Config) -> Result<Vec<String>, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
         let mut lines = changes.lines();
@@ -102,7 +127,7 @@ impl Supervisor {
             self.remove_stream(name).await;
         }
         for name in &changes.streams_added {
-            note("stream", name, self.add_stream(name, &new.streams[name]));
+            note("stream", name, self.add_stream(name, &new.streams[name]).await);
         }
         for name in &changes.streams_changed {
             let old = self.control.config().streams[name].clone();
@@ -115,8 +140,8 @@ impl Supervisor {
         failed
     }
 
-    fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
-        let control = &self.control;
+    async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
+        let control = self.control.clone();
         let load = control.registry().load(control.workers().len());
         let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
         let owner = Owner { worker, stream: control.new_id() };
@@ -135,6 +160,9 @@ impl Supervisor {
         let url = config.source.to_string();
         control
             .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
+        if !config.plan().is_empty() {
+            self.trials.put(&control, name, config).await?;
+        }
         self.start_source(name, config)
     }
 
@@ -167,6 +195,10 @@ impl Supervisor {
                 self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
             }
         });
+        if (&old.elements, &old.branches) != (&new.elements, &new.branches) {
+            let control = self.control.clone();
+            self.trials.put(&control, name, new).await?;
+        }
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
             return Ok(());
         }
@@ -210,9 +242,10 @@ impl Supervisor {
             SourceUrl::Rtsp(_) => tokio::spawn(source::pull(control, stream, config.clone())),
             SourceUrl::Udp(at) => {
                 let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
+                let format = if at.images { Format::Images } else { Format::Ts };
                 tokio::spawn(report(
                     stream.clone(),
-                    keep_open(control, stream, Format::Ts, at.at.to_string(), sockets),
+                    keep_open(control, stream, format, at.at.to_string(), sockets),
                 ))
             }
             SourceUrl::Rtp(at) => {
@@ -292,6 +325,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         name: sink.name.clone(),
         priority: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
+        wanted: Wanted { branch: sink.branch.clone() },
     }
 }
 

@@ -57,7 +57,7 @@ async fn a_renamed_stream_gets_the_port_of_the_old_one() {
     let lines = relay.control().reload().await.expect("valid");
     assert_eq!(lines, ["stream 'before' removed", "stream 'after' added"]);
     send_until_up(&relay, port, "after").await;
-    assert!(relay.control().describe("before").await.is_err());
+    assert!(relay.control().describe("before", Default::default()).await.is_err());
     relay.shut_down();
 }
 

@@ -1,7 +1,7 @@
 //! The way of a packet through the relay, without I/O, clock, threads or locks.
 //!
 //! ```text
-//! receive → understand → service → buffer → schedule → send
+//! receive → understand → services → buffer → schedule → send
 //!                  control: what the driver asks, what it is told
 //! ```
 //!
@@ -20,11 +20,10 @@ pub mod limits;
 pub mod receive;
 pub mod schedule;
 pub mod send;
-pub mod service;
 pub mod understand;
 
 pub use buffer::WhenFull;
 pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
-pub use schedule::{Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
+pub use schedule::{BranchId, Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 pub use send::{Order, Report, Whom};

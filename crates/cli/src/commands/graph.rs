@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use outflow_config::BitRate;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::fail;
 use super::file::ConfigFile;
@@ -20,7 +22,8 @@ const ANSWER_BYTES_MAX: u64 = 512 << 20;
 ///
 /// What the configuration leaves unsaid is written out: sources, rings, branches and receivers of
 /// every stream, and what each connection between them carries. With --live, a relay that runs with
-/// it is asked by which way the packets of its receivers leave.
+/// it is asked what goes through each element, what that costs, and by which way the packets of its
+/// receivers leave.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow graph outflow.toml > outflow.dot\n  \
                         outflow graph outflow.toml | dot -Tsvg -o outflow.svg\n  \
@@ -34,6 +37,32 @@ pub(crate) struct Graph {
     /// A token of that relay with the right to control
     #[arg(long, env = "OUTFLOW_TOKEN", hide_env_values = true, requires = "live")]
     token: Option<String>,
+}
+
+/// What is needed of a stream as the API shows it.
+#[derive(Debug, Deserialize)]
+struct Stream {
+    name: String,
+    source: Source,
+    elements: Vec<Element>,
+}
+
+/// What is needed of a source.
+#[derive(Debug, Deserialize)]
+struct Source {
+    bps: u64,
+}
+
+/// What is needed of an element.
+#[derive(Debug, Deserialize)]
+struct Element {
+    name: String,
+    wanted: bool,
+    in_bps: u64,
+    out_bps: u64,
+    packet_ns: u64,
+    cpu_percent: f64,
+    fault: Option<String>,
 }
 
 /// What is needed of a receiver as the API shows it.
@@ -54,9 +83,13 @@ impl Graph {
         };
         let mut graph = outflow_config::Graph::new(&config);
         if let Some(url) = &self.live {
-            match receivers(url, self.token.as_deref()) {
-                Ok(receivers) => note_ways(&mut graph, &receivers),
-                Err(error) => return fail(error),
+            let token = self.token.as_deref();
+            let asked = ask(url, "receivers", token).and_then(|receivers| {
+                note_ways(&mut graph, &receivers);
+                ask(url, "streams", token).map(|streams: Vec<Stream>| note_rates(&mut graph, &streams))
+            });
+            if let Err(error) = asked {
+                return fail(error);
             }
         }
         match std::io::stdout().write_all(graph.to_string().as_bytes()) {
@@ -68,8 +101,8 @@ impl Graph {
     }
 }
 
-/// Asks a relay for its receivers.
-fn receivers(url: &str, token: Option<&str>) -> Result<Vec<Receiver>, String> {
+/// Asks a relay for all that it has of something.
+fn ask<T: DeserializeOwned>(url: &str, what: &str, token: Option<&str>) -> Result<Vec<T>, String> {
     let failed = |error: ureq::Error| {
         let help = match error {
             ureq::Error::StatusCode(401 | 403) => "give a token with the right to control by --token",
@@ -78,12 +111,34 @@ fn receivers(url: &str, token: Option<&str>) -> Result<Vec<Receiver>, String> {
         format!("the relay at {url} cannot be asked: {error}; {help}")
     };
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
-    let mut request = agent.get(format!("{}/api/v1/receivers", url.trim_end_matches('/')));
+    let mut request = agent.get(format!("{}/api/v1/{what}", url.trim_end_matches('/')));
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
     let mut answer = request.call().map_err(failed)?;
     answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json().map_err(failed)
+}
+
+/// Writes down at each element of services what goes through it.
+fn note_rates(graph: &mut outflow_config::Graph, streams: &[Stream]) {
+    for stream in streams {
+        for element in &stream.elements {
+            let state = match (&element.fault, element.wanted) {
+                (Some(fault), _) => fault.clone(),
+                (None, false) => "rests: nobody wants it".to_owned(),
+                (None, true) => format!(
+                    "{} in, {} out\n{} ns a packet, {:.1} % of a core",
+                    BitRate(element.in_bps),
+                    BitRate(element.out_bps),
+                    element.packet_ns,
+                    element.cpu_percent
+                ),
+            };
+            graph.note(&stream.name, &element.name, &state);
+        }
+        let rate = format!("{} in", BitRate(stream.source.bps));
+        graph.note(&stream.name, "source", &rate);
+    }
 }
 
 /// Writes down at each element that stands for receivers how many are reached by which way.

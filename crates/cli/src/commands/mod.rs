@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod elements;
 mod file;
 mod graph;
 mod run;
@@ -27,6 +28,7 @@ enum Command {
     Run(run::Run),
     Demo(demo::Demo),
     Check(check::Check),
+    Elements(elements::Elements),
     Graph(graph::Graph),
     Watch(watch::Watch),
 }
@@ -38,6 +40,7 @@ impl Cli {
             Command::Run(run) => run.run(),
             Command::Demo(demo) => demo.run(),
             Command::Check(check) => check.run(),
+            Command::Elements(elements) => elements.run(),
             Command::Graph(graph) => graph.run(),
             Command::Watch(watch) => watch.run(),
         }

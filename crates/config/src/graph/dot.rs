@@ -20,6 +20,7 @@ fn style(element: Element) -> (&'static str, &'static str, &'static str) {
 fn label(contract: Contract) -> &'static str {
     match contract {
         Contract::Ts => "ts",
+        Contract::Images => "ppm",
         Contract::Rtp => "rtp",
         Contract::Either => "ts | rtp",
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outflow_config::{ByteSize, StreamConfig};
+use outflow_config::{Branches, ByteSize, Elements, StreamConfig};
 
 use super::{ControlError, Reply};
 
@@ -26,6 +26,8 @@ pub(crate) enum ConfigChange {
     Reload,
     /// Limits of one stream.
     Limits { stream: String, limits: StreamLimits },
+    /// Services of one stream.
+    Services { stream: String, elements: Elements, branches: Branches },
 }
 
 /// A change, and where its outcome goes: a line for each thing that changed.

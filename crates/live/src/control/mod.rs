@@ -15,7 +15,7 @@ mod registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outflow_config::{Config, StreamConfig};
+use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_media::Format;
 use outflow_relay::Priority;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -32,11 +32,12 @@ pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use crate::message::{
-    CloseReason, ControlError, ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SourceId,
-    SourceState, StreamId, StreamState, TrackAddress, TrackChannel, WriteSide,
+    BranchState, CloseReason, ControlError, ElementState, ReceiverId, ReceiverReport, ReceiverState,
+    Receivers, RelayState, SourceId, SourceState, StreamId, StreamState, TrackAddress, TrackChannel, Wanted,
+    WriteSide,
 };
 pub(crate) use crate::message::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec, Swapped,
 };
 use crate::worker::WorkerHandle;
 
@@ -115,6 +116,31 @@ impl Control {
         config.streams.get(stream).cloned().ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
     }
 
+    /// Gives a stream other services, until the configuration file is loaded again. No packet gets
+    /// lost. Returns a line for each change.
+    ///
+    /// # Errors
+    /// Unknown stream, or services that do not fit; nothing has changed then.
+    pub async fn set_services(
+        &self,
+        stream: &str,
+        elements: Elements,
+        branches: Branches,
+    ) -> Result<Vec<String>, ControlError> {
+        self.change(ConfigChange::Services { stream: stream.to_owned(), elements, branches }).await
+    }
+
+    /// Lets an element pass everything as it is, or no longer.
+    ///
+    /// # Errors
+    /// Unknown stream or element.
+    pub async fn set_bypass(&self, stream: &str, element: &str, bypass: bool) -> Result<(), ControlError> {
+        let owner = self.entry(stream)?.owner;
+        let element = element.to_owned();
+        let command = |reply| Command::SetBypass { stream: owner.stream, element, bypass, reply };
+        self.ask(&owner, command).await
+    }
+
     async fn change(&self, change: ConfigChange) -> Result<Vec<String>, ControlError> {
         let (reply, answer) = oneshot::channel();
         let request = ConfigRequest { change, reply };
@@ -122,13 +148,13 @@ impl Control {
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }
 
-    /// What a stream carries, as its source described it last.
+    /// What a stream carries, as its source described it last, or what a branch of it does.
     ///
     /// # Errors
-    /// Unknown stream, or one that never had a source.
-    pub async fn describe(&self, stream: &str) -> Result<Format, ControlError> {
+    /// Unknown stream or branch, or one that never had a source.
+    pub async fn describe(&self, stream: &str, wanted: Wanted) -> Result<Format, ControlError> {
         let entry = self.entry(stream)?;
-        self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, reply }).await
+        self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, wanted, reply }).await
     }
 
     /// Ends a receiver.
@@ -194,7 +220,9 @@ impl Control {
     /// Waits until the worker has done everything that it was told before.
     pub(crate) async fn settled(&self, owner: &Owner) {
         // Commands are carried out in order; whether this stream has a format does not matter.
-        let _ = self.ask(owner, |reply| Command::Describe { stream: owner.stream, reply }).await;
+        let _ = self
+            .ask(owner, |reply| Command::Describe { stream: owner.stream, wanted: Wanted::default(), reply })
+            .await;
     }
 
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {

@@ -8,7 +8,7 @@ use outflow_relay::StreamOptions;
 use tokio::sync::watch;
 
 use super::registry::StreamEntry;
-use super::{Command, Control, ControlError, Owner, ReceiverId, StreamId};
+use super::{Command, Control, ControlError, Owner, ReceiverId, StreamId, Wanted};
 use crate::limits::REPLICA_LINGER;
 
 /// Receivers by worker.
@@ -153,12 +153,16 @@ impl Replica {
 }
 
 impl Control {
-    /// The worker that a receiver by UDP is to be served by, and its ports.
+    /// The worker that a receiver by UDP is to be served by, and its ports. Branches are made at the
+    /// stream's home, and served from there.
     ///
     /// # Errors
     /// Unknown stream.
-    pub fn udp_site(&self, stream: &str) -> Result<UdpSite, ControlError> {
-        let worker = self.registry().place(stream, self.placing())?;
+    pub fn udp_site(&self, stream: &str, wanted: &Wanted) -> Result<UdpSite, ControlError> {
+        let worker = match wanted.is_all() {
+            true => self.registry().place(stream, self.placing())?,
+            false => self.entry(stream)?.owner.worker,
+        };
         let (rtp, rtcp) = self.workers()[worker].rtp_ports;
         Ok(UdpSite { worker, rtp, rtcp })
     }
@@ -169,9 +173,12 @@ impl Control {
         stream: &str,
         receiver: ReceiverId,
         site: Option<UdpSite>,
+        wanted: &Wanted,
     ) -> Result<Admitted, ControlError> {
         let relay_max = self.config().limits.receivers;
-        let terms = Terms { relay_max, placing: self.placing(), worker: site.map(|site| site.worker) };
+        let home = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };
+        let worker = site.map(|site| site.worker).or(home);
+        let terms = Terms { relay_max, placing: self.placing(), worker };
         let replicate = |replication| self.replicate(stream, replication);
         self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
     }

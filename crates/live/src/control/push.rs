@@ -9,7 +9,7 @@ use outflow_config::{SinkProtocol, SinkUrl};
 use outflow_relay::{Carriage, Priority, Timing};
 use tokio::task::AbortHandle;
 
-use super::{CloseReason, Control, ControlError, Playing, PushRoute};
+use super::{CloseReason, Control, ControlError, Playing, PushRoute, Wanted};
 
 /// How long to wait before trying again what the system refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -27,6 +27,8 @@ pub struct PushOptions {
     pub priority: Option<Priority>,
     /// When its packets go, if not as the stream says.
     pub timing: Option<Timing>,
+    /// What of the stream it gets.
+    pub wanted: Wanted,
 }
 
 /// Such receivers.
@@ -152,7 +154,8 @@ impl Control {
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
         let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
         let route = PushRoute { to, ttl, interface };
-        self.push(&options.stream, (carriage, route), (priority, timing), Some(options.name.clone())).await
+        let (wanted, name) = (options.wanted.clone(), Some(options.name.clone()));
+        self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
     }
 }
 

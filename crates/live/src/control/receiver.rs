@@ -9,7 +9,7 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::oneshot;
 
-use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite};
+use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite, Wanted};
 use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
 use crate::message::WriteSide;
 
@@ -33,11 +33,14 @@ pub struct PlayOptions {
     pub peer: String,
     /// Its class, if it is not the stream's own.
     pub priority: Option<Priority>,
+    /// What of the stream it wants.
+    pub wanted: Wanted,
 }
 
 /// What a receiver is, and wants.
 struct Wish {
     sink: SinkSpec,
+    wanted: Wanted,
     route: Route,
     kind: &'static str,
     to: String,
@@ -78,8 +81,13 @@ impl Control {
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
         let timing = self.stream_timing(stream);
-        let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: true };
-        self.join(stream, site, Wish { sink, route, kind, to: options.peer, name: None }).await
+        let sink = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: true };
+        self.join(
+            stream,
+            site,
+            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: None },
+        )
+        .await
     }
 
     pub(crate) async fn push(
@@ -87,23 +95,24 @@ impl Control {
         stream: &str,
         (carriage, route): (Carriage, PushRoute),
         (priority, timing): (Priority, Timing),
+        wanted: Wanted,
         name: Option<String>,
     ) -> Result<Playing, ControlError> {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
         let to = route.to.to_string();
         let (transport, tracks) = (Transport::Datagram, TrackMask::ALL);
-        let sink = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
-        self.join(stream, None, Wish { sink, route: Route::Push(route), kind, to, name }).await
+        let sink = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: false };
+        self.join(stream, None, Wish { sink, wanted, route: Route::Push(route), kind, to, name }).await
     }
 
     async fn join(
         &self,
         stream: &str,
         site: Option<UdpSite>,
-        Wish { sink, route, kind, to, name }: Wish,
+        Wish { sink, wanted, route, kind, to, name }: Wish,
     ) -> Result<Playing, ControlError> {
         let id = self.new_id();
-        let admitted = self.admit(stream, id, site)?;
+        let admitted = self.admit(stream, id, site, &wanted)?;
         let owner = admitted.owner;
         let (closing, closed) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
@@ -112,7 +121,7 @@ impl Control {
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
-        let spec = Box::new(JoinSpec { sink, route, kind, to, name, closed: closing });
+        let spec = Box::new(JoinSpec { sink, wanted, route, kind, to, name, closed: closing });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
         playing.starts = self.ask(&owner, join).await?;
         Ok(playing)

@@ -72,6 +72,7 @@ impl From<ControlError> for HttpError {
         let status = match error {
             ControlError::UnknownStream(_)
             | ControlError::UnknownReceiver(_)
+            | ControlError::UnknownElement(..)
             | ControlError::UnknownSink(..) => StatusCode::NOT_FOUND,
             ControlError::NotPushed(..)
             | ControlError::Busy(..)

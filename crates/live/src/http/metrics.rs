@@ -17,7 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::Http;
 use super::error::HttpError;
-use crate::control::{ReceiverReport, ReceiverState, RelayState, StreamState};
+use crate::control::{ElementState, ReceiverReport, ReceiverState, RelayState, StreamState};
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
 type Count<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> u64);
@@ -58,6 +58,22 @@ const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
     ("receiver_age", Some(Unit::Seconds), "Time since the receiver joined", |r| r.age_ms as f64 / 1e3),
 ];
 
+const ELEMENT_COUNTS: &[Count<ElementState>] = &[
+    ("element_in_packets", None, "Packets that came into the element", |e| e.packets_in),
+    ("element_in", Some(Unit::Bytes), "Bytes that came into the element", |e| e.bytes_in),
+    ("element_out_packets", None, "Packets that the element let out", |e| e.packets_out),
+    ("element_out", Some(Unit::Bytes), "Bytes that the element let out", |e| e.bytes_out),
+    ("element_faults", None, "How often something went wrong in the element", |e| e.faults),
+];
+
+const ELEMENT_LEVELS: &[Level<ElementState>] = &[
+    ("element_packet_time", Some(Unit::Seconds), "Time a packet took, of those that were timed", |e| {
+        e.packet_ns as f64 / 1e9
+    }),
+    ("element_cpu", Some(Unit::Ratios), "CPU used; 1 is a whole core", |e| e.cpu_percent / 1e2),
+    ("element_memory", Some(Unit::Bytes), "Memory held, where known", |e| e.memory_bytes as f64),
+];
+
 const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
     ("receiver_reported_loss", Some(Unit::Ratios), "Share of packets lost, as the receiver says", |r| {
         r.fraction_lost
@@ -88,6 +104,7 @@ impl Collector for Snapshot {
         let mut families = Families(encoder);
         self.relay(&state, &mut families)?;
         streams(&state, &mut families)?;
+        elements(&state, &mut families)?;
         receivers(&state, &mut families)
     }
 }
@@ -133,6 +150,27 @@ fn streams(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     families.counter("source_dropped_packets", None, help, by_reason(|s| &s.source.drops))?;
     let help = "Packets that receivers did not get";
     families.counter("stream_dropped_packets", None, help, by_reason(|s| &s.out_drops))
+}
+
+fn elements(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
+    let all = || state.streams.iter().flat_map(|stream| stream.elements.iter().map(move |e| (stream, e)));
+    let label = |(stream, element): (&StreamState, &ElementState)| {
+        [
+            ("stream", stream.name.clone()),
+            ("element", element.name.clone()),
+            ("kind", element.element.to_owned()),
+            ("context", element.context.clone()),
+        ]
+    };
+    for (name, unit, help, value) in ELEMENT_COUNTS {
+        families.counter(name, unit.clone(), help, all().map(|of| (label(of), value(of.1))))?;
+    }
+    for (name, unit, help, value) in ELEMENT_LEVELS {
+        families.gauge(name, unit.clone(), help, all().map(|of| (label(of), value(of.1))))?;
+    }
+    let dropped = all().flat_map(|of| reasons(&of.1.drops).map(move |(reason, n)| (of, reason, n)));
+    let dropped = dropped.map(|(of, reason, n)| (with(label(of), ("reason", reason.to_owned())), n));
+    families.counter("element_dropped_packets", None, "Packets that the element left out", dropped)
 }
 
 fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {

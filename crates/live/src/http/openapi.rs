@@ -22,6 +22,7 @@ pub(super) const PATH: &str = "/api/v1/openapi.json";
     tags(
         (name = "media", description = "Streams themselves, in and out"),
         (name = "streams", description = "What comes in, and how it fares"),
+        (name = "services", description = "What happens to streams on their way"),
         (name = "receivers", description = "Who receives, and how they fare"),
         (name = "sinks", description = "Receivers that are sent to without asking"),
         (name = "relay", description = "The relay as a whole"),

@@ -12,10 +12,10 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::credentials;
+use super::credentials::{self, query_value};
 use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
-use crate::control::{Control, PlayOptions, Playing, Right, Via};
+use crate::control::{Control, PlayOptions, Playing, Right, Via, Wanted};
 use crate::message::WriteSide;
 
 /// The media type of a transport stream.
@@ -28,6 +28,8 @@ pub struct StreamRequest {
     pub stream: String,
     /// The token that was shown.
     pub token: Option<String>,
+    /// What of the stream is asked for.
+    pub wanted: Wanted,
     /// Only the answer's head is wanted (HEAD).
     pub head_only: bool,
 }
@@ -47,7 +49,7 @@ impl StreamRequest {
         let authorization =
             request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
         let token = credentials::token(authorization.map(|header| header.value), query);
-        Some(StreamRequest { stream, token, head_only })
+        Some(StreamRequest { stream, token, wanted: wanted(query), head_only })
     }
 }
 
@@ -59,7 +61,8 @@ pub(super) async fn on_own_connection(
     peer: SocketAddr,
     request: StreamRequest,
 ) -> Option<(Playing, WriteSide)> {
-    let playing = match open(&control, &request.stream, request.token.as_deref(), peer).await {
+    let playing = match open(&control, &request.stream, request.wanted, request.token.as_deref(), peer).await
+    {
         Ok(playing) => playing,
         Err(error) => {
             // A peer that does not take the answer has nothing to lose by that.
@@ -89,7 +92,10 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
 /// Where the connection is plain and new, it is served by `on_own_connection` instead.
 #[utoipa::path(
     get, path = "/{stream}.ts", tag = "media",
-    params(("stream" = String, Path, description = "Name of the stream")),
+    params(
+        ("stream" = String, Path, description = "Name of the stream"),
+        ("branch" = Option<String>, Query, description = "Name of a branch of the stream")
+    ),
     responses(
         (status = OK, body = Vec<u8>, content_type = "video/mp2t"),
         (status = UNAUTHORIZED, body = ErrorBody),
@@ -106,7 +112,8 @@ pub(super) async fn through_http(
 ) -> Result<Response, HttpError> {
     let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
     let token = credentials::of_request(&headers, query.as_deref());
-    let playing = open(&control, &name, token.as_deref(), peer).await?;
+    let wanted = wanted(query.as_deref());
+    let playing = open(&control, &name, wanted, token.as_deref(), peer).await?;
     let body = body(playing)?;
     let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, headers, body).into_response())
@@ -134,13 +141,19 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
     Ok(Body::from_stream(chunks))
 }
 
+/// What of a stream a query asks for.
+fn wanted(query: Option<&str>) -> Wanted {
+    Wanted { branch: query.and_then(|query| query_value(query, "branch")) }
+}
+
 async fn open(
     control: &Control,
     stream: &str,
+    wanted: Wanted,
     token: Option<&str>,
     peer: SocketAddr,
 ) -> Result<Playing, HttpError> {
     control.authorize(Right::Play, token, peer.ip())?;
-    let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None };
+    let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None, wanted };
     Ok(control.play(stream, options).await?)
 }

@@ -103,6 +103,9 @@ impl StreamView {
             out_packets: stream.out_packets,
             out_bytes: stream.out_bytes,
             joins: stream.joins,
+            elements: stream.elements.clone(),
+            branches: stream.branches.clone(),
+            services_note: stream.services_note.clone(),
         };
         StreamView { state, receiver_count: stream.receivers.len() }
     }

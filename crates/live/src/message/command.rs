@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use outflow_media::Format;
+use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Priority, SinkSpec, StreamOptions};
@@ -66,7 +67,23 @@ pub(crate) enum Command {
     },
     Describe {
         stream: StreamId,
+        wanted: Wanted,
         reply: Reply<Format>,
+    },
+    /// Put other services in place; what was there before comes back.
+    SetServices {
+        stream: StreamId,
+        graph: Option<Box<Graph>>,
+        /// What is to be said of them.
+        note: Option<String>,
+        reply: Reply<Swapped>,
+    },
+    /// Let an element pass everything as it is, or no longer.
+    SetBypass {
+        stream: StreamId,
+        element: String,
+        bypass: bool,
+        reply: Reply<()>,
     },
     Join {
         stream: StreamId,
@@ -111,6 +128,29 @@ pub(crate) enum Command {
         bytes: Bytes,
     },
     Shutdown,
+}
+
+/// What of a stream a receiver wants. The default is the stream as it comes in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// One of its branches, by name.
+    pub branch: Option<String>,
+}
+
+impl Wanted {
+    /// Whether it is the stream as it comes in.
+    pub fn is_all(&self) -> bool {
+        *self == Wanted::default()
+    }
+}
+
+/// Services that were taken out.
+#[derive(Debug)]
+pub(crate) struct Swapped {
+    /// What was there before.
+    pub(crate) before: Option<Box<Graph>>,
+    /// How long packets had to wait.
+    pub(crate) took: std::time::Duration,
 }
 
 /// Where the answer to a command goes.
@@ -170,7 +210,10 @@ pub(crate) enum SocketRole {
 /// A receiver that joins.
 #[derive(Debug)]
 pub(crate) struct JoinSpec {
+    /// What it wants; the worker puts in the number of its branch.
     pub(crate) sink: SinkSpec,
+    /// What of the stream it wants.
+    pub(crate) wanted: Wanted,
     pub(crate) route: Route,
     pub(crate) kind: &'static str,
     pub(crate) to: String,

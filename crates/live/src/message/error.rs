@@ -27,6 +27,9 @@ pub enum ControlError {
     /// No such configured or added receiver.
     #[error("no receiver named '{0}' is sent stream '{1}': see the list of receivers for the names")]
     UnknownSink(String, String),
+    /// No such element.
+    #[error("stream '{1}' has no element named '{0}': see its list of elements for the names")]
+    UnknownElement(String, String),
     /// A configured number is reached.
     #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
     Limit {
@@ -75,6 +78,9 @@ pub enum CloseReason {
     /// The source came back with another format, which this receiver was not told of.
     #[error("the stream's format changed")]
     FormatChanged,
+    /// The branch was taken out of the configuration, or its services now make something else.
+    #[error("the branch was removed")]
+    BranchRemoved,
     /// The stream was taken out of the configuration.
     #[error("the stream was removed")]
     StreamRemoved,

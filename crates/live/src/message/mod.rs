@@ -8,12 +8,14 @@ mod state;
 mod write_side;
 
 pub(crate) use command::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec,
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec, Swapped,
 };
-pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
+pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};
 pub use error::{CloseReason, ControlError};
 pub use receivers::Receivers;
 pub(crate) use state::named;
-pub use state::{ReceiverReport, ReceiverState, RelayState, SourceState, StreamState};
+pub use state::{
+    BranchState, ElementState, ReceiverReport, ReceiverState, RelayState, SourceState, StreamState,
+};
 pub(crate) use state::{StreamPart, together};
 pub use write_side::WriteSide;

@@ -45,6 +45,12 @@ pub struct StreamState {
     pub joins: u64,
     /// Packets dropped on the way to receivers, by reason, those that have left included.
     pub out_drops: BTreeMap<&'static str, u64>,
+    /// The elements of its services, in the order in which packets go through.
+    pub elements: Vec<ElementState>,
+    /// Its branches, by name; that of the stream as it comes in is not among them.
+    pub branches: Vec<BranchState>,
+    /// What there is to say of its services: that they were put back, and why.
+    pub services_note: Option<String>,
     /// Its receivers, by id.
     #[schema(value_type = Vec<ReceiverState>)]
     pub receivers: Receivers,
@@ -79,6 +85,58 @@ pub struct SourceState {
     pub starts: u64,
     /// Packets dropped on receipt, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+}
+
+/// One element of a stream's services.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct ElementState {
+    /// Its name.
+    pub name: String,
+    /// What it is, a name of `outflow elements`.
+    pub element: &'static str,
+    /// The execution context that it runs in; empty for the stream's own worker.
+    pub context: String,
+    /// Anybody wants what comes out of it; otherwise it rests.
+    pub wanted: bool,
+    /// It lets everything pass as it is.
+    pub bypass: bool,
+    /// It cannot work on what the stream carries.
+    pub unfit: bool,
+    /// Packets that came in.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Packets that went out.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Bits a second that came in, over the last interval.
+    pub in_bps: u64,
+    /// Bits a second that went out, over the last interval.
+    pub out_bps: u64,
+    /// Packets that it left out, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// Nanoseconds a packet, of those batches that were timed.
+    pub packet_ns: u64,
+    /// Share of one core over the last interval, percent, estimated from those.
+    pub cpu_percent: f64,
+    /// Bytes of memory that it holds, where it knows.
+    pub memory_bytes: u64,
+    /// How often something went wrong in it.
+    pub faults: u64,
+    /// What went wrong last, or why it is unfit.
+    pub fault: Option<String>,
+}
+
+/// One branch that a stream's services make.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct BranchState {
+    /// Its name.
+    pub name: String,
+    /// Anybody receives it, or has done so in the last seconds.
+    pub wanted: bool,
+    /// Why nothing comes out of it, if that is so.
+    pub unfit: Option<String>,
 }
 
 /// One receiver.

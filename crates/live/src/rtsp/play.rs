@@ -13,12 +13,13 @@ use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
-    Control, ControlError, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via,
+    Control, ControlError, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via, Wanted,
 };
 
 /// A session that plays, or will.
 pub(super) struct Player {
     stream: String,
+    wanted: Wanted,
     /// The URL that tracks are named below of.
     base: String,
     setups: Vec<(u8, Transport)>,
@@ -44,7 +45,11 @@ enum Stage {
 impl Connection {
     pub(super) async fn describe(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
-        let format = self.control.describe(&target.stream).await?;
+        let format = self.control.describe(&target.stream, target.wanted.clone()).await?;
+        if format == Format::Images {
+            let text = "images have no RTP form: send them to a udp:// address".to_owned();
+            return Err(ControlError::Unsupported(text).into());
+        }
         let session = sdp::Session {
             name: &target.stream,
             id: name_hash(&target.stream),
@@ -74,7 +79,7 @@ impl Connection {
 
     async fn set_up_track(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
-        let tracks = self.tracks_of(&target.stream).await?;
+        let tracks = self.tracks_of(&target).await?;
         let track = match target.track {
             Some(track) if track < tracks => track,
             None if tracks == 1 => 0,
@@ -103,15 +108,11 @@ impl Connection {
         Ok(Reply::ok().with(headers::TRANSPORT, transport.to_string()))
     }
 
-    async fn tracks_of(&self, stream: &str) -> Result<usize, Reply> {
-        Ok(match self.control.describe(stream).await? {
-            Format::Ts => 1,
+    async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
+        Ok(match self.control.describe(&target.stream, target.wanted.clone()).await? {
+            // Images have no RTP form: nobody is told that they have.
+            Format::Ts | Format::Images => 1,
             Format::Rtp(tracks) => tracks.len(),
-            Format::Images => {
-                let text =
-                    format!("'{stream}' carries images, which RTSP cannot: send them to a udp:// address");
-                return Err(ControlError::Unsupported(text).into());
-            }
         })
     }
 
@@ -121,6 +122,7 @@ impl Connection {
             let base = request.request_uri().map(base).unwrap_or_default();
             self.role = Role::Player(Box::new(Player {
                 stream: target.stream.clone(),
+                wanted: target.wanted.clone(),
                 base,
                 setups: Vec::new(),
                 site: None,
@@ -130,7 +132,7 @@ impl Connection {
             }));
         }
         match &self.role {
-            Role::Player(player) if player.stream != target.stream => {
+            Role::Player(player) if (&player.stream, &player.wanted) != (&target.stream, &target.wanted) => {
                 Err(out_of_order("a session has one stream: tear it down, or open another connection"))
             }
             Role::Player(player) if player.stage != Stage::Setup => {
@@ -157,7 +159,7 @@ impl Connection {
         // All tracks are sent from the same ports.
         let UdpSite { rtp, rtcp, .. } = match player.site {
             Some(site) => site,
-            None => *player.site.insert(self.control.udp_site(stream)?),
+            None => *player.site.insert(self.control.udp_site(stream, &player.wanted)?),
         };
         let mut transport = Transport::udp(client_port);
         transport.server_port = Some(Pair { rtp, rtcp });
@@ -178,8 +180,8 @@ impl Connection {
                 player.stage = Stage::Resuming;
             }
             (Stage::Setup | Stage::Paused, _) => {
-                let options =
-                    PlayOptions { via: player.via(peer.ip())?, peer: peer.to_string(), priority: None };
+                let (via, wanted) = (player.via(peer.ip())?, player.wanted.clone());
+                let options = PlayOptions { via, peer: peer.to_string(), priority: None, wanted };
                 player.place = Some(self.control.play(&player.stream, options).await?);
                 player.stage = Stage::Starting;
             }

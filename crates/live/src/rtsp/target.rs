@@ -3,8 +3,13 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::control::Wanted;
+
 /// What stands before a track's number in the URLs that DESCRIBE gives.
 pub(super) const TRACK: &str = "trackID=";
+
+/// What stands before a branch's name in the URLs that DESCRIBE gives.
+const BRANCH: &str = "branch=";
 
 /// A stream, perhaps one of its tracks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub(super) struct Target {
     pub(super) stream: String,
     /// The track's number, if one is named as [`TRACK`] has it.
     pub(super) track: Option<usize>,
+    /// What of it is asked for: `branch=` of the query, or of the path that DESCRIBE gives.
+    pub(super) wanted: Wanted,
     /// `token=` of the query.
     pub(super) token: Option<String>,
 }
@@ -23,10 +30,14 @@ impl Target {
         let (path, query) = (url.path(), url.query().unwrap_or_default());
         let (query, in_query) = split_track(query);
         let (path, in_path) = split_track(path);
-        let token = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
+        let (path, branch) = split_branch(path);
+        let value = |wanted| url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted);
+        let token = value("token");
+        let branch = branch.map(str::to_owned).or(value("branch").map(|(_, name)| name.into_owned()));
         Target {
             stream: percent_decode_str(path.trim_matches('/')).decode_utf8_lossy().into_owned(),
             track: in_path.or(in_query),
+            wanted: Wanted { branch },
             token: token.map(|(_, token)| token.into_owned()),
         }
     }
@@ -41,14 +52,29 @@ fn split_track(text: &str) -> (&str, Option<usize>) {
     }
 }
 
-/// The URL without what must not come back in answers: query and trailing slashes.
+/// Takes `/branch=NAME` off the end.
+fn split_branch(path: &str) -> (&str, Option<&str>) {
+    let (rest, last) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+    match last.strip_prefix(BRANCH) {
+        Some(branch) => (rest, Some(branch)),
+        None => (path, None),
+    }
+}
+
+/// The URL without what must not come back in answers, query and trailing slashes; which branch is
+/// meant stands in its path then, because clients leave a query behind.
 pub(super) fn base(url: &Url) -> String {
+    let branch = Target::of(url).wanted.branch;
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
     let (path, _) = split_track(url.path());
+    let (path, _) = split_branch(path);
     let path = path.trim_end_matches('/').to_owned();
-    url.set_path(&path);
+    url.set_path(&match branch {
+        Some(branch) => format!("{path}/{BRANCH}{branch}"),
+        None => path,
+    });
     format!("{}/", url.as_str().trim_end_matches('/'))
 }
 
@@ -91,6 +117,18 @@ mod tests {
         assert_eq!(base("rtsp://h:1/s?token=x"), "rtsp://h:1/s/");
         assert_eq!(base("rtsp://h/s/trackID=0"), "rtsp://h/s/");
         assert_eq!(base("rtsp://h/s//"), "rtsp://h/s/");
+    }
+
+    #[test]
+    fn a_branch_stays_with_the_tracks_of_its_description() {
+        let base = base(&Url::parse("rtsp://h/a/s?token=x&branch=small").unwrap());
+        assert_eq!(base, "rtsp://h/a/s/branch=small/");
+        let track = Url::parse(&format!("{base}trackID=1")).unwrap();
+        let target = Target::of(&track);
+        assert_eq!((target.stream.as_str(), target.track), ("a/s", Some(1)));
+        assert_eq!(target.wanted.branch.as_deref(), Some("small"));
+        assert_eq!(super::base(&track), base);
+        assert_eq!(of("rtsp://h/branch=x").0, "", "no stream is named like that");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use outflow_relay::{Carriage, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::ingest::Sender;
+use super::services::unsupported;
 use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
 use crate::message::{
@@ -45,12 +46,14 @@ impl Worker {
                 let _ = reply.send(self.open_source(stream, source, spec));
             }
             Command::CloseSource { stream, source } => self.close_source(stream, source),
-            Command::Describe { stream, reply } => {
-                let found = self.find(stream).map(|index| &self.streams[index]);
-                let format = found.and_then(|stream| {
-                    stream.core.format().cloned().ok_or_else(|| ControlError::NoSource(stream.name.clone()))
-                });
-                let _ = reply.send(format);
+            Command::Describe { stream, wanted, reply } => {
+                let _ = reply.send(self.describe(stream, &wanted));
+            }
+            Command::SetServices { stream, graph, note, reply } => {
+                let _ = reply.send(self.set_services(stream, (graph, note)));
+            }
+            Command::SetBypass { stream, element, bypass, reply } => {
+                let _ = reply.send(self.set_bypass(stream, &element, bypass));
             }
             Command::Join { stream, receiver, spec, reply } => {
                 let joined = self.join(stream, receiver, *spec);
@@ -160,15 +163,12 @@ impl Worker {
         spec: JoinSpec,
     ) -> Result<Vec<StartPoint>, ControlError> {
         let index = self.find(id)?;
-        let stream = &self.streams[index];
-        if !stream.core.can_carry(spec.sink.carriage) {
-            let text = format!(
-                "no track of '{}' can be carried in a transport stream: play it by RTSP",
-                stream.name
-            );
-            return Err(ControlError::Unsupported(text));
-        }
-        let tracks = match (spec.sink.carriage, stream.core.format()) {
+        let stream = &mut self.streams[index];
+        let mut spec = spec;
+        spec.sink.branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name));
+        let offer = stream.core.offer(&spec.sink);
+        let offer = offer.map_err(|unfit| unsupported(&stream.name, &unfit))?;
+        let tracks = match (spec.sink.carriage, offer) {
             (Carriage::Ts, _) => 1,
             (Carriage::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
             (Carriage::Rtp, None) => TRACKS_MAX as u8,

@@ -8,6 +8,7 @@ mod handle;
 mod ingest;
 mod rtcp;
 mod serve;
+mod services;
 mod share;
 mod snapshot;
 mod stream;

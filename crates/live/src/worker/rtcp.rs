@@ -1,9 +1,11 @@
 //! RTCP with receivers: sender reports out, receiver reports in.
 
+use std::collections::BTreeMap;
+
 use arrayvec::ArrayVec;
 use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
-use outflow_relay::{Carriage, Priority, SinkKey};
+use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
 use super::stream::{LiveStream, Out};
 use super::tasks::Task;
@@ -36,18 +38,19 @@ impl Worker {
         let now = self.clock.now();
         let ntp = self.clock.ntp(now);
         let Some(stream) = self.streams.get_mut(stream) else { return };
+        let Some(branch) = stream.core.sink(sink).and_then(|sink| sink.branch) else { return };
         let mut found = Vec::new();
         // What was told before a malformed part holds; the rest is the receiver's own loss.
         let _ = rtcp::read(bytes, |report| {
             if let rtcp::Report::Block { block, .. } = report {
-                let by_ssrc = || track_of(stream, now, block.ssrc);
+                let by_ssrc = || track_of(stream, now, branch, block.ssrc);
                 if let Some(track) = track.or_else(by_ssrc) {
                     found.push((track, block));
                 }
             }
         });
         for (track, block) in found {
-            let rate = clock_rate(stream, track);
+            let rate = clock_rate(stream, branch, track);
             let report = ReceiverReport {
                 track,
                 fraction_lost: f64::from(block.fraction_lost) / 256.0,
@@ -93,16 +96,13 @@ impl Worker {
     fn send_reports_to(&mut self, index: usize, keys: &[SinkKey]) {
         let now = self.clock.now();
         let Some(stream) = self.streams.get_mut(index) else { return };
-        let tracks = stream.core.format().map_or(0, Format::tracks);
-        let reports: Vec<_> = (0..tracks.min(usize::from(u8::MAX)))
-            .filter_map(|track| {
-                let report = stream.core.sender_report(now, track as u8)?;
-                Some((track as u8, rtcp::sender_report(&report, CNAME)))
-            })
-            .collect();
+        // Of each branch, made once.
+        let mut reports: BTreeMap<usize, Vec<(u8, Vec<u8>)>> = BTreeMap::new();
         for key in keys {
+            let Some(branch) = stream.core.sink(*key).and_then(|sink| sink.branch) else { continue };
+            let reports = reports.entry(branch).or_insert_with(|| reports_of(&stream.core, now, branch));
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-            for (track, bytes) in &reports {
+            for (track, bytes) in reports.iter() {
                 match &mut sink.out {
                     Out::Udp { route, rtcp, own_socket } => {
                         let port = rtcp_port(
@@ -153,14 +153,22 @@ fn rtcp_port<'a>(
     }
 }
 
-fn track_of(stream: &LiveStream, now: Time, ssrc: u32) -> Option<u8> {
-    let tracks = stream.core.format().map_or(0, Format::tracks);
-    let is_it = |track: &u8| stream.core.sender_report(now, *track).is_some_and(|report| report.ssrc == ssrc);
+/// The sender reports of a branch, by track.
+fn reports_of(core: &Stream, now: Time, branch: usize) -> Vec<(u8, Vec<u8>)> {
+    let tracks = core.branch_format(branch).map_or(0, Format::tracks).min(usize::from(u8::MAX)) as u8;
+    let report = |track| Some((track, rtcp::sender_report(&core.sender_report(now, branch, track)?, CNAME)));
+    (0..tracks).filter_map(report).collect()
+}
+
+fn track_of(stream: &LiveStream, now: Time, branch: usize, ssrc: u32) -> Option<u8> {
+    let tracks = stream.core.branch_format(branch).map_or(0, Format::tracks);
+    let report = |track| stream.core.sender_report(now, branch, track);
+    let is_it = |track: &u8| report(*track).is_some_and(|report| report.ssrc == ssrc);
     (0..tracks.min(255) as u8).find(is_it)
 }
 
-fn clock_rate(stream: &LiveStream, track: u8) -> u32 {
-    match stream.core.format() {
+fn clock_rate(stream: &LiveStream, branch: usize, track: u8) -> u32 {
+    match stream.core.branch_format(branch) {
         Some(Format::Rtp(tracks)) => tracks.get(usize::from(track)).map_or(90_000, |t| t.clock_rate),
         _ => 90_000,
     }

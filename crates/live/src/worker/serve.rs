@@ -106,6 +106,7 @@ impl Worker {
                 let reason = match end {
                     SinkEnd::Hopeless => CloseReason::Hopeless,
                     SinkEnd::FormatChanged => CloseReason::FormatChanged,
+                    SinkEnd::BranchRemoved => CloseReason::BranchRemoved,
                 };
                 self.forget(index, key, reason);
             }

@@ -258,6 +258,7 @@ mod tests {
 
         fn join(&mut self) -> SinkKey {
             let spec = SinkSpec {
+                branch: None,
                 carriage: Carriage::Rtp,
                 transport: Transport::Stream,
                 tracks: TrackMask::ALL,
@@ -296,7 +297,7 @@ mod tests {
         let lost = drops.get(DropReason::HandOverFull);
         assert_eq!((packets + lost, drops.total()), (pair.sent, lost));
         assert!((10 + 5 + 3..20 + 5 + 3).contains(&lost), "{lost}");
-        assert_eq!(pair.replica.core.sender_report(Time::ZERO, 0).map(|report| report.ssrc), Some(7));
+        assert_eq!(pair.replica.core.sender_report(Time::ZERO, 0, 0).map(|report| report.ssrc), Some(7));
     }
 
     #[test]

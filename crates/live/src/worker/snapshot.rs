@@ -1,16 +1,20 @@
 //! Snapshots of the worker's streams, for everyone who looks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outflow_media::Time;
+use outflow_relay::graph::{Graph, NodeReport};
 use outflow_relay::schedule::{Counters, Place, Sink};
 use outflow_relay::{Drops, Priority, SinkKey};
 
 use super::Worker;
-use super::stream::{LiveSink, LiveStream, Out};
+use super::stream::{LiveSink, LiveStream, Out, Rate};
 use super::tasks::Task;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
-use crate::message::{ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named};
+use crate::message::{
+    BranchState, ElementState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named,
+};
 use crate::send::fanout::{Fanout, Way};
 
 /// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
@@ -164,8 +168,27 @@ impl LiveStream {
             out_bytes: sum.bytes,
             joins,
             out_drops: named(&drops),
+            elements: self.elements(now),
+            branches: self.branches(),
+            services_note: self.note.clone(),
             receivers: receivers.into(),
         }
+    }
+
+    fn elements(&mut self, now: Time) -> Vec<ElementState> {
+        let LiveStream { core, work, .. } = self;
+        let reports = core.services().into_iter().flat_map(Graph::report);
+        reports.map(|report| element_state(now, work, report)).collect()
+    }
+
+    fn branches(&self) -> Vec<BranchState> {
+        let Some(graph) = self.core.services() else { return Vec::new() };
+        let state = |(exit, name): (usize, &str)| BranchState {
+            name: name.to_owned(),
+            wanted: graph.is_wanted(exit),
+            unfit: graph.exit_format(exit).err().map(ToString::to_string),
+        };
+        graph.exits().enumerate().map(state).collect()
     }
 
     fn source_state(&self, now: Time) -> SourceState {
@@ -186,6 +209,31 @@ impl LiveStream {
             starts: counters.starts,
             drops: named(&counters.drops),
         }
+    }
+}
+
+fn element_state(now: Time, work: &mut BTreeMap<String, [Rate; 3]>, report: NodeReport) -> ElementState {
+    let NodeReport { name, kind, context, gauge, drops, fault, faults, unfit, .. } = report;
+    let [share, bits_in, bits_out] = work.entry(name.clone()).or_default();
+    ElementState {
+        element: kind,
+        context,
+        wanted: report.wanted,
+        bypass: report.bypass,
+        unfit,
+        packets_in: gauge.packets_in,
+        bytes_in: gauge.bytes_in,
+        packets_out: gauge.packets_out,
+        bytes_out: gauge.bytes_out,
+        drops: named(&drops),
+        packet_ns: gauge.packet_ns(),
+        in_bps: bits_in.bps(now, gauge.bytes_in),
+        out_bps: bits_out.bps(now, gauge.bytes_out),
+        cpu_percent: share.percent(now, gauge.work_ns()),
+        memory_bytes: report.memory_bytes,
+        faults,
+        fault,
+        name,
     }
 }
 

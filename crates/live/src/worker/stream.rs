@@ -35,6 +35,10 @@ pub(super) struct LiveStream {
     pub(super) out_bytes: Rate,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
+    /// What there is to say of its services.
+    pub(super) note: Option<String>,
+    /// Of each element, by name: its work, and what came in and went out, between two snapshots.
+    pub(super) work: BTreeMap<String, [Rate; 3]>,
     /// The sink at which the sender reports that are due go on.
     pub(super) reporting: Option<usize>,
 }
@@ -91,6 +95,12 @@ pub(super) struct Rate {
 }
 
 impl Rate {
+    /// How much of the time since the last call, in percent, of a count of nanoseconds.
+    pub(super) fn percent(&mut self, now: Time, nanos: u64) -> f64 {
+        // Bits a second of as many bytes: eight times the nanoseconds of a second.
+        self.bps(now, nanos) as f64 / 8e7
+    }
+
     /// Bits a second since the last call, of a count of bytes.
     pub(super) fn bps(&mut self, now: Time, bytes: u64) -> u64 {
         let passed = now.since(self.at).as_nanos().max(1);
@@ -109,12 +119,14 @@ impl LiveStream {
         url: String,
         options: StreamOptions,
     ) -> Self {
+        let mut core = Stream::new(options);
+        core.set_probe(crate::clock::probe);
         LiveStream {
             id,
             home,
             name,
             url,
-            core: Stream::new(options),
+            core,
             source: None,
             outlets: Vec::new(),
             inlet: None,
@@ -124,6 +136,8 @@ impl LiveStream {
             touched: false,
             out_bytes: Rate::default(),
             shown: Default::default(),
+            note: None,
+            work: BTreeMap::new(),
             reporting: None,
         }
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use outflow_media::Time;
 
 use super::output::{SinkEnd, Wake};
-use super::stream::{DERIVED, Stream};
+use super::stream::Stream;
 use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Branch, Sink};
 
@@ -39,17 +39,17 @@ impl Stream {
     }
 
     pub(super) fn check_linger(&mut self, now: Time) {
-        if self.remux_idle_since.is_some_and(|since| now.since(since) >= BRANCH_LINGER) {
-            self.remux_idle_since = None;
-            if let Some(remux) = self.remux.take() {
-                self.source.counters.drops.merge(&remux.drops());
+        for index in 0..self.branches.slots.len() {
+            let idle_since = self.branches.slots[index].as_ref().and_then(|slot| slot.idle_since);
+            if idle_since.is_some_and(|since| now.since(since) >= BRANCH_LINGER) {
+                self.remove_branch(now, index);
             }
-            self.branches.truncate(DERIVED);
         }
     }
 
     pub(super) fn next_wake(&self) -> Option<(Time, Wake)> {
         let up = self.source.up;
+        let idle = self.branches.slots.iter().flatten().filter_map(|slot| slot.idle_since);
         let lagging = self.branches.iter().any(|branch| branch.laggards().next().is_some());
         let turns = self.branches.iter().filter_map(Branch::next_turn).min();
         [
@@ -58,7 +58,7 @@ impl Stream {
                 .then(|| (self.source.last_packet + self.options.source_timeout, Wake::SourceTimeout)),
             lagging.then_some((self.hopeless_check, Wake::Hopeless)),
             up.then_some((self.reports_due, Wake::SenderReports)),
-            self.remux_idle_since.map(|since| (since + BRANCH_LINGER, Wake::BranchLinger)),
+            idle.min().map(|since| (since + BRANCH_LINGER, Wake::BranchLinger)),
         ]
         .into_iter()
         .flatten()

@@ -7,6 +7,7 @@ use super::share::Understood;
 use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::drops::DropReason;
+use crate::graph::Message;
 use crate::receive::{Incoming, Receive};
 use crate::send::ReportClock;
 use crate::understand::Understand;
@@ -68,6 +69,7 @@ impl Stream {
                 intake.understand.restart(&format);
                 clocks.iter_mut().for_each(ReportClock::restart);
                 self.hand_clocks();
+                self.tell_services(now, Message::Break);
             }
             input => {
                 let turn = input.as_ref().map_or(0, |input| input.turn + 1);
@@ -103,8 +105,8 @@ impl Stream {
         let delta = intake.receive.timestamp_delta(track);
         let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
         let rtp = clock.source_report(now, ntp, rtp, delta);
-        if let (Some(rtp), Some(remux)) = (rtp, &mut self.remux) {
-            remux.sender_report(track, ntp, rtp, now);
+        if let Some(rtp) = rtp {
+            self.tell_services(now, Message::Clock { track, ntp, rtp, at: now });
         }
         self.hand_clock(track);
     }
@@ -124,7 +126,7 @@ impl Stream {
     fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
-        let track = if *format == Format::Ts { 0 } else { track };
+        let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
         let tag = intake.understand.tag(track, &bytes)?;
         let came = self.source.packet(now, bytes.len());
         if came {

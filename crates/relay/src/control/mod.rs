@@ -1,5 +1,6 @@
 //! A stream as its driver sees it: what it is asked, what it answers.
 
+mod branches;
 mod deadlines;
 mod gap;
 mod intake;

@@ -77,4 +77,6 @@ pub enum SinkEnd {
     Hopeless,
     /// The source's format is another one now, and the sink was told of the old.
     FormatChanged,
+    /// The branch that it read is no longer there.
+    BranchRemoved,
 }

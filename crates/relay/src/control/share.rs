@@ -5,12 +5,14 @@
 use bytes::Bytes;
 use outflow_media::{Format, Time};
 
+use super::branches::{ORIGINAL, held};
 use super::gap::Gap;
 use super::intake::Input;
 use super::stream::Stream;
 use crate::buffer::Packet;
+use crate::graph::Message;
 use crate::schedule::Counters;
-use crate::send::ReportClock;
+use crate::send::{Anchor, ReportClock};
 
 /// What a replica is handed, in order.
 #[derive(Debug, Clone)]
@@ -92,17 +94,13 @@ impl Stream {
     }
 
     fn introduce(&self, with_packets: bool) -> Vec<Handed> {
-        let (Some(input), Some(original)) = (&self.input, self.branches.first()) else { return Vec::new() };
+        let (Some(input), Some(original)) = (&self.input, self.branches.get(ORIGINAL)) else {
+            return Vec::new();
+        };
         let mut all = vec![Handed::Format { format: input.format.clone(), turn: input.turn }];
         let ring = original.ring();
-        // In the ring, the preamble stands with the first packet of its frame; it is handed over
-        // with those that tell that the frame is a key frame.
-        let mut newest = None;
-        for (_, entry) in ring.range(ring.join_floor(), ring.head()).filter(|_| with_packets) {
-            newest = entry.preamble.clone().or(newest);
-            let preamble = newest.clone().filter(|_| entry.packet.tag.key);
-            let (packet, rtp_header) = (entry.packet.clone(), entry.rtp_header);
-            all.push(Handed::Packet(Understood { packet, rtp_header, preamble }));
+        if with_packets {
+            all.extend(held(ring, ring.join_floor()).into_iter().map(Handed::Packet));
         }
         let clocks = (0..input.clocks.len()).filter_map(|track| self.clock(u8::try_from(track).ok()?));
         all.extend(clocks.map(Handed::Clock));
@@ -147,7 +145,7 @@ impl Stream {
         let input = self.input.as_ref()?;
         let clock = *input.clocks.get(usize::from(track))?;
         let ssrc = *input.ssrcs.get(usize::from(track))?;
-        Some(TrackClock { track, clock, ssrc, passed: self.branches.first()?.passed(track) })
+        Some(TrackClock { track, clock, ssrc, passed: self.branches.get(ORIGINAL)?.passed(track) })
     }
 }
 
@@ -177,11 +175,7 @@ impl Stream {
     pub fn handle_rest(&mut self, now: Time) {
         self.settle_gap();
         self.unhouse(now, false);
-        self.branches.clear();
-        if let Some(remux) = self.remux.take() {
-            self.source.counters.drops.merge(&remux.drops());
-        }
-        self.remux_idle_since = None;
+        self.clear_branches();
         self.input = None;
         self.source.went_away(now);
     }
@@ -197,15 +191,17 @@ impl Stream {
     }
 
     fn take_clock(&mut self, told: TrackClock) {
-        let (Some(input), [original, ..]) = (&mut self.input, &mut self.branches[..]) else { return };
+        let (Some(input), Some(original)) = (&mut self.input, self.branches.get_mut(ORIGINAL)) else {
+            return;
+        };
         let track = usize::from(told.track);
         let (Some(clock), Some(ssrc)) = (input.clocks.get_mut(track), input.ssrcs.get_mut(track)) else {
             return;
         };
         (*clock, *ssrc) = (told.clock, told.ssrc);
         original.set_passed(told.track, told.passed);
-        if let (Some(remux), Some(anchor)) = (&mut self.remux, told.clock.told_by_source()) {
-            remux.sender_report(told.track, anchor.ntp, anchor.rtp, anchor.at);
+        if let Some(Anchor { ntp, rtp, at }) = told.clock.told_by_source() {
+            self.tell_services(at, Message::Clock { track: told.track, ntp, rtp, at });
         }
     }
 }

@@ -6,19 +6,17 @@ use std::collections::VecDeque;
 use outflow_media::rtcp::SenderReport;
 use outflow_media::{Format, Time};
 
+use super::branches::Branches;
 use super::gap::Gap;
 use super::intake::{Input, Intake};
 use super::output::{Event, Output, ReportTo, SinkEnd};
-use super::share::{Handed, Understood};
+use super::share::Handed;
 use super::source::Source;
-use crate::buffer::{Entry, Ring, Seq, WhenFull};
+use crate::buffer::{Entry, Seq, WhenFull};
 use crate::drops::Drops;
 use crate::limits::SENDER_REPORT_EVERY;
-use crate::schedule::{
-    Branch, Carriage, Counters, Place, Priority, Room, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
-};
+use crate::schedule::{Carriage, Counters, Priority, Room, Sink, SinkKey, SinkSpec, Sinks, StartPoint};
 use crate::send::{Order, Report, Whom, align};
-use crate::service::Remux;
 
 /// What a stream is configured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,17 +43,14 @@ pub struct Stream {
     pub(super) options: StreamOptions,
     pub(super) source: Source,
     pub(super) input: Option<Input>,
-    /// The stream as it came in is branch 0; branch 1 is derived from it when asked for.
-    pub(super) branches: Vec<Branch>,
-    pub(super) remux: Option<Remux>,
-    pub(super) remux_idle_since: Option<Time>,
+    pub(super) branches: Branches,
     pub(super) sinks: Sinks,
     /// How many sinks there are of each class.
     of_class: [usize; Priority::ALL.len()],
     /// Sinks that joined before the stream had a format.
-    homeless: Vec<SinkKey>,
+    pub(super) homeless: Vec<SinkKey>,
     pub(super) events: VecDeque<Event>,
-    new_reports: VecDeque<SinkKey>,
+    pub(super) new_reports: VecDeque<SinkKey>,
     pub(super) reports_due: Time,
     pub(super) hopeless_check: Time,
     /// Drops of sinks that have left, and of the remultiplexer.
@@ -68,9 +63,6 @@ pub struct Stream {
     pub(super) gap: Option<Box<Gap>>,
 }
 
-const ORIGINAL: usize = 0;
-pub(super) const DERIVED: usize = 1;
-
 impl Stream {
     /// A stream without a source.
     pub fn new(options: StreamOptions) -> Self {
@@ -78,9 +70,7 @@ impl Stream {
             options,
             source: Source::default(),
             input: None,
-            branches: Vec::new(),
-            remux: None,
-            remux_idle_since: None,
+            branches: Branches::default(),
             sinks: Sinks::new(),
             of_class: [0; Priority::ALL.len()],
             homeless: Vec::new(),
@@ -100,7 +90,7 @@ impl Stream {
     pub fn set_options(&mut self, options: StreamOptions) {
         let StreamOptions { ssrc, seed, .. } = self.options;
         self.options = StreamOptions { ssrc, seed, ..options };
-        for branch in &mut self.branches {
+        for branch in self.branches.iter_mut() {
             branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
     }
@@ -119,6 +109,7 @@ impl Stream {
 
     /// A sink leaves.
     pub fn handle_leave(&mut self, now: Time, key: SinkKey) {
+        let branch = self.sinks.get(key.0).and_then(|sink| sink.branch);
         self.displace(key);
         if let Some(sink) = self.sinks.try_remove(key.0) {
             self.of_class[sink.spec.priority as usize] -= 1;
@@ -126,9 +117,8 @@ impl Stream {
             self.past.bytes += sink.counters.bytes;
             self.past_drops.merge(&sink.drops);
         }
-        let is_derived = |(_, sink): (usize, &Sink)| sink.branch == Some(DERIVED);
-        if self.remux.is_some() && !self.sinks.iter().any(is_derived) {
-            self.remux_idle_since = Some(now);
+        if let Some(branch) = branch {
+            self.left_branch(now, branch);
         }
     }
 
@@ -154,8 +144,8 @@ impl Stream {
         match report {
             Report::Lost { reason, packets } => sink.drops.add(reason, packets),
             Report::Blocked { next } => {
-                if let Some(branch) = sink.branch {
-                    self.branches[branch].blocked(&mut self.sinks, key, next);
+                if let Some(branch) = sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
+                    branch.blocked(&mut self.sinks, key, next);
                 }
             }
             Report::Writable => {
@@ -163,8 +153,8 @@ impl Stream {
                     sink.spec.held = false;
                     self.new_reports.push_back(key);
                 }
-                match sink.branch {
-                    Some(branch) => self.branches[branch].writable(&mut self.sinks, key),
+                match sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
+                    Some(branch) => branch.writable(&mut self.sinks, key),
                     None => sink.blocked = false,
                 }
             }
@@ -176,8 +166,8 @@ impl Stream {
         let Some(sink) = self.sinks.get_mut(key.0) else { return };
         self.of_class[sink.spec.priority as usize] -= 1;
         self.of_class[priority as usize] += 1;
-        match sink.branch {
-            Some(branch) => self.branches[branch].set_priority(&mut self.sinks, key, priority),
+        match sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
+            Some(branch) => branch.set_priority(&mut self.sinks, key, priority),
             None => sink.spec.priority = priority,
         }
     }
@@ -202,6 +192,7 @@ impl Stream {
     }
 
     fn poll_with(&mut self, now: Time, order: impl FnOnce(&mut Self) -> Option<Order>) -> Output {
+        self.serve(now);
         self.check_source(now);
         self.check_hopeless(now);
         self.check_linger(now);
@@ -250,12 +241,13 @@ impl Stream {
         self.branches.get(branch).map_or(&[], |branch| branch.members(cohort))
     }
 
-    /// The sender report of a track, once a packet of it has passed.
-    pub fn sender_report(&self, now: Time, track: u8) -> Option<SenderReport> {
+    /// The sender report of a track of a branch, once a packet of it has passed.
+    pub fn sender_report(&self, now: Time, branch: usize, track: u8) -> Option<SenderReport> {
         let input = self.input.as_ref()?;
         let clock = input.clocks.get(usize::from(track))?.at(now)?;
         let ssrc = *input.ssrcs.get(usize::from(track))?;
-        let sent = self.branches.first()?.passed(track);
+        let ssrc = self.branch_ssrc(branch, track).unwrap_or(ssrc);
+        let sent = self.branches.get(branch)?.passed(track);
         // RFC 3550: both counters are 32 bits wide and wrap.
         let (packets, octets) = (sent.packets as u32, sent.bytes as u32);
         Some(SenderReport { ssrc, ntp: clock.ntp, rtp: clock.rtp, packets, octets })
@@ -264,14 +256,6 @@ impl Stream {
     /// What receivers get, if the stream ever had a source.
     pub fn format(&self) -> Option<&Format> {
         self.input.as_ref().map(|input| &input.format)
-    }
-
-    /// Whether it can be carried like that.
-    pub fn can_carry(&self, carriage: Carriage) -> bool {
-        match (carriage, self.format()) {
-            (Carriage::Ts, Some(Format::Rtp(tracks))) => self.remux.is_some() || Remux::new(tracks).is_some(),
-            _ => true,
-        }
     }
 
     /// Where a sink's tracks begin.
@@ -286,12 +270,9 @@ impl Stream {
 impl Stream {
     pub(super) fn change_format(&mut self, now: Time, format: Format, turn: u64, intake: Option<Intake>) {
         self.unhouse(now, self.input.is_some());
-        let main = format.main_track();
         let options = &self.options;
-        self.input = Some(Input::new(format, turn, intake, (options.ssrc, options.ntp_at_zero)));
-        self.remux = None;
-        self.branches.clear();
-        self.branches.push(Branch::new(ORIGINAL, self.ring(main)));
+        self.input = Some(Input::new(format.clone(), turn, intake, (options.ssrc, options.ntp_at_zero)));
+        self.begin_branches(&format);
         self.hand_format();
         for key in core::mem::take(&mut self.homeless) {
             self.place(now, key);
@@ -308,82 +289,6 @@ impl Stream {
             } else if !self.homeless.contains(&key) {
                 self.homeless.push(key);
             }
-        }
-    }
-
-    /// An empty ring, joined at key frames of `main_track`.
-    fn ring(&self, main_track: u8) -> Ring {
-        let StreamOptions { ring_bytes, when_full, seed, .. } = self.options;
-        Ring::new(ring_bytes, when_full, seed, main_track)
-    }
-
-    /// Puts a packet into the branches.
-    pub(super) fn spread(&mut self, now: Time, understood: Understood) {
-        self.hand_packet(&understood);
-        let Understood { packet, rtp_header, preamble } = understood;
-        let [original, derived @ ..] = &mut self.branches[..] else { return };
-        if let (Some(remux), [derived, ..]) = (&mut self.remux, derived) {
-            let sinks = &mut self.sinks;
-            remux.push(&packet, |packet, reader| {
-                derived.push(now, sinks, packet, [0; 12], || reader.preamble());
-            });
-        }
-        let before = original.ring().newest_key();
-        original.push(now, &mut self.sinks, packet, rtp_header, || preamble);
-        if original.ring().newest_key() > before {
-            self.source.key_frame(now);
-        }
-    }
-
-    /// Finds a sink's branch, making it if need be, and lets it join there.
-    fn place(&mut self, now: Time, key: SinkKey) {
-        let Some(sink) = self.sinks.get(key.0) else { return };
-        let branch = match (sink.spec.carriage, self.format()) {
-            (_, None) => {
-                self.homeless.push(key);
-                return;
-            }
-            (Carriage::Ts, Some(Format::Rtp(_))) => self.derive(now),
-            _ => Some(ORIGINAL),
-        };
-        match branch {
-            Some(branch) => self.branches[branch].join(&mut self.sinks, key),
-            None => self.homeless.push(key),
-        }
-    }
-
-    /// The branch that turns RTP into a transport stream; it begins with what the ring holds.
-    fn derive(&mut self, now: Time) -> Option<usize> {
-        self.remux_idle_since = None;
-        if self.remux.is_some() {
-            return Some(DERIVED);
-        }
-        let Some(Format::Rtp(tracks)) = self.format() else { return None };
-        let mut remux = Remux::new(tracks)?;
-        let mut branch = Branch::new(DERIVED, self.ring(0));
-        let original = self.branches[ORIGINAL].ring();
-        let from = original.join_point().unwrap_or_else(|| original.head());
-        for (_, entry) in original.range(from, original.head()) {
-            remux.push(&entry.packet, |packet, reader| {
-                branch.push(now, &mut self.sinks, packet, [0; 12], || reader.preamble());
-            });
-        }
-        self.remux = Some(remux);
-        self.branches.push(branch);
-        Some(DERIVED)
-    }
-
-    fn displace(&mut self, key: SinkKey) {
-        self.homeless.retain(|&k| k != key);
-        self.new_reports.retain(|&k| k != key);
-        let Some(sink) = self.sinks.get_mut(key.0) else { return };
-        sink.place = match sink.place {
-            Place::Waiting if sink.branch.is_none() => Place::Paused,
-            place => place,
-        };
-        if let Some(branch) = sink.branch {
-            self.branches[branch].remove(&mut self.sinks, key);
-            self.sinks[key.0].branch = None;
         }
     }
 

@@ -1,5 +1,6 @@
 //! A stream from source to order, with RTP packets of H.264.
 
+mod services;
 mod share;
 
 use core::time::Duration;
@@ -116,6 +117,7 @@ impl Bench {
 
     fn join(&mut self, held: bool) -> SinkKey {
         let spec = SinkSpec {
+            branch: None,
             carriage: Carriage::Rtp,
             transport: Transport::Stream,
             tracks: TrackMask::ALL,
@@ -156,7 +158,7 @@ fn a_restarted_source_goes_on_where_it_ended_for_those_who_stayed() {
     bench.frame(true);
     bench.frame(false);
     assert_eq!(bench.sent[key.0], [0, 1, 2, 3], "no gap in the sequence numbers");
-    let report = bench.stream.sender_report(bench.now, 0).expect("packets have passed");
+    let report = bench.stream.sender_report(bench.now, 0, 0).expect("packets have passed");
     assert_eq!(report.ssrc, 7, "and one SSRC");
 }
 

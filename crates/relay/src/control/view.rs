@@ -17,9 +17,7 @@ impl Stream {
     /// What came from its source.
     pub fn source_counters(&self) -> SourceCounters {
         let mut counters = self.source.counters;
-        if let Some(remux) = &self.remux {
-            counters.drops.merge(&remux.drops());
-        }
+        counters.drops.merge(&self.branches.drops());
         counters
     }
 

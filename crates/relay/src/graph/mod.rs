@@ -320,6 +320,33 @@ impl Graph {
         self.direct.extend(first.enter(*last, || item));
     }
 
+    /// Lets only what makes one branch work on packets that the stream has had before, as if they had
+    /// come in until now. Nothing of that branch may have worked yet.
+    pub fn prime(
+        &mut self,
+        now: Time,
+        exit: usize,
+        packets: Vec<Understood>,
+        each: &mut dyn FnMut(Understood),
+    ) {
+        let wanted: Vec<bool> = self.exits.iter().map(|exit| exit.wanted).collect();
+        let counted = self.count;
+        for (number, exit_now) in self.exits.iter_mut().enumerate() {
+            exit_now.wanted = number == exit;
+        }
+        self.spread_wishes();
+        for understood in &packets {
+            self.count.go_back(understood.packet.tag.track);
+        }
+        packets.into_iter().for_each(|understood| self.enter(understood));
+        self.run(now, None, &mut |_, _| {}, &mut |_, understood| each(understood));
+        self.count = counted;
+        for (exit, wanted) in self.exits.iter_mut().zip(wanted) {
+            exit.wanted = wanted;
+        }
+        self.spread_wishes();
+    }
+
     /// How many packets have come in, wrapping.
     pub fn entered(&self) -> u32 {
         self.count.all
@@ -437,6 +464,14 @@ fn leave(
     let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
     exit.number(&mut item);
     each(usize::from(number), item.understood());
+}
+
+impl Count {
+    fn go_back(&mut self, track: u8) {
+        self.all = self.all.wrapping_sub(1);
+        let of_track = &mut self.of_track[usize::from(track) % TRACKS_MAX];
+        *of_track = of_track.wrapping_sub(1);
+    }
 }
 
 impl Exit {

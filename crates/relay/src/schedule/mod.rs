@@ -139,9 +139,16 @@ impl Room {
     }
 }
 
+/// A branch that services make, by its number in the stream: see
+/// [`Stream::branch_named`](crate::Stream::branch_named).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BranchId(pub u32);
+
 /// What a receiver wants, given when it joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkSpec {
+    /// Which branch it wants; the stream as it came in if none is named.
+    pub branch: Option<BranchId>,
     /// What its packets are on the wire.
     pub carriage: Carriage,
     /// How it is reached.

@@ -63,7 +63,15 @@ impl Bench {
     fn join(&mut self, transport: Transport, priority: Priority) -> SinkKey {
         let carriage = Carriage::Rtp;
         let timing = self.timing;
-        let spec = SinkSpec { carriage, transport, tracks: TrackMask::ALL, priority, timing, held: false };
+        let spec = SinkSpec {
+            branch: None,
+            carriage,
+            transport,
+            tracks: TrackMask::ALL,
+            priority,
+            timing,
+            held: false,
+        };
         let key = SinkKey(self.sinks.insert(Sink::new(0, spec, self.now)));
         self.branch.join(&mut self.sinks, key);
         self.sent.resize(self.sent.len().max(key.0 + 1), Vec::new());

@@ -3,6 +3,7 @@
 
 mod receivers;
 mod relay;
+mod services;
 mod sinks;
 mod streams;
 
@@ -23,6 +24,8 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(streams::list))
         .routes(routes!(streams::show, streams::change))
         .routes(routes!(streams::describe))
+        .routes(routes!(services::replace))
+        .routes(routes!(services::change))
         .routes(routes!(sinks::add))
         .routes(routes!(sinks::remove))
         .routes(routes!(receivers::list))

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
-use crate::control::{Control, PushOptions};
+use crate::control::{Control, PushOptions, Wanted};
 
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -23,6 +23,8 @@ pub(super) struct SinkWish {
     /// What it is called; its address if left out.
     #[schema(example = "wall")]
     name: Option<String>,
+    /// The branch of the stream that it gets; the stream as it comes in if left out.
+    branch: Option<String>,
     /// Its class; that of the stream if left out.
     priority: Option<PriorityName>,
     /// How long a packet may wait for company; as the stream says if left out.
@@ -81,7 +83,9 @@ pub(super) async fn add(
     let timing = Some(wish.timing(control.stream_timing(&stream))?);
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let priority = wish.priority.map(Into::into);
-    let id = control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing }).await?;
+    let wanted = Wanted { branch: wish.branch };
+    let id =
+        control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing, wanted }).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }
 

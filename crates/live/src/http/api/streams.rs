@@ -16,7 +16,7 @@ use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::super::view::StreamView;
-use crate::control::{Control, ControlError, StreamLimits, StreamState};
+use crate::control::{Control, ControlError, StreamLimits, StreamState, Wanted};
 
 /// All streams, without their receivers
 #[utoipa::path(get, path = "/api/v1/streams", tag = "streams", responses((status = OK, body = [StreamView])))]
@@ -123,7 +123,8 @@ impl Limits {
     get, path = "/api/v1/streams/{name}/sdp", tag = "streams",
     params(
         ("name" = String, Path, description = "Name of the stream"),
-        ("sink" = Option<String>, Query, description = "Name of an rtp:// sink, to give its address")
+        ("sink" = Option<String>, Query, description = "Name of an rtp:// sink, to give its address"),
+        ("branch" = Option<String>, Query, description = "Name of a branch of the stream")
     ),
     responses(
         (status = OK, body = String, content_type = "application/sdp"),
@@ -136,7 +137,8 @@ pub(super) async fn describe(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, HttpError> {
-    let format = control.describe(&name).await?;
+    let branch = query.as_deref().and_then(|query| query_value(query, "branch"));
+    let format = control.describe(&name, Wanted { branch }).await?;
     let sink = query.as_deref().and_then(|query| query_value(query, "sink"));
     let to = sink.map(|sink| rtp_address(&control, &name, &sink)).transpose()?;
     Ok(([(header::CONTENT_TYPE, "application/sdp")], description(&name, &format, to)))

@@ -21,7 +21,7 @@ impl Site {
     fn join(&mut self, now: Time, carriage: Carriage) -> SinkKey {
         let (tracks, priority, timing) = (TrackMask::ALL, Priority::Normal, Timing::default());
         let transport = Transport::Stream;
-        let spec = SinkSpec { carriage, transport, tracks, priority, timing, held: false };
+        let spec = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: false };
         let key = self.stream.handle_join(now, 1, spec);
         self.serve(now);
         key
@@ -173,7 +173,7 @@ impl Pair {
 
     #[track_caller]
     fn equal_reports(&self) {
-        let of = |site: &Site| site.stream.sender_report(self.now, 0);
+        let of = |site: &Site| site.stream.sender_report(self.now, 0, 0);
         assert!(of(&self.home).is_some());
         assert_eq!(of(&self.home), of(&self.replica));
     }

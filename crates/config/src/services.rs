@@ -1,0 +1,321 @@
+//! Services of a stream: its elements and branches, as tables of the configuration and as a plan.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use outflow_media::image::Rect;
+use outflow_relay::graph::{
+    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, Settings, find,
+};
+use toml::de::{DeTable, DeValue};
+
+use crate::invalid::nearest;
+use crate::value::{Fault, Given, Value, type_fault};
+use crate::{BitRate, ByteSize, Invalid, SourceUrl, StreamConfig, check_name};
+
+/// Keys of an element that are not options of its kind.
+pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass"];
+/// Keys of a branch.
+pub(crate) const BRANCH_KEYS: &[&str] = &["input", "services"];
+
+/// The elements of a stream, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Elements(pub BTreeMap<String, ElementPlan>);
+
+/// The branches of a stream, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Branches(pub BTreeMap<String, BranchConfig>);
+
+/// A branch of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BranchConfig {
+    /// From what it is made; the stream itself if nothing is said.
+    pub inputs: Vec<Input>,
+    /// Elements that its packets go through, in this order, besides those that are named.
+    pub services: Vec<ElementPlan>,
+}
+
+impl StreamConfig {
+    /// The services of the stream, the short form of branches written out.
+    pub fn plan(&self) -> Plan {
+        let mut plan = Plan { elements: self.elements.0.clone(), branches: BTreeMap::new() };
+        for (name, branch) in &self.branches.0 {
+            let mut inputs = branch.inputs.clone();
+            for (number, service) in branch.services.iter().enumerate() {
+                let element = service_name(name, number, &service.kind);
+                plan.elements.insert(element.clone(), ElementPlan { inputs, ..service.clone() });
+                inputs = vec![Input { from: element, output: None }];
+            }
+            plan.branches.insert(name.clone(), inputs);
+        }
+        plan
+    }
+
+    /// What the stream may carry, as far as its source tells before it comes.
+    pub fn contents(&self) -> Contents {
+        let ts = Contents::of(&[Content::Ts]);
+        match &self.source {
+            SourceUrl::Udp(source) if source.images => Contents::of(&[Content::Ppm]),
+            SourceUrl::Udp(_) | SourceUrl::Demo => ts,
+            SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
+            SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push => ts.with(Contents::RTP),
+        }
+    }
+
+    /// Files that elements name, made relative to the configuration's.
+    pub(crate) fn place_files(&mut self, file: &Path) {
+        let services = self.branches.0.values_mut().flat_map(|branch| &mut branch.services);
+        for element in self.elements.0.values_mut().chain(services) {
+            let Some(kind) = find(&element.kind) else { continue };
+            for option in kind.options.iter().filter(|option| matches!(option.form, Form::File)) {
+                if let Some(path) = element.settings.text(option.name) {
+                    let placed = crate::read::beside(file, path.into());
+                    element.settings.set(option.name, Setting::Text(placed.display().to_string()));
+                }
+            }
+        }
+    }
+}
+
+/// The name of an element that a branch has in its list of services: "gray/0-shrink".
+fn service_name(branch: &str, number: usize, kind: &str) -> String {
+    format!("{branch}/{number}-{kind}")
+}
+
+/// Where in a stream's table something of its plan stands: a path of keys, and an index behind them.
+pub(crate) fn place(at: &At) -> (Vec<String>, Option<usize>) {
+    let element = |name: &str, key: &str| match name.split_once('/') {
+        Some((branch, rest)) => {
+            let number = rest.split('-').next().and_then(|number| number.parse().ok());
+            (vec!["branches".to_owned(), branch.to_owned(), "services".to_owned()], number)
+        }
+        None => (vec!["elements".to_owned(), name.to_owned(), key.to_owned()], None),
+    };
+    match at {
+        At::Kind(name) => element(name, "element"),
+        At::Inputs(name) => element(name, "input"),
+        At::Context(name) => element(name, "context"),
+        At::Setting(name, option) => element(name, option),
+        At::Branch(name) => (vec!["branches".to_owned(), name.clone()], None),
+        At::All => (vec!["elements".to_owned()], None),
+    }
+}
+
+impl Value for Elements {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        let read = |name: &str, table: &DeTable<'_>, given: &Given<'_>| {
+            if name == SOURCE {
+                let what = format!("'{SOURCE}' is the stream itself");
+                return Err((head(given), Invalid::new(what, "choose another name")));
+            }
+            element(table, given, ELEMENT_KEYS)
+        };
+        named(given, "[streams.stage.elements.thin]", read).map(Elements)
+    }
+}
+
+impl Value for Branches {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        named(given, "[streams.stage.branches.small]", |_, table, _| branch(table)).map(Branches)
+    }
+}
+
+/// Tables by name.
+fn named<T>(
+    given: &Given<'_>,
+    example: &str,
+    read: impl Fn(&str, &DeTable<'_>, &Given<'_>) -> Result<T, Fault>,
+) -> Result<BTreeMap<String, T>, Fault> {
+    let tables = given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table of tables", example))?;
+    let mut all = BTreeMap::new();
+    for (name, given) in tables {
+        let text = name.get_ref().as_ref();
+        if text.contains(['.', '/']) {
+            let what = format!("'{text}' is no name here");
+            return Err((name.span(), Invalid::new(what, "use letters, digits, '_' and '-'")));
+        }
+        check_name(text).map_err(|invalid| (name.span(), invalid))?;
+        let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table", example))?;
+        all.insert(text.to_owned(), read(text, table, given)?);
+    }
+    Ok(all)
+}
+
+fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
+    let mut branch = BranchConfig::default();
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "input" => branch.inputs = inputs(value)?,
+            "services" => {
+                let list = value.get_ref().as_array();
+                let example = "[\"gray\", { element = \"shrink\", factor = 2 }]";
+                let list = list.ok_or_else(|| type_fault(value, "a list of elements", example))?;
+                branch.services = list.iter().map(service).collect::<Result<_, _>>()?;
+            }
+            other => return Err((key.span(), unknown(other, "a branch", BRANCH_KEYS))),
+        }
+    }
+    Ok(branch)
+}
+
+/// An element of a list: its kind, or a table with that and its options.
+fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
+    if let Some(kind) = given.get_ref().as_str() {
+        check_kind(kind).map_err(|invalid| (given.span(), invalid))?;
+        return Ok(ElementPlan { kind: kind.to_owned(), ..ElementPlan::default() });
+    }
+    let wanted = "{ element = \"shrink\", factor = 2 }";
+    let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
+    element(table, given, &["element", "context", "bypass"])
+}
+
+fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
+    let Some(kind_given) = table.get("element") else {
+        let help = "add it, as in element = \"filter\"; `outflow elements` lists all";
+        return Err((head(given), Invalid::new("this element does not say what it is", help)));
+    };
+    let name = String::read(kind_given)?;
+    let kind = check_kind(&name).map_err(|invalid| (kind_given.span(), invalid))?;
+    let mut element = ElementPlan { kind: name, ..ElementPlan::default() };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "element" => {}
+            "input" if keys.contains(&"input") => element.inputs = inputs(value)?,
+            "context" => element.context = Some(String::read(value)?),
+            "bypass" => element.bypass = flag(value)?,
+            other => {
+                let option = kind.option(other).ok_or_else(|| {
+                    let known: Vec<_> =
+                        kind.options.iter().map(|o| o.name).chain(keys.iter().copied()).collect();
+                    (key.span(), unknown(other, &format!("element \"{}\"", kind.name), &known))
+                })?;
+                element.settings.set(option.name, setting(option, value)?);
+            }
+        }
+    }
+    Ok(element)
+}
+
+fn check_kind(name: &str) -> Result<&'static outflow_relay::graph::Kind, Invalid> {
+    find(name).ok_or_else(|| {
+        let what = format!("there is no element \"{name}\"");
+        let help = match nearest(name, CATALOGUE.iter().map(|kind| kind.name)) {
+            Some(near) => format!("did you mean \"{near}\"? `outflow elements` lists all"),
+            None => "`outflow elements` lists all".to_owned(),
+        };
+        Invalid::new(what, help)
+    })
+}
+
+fn inputs(given: &Given<'_>) -> Result<Vec<Input>, Fault> {
+    if let Some(text) = given.get_ref().as_str() {
+        return Ok(vec![Input::parse(text)]);
+    }
+    let list = given.get_ref().as_array();
+    let list = list.ok_or_else(|| type_fault(given, "the name of an element, or a list", "\"source\""))?;
+    list.iter().map(|one| String::read(one).map(|text| Input::parse(&text))).collect()
+}
+
+fn flag(given: &Given<'_>) -> Result<bool, Fault> {
+    match given.get_ref() {
+        DeValue::Boolean(flag) => Ok(*flag),
+        _ => Err(type_fault(given, "true or false", "true")),
+    }
+}
+
+fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
+    let wrong =
+        |what: String| (given.span(), Invalid::new(what, format!("write {}", option.form.describe())));
+    let whole = |given: &Given<'_>, min, max| {
+        let number = usize::read(given)? as u64;
+        let fits = (min..=max).contains(&number);
+        fits.then_some(number).ok_or_else(|| wrong(format!("{number} is not possible for '{}'", option.name)))
+    };
+    let word = |given: &Given<'_>, words: &[&str]| {
+        let text = String::read(given)?;
+        let known = words.contains(&text.as_str());
+        known
+            .then_some(text.clone())
+            .ok_or_else(|| wrong(format!("\"{text}\" is not possible for '{}'", option.name)))
+    };
+    let list = |given: &Given<'_>| -> Result<Vec<usize>, Fault> {
+        let list = given.get_ref().as_array();
+        Ok((0..list.ok_or_else(|| wrong(format!("'{}' is a list", option.name)))?.len()).collect())
+    };
+    let items = given.get_ref().as_array();
+    let each = |read: &dyn Fn(&Given<'_>) -> Result<String, Fault>| {
+        list(given)?.into_iter().filter_map(|at| items?.get(at)).map(read).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(match option.form {
+        Form::Whole(min, max) => Setting::Whole(whole(given, min, max)?),
+        Form::Text | Form::File => Setting::Text(String::read(given)?),
+        Form::Flag => Setting::Flag(flag(given)?),
+        Form::Duration => Setting::Duration(Duration::read(given)?),
+        Form::Rate => Setting::Rate(BitRate::read(given)?.0),
+        Form::Size => Setting::Size(ByteSize::read(given)?.0),
+        Form::Dimensions => {
+            let text = String::read(given)?;
+            let (width, height) = dimensions(&text).ok_or_else(|| wrong(format!("'{text}' is no size")))?;
+            Setting::Dimensions(width, height)
+        }
+        Form::Part => {
+            let text = String::read(given)?;
+            Setting::Part(part(&text).ok_or_else(|| wrong(format!("'{text}' is no part of an image")))?)
+        }
+        Form::Word(words) => Setting::Text(word(given, words)?),
+        Form::Words(words) => Setting::Texts(each(&|one| word(one, words))?),
+        Form::Texts => Setting::Texts(each(&|one| String::read(one))?),
+        Form::Numbers(min, max) => {
+            list(given)?;
+            let numbers = items.into_iter().flatten().map(|one| whole(one, min, max));
+            Setting::Numbers(numbers.collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// "640x360".
+fn dimensions(text: &str) -> Option<(usize, usize)> {
+    let (width, height) = text.split_once('x')?;
+    let side = |text: &str| text.parse().ok().filter(|side| (1..=1 << 15).contains(side));
+    Some((side(width)?, side(height)?))
+}
+
+/// "640x360+16+0".
+fn part(text: &str) -> Option<Rect> {
+    let mut fields = text.split('+');
+    let (width, height) = dimensions(fields.next()?)?;
+    let (left, top) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields.next().is_none().then_some(Rect { left, top, width, height })
+}
+
+/// Settings as a list of texts, "name = value", for people.
+pub(crate) fn written(settings: &Settings) -> Vec<String> {
+    let value = |setting: &Setting| match setting {
+        Setting::Whole(number) => number.to_string(),
+        Setting::Text(text) => text.clone(),
+        Setting::Flag(flag) => flag.to_string(),
+        Setting::Duration(duration) => crate::Written(*duration).to_string(),
+        Setting::Rate(rate) => BitRate(*rate).to_string(),
+        Setting::Size(size) => ByteSize(*size).to_string(),
+        Setting::Dimensions(width, height) => format!("{width}x{height}"),
+        Setting::Part(Rect { left, top, width, height }) => format!("{width}x{height}+{left}+{top}"),
+        Setting::Texts(texts) => texts.join(" "),
+        Setting::Numbers(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+    };
+    settings.iter().map(|(name, setting)| format!("{name} = {}", value(setting))).collect()
+}
+
+/// A table may be the whole rest of the file; its first character is enough.
+fn head(given: &Given<'_>) -> core::ops::Range<usize> {
+    let span = given.span();
+    span.start..span.start + 1
+}
+
+fn unknown(key: &str, of: &str, known: &[&str]) -> Invalid {
+    let what = format!("unknown key '{key}' of {of}");
+    match nearest(key, known.iter().copied()) {
+        Some(near) => Invalid::new(what, format!("did you mean '{near}'?")),
+        None => Invalid::new(what, format!("possible: {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,139 @@
+//! Branches come and go.
+
+use core::mem;
+
+use outflow_media::{Format, Time};
+
+use super::{Made, ORIGINAL, Slot};
+use crate::control::{SinkEnd, Stream};
+use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
+
+impl Stream {
+    /// All branches anew, for another format.
+    pub(in crate::control) fn begin_branches(&mut self, format: &Format) {
+        self.clear_branches();
+        let ring = self.ring(format.main_track());
+        self.branches.slots.push(Some(Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None)));
+        if let Some(graph) = &mut self.branches.graph {
+            graph.bind(format);
+        }
+    }
+
+    /// No branches, until there is a format again.
+    pub(in crate::control) fn clear_branches(&mut self) {
+        let slots = mem::take(&mut self.branches.slots);
+        for chain in slots.iter().flatten().filter_map(Slot::chain) {
+            self.branches.keep_drops(chain);
+        }
+        if let Some(graph) = &mut self.branches.graph {
+            (0..graph.exits().count()).for_each(|exit| graph.set_wanted(exit, false));
+        }
+        self.branches.waiting = 0;
+        self.branches.map_exits();
+    }
+
+    /// A sink has left a branch: it rests soon if nobody else wants it.
+    pub(in crate::control) fn left_branch(&mut self, now: Time, index: usize) {
+        let is_of = |(_, sink): (usize, &Sink)| sink.branch == Some(index);
+        let derives = |slot: &Slot| slot.base() == Some(index);
+        let wanted = self.sinks.iter().any(is_of) || self.branches.slots.iter().flatten().any(derives);
+        if let Some(Some(slot)) = self.branches.slots.get_mut(index)
+            && index != ORIGINAL
+            && !wanted
+        {
+            slot.idle_since.get_or_insert(now);
+        }
+    }
+
+    /// The branch at `index` goes.
+    pub(in crate::control) fn remove_branch(&mut self, now: Time, index: usize) {
+        let Some(slot) = self.branches.slots.get_mut(index).and_then(Option::take) else { return };
+        match slot.made {
+            Made::Original => {}
+            Made::Declared(id) => {
+                self.branches.map_exits();
+                let exit = self.branches.exit(id);
+                if let (Some(exit), Some(graph)) = (exit, &mut self.branches.graph) {
+                    graph.set_wanted(exit, false);
+                }
+            }
+            Made::Derived { base, chain } => {
+                self.branches.keep_drops(&chain);
+                self.left_branch(now, base);
+            }
+        }
+    }
+
+    /// Brings the branches into line with the services that are there now.
+    pub(in crate::control) fn reconcile(&mut self, now: Time) {
+        self.branches.map_exits();
+        for index in 0..self.branches.slots.len() {
+            let Some(Some(Slot { made: Made::Declared(id), format, .. })) = self.branches.slots.get(index)
+            else {
+                continue;
+            };
+            let exit = self.branches.exit(*id);
+            let gives = exit.and_then(|exit| self.branches.graph.as_ref()?.exit_format(exit).ok());
+            if exit.is_some() && gives == format.as_ref() {
+                continue;
+            }
+            let end = if exit.is_some() { SinkEnd::FormatChanged } else { SinkEnd::BranchRemoved };
+            self.end_branch(now, index, end);
+        }
+    }
+
+    /// A branch ends, and what is derived from it. Sinks that cannot be served on end, too; the others
+    /// are placed anew.
+    fn end_branch(&mut self, now: Time, index: usize, end: SinkEnd) {
+        let derived: Vec<_> = (0..self.branches.slots.len())
+            .filter(|at| self.branches.slots[*at].as_ref().is_some_and(|slot| slot.base() == Some(index)))
+            .collect();
+        let keys = self
+            .sinks
+            .iter()
+            .filter(|(_, sink)| sink.branch.is_some_and(|at| at == index || derived.contains(&at)));
+        let keys: Vec<_> = keys.map(|(key, _)| SinkKey(key)).collect();
+        for key in &keys {
+            self.displace(*key);
+        }
+        derived.into_iter().for_each(|at| self.remove_branch(now, at));
+        self.remove_branch(now, index);
+        for key in keys {
+            let is_rtp = self.sinks[key.0].spec.carriage == Carriage::Rtp;
+            if end == SinkEnd::BranchRemoved || is_rtp {
+                self.end_sink(now, key, end);
+            } else {
+                self.place(now, key);
+            }
+        }
+    }
+
+    /// Takes a sink out of its branch, or from among those that wait for one.
+    pub(in crate::control) fn displace(&mut self, key: SinkKey) {
+        self.homeless.retain(|&k| k != key);
+        self.new_reports.retain(|&k| k != key);
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        sink.place = match sink.place {
+            Place::Waiting if sink.branch.is_none() => Place::Paused,
+            place => place,
+        };
+        if let Some(branch) = sink.branch {
+            if let Some(branch) = self.branches.get_mut(branch) {
+                branch.remove(&mut self.sinks, key);
+            }
+            self.sinks[key.0].branch = None;
+        }
+    }
+
+    /// What a branch carries.
+    pub fn branch_format(&self, index: usize) -> Option<&Format> {
+        let slot = self.branches.slots.get(index)?.as_ref()?;
+        slot.format.as_ref().or_else(|| self.format())
+    }
+
+    /// SSRC of a track in a branch that is not the stream itself.
+    pub(in crate::control) fn branch_ssrc(&self, index: usize, track: u8) -> Option<u32> {
+        let slot = self.branches.slots.get(index)?.as_ref()?;
+        slot.ssrcs.get(usize::from(track)).copied().filter(|ssrc| *ssrc != 0)
+    }
+}

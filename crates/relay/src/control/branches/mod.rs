@@ -1,0 +1,168 @@
+//! The branches of a stream: the stream itself, those that its services make, and those that are
+//! derived from one because a receiver wants it in another form.
+
+mod lifecycle;
+mod places;
+mod services;
+
+use outflow_media::{Format, Time};
+
+use super::share::Understood;
+use crate::buffer::{Entry, Ring, Seq};
+use crate::drops::Drops;
+use crate::graph::{Graph, Probe};
+use crate::schedule::{Branch, BranchId};
+
+/// The stream as it came in.
+pub(in crate::control) const ORIGINAL: usize = 0;
+
+/// A branch in its place. Its index in the stream is that of its orders.
+#[derive(Debug)]
+pub(in crate::control) struct Slot {
+    pub(in crate::control) branch: Branch,
+    /// What it carries; `None` for the stream's own format.
+    format: Option<Format>,
+    made: Made,
+    /// SSRC of each track's newest packet, where that is not the stream's own.
+    ssrcs: Vec<u32>,
+    /// Since when nobody wants it.
+    pub(in crate::control) idle_since: Option<Time>,
+}
+
+/// What makes a branch.
+#[derive(Debug)]
+enum Made {
+    /// The source.
+    Original,
+    /// The stream's services, under this name.
+    Declared(BranchId),
+    /// A chain of its own, from the packets of another branch.
+    Derived { base: usize, chain: Box<Graph> },
+}
+
+/// All branches of a stream, and what makes them.
+#[derive(Debug, Default)]
+pub(in crate::control) struct Branches {
+    /// By index; empty where one was.
+    pub(in crate::control) slots: Vec<Option<Slot>>,
+    /// The declared services.
+    graph: Option<Box<Graph>>,
+    /// By number of an exit of the services: the slot of that branch, if there is one.
+    exits: Vec<Option<usize>>,
+    /// Every name that was ever declared or asked for; their indices are [`BranchId`]s.
+    names: Vec<String>,
+    /// Packets wait for services.
+    waiting: usize,
+    probe: Option<Probe>,
+    /// Kept so that no memory is asked for a batch.
+    made: Vec<(usize, Understood)>,
+    /// Drops of chains that are gone.
+    past_drops: Drops,
+}
+
+impl Branches {
+    pub(in crate::control) fn get(&self, index: usize) -> Option<&Branch> {
+        Some(&self.slots.get(index)?.as_ref()?.branch)
+    }
+
+    pub(in crate::control) fn get_mut(&mut self, index: usize) -> Option<&mut Branch> {
+        Some(&mut self.slots.get_mut(index)?.as_mut()?.branch)
+    }
+
+    pub(in crate::control) fn iter(&self) -> impl Iterator<Item = &Branch> {
+        self.slots.iter().flatten().map(|slot| &slot.branch)
+    }
+
+    pub(in crate::control) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Branch> {
+        self.slots.iter_mut().flatten().map(|slot| &mut slot.branch)
+    }
+
+    /// What could not be brought into the form that receivers asked for; chains that are gone included.
+    pub(in crate::control) fn drops(&self) -> Drops {
+        let mut drops = self.past_drops;
+        let chains = self.slots.iter().flatten().filter_map(Slot::chain);
+        for report in chains.flat_map(Graph::report) {
+            drops.merge(&report.drops);
+        }
+        drops
+    }
+
+    fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
+        let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let slot = Some(make(index));
+        match self.slots.get_mut(index) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
+        self.map_exits();
+        index
+    }
+
+    fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.as_ref().is_some_and(&mut is))
+    }
+
+    /// Looks anew which slot belongs to which exit of the services.
+    fn map_exits(&mut self) {
+        let Branches { slots, graph, names, exits, .. } = self;
+        let name = |slot: &Option<Slot>| match slot {
+            Some(Slot { made: Made::Declared(id), .. }) => names.get(id.0 as usize).map(String::as_str),
+            _ => None,
+        };
+        let slot = |exit: &str| slots.iter().position(|slot| name(slot) == Some(exit));
+        *exits = graph.as_ref().map_or_else(Vec::new, |graph| graph.exits().map(slot).collect());
+    }
+
+    /// The number that a branch has among what the services make.
+    fn exit(&self, id: BranchId) -> Option<usize> {
+        let name = self.names.get(id.0 as usize)?;
+        self.graph.as_ref()?.exits().position(|exit| exit == name)
+    }
+
+    fn keep_drops(&mut self, graph: &Graph) {
+        graph.report().for_each(|report| self.past_drops.merge(&report.drops));
+    }
+}
+
+impl Slot {
+    fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
+        Slot { branch, format, made, ssrcs: Vec::new(), idle_since: None }
+    }
+
+    fn chain(&self) -> Option<&Graph> {
+        match &self.made {
+            Made::Derived { chain, .. } => Some(chain),
+            Made::Original | Made::Declared(_) => None,
+        }
+    }
+
+    fn base(&self) -> Option<usize> {
+        match self.made {
+            Made::Derived { base, .. } => Some(base),
+            Made::Original | Made::Declared(_) => None,
+        }
+    }
+
+    fn note_ssrc(&mut self, understood: &Understood) {
+        let Understood { packet, rtp_header, .. } = understood;
+        let header = if rtp_header[0] != 0 { &rtp_header[..] } else { &packet.bytes[..] };
+        let [_, _, _, _, _, _, _, _, s0, s1, s2, s3, ..] = *header else { return };
+        let track = usize::from(packet.tag.track);
+        if self.ssrcs.len() <= track {
+            self.ssrcs.resize(track + 1, 0);
+        }
+        self.ssrcs[track] = u32::from_be_bytes([s0, s1, s2, s3]);
+    }
+}
+
+/// The packets of a ring from a position on, as they would come in. In the ring, a preamble stands
+/// with the first packet of its frame; it comes with those that tell that the frame is a key frame.
+pub(in crate::control) fn held(ring: &Ring, from: Seq) -> Vec<Understood> {
+    let mut newest = None;
+    let understood = |(_, entry): (_, &Entry)| {
+        newest = entry.preamble.clone().or(newest.take());
+        let preamble = newest.clone().filter(|_| entry.packet.tag.key);
+        Understood { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble }
+    };
+    ring.range(from, ring.head()).map(understood).collect()
+}

@@ -1,0 +1,118 @@
+//! Streams whose services are put in, changed and taken out while packets flow.
+
+use super::*;
+use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
+
+/// Services of one branch by this name, made by a chain of these elements.
+fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {
+    let mut from = Input::source();
+    let mut plan = Plan::default();
+    for (name, kind) in chain {
+        let element = ElementPlan { kind: (*kind).to_owned(), inputs: vec![from], ..ElementPlan::default() };
+        plan.elements.insert((*name).to_owned(), element);
+        from = Input::parse(name);
+    }
+    plan.branches.insert(branch.to_owned(), vec![from]);
+    Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits")))
+}
+
+fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
+    let branch = Some(bench.stream.branch_named(branch));
+    let spec = SinkSpec { branch, carriage, ..spec() };
+    bench.stream.handle_join(bench.now, 5, spec)
+}
+
+fn spec() -> SinkSpec {
+    SinkSpec {
+        branch: None,
+        carriage: Carriage::Rtp,
+        transport: Transport::Stream,
+        tracks: TrackMask::ALL,
+        priority: Priority::Normal,
+        timing: Timing::default(),
+        held: false,
+    }
+}
+
+#[test]
+fn a_branch_begins_at_the_key_frame_that_the_stream_holds() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    bench.frame(false);
+    let key = join(&mut bench, "b", Carriage::Rtp);
+    bench.frame(false);
+    assert_eq!(bench.sent[key.0], [0, 1, 2]);
+    let report = bench.stream.services().and_then(|graph| graph.report().next()).expect("an element");
+    assert_eq!((report.name.as_str(), report.gauge.packets_in), ("p", 3));
+}
+
+#[test]
+fn services_change_between_two_packets_and_nobody_notices() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    let key = join(&mut bench, "b", Carriage::Rtp);
+    for round in 0..10 {
+        bench.frame(false);
+        let chain: &[_] = if round % 2 == 0 { &[("p", "pass"), ("q", "pass")] } else { &[("p", "pass")] };
+        let before = bench.stream.set_services(bench.now, services("b", chain));
+        assert!(before.is_some_and(|graph| graph.exits().eq(["b"])), "what was there comes back");
+    }
+    bench.frame(false);
+    assert_eq!(bench.sent[key.0], (0..12).collect::<Vec<_>>());
+    let report = bench.stream.services().and_then(|graph| graph.report().next()).expect("an element");
+    assert_eq!(report.gauge.packets_in, 12, "it goes on counting");
+}
+
+#[test]
+fn receivers_end_with_their_branch_and_others_stay() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    let gone = join(&mut bench, "b", Carriage::Rtp);
+    let stays = bench.join(false);
+    bench.frame(false);
+    bench.stream.set_services(bench.now, services("c", &[("p", "pass")]));
+    bench.frame(false);
+    assert_eq!(bench.sent[stays.0], [0, 1, 2]);
+    let end = Event::SinkEnded { key: gone, id: 5, end: SinkEnd::BranchRemoved };
+    assert!(bench.events.contains(&end), "{:?}", bench.events);
+    let id = bench.stream.branch_named("b");
+    let offer = bench.stream.offer(&SinkSpec { branch: Some(id), ..spec() });
+    assert_eq!(offer.expect_err("it is gone").to_string(), "the stream has no branch 'b': there are c");
+}
+
+#[test]
+fn a_branch_can_be_had_as_a_transport_stream_too() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    let key = join(&mut bench, "b", Carriage::Ts);
+    let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
+    assert_eq!(bench.stream.branch_format(index), Some(&Format::Ts));
+    assert_eq!(bench.stream.branch_format(0), Some(&format()));
+}
+
+#[test]
+fn a_branch_that_nobody_wants_rests_after_a_while() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    let ts = join(&mut bench, "b", Carriage::Ts);
+    bench.stream.handle_leave(bench.now, ts);
+    let seen = |bench: &Bench| {
+        let report = bench.stream.services().and_then(|graph| graph.report().next()).expect("an element");
+        (report.wanted, report.gauge.packets_in)
+    };
+    bench.frame(false);
+    assert_eq!(seen(&bench), (true, 2), "somebody may come back");
+    // First what is derived from the branch, then the branch itself.
+    bench.wait(5_100);
+    bench.wait(5_100);
+    bench.frame(false);
+    assert_eq!(seen(&bench), (false, 2));
+    let key = join(&mut bench, "b", Carriage::Rtp);
+    bench.poll();
+    assert_eq!(bench.sent[key.0].len(), 3, "it begins with what the stream holds");
+}
