@@ -12,6 +12,7 @@
 
 mod admission;
 mod clock;
+mod context;
 pub mod control;
 pub mod http;
 pub mod limits;

@@ -270,3 +270,17 @@ pub(crate) const TRIAL_TIME: Duration = Duration::from_secs(5);
 pub(crate) const TRIAL_LOOK: Duration = Duration::from_millis(250);
 
 const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "a trial sees snapshots");
+
+/// Execution contexts of the relay. With more, services that name them are refused.
+pub(crate) const CONTEXTS_MAX: usize = 64;
+
+/// Packets in the queue to a context. Beyond, they are dropped and counted (`context-full`).
+pub(crate) const CONTEXT_PACKETS: usize = 4096;
+
+/// Places of such a queue that are kept for what is no packet.
+pub(crate) const CONTEXT_RESERVE: usize = 64;
+
+/// How long a context without work sleeps until it looks whether it is still needed.
+pub(crate) const CONTEXT_IDLE: Duration = Duration::from_secs(1);
+
+const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for packets");

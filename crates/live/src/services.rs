@@ -6,7 +6,7 @@ use outflow_config::StreamConfig;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::task::AbortHandle;
 
-use crate::control::{Command, Control, ControlError, Swapped, Wanted};
+use crate::control::{Command, Control, ControlError, Services, Swapped, Wanted};
 use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
@@ -72,11 +72,19 @@ async fn swap(
     note: Option<String>,
 ) -> Result<Swapped, ControlError> {
     let owner = control.entry(stream)?.owner;
-    // A stream without a source has nothing to bind to yet.
-    if let (Some(graph), Ok(format)) = (&mut graph, control.describe(stream, Wanted::default()).await) {
-        graph.bind(&format);
+    let mut line = None;
+    if let Some(graph) = &mut graph {
+        // A stream without a source has nothing to bind to yet.
+        if let Ok(format) = control.describe(stream, Wanted::default()).await {
+            graph.bind(&format);
+        }
+        let contexts: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        if !contexts.is_empty() {
+            line = Some(control.line(&owner, &contexts)?);
+        }
     }
-    control.ask(&owner, |reply| Command::SetServices { stream: owner.stream, graph, note, reply }).await
+    let services = Services { graph, line, note };
+    control.ask(&owner, |reply| Command::SetServices { stream: owner.stream, services, reply }).await
 }
 
 /// Looks at new services for a while, and puts those before them back if they fail.

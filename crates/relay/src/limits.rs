@@ -84,6 +84,10 @@ pub const SAMPLE_EVERY: u64 = 16;
 /// Packets that wait for services at most; with one more they are worked on at once.
 pub const SERVICE_BATCH: usize = 64;
 
+/// Packets that wait while services are put in place that run in several contexts. Beyond, they are
+/// dropped for the services (`context-full`).
+pub const SERVICE_HELD_MAX: usize = 8192;
+
 /// Between two RTCP sender reports of a track (RFC 3550, section 6.2: 5 s minimum).
 pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 

@@ -31,13 +31,15 @@ pub(crate) use receiver::timing;
 pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
+use crate::context::{Contexts, Line};
 pub use crate::message::{
     BranchState, CloseReason, ControlError, ElementState, ReceiverId, ReceiverReport, ReceiverState,
     Receivers, RelayState, SourceId, SourceState, StreamId, StreamState, TrackAddress, TrackChannel, Wanted,
     WriteSide,
 };
 pub(crate) use crate::message::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, SocketRole, SourceSocket, SourceSpec, Swapped,
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, SocketRole, SourceSocket, SourceSpec,
+    Swapped,
 };
 use crate::worker::WorkerHandle;
 
@@ -56,6 +58,7 @@ struct Inner {
     state: watch::Receiver<Arc<RelayState>>,
     next_id: AtomicU64,
     changes: mpsc::Sender<ConfigRequest>,
+    contexts: Contexts,
 }
 
 impl Control {
@@ -73,6 +76,7 @@ impl Control {
             state,
             next_id: AtomicU64::new(1),
             changes,
+            contexts: Contexts::default(),
         };
         Control { inner: Arc::new(inner) }
     }
@@ -175,6 +179,11 @@ impl Control {
         let owner = self.receiver_owner(receiver)?;
         self.tell(&owner, Command::SetPriority { stream: owner.stream, receiver, priority });
         Ok(())
+    }
+
+    /// A line from a stream's worker through these contexts, and back.
+    pub(crate) fn line(&self, owner: &Owner, contexts: &[String]) -> Result<Line, ControlError> {
+        self.inner.contexts.line(contexts, self.inner.workers[owner.worker].bell())
     }
 
     /// Names of all streams.

@@ -11,6 +11,7 @@ use outflow_relay::{Priority, SinkSpec, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, WriteSide};
+use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
 
 /// Number of a stream; never given twice while the relay runs.
@@ -73,9 +74,7 @@ pub(crate) enum Command {
     /// Put other services in place; what was there before comes back.
     SetServices {
         stream: StreamId,
-        graph: Option<Box<Graph>>,
-        /// What is to be said of them.
-        note: Option<String>,
+        services: Services,
         reply: Reply<Swapped>,
     },
     /// Let an element pass everything as it is, or no longer.
@@ -142,6 +141,16 @@ impl Wanted {
     pub fn is_all(&self) -> bool {
         *self == Wanted::default()
     }
+}
+
+/// Services to be put in place.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) graph: Option<Box<Graph>>,
+    /// Through the contexts in which stages of it run, if there are such.
+    pub(crate) line: Option<Line>,
+    /// What is to be said of them.
+    pub(crate) note: Option<String>,
 }
 
 /// Services that were taken out.

@@ -116,6 +116,8 @@ pub struct ElementState {
     pub out_bps: u64,
     /// Packets that it left out, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// Packets in the queue to its context, where it is the first element there.
+    pub queue_packets: u64,
     /// Nanoseconds a packet, of those batches that were timed.
     pub packet_ns: u64,
     /// Share of one core over the last interval, percent, estimated from those.

@@ -49,9 +49,7 @@ impl Worker {
             Command::Describe { stream, wanted, reply } => {
                 let _ = reply.send(self.describe(stream, &wanted));
             }
-            Command::SetServices { stream, graph, note, reply } => {
-                let _ = reply.send(self.set_services(stream, (graph, note)));
-            }
+            Command::SetServices { stream, services, reply } => self.set_services(stream, services, reply),
             Command::SetBypass { stream, element, bypass, reply } => {
                 let _ = reply.send(self.set_bypass(stream, &element, bypass));
             }

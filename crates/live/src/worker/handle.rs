@@ -39,7 +39,7 @@ impl Bell {
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }
 
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
             // Only a full counter could fail, which rings as well.
             let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
@@ -113,6 +113,11 @@ impl WorkerHandle {
     /// A queue through which the worker is handed a stream's packets by another one.
     pub(crate) fn queue(&self) -> (Outlet, Inlet) {
         super::share::queue(Arc::clone(&self.bell))
+    }
+
+    /// What wakes it.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
     }
 
     /// There are packets in a queue.

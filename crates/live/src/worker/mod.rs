@@ -26,7 +26,7 @@ use outflow_relay::{Priority, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
 
-pub(crate) use handle::WorkerHandle;
+pub(crate) use handle::{Bell, WorkerHandle};
 use ingest::Sender;
 pub(crate) use share::{Inlet, Outlet};
 use snapshot::Snapshot;
@@ -63,7 +63,7 @@ enum Watched {
 struct Worker {
     clock: Clock,
     epoll: OwnedFd,
-    bell: Arc<handle::Bell>,
+    bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
     watched: Slab<Watched>,
     streams: Slab<LiveStream>,
@@ -160,6 +160,7 @@ impl Worker {
                 self.obey();
                 self.drain_queues();
                 self.take_handed();
+                self.take_near();
             }
             Some(Watched::Source { stream, .. }) => {
                 let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);

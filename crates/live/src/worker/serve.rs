@@ -29,7 +29,9 @@ impl Worker {
             }
             let room = self.fanout.room(index).part(parts as usize);
             let Some(stream) = self.streams.get_mut(index) else { return };
-            match stream.core.poll_class(now, class, room) {
+            let output = stream.core.poll_class(now, class, room);
+            stream.give_far(now);
+            match output {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
                 Output::Event(event) => self.tell(index, event),

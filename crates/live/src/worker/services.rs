@@ -1,10 +1,13 @@
 //! Services of the streams, as control asks for them.
 
-use outflow_media::Format;
-use outflow_relay::graph::{Graph, Unfit};
+use outflow_media::{Format, Time};
+use outflow_relay::graph::Unfit;
 
 use super::Worker;
-use crate::message::{ControlError, StreamId, Swapped, Wanted};
+use super::stream::LiveStream;
+use crate::clock::Clock;
+use crate::context::{Arrived, Line};
+use crate::message::{ControlError, Reply, Services, StreamId, Swapped, Wanted};
 
 impl Worker {
     /// What a stream, or one of its branches, carries.
@@ -17,18 +20,22 @@ impl Worker {
     }
 
     /// Puts other services in place, between two packets. What was there before goes back to control,
-    /// which lets it go: that can take long.
-    pub(super) fn set_services(
-        &mut self,
-        id: StreamId,
-        (graph, note): (Option<Box<Graph>>, Option<String>),
-    ) -> Result<Swapped, ControlError> {
-        let index = self.find(id)?;
-        let began = self.clock.now();
-        let stream = &mut self.streams[index];
-        let before = stream.core.set_services(began, graph);
-        (stream.touched, stream.note) = (true, note);
-        Ok(Swapped { before, took: self.clock.now().since(began) })
+    /// which lets it go: that can take long. Stages that run elsewhere come back before; packets wait
+    /// for that.
+    pub(super) fn set_services(&mut self, id: StreamId, services: Services, reply: Reply<Swapped>) {
+        let index = match self.find(id) {
+            Ok(index) => index,
+            Err(error) => return drop(reply.send(Err(error))),
+        };
+        self.streams[index].put_services(services, reply, &self.clock);
+    }
+
+    /// Takes what comes back from other contexts.
+    pub(super) fn take_near(&mut self) {
+        let now = self.clock.now();
+        for (_, stream) in &mut self.streams {
+            stream.take_near(now, &self.clock);
+        }
     }
 
     /// Lets an element pass everything as it is, or no longer.
@@ -47,7 +54,95 @@ impl Worker {
     }
 }
 
+impl LiveStream {
+    fn put_services(&mut self, services: Services, reply: Reply<Swapped>, clock: &Clock) {
+        let now = clock.now();
+        if let Some(Next { put: Some((_, earlier)), .. }) = self.next.take() {
+            // Control asks for one after the other.
+            let _ = earlier.send(Err(ControlError::ShuttingDown));
+        }
+        self.recall(now);
+        self.next = Some(Next { began: now, put: Some((services, reply)) });
+        if self.line.is_none() {
+            self.go_on(clock);
+        }
+    }
+
+    /// Gives to other contexts what is for them.
+    pub(super) fn give_far(&mut self, now: Time) {
+        if self.core.services_wait() && self.next.is_none() {
+            self.recall(now);
+            self.next = Some(Next { began: now, put: None });
+        }
+        let Some(line) = &mut self.line else { return };
+        let mut any = false;
+        for far in self.core.far() {
+            line.give(far);
+            any = true;
+        }
+        if any {
+            line.wake();
+        }
+    }
+
+    /// Asks all stages back. What came before them has gone out.
+    fn recall(&mut self, now: Time) {
+        let is_on_its_way = self.next.is_some();
+        let Some(line) = &mut self.line else { return };
+        self.core.hold_services(now);
+        self.core.far().for_each(|far| line.give(far));
+        if !is_on_its_way {
+            line.recall();
+        }
+    }
+
+    fn take_near(&mut self, now: Time, clock: &Clock) {
+        while let Some(arrived) = self.line.as_mut().and_then(Line::take) {
+            self.touched = true;
+            match arrived {
+                Arrived::Packet(exit, item) => self.core.handle_near(now, exit, item),
+                Arrived::Stages(stages) => {
+                    self.core.put_stages(now, stages);
+                    self.go_on(clock);
+                }
+            }
+        }
+    }
+
+    /// All stages are here: the services that are to come next are put in place, and sent out.
+    fn go_on(&mut self, clock: &Clock) {
+        self.touched = true;
+        let mut done = None;
+        // Nothing comes next if they were asked back twice: those that are there go on.
+        if let Some(Next { began, put: Some((Services { graph, line, note }, reply)) }) = self.next.take() {
+            let before = self.core.set_services(clock.now(), graph);
+            (self.line, self.note) = (line, note);
+            done = Some((before, began, reply));
+        }
+        let stages = self.core.take_stages();
+        if let Some(line) = &mut self.line {
+            line.launch(stages);
+        }
+        self.core.release_services();
+        if let Some((before, began, reply)) = done {
+            // Whoever asked may have gone; the services are there all the same.
+            let _ = reply.send(Ok(Swapped { before, took: clock.now().since(began) }));
+        }
+    }
+}
+
+/// What happens once all stages of a stream's services have come back.
+#[derive(Debug)]
+pub(super) struct Next {
+    began: Time,
+    /// Other services, and who waits for them; without, those that are there go on.
+    put: Option<(Services, Reply<Swapped>)>,
+}
+
 /// What a stream cannot do, in words.
 pub(super) fn unsupported(stream: &str, unfit: &Unfit) -> ControlError {
     ControlError::Unsupported(format!("'{stream}': {unfit}"))
 }
+
+#[cfg(test)]
+mod tests;

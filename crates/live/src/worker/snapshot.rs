@@ -6,11 +6,12 @@ use std::sync::Arc;
 use outflow_media::Time;
 use outflow_relay::graph::{Graph, NodeReport};
 use outflow_relay::schedule::{Counters, Place, Sink};
-use outflow_relay::{Drops, Priority, SinkKey};
+use outflow_relay::{DropReason, Drops, Priority, SinkKey};
 
 use super::Worker;
 use super::stream::{LiveSink, LiveStream, Out, Rate};
 use super::tasks::Task;
+use crate::context::Line;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
 use crate::message::{
     BranchState, ElementState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named,
@@ -176,9 +177,10 @@ impl LiveStream {
     }
 
     fn elements(&mut self, now: Time) -> Vec<ElementState> {
-        let LiveStream { core, work, .. } = self;
-        let reports = core.services().into_iter().flat_map(Graph::report);
-        reports.map(|report| element_state(now, work, report)).collect()
+        let LiveStream { core, work, line, .. } = self;
+        let here = core.services().into_iter().flat_map(Graph::report).map(|report| (report, 0, 0));
+        let elsewhere = line.iter().flat_map(Line::reports);
+        here.chain(elsewhere).map(|report| element_state(now, work, report)).collect()
     }
 
     fn branches(&self) -> Vec<BranchState> {
@@ -212,8 +214,13 @@ impl LiveStream {
     }
 }
 
-fn element_state(now: Time, work: &mut BTreeMap<String, [Rate; 3]>, report: NodeReport) -> ElementState {
-    let NodeReport { name, kind, context, gauge, drops, fault, faults, unfit, .. } = report;
+fn element_state(
+    now: Time,
+    work: &mut BTreeMap<String, [Rate; 3]>,
+    (report, dropped, queue_packets): (NodeReport, u64, u64),
+) -> ElementState {
+    let NodeReport { name, kind, context, gauge, mut drops, fault, faults, unfit, .. } = report;
+    drops.add(DropReason::ContextFull, dropped);
     let [share, bits_in, bits_out] = work.entry(name.clone()).or_default();
     ElementState {
         element: kind,
@@ -226,6 +233,7 @@ fn element_state(now: Time, work: &mut BTreeMap<String, [Rate; 3]>, report: Node
         packets_out: gauge.packets_out,
         bytes_out: gauge.bytes_out,
         drops: named(&drops),
+        queue_packets,
         packet_ns: gauge.packet_ns(),
         in_bps: bits_in.bps(now, gauge.bytes_in),
         out_bps: bits_out.bps(now, gauge.bytes_out),

@@ -7,7 +7,9 @@ use outflow_relay::schedule::Counters;
 use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
+use super::services::Next;
 use super::share::{Inlet, Outlet};
+use crate::context::Line;
 use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
 use crate::send::stream::{Connection, Connections, Framing};
 use crate::send::udp::UdpRoute;
@@ -35,6 +37,11 @@ pub(super) struct LiveStream {
     pub(super) out_bytes: Rate,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
+    /// To the contexts in which other stages of its services run.
+    pub(super) line: Option<Line>,
+    /// Services that are put in place once all stages have come back; or those that are there, bound
+    /// anew.
+    pub(super) next: Option<Next>,
     /// What there is to say of its services.
     pub(super) note: Option<String>,
     /// Of each element, by name: its work, and what came in and went out, between two snapshots.
@@ -136,6 +143,8 @@ impl LiveStream {
             touched: false,
             out_bytes: Rate::default(),
             shown: Default::default(),
+            line: None,
+            next: None,
             note: None,
             work: BTreeMap::new(),
             reporting: None,

@@ -13,6 +13,7 @@ mod stream;
 mod tests;
 mod view;
 
+pub use branches::Far;
 pub use meter::Meter;
 pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
 pub use share::{Handed, TrackClock, Understood};

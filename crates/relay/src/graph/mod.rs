@@ -21,8 +21,6 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use outflow_media::{Format, Time};
 
 pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
@@ -52,6 +50,10 @@ pub struct Graph {
     count: Count,
     /// Packets that came in and go past the first stage.
     direct: Vec<(Target, Item)>,
+    /// Where each element's packets go, by its number and output, wherever it is.
+    wires: Vec<Vec<Vec<Target>>>,
+    /// Whether anybody wants what comes out of each element.
+    wanted: Vec<bool>,
 }
 
 /// How many packets came in.
@@ -134,8 +136,11 @@ impl Graph {
             bound: None,
             count: Count::default(),
             direct: Vec::new(),
+            wires: Vec::new(),
+            wanted: vec![false; checked.order.len()],
         };
         graph.wire(plan, &checked.order);
+        graph.wires = graph.nodes().map(|node| node.outs.clone()).collect();
         Ok(graph)
     }
 
@@ -197,14 +202,16 @@ impl Graph {
         self.stages.iter().flat_map(|stage| &stage.nodes)
     }
 
-    fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
-        self.stages.iter_mut().flat_map(|stage| &mut stage.nodes)
-    }
-
     /// Tells all elements what comes in. What cannot work on it lets nothing through; see
     /// [`Graph::exit_format`]. Nothing happens if they were told the same before.
     pub fn bind(&mut self, format: &Format) {
         if self.bound.as_ref() == Some(format) {
+            return;
+        }
+        if !self.is_whole() {
+            self.bound = None;
+            let unfit = || Unfit::new("the services are being bound anew", "try again in a moment");
+            self.exits.iter_mut().for_each(|exit| exit.format = Err(unfit()));
             return;
         }
         self.bound = Some(format.clone());
@@ -228,10 +235,10 @@ impl Graph {
 
     /// From where each element's packets come.
     fn origins(&self) -> Vec<Vec<Origin>> {
-        let mut origins = vec![Vec::new(); self.nodes().count()];
+        let mut origins = vec![Vec::new(); self.wires.len()];
         let from_source = self.source.iter().map(|target| (Origin::Source, *target));
-        let from_nodes = (0_u16..).zip(self.nodes()).flat_map(|(number, node)| {
-            let outs = (0_u8..).zip(&node.outs);
+        let from_nodes = (0_u16..).zip(&self.wires).flat_map(|(number, outs)| {
+            let outs = (0_u8..).zip(outs);
             outs.flat_map(move |(output, targets)| {
                 targets.iter().map(move |t| (Origin::Node(number, output), *t))
             })
@@ -278,17 +285,20 @@ impl Graph {
 
     /// From the end: what something wanted takes from is wanted.
     fn spread_wishes(&mut self) {
-        let exits: Vec<bool> = self.exits.iter().map(|exit| exit.wanted).collect();
-        let mut wanted: BTreeMap<u16, bool> = BTreeMap::new();
-        for number in (0..self.nodes().count() as u16).rev() {
+        for number in (0..self.wires.len()).rev() {
             let is_wanted = |target: &Target| match target {
-                Target::Node(next) => wanted.get(next).copied().unwrap_or(false),
-                Target::Exit(exit) => exits[usize::from(*exit)],
+                Target::Node(next) => self.wanted[usize::from(*next)],
+                Target::Exit(exit) => self.exits[usize::from(*exit)].wanted,
             };
-            let node = self.node_at_mut(number);
-            node.wanted = node.outs.iter().flatten().any(is_wanted);
-            wanted.insert(number, node.wanted);
+            self.wanted[number] = self.wires[number].iter().flatten().any(is_wanted);
         }
+        self.stages.iter_mut().for_each(|stage| stage.set_wanted(&self.wanted));
+    }
+
+    /// Whether anybody wants what comes out of each element, by its number; for stages that were taken
+    /// out ([`Stage::set_wanted`]).
+    pub fn wishes(&self) -> &[bool] {
+        &self.wanted
     }
 
     /// Whether an element works already that a branch is made by.
@@ -297,7 +307,7 @@ impl Graph {
         let mut look: Vec<Origin> = self.exits.get(exit).map(|exit| exit.from.clone()).unwrap_or_default();
         while let Some(origin) = look.pop() {
             let Origin::Node(number, _) = origin else { continue };
-            if self.node_at(number).wanted {
+            if self.wanted[usize::from(number)] {
                 return true;
             }
             look.extend(&origins[usize::from(number)]);
@@ -401,9 +411,26 @@ impl Graph {
         self.stages.split_off(1)
     }
 
-    /// How many stages are here: one, if those of other contexts were taken out.
-    pub fn stages(&self) -> usize {
-        self.stages.len()
+    /// Puts stages back that were taken out, in their order.
+    pub fn put_stages(&mut self, stages: Vec<Stage>) {
+        self.stages.extend(stages);
+        self.stages.iter_mut().for_each(|stage| stage.set_wanted(&self.wanted));
+    }
+
+    /// Whether no stage is taken out.
+    pub fn is_whole(&self) -> bool {
+        self.nodes().count() == self.wires.len()
+    }
+
+    /// Whether the graph is to be bound anew, once it is whole.
+    pub fn is_unbound(&self) -> bool {
+        self.bound.is_none()
+    }
+
+    /// The contexts in which its stages run besides the stream's own worker, in the order in which
+    /// packets go through.
+    pub fn contexts(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().skip(1).map(Stage::context)
     }
 
     /// Goes on where `before` stops: elements that kept their name and kind take over the state of
@@ -425,8 +452,7 @@ impl Graph {
 
     /// Lets an element pass everything as it is, or no longer. Returns whether there is one.
     pub fn set_bypass(&mut self, name: &str, bypass: bool) -> bool {
-        let node = self.nodes_mut().find(|node| node.name == name);
-        node.map(|node| node.bypass = bypass).is_some()
+        self.stages.iter_mut().any(|stage| stage.set_bypass(name, bypass))
     }
 
     /// What its elements show of themselves, as far as they are here.

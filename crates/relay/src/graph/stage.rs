@@ -121,6 +121,19 @@ impl Stage {
         &self.context
     }
 
+    /// Says of every element of the graph, by its number, whether anybody wants what comes out.
+    pub fn set_wanted(&mut self, wanted: &[bool]) {
+        for (node, wanted) in self.nodes.iter_mut().zip(wanted.iter().skip(usize::from(self.first))) {
+            node.wanted = *wanted;
+        }
+    }
+
+    /// Lets an element pass everything as it is, or no longer. Returns whether it is here.
+    pub fn set_bypass(&mut self, name: &str, bypass: bool) -> bool {
+        let node = self.nodes.iter_mut().find(|node| node.name == name);
+        node.map(|node| node.bypass = bypass).is_some()
+    }
+
     fn local(&self, target: Target) -> Option<usize> {
         match target {
             Target::Node(number) => {

@@ -56,6 +56,7 @@ impl Stream {
                 if let (Some(exit), Some(graph)) = (exit, &mut self.branches.graph) {
                     graph.set_wanted(exit, false);
                 }
+                self.wishes_changed();
             }
             Made::Derived { base, chain } => {
                 self.branches.keep_drops(&chain);

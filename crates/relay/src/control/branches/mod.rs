@@ -10,7 +10,7 @@ use outflow_media::{Format, Time};
 use super::share::Understood;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::drops::Drops;
-use crate::graph::{Graph, Probe};
+use crate::graph::{Graph, Item, Message, Probe, Target};
 use crate::schedule::{Branch, BranchId};
 
 /// The stream as it came in.
@@ -40,6 +40,21 @@ enum Made {
     Derived { base: usize, chain: Box<Graph> },
 }
 
+/// What goes to the stages of a graph that run elsewhere, in this order, and from each to the next.
+#[derive(Debug, Clone)]
+pub enum Far {
+    /// A packet, and where it goes.
+    Packet(Target, Item),
+    /// The packets before this belong together: the stage works on them, at this time.
+    End(Time),
+    /// What the source tells.
+    Message(Time, Message),
+    /// Whether anybody wants what comes out of each element ([`Graph::wishes`]).
+    Wanted(std::sync::Arc<[bool]>),
+    /// An element is to let everything pass as it is, or no longer.
+    Bypass(std::sync::Arc<str>, bool),
+}
+
 /// All branches of a stream, and what makes them.
 #[derive(Debug, Default)]
 pub(in crate::control) struct Branches {
@@ -51,8 +66,12 @@ pub(in crate::control) struct Branches {
     exits: Vec<Option<usize>>,
     /// Every name that was ever declared or asked for; their indices are [`BranchId`]s.
     names: Vec<String>,
-    /// Packets wait for services.
+    /// Packets that wait for services.
     waiting: usize,
+    /// Packets that came while the services may not work.
+    held: Option<Vec<Understood>>,
+    /// What is for stages that run elsewhere.
+    far: Vec<Far>,
     probe: Option<Probe>,
     /// Kept so that no memory is asked for a batch.
     made: Vec<(usize, Understood)>,

@@ -85,12 +85,14 @@ impl Stream {
         let index = self.branches.insert(slot);
         let held = self.held(ORIGINAL);
         let graph = self.branches.graph.as_mut()?;
-        let primes = !graph.shares(exit);
+        // Stages elsewhere cannot be run ahead of what they are given.
+        let primes = graph.is_whole() && !graph.shares(exit);
         graph.set_wanted(exit, true);
         let mut made = Vec::new();
         if primes {
             graph.prime(now, exit, held, &mut |understood| made.push(understood));
         }
+        self.wishes_changed();
         made.into_iter().for_each(|understood| self.push_to(now, index, understood));
         Some(index)
     }

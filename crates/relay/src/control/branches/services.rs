@@ -4,11 +4,12 @@ use core::mem;
 
 use outflow_media::Time;
 
-use super::{Branches, Made, ORIGINAL, Slot};
+use super::{Branches, Far, Made, ORIGINAL, Slot};
 use crate::control::Stream;
 use crate::control::share::Understood;
-use crate::graph::{Graph, Message, Probe};
-use crate::limits::SERVICE_BATCH;
+use crate::drops::DropReason;
+use crate::graph::{Graph, Item, Message, Probe, Stage};
+use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
 use crate::schedule::BranchId;
 
 impl Stream {
@@ -32,6 +33,8 @@ impl Stream {
     /// their name go on where those before them stopped, and so do branches with their receivers.
     /// Returns what was there before, for whoever made it to let it go, or to put it back.
     ///
+    /// Stages that were taken out are to be put back before.
+    ///
     /// Receivers of branches that are no longer there end; so do those of RTP branches that carry
     /// something else now.
     pub fn set_services(&mut self, now: Time, mut graph: Option<Box<Graph>>) -> Option<Box<Graph>> {
@@ -47,6 +50,7 @@ impl Stream {
         }
         self.branches.graph = graph;
         self.reconcile(now);
+        mem::take(&mut self.homeless).into_iter().for_each(|key| self.place(now, key));
         before
     }
 
@@ -55,9 +59,85 @@ impl Stream {
         self.branches.graph.as_deref()
     }
 
-    /// Lets an element pass everything as it is, or no longer. Returns whether there is one.
+    /// Lets an element pass everything as it is, or no longer. Returns whether there is one; of stages
+    /// that run elsewhere nobody knows, they are told.
     pub fn set_bypass(&mut self, element: &str, bypass: bool) -> bool {
-        self.branches.graph.as_mut().is_some_and(|graph| graph.set_bypass(element, bypass))
+        let Branches { graph: Some(graph), far, .. } = &mut self.branches else { return false };
+        if graph.set_bypass(element, bypass) {
+            return true;
+        }
+        let elsewhere = !graph.is_whole();
+        if elsewhere {
+            far.push(Far::Bypass(element.into(), bypass));
+        }
+        elsewhere
+    }
+
+    /// Takes out the stages that run in other contexts, in the order in which packets go through. From
+    /// now on [`Stream::far`] is for the first of them; what comes out of the last comes back by
+    /// [`Stream::handle_near`].
+    pub fn take_stages(&mut self) -> Vec<Stage> {
+        self.branches.graph.as_mut().map(|graph| graph.take_stages()).unwrap_or_default()
+    }
+
+    /// Lets no packet into the services until [`Stream::put_stages`]; those that come wait. What came
+    /// before has gone through as far as the services are here.
+    pub fn hold_services(&mut self, now: Time) {
+        self.serve(now);
+        self.branches.held.get_or_insert_default();
+    }
+
+    /// Puts stages back that were taken out, in their order. Services that had to be bound anew for
+    /// that are bound now.
+    pub fn put_stages(&mut self, now: Time, stages: Vec<Stage>) {
+        let Some(graph) = &mut self.branches.graph else { return };
+        graph.put_stages(stages);
+        if let Some(input) = &self.input {
+            graph.bind(&input.format);
+        }
+        self.branches.far.clear();
+        self.reconcile(now);
+        mem::take(&mut self.homeless).into_iter().for_each(|key| self.place(now, key));
+    }
+
+    /// Lets those packets into the services that waited since [`Stream::hold_services`].
+    pub fn release_services(&mut self) {
+        let held = self.branches.held.take().unwrap_or_default();
+        let Branches { graph: Some(graph), waiting, .. } = &mut self.branches else { return };
+        *waiting += held.len();
+        held.into_iter().for_each(|understood| graph.enter(understood));
+    }
+
+    /// Whether the services cannot work before they are whole again: they are to be bound anew.
+    pub fn services_wait(&self) -> bool {
+        self.services().is_some_and(|graph| !graph.is_whole() && graph.is_unbound())
+    }
+
+    /// Takes out what is for the stages that run elsewhere.
+    pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
+        self.branches.far.drain(..)
+    }
+
+    /// A packet comes out of the last of the stages that run elsewhere.
+    pub fn handle_near(&mut self, now: Time, exit: u16, item: Item) {
+        let mut made = mem::take(&mut self.branches.made);
+        if let Some(graph) = &mut self.branches.graph {
+            graph.leave(exit, item, &mut |exit, understood| made.push((exit, understood)));
+        }
+        for (exit, understood) in made.drain(..) {
+            if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
+                self.push_to(now, slot, understood);
+            }
+        }
+        self.branches.made = made;
+    }
+
+    /// Tells the stages that run elsewhere what is wanted now.
+    pub(super) fn wishes_changed(&mut self) {
+        let Branches { graph: Some(graph), far, .. } = &mut self.branches else { return };
+        if !graph.is_whole() {
+            far.push(Far::Wanted(graph.wishes().into()));
+        }
     }
 
     /// The services work on all that waits for them.
@@ -67,8 +147,14 @@ impl Stream {
         }
         let mut made = mem::take(&mut self.branches.made);
         let probe = self.branches.probe;
-        if let Some(graph) = &mut self.branches.graph {
-            graph.run(now, probe, &mut |_, _| {}, &mut |exit, understood| made.push((exit, understood)));
+        let Branches { graph, far, .. } = &mut self.branches;
+        if let Some(graph) = graph {
+            let before = far.len();
+            let mut further = |target, item| far.push(Far::Packet(target, item));
+            graph.run(now, probe, &mut further, &mut |exit, understood| made.push((exit, understood)));
+            if far.len() > before {
+                far.push(Far::End(now));
+            }
         }
         for (exit, understood) in made.drain(..) {
             if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
@@ -108,9 +194,16 @@ impl Stream {
     /// Puts a packet into the branches.
     pub(in crate::control) fn spread(&mut self, now: Time, understood: Understood) {
         self.hand_packet(&understood);
-        if let Some(graph) = self.branches.graph.as_mut().filter(|graph| graph.is_any_wanted()) {
-            graph.enter(understood.clone());
-            self.branches.waiting += 1;
+        let Branches { graph, held, waiting, .. } = &mut self.branches;
+        if let Some(graph) = graph.as_mut().filter(|graph| graph.is_any_wanted()) {
+            match held {
+                Some(held) if held.len() < SERVICE_HELD_MAX => held.push(understood.clone()),
+                Some(_) => self.source.counters.drops.add(DropReason::ContextFull, 1),
+                None => {
+                    graph.enter(understood.clone());
+                    *waiting += 1;
+                }
+            }
         }
         let newest_key = |stream: &Self| stream.branches.get(ORIGINAL).and_then(|b| b.ring().newest_key());
         let before = newest_key(self);
@@ -145,11 +238,14 @@ impl Stream {
     /// Tells all services what the source tells.
     pub(in crate::control) fn tell_services(&mut self, now: Time, message: Message) {
         self.serve(now);
-        let Branches { slots, graph, .. } = &mut self.branches;
+        let Branches { slots, graph, far, .. } = &mut self.branches;
         let chains = slots.iter_mut().flatten().filter_map(|slot| match &mut slot.made {
             Made::Derived { chain, .. } => Some(chain),
             Made::Original | Made::Declared(_) => None,
         });
-        chains.chain(graph).for_each(|graph| graph.message(now, message));
+        chains.chain(graph.as_mut()).for_each(|graph| graph.message(now, message));
+        if graph.as_ref().is_some_and(|graph| !graph.is_whole()) {
+            far.push(Far::Message(now, message));
+        }
     }
 }

@@ -1,0 +1,54 @@
+//! Execution contexts: threads in which stages of streams' services run.
+//!
+//! A stream's *line* goes from its worker through the contexts that its services name, one behind the
+//! other, and back, by queues with one writer and one reader each; so packets never change places. A
+//! full queue drops packets, and counts them. Stages themselves travel the line: they are sent out to
+//! their contexts, and recalled, in their place between the packets.
+
+mod line;
+mod thread;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use line::Ringer;
+pub(crate) use line::{Arrived, Line};
+use thread::Thread;
+
+use crate::limits::CONTEXTS_MAX;
+use crate::message::ControlError;
+use crate::worker::Bell;
+
+/// All contexts of the relay, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts {
+    threads: Mutex<BTreeMap<String, Thread>>,
+}
+
+impl Contexts {
+    /// A line through these contexts, which are made if there are none of those names yet. Whoever is
+    /// at its home hears `home` when something comes back.
+    ///
+    /// # Errors
+    /// There would be too many contexts, or the system refuses a thread.
+    pub(crate) fn line(&self, names: &[String], home: Arc<Bell>) -> Result<Line, ControlError> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if threads.contains_key(name) {
+                continue;
+            }
+            if threads.len() >= CONTEXTS_MAX {
+                let (what, key) = ("the execution contexts", "context, in fewer elements");
+                return Err(ControlError::Limit { what, limit: CONTEXTS_MAX, key });
+            }
+            threads.insert(name.clone(), Thread::start(name)?);
+        }
+        let along: Vec<&Thread> = names.iter().filter_map(|name| threads.get(name)).collect();
+        let ringers = along.iter().map(|thread| thread.ringer()).chain([Ringer::Home(home)]);
+        let (line, hops) = Line::new(ringers.collect());
+        for (thread, hop) in along.iter().zip(hops) {
+            thread.attach(hop);
+        }
+        Ok(line)
+    }
+}

@@ -1,0 +1,95 @@
+//! The thread of a context.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+use super::line::{Hop, Ringer};
+use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
+use crate::message::ControlError;
+
+/// A thread that waits to be woken; waking it again before it has looked costs nothing.
+#[derive(Debug, Default)]
+pub(super) struct Parked {
+    thread: OnceLock<std::thread::Thread>,
+    woken: AtomicBool,
+}
+
+impl Parked {
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}
+
+/// A context as control holds it. Its thread ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Thread {
+    parked: Arc<Parked>,
+    hops: mpsc::Sender<Hop>,
+}
+
+impl Thread {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn start(name: &str) -> Result<Self, ControlError> {
+        let parked = Arc::new(Parked::default());
+        let (hops, new) = mpsc::channel();
+        let shared = Arc::clone(&parked);
+        std::thread::Builder::new()
+            .name(format!("context-{name}"))
+            .spawn(move || run(&shared, &new))
+            .map_err(|e| ControlError::system(format!("starting the context '{name}'"), &e))?;
+        Ok(Thread { parked, hops })
+    }
+
+    pub(super) fn ringer(&self) -> Ringer {
+        Ringer::Context(Arc::clone(&self.parked))
+    }
+
+    /// Gives it its part of a line.
+    pub(super) fn attach(&self, hop: Hop) {
+        // A thread that is gone has panicked, and said so.
+        let _ = self.hops.send(hop);
+        self.parked.wake();
+    }
+}
+
+fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
+    let _ = parked.thread.set(std::thread::current());
+    let mut hops: Vec<Hop> = Vec::new();
+    let mut shown = Instant::now();
+    loop {
+        parked.woken.swap(false, Ordering::AcqRel);
+        loop {
+            match new.try_recv() {
+                Ok(hop) => hops.push(hop),
+                Err(mpsc::TryRecvError::Empty) => break,
+                Err(mpsc::TryRecvError::Disconnected) if hops.is_empty() => return,
+                Err(mpsc::TryRecvError::Disconnected) => break,
+            }
+        }
+        let mut any = false;
+        for hop in &mut hops {
+            any |= hop.work();
+        }
+        hops.retain(|hop| !hop.is_over());
+        if shown.elapsed() >= SNAPSHOT_EVERY / 2 {
+            shown = Instant::now();
+            hops.iter().for_each(Hop::show);
+        }
+        if !any && !parked.woken.load(Ordering::Acquire) {
+            std::thread::park_timeout(idle(&hops));
+        }
+    }
+}
+
+/// Somebody may look at what is shown; what waits for a full queue is tried again.
+fn idle(hops: &[Hop]) -> Duration {
+    if hops.is_empty() { CONTEXT_IDLE } else { SNAPSHOT_EVERY / 2 }
+}

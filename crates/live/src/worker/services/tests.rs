@@ -1,0 +1,194 @@
+//! A stream whose services run in other threads.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use outflow_media::rtp::PlainHeader;
+use outflow_media::{Codec, Format, Track};
+use outflow_relay::control::Output;
+use outflow_relay::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
+use outflow_relay::{Carriage, Priority, SinkKey, SinkSpec, StreamOptions, Timing, TrackMask, Transport};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::context::Contexts;
+use crate::worker::Bell;
+
+/// A worker's stream, and what it sent.
+struct Home {
+    stream: LiveStream,
+    clock: Clock,
+    contexts: Contexts,
+    bell: Arc<Bell>,
+    sent: u64,
+    got: Vec<u16>,
+}
+
+fn video() -> Format {
+    let codec = Codec::Other { video: true };
+    Format::Rtp(vec![Track { codec, payload_type: 96, ..Track::mp2t() }])
+}
+
+/// A chain of elements, each in a context, and a branch behind it.
+fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
+    let mut from = Input::source();
+    let mut plan = Plan::default();
+    for (name, context) in chain {
+        let context = context.map(str::to_owned);
+        let element =
+            ElementPlan { kind: "pass".to_owned(), inputs: vec![from], context, ..ElementPlan::default() };
+        plan.elements.insert((*name).to_owned(), element);
+        from = Input::parse(name);
+    }
+    plan.branches.insert("b".to_owned(), vec![from]);
+    plan
+}
+
+impl Home {
+    fn new() -> Self {
+        let options = StreamOptions {
+            ring_bytes: 64 << 20,
+            hopeless_after: Duration::from_secs(10),
+            source_timeout: Duration::from_secs(10),
+            ssrc: 1,
+            ntp_at_zero: 0,
+            when_full: outflow_relay::WhenFull::SlowestSink,
+            seed: 1,
+        };
+        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), options);
+        let clock = Clock::start();
+        stream.core.handle_source(clock.now(), video());
+        let bell = Arc::new(Bell::new().expect("an eventfd"));
+        Home { stream, clock, contexts: Contexts::default(), bell, sent: 0, got: Vec::new() }
+    }
+
+    /// Puts services in place, as a worker does when it is told.
+    fn put(&mut self, plan: &Plan) -> oneshot::Receiver<Result<Swapped, ControlError>> {
+        let mut graph = Graph::new(plan, &mut CoreOnly).expect("it fits");
+        graph.bind(&video());
+        let names: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        let line =
+            (!names.is_empty()).then(|| self.contexts.line(&names, Arc::clone(&self.bell)).expect("threads"));
+        let (reply, answer) = oneshot::channel();
+        let services = Services { graph: Some(Box::new(graph)), line, note: None };
+        self.stream.put_services(services, reply, &self.clock);
+        answer
+    }
+
+    fn join(&mut self) -> SinkKey {
+        let branch = Some(self.stream.core.branch_named("b"));
+        let spec = SinkSpec {
+            branch,
+            carriage: Carriage::Rtp,
+            transport: Transport::Stream,
+            tracks: TrackMask::ALL,
+            priority: Priority::Normal,
+            timing: Timing::default(),
+            held: false,
+        };
+        self.stream.core.handle_join(self.clock.now(), 1, spec)
+    }
+
+    fn send(&mut self, count: usize) {
+        for _ in 0..count {
+            let (sequence, timestamp) = (self.sent as u16, self.sent as u32 * 3000);
+            let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc: 7 };
+            let packet = BytesMut::from(&header.emit()[..]);
+            self.stream.core.handle_media(self.clock.now(), 0, packet.into());
+            self.sent += 1;
+        }
+        self.serve();
+    }
+
+    fn serve(&mut self) {
+        let now = self.clock.now();
+        self.stream.take_near(now, &self.clock);
+        loop {
+            let output = self.stream.core.poll(now);
+            self.stream.give_far(now);
+            match output {
+                Output::Order(order) => {
+                    for (_, entry) in self.stream.core.packets(&order) {
+                        let bytes = &entry.packet.bytes;
+                        self.got.push(u16::from_be_bytes([bytes[2], bytes[3]]));
+                    }
+                }
+                Output::Wait { .. } => break,
+                _ => {}
+            }
+        }
+    }
+
+    /// Serves until all that was sent is there.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            self.serve();
+            if self.got.len() as u64 >= self.sent && self.stream.next.is_none() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{} of {} came", self.got.len(), self.sent);
+    }
+}
+
+#[test]
+fn packets_go_through_other_threads_and_come_back_in_order() {
+    let mut home = Home::new();
+    home.put(&plan(&[("a", None), ("b", Some("x")), ("c", Some("y"))]))
+        .try_recv()
+        .expect("at once")
+        .expect("ok");
+    home.join();
+    for _ in 0..100 {
+        home.send(30);
+    }
+    home.settle();
+    assert_eq!(home.got, (0..3000).collect::<Vec<u16>>());
+}
+
+#[test]
+fn services_change_across_threads_and_nothing_is_lost_or_out_of_order() {
+    let mut home = Home::new();
+    let plans = [
+        plan(&[("a", None), ("b", Some("x"))]),
+        plan(&[("a", Some("x")), ("b", Some("y")), ("c", Some("z"))]),
+        plan(&[("a", None)]),
+        plan(&[("b", Some("y")), ("a", Some("z"))]),
+    ];
+    home.put(&plans[0]);
+    home.join();
+    let mut answers = Vec::new();
+    for round in 0..200 {
+        home.send(10);
+        answers.push(home.put(&plans[round % plans.len()]));
+        home.send(10);
+        if round % 3 == 0 {
+            home.settle();
+        }
+    }
+    home.settle();
+    assert_eq!(home.got, (0..4000).collect::<Vec<u16>>());
+    assert!(answers.last_mut().is_some_and(|answer| matches!(answer.try_recv(), Ok(Ok(_)))));
+}
+
+#[test]
+fn another_format_is_bound_in_all_threads() {
+    let mut home = Home::new();
+    home.put(&plan(&[("a", Some("x"))]));
+    home.join();
+    home.send(5);
+    home.settle();
+    let audio = Format::Rtp(vec![Track { payload_type: 97, ..Track::mp2t() }]);
+    home.stream.core.handle_source(home.clock.now(), audio.clone());
+    for _ in 0..1000 {
+        home.serve();
+        if home.stream.next.is_none() && !home.stream.core.services_wait() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let branch = home.stream.core.branch_named("b");
+    assert_eq!(home.stream.core.carries(Some(branch)), Ok(home.stream.core.format().cloned()));
+}
