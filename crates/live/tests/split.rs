@@ -84,7 +84,8 @@ struct Player {
 impl Player {
     async fn join(control: &Control) -> Player {
         let via = Via::RtspTcp(vec![TrackChannel { track: 0, rtp: 0, rtcp: 1 }]);
-        let options = PlayOptions { via, peer: "test".to_owned(), priority: None };
+        let options =
+            PlayOptions { via, peer: "test".to_owned(), priority: None, wanted: Default::default() };
         let playing = control.play("live", options).await.expect("a place");
         let (ours, relays) = StdUnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");
@@ -146,7 +147,7 @@ async fn until(control: &Control, what: &str, is_so: impl Fn(&outflow_live::cont
 async fn crowd(control: &Control, count: usize) -> (Vec<Player>, usize) {
     let (mut players, mut ports) = (Vec::new(), BTreeSet::new());
     for _ in 0..count {
-        ports.insert(control.udp_site("live").expect("a stream").rtp);
+        ports.insert(control.udp_site("live", &Default::default()).expect("a stream").rtp);
         players.push(Player::join(control).await);
     }
     (players, ports.len())

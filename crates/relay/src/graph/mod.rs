@@ -13,6 +13,7 @@
 mod catalogue;
 mod contract;
 mod element;
+mod exit;
 mod item;
 mod plan;
 mod report;
@@ -35,6 +36,7 @@ pub use stage::{Probe, Stage, Target};
 use crate::control::Understood;
 use crate::limits::TRACKS_MAX;
 use crate::schedule::TrackMask;
+use exit::{Exit, leave};
 use stage::Node;
 
 /// The services of a stream, ready to run.
@@ -61,20 +63,6 @@ pub struct Graph {
 struct Count {
     all: u32,
     of_track: [u16; TRACKS_MAX],
-}
-
-/// A branch that comes out.
-#[derive(Debug)]
-struct Exit {
-    name: String,
-    /// From where its packets come.
-    from: Vec<Origin>,
-    wanted: bool,
-    format: Result<Format, Unfit>,
-    /// How many packets of each track were counted when they came out.
-    passed: [u16; TRACKS_MAX],
-    /// Tracks of which some came out: they go on with the numbers of the stream.
-    began: TrackMask,
 }
 
 /// Where packets come from.
@@ -478,52 +466,10 @@ fn together(from: &[Origin], source: &Format, gives: &[Result<Format, Unfit>]) -
     Ok(first.clone())
 }
 
-/// A packet leaves the stages that are here.
-fn leave(
-    exits: &mut [Exit],
-    further: &mut dyn FnMut(Target, Item),
-    each: &mut dyn FnMut(usize, Understood),
-    target: Target,
-    mut item: Item,
-) {
-    let Target::Exit(number) = target else { return further(target, item) };
-    let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
-    exit.number(&mut item);
-    each(usize::from(number), item.understood());
-}
-
 impl Count {
     fn go_back(&mut self, track: u8) {
         self.all = self.all.wrapping_sub(1);
         let of_track = &mut self.of_track[usize::from(track) % TRACKS_MAX];
         *of_track = of_track.wrapping_sub(1);
-    }
-}
-
-impl Exit {
-    fn new(name: &str, from: Vec<Origin>) -> Self {
-        let format = Err(Unfit::new("the stream has no format yet", "wait for its source"));
-        Exit {
-            name: name.to_owned(),
-            from,
-            wanted: false,
-            format,
-            passed: [0; TRACKS_MAX],
-            began: TrackMask::NONE,
-        }
-    }
-
-    /// Closes the gaps in RTP sequence numbers that elements have left on purpose; those of packets
-    /// that never came in stay.
-    fn number(&mut self, item: &mut Item) {
-        let Some(before) = item.of_track else { return };
-        let track = item.packet.tag.track;
-        let passed = &mut self.passed[usize::from(track) % TRACKS_MAX];
-        if !self.began.has(track) {
-            self.began = self.began.with(TrackMask::only(track));
-            *passed = before;
-        }
-        item.renumber(before.wrapping_sub(*passed));
-        *passed = passed.wrapping_add(1);
     }
 }
