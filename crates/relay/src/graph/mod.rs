@@ -14,6 +14,7 @@ mod catalogue;
 mod contract;
 mod element;
 mod item;
+mod number;
 mod plan;
 mod report;
 mod settings;
@@ -29,6 +30,7 @@ pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
 pub use contract::{Content, Contents, Contract, Gives};
 pub use element::{Element, Tally, Unfit};
 pub use item::{Item, Message};
+pub use number::{Numbering, Places};
 pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
 pub use report::{Gauge, NodeReport};
 pub use settings::{Form, Opt, Setting, Settings};
@@ -36,7 +38,6 @@ pub use stage::{Probe, Stage, Target};
 
 use crate::control::Understood;
 use crate::limits::TRACKS_MAX;
-use crate::schedule::TrackMask;
 use stage::Node;
 
 /// The services of a stream, ready to run.
@@ -58,7 +59,7 @@ pub struct Graph {
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     all: u32,
-    of_track: [u16; TRACKS_MAX],
+    of_track: [Places; TRACKS_MAX],
 }
 
 /// A branch that comes out.
@@ -69,10 +70,7 @@ struct Exit {
     from: Vec<Origin>,
     wanted: bool,
     format: Result<Format, Unfit>,
-    /// How many packets of each track were counted when they came out.
-    passed: [u16; TRACKS_MAX],
-    /// Tracks of which some came out: they go on with the numbers of the stream.
-    began: TrackMask,
+    numbering: Numbering,
 }
 
 /// Where packets come from.
@@ -271,7 +269,7 @@ impl Graph {
     pub fn set_wanted(&mut self, exit: usize, wanted: bool) {
         if let Some(exit) = self.exits.get_mut(exit).filter(|exit| exit.wanted != wanted) {
             exit.wanted = wanted;
-            exit.began = TrackMask::NONE;
+            exit.numbering.restart();
             self.spread_wishes();
         }
     }
@@ -309,9 +307,9 @@ impl Graph {
     pub fn enter(&mut self, understood: Understood) {
         let track = usize::from(understood.packet.tag.track) % TRACKS_MAX;
         let Count { all, of_track } = &mut self.count;
-        let item = Item::entering(understood, *all, of_track[track]);
+        let mut item = Item::entering(understood, *all);
         *all = all.wrapping_add(1);
-        of_track[track] = of_track[track].wrapping_add(1);
+        of_track[track].place(&mut item);
         let Some((last, others)) = self.source.split_last() else { return };
         let [first, ..] = &mut self.stages[..] else { return };
         for target in others {
@@ -390,7 +388,7 @@ impl Graph {
         }
         for exit in &mut self.exits {
             if let Some(other) = before.exits.iter().find(|other| other.name == exit.name) {
-                (exit.wanted, exit.passed, exit.began) = (other.wanted, other.passed, other.began);
+                (exit.wanted, exit.numbering) = (other.wanted, other.numbering.clone());
             }
         }
         self.spread_wishes();
@@ -435,34 +433,13 @@ fn leave(
 ) {
     let Target::Exit(number) = target else { return further(target, item) };
     let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
-    exit.number(&mut item);
+    exit.numbering.number(&mut item);
     each(usize::from(number), item.understood());
 }
 
 impl Exit {
     fn new(name: &str, from: Vec<Origin>) -> Self {
         let format = Err(Unfit::new("the stream has no format yet", "wait for its source"));
-        Exit {
-            name: name.to_owned(),
-            from,
-            wanted: false,
-            format,
-            passed: [0; TRACKS_MAX],
-            began: TrackMask::NONE,
-        }
-    }
-
-    /// Closes the gaps in RTP sequence numbers that elements have left on purpose; those of packets
-    /// that never came in stay.
-    fn number(&mut self, item: &mut Item) {
-        let Some(before) = item.of_track else { return };
-        let track = item.packet.tag.track;
-        let passed = &mut self.passed[usize::from(track) % TRACKS_MAX];
-        if !self.began.has(track) {
-            self.began = self.began.with(TrackMask::only(track));
-            *passed = before;
-        }
-        item.renumber(before.wrapping_sub(*passed));
-        *passed = passed.wrapping_add(1);
+        Exit { name: name.to_owned(), from, wanted: false, format, numbering: Numbering::default() }
     }
 }
