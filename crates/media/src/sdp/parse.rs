@@ -12,8 +12,8 @@ use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 /// Reads a description.
 ///
 /// Only what is needed is looked at, because devices write all else in their own ways: `v=`,
-/// `s=`, `c=`, `m=` and `a=` lines. Media over other transports than plain RTP are left out; of
-/// several payload types of a media, the first one is taken.
+/// `s=`, `c=`, `m=` and `a=` lines. Media over other transports than RTP and SRTP with keys from
+/// elsewhere are left out; of several payload types of a media, the first one is taken.
 pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
     if text.len() > SDP_BYTES_MAX {
         return Err(SdpError::TooLong(text.len()));

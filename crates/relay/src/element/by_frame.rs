@@ -179,7 +179,8 @@ impl<V: Verdict> Memory<V> {
     }
 
     fn misses(&self, track: u8, frame: u32, needs: Needs) -> bool {
-        let was_left_out = |distance| self.get(track, frame.wrapping_sub(distance)).is_some_and(V::leaves_out);
+        let was_left_out =
+            |distance| self.get(track, frame.wrapping_sub(distance)).is_some_and(V::leaves_out);
         !needs.is_nothing() && needs.distances().any(was_left_out)
     }
 

@@ -91,7 +91,11 @@ impl Flow {
         let place = sequence % window;
         let (word, bit) = (&mut self.seen[usize::from(place / 64)], 1 << (place % 64));
         let before = *word & bit != 0;
-        if seen { *word |= bit } else { *word &= !bit }
+        if seen {
+            *word |= bit
+        } else {
+            *word &= !bit
+        }
         before
     }
 }
@@ -108,9 +112,10 @@ mod tests {
     fn copies_are_told_across_the_wrap_and_late() {
         use Came::{Before, First, Late};
         let mut copies = Copies::new(64);
-        assert_eq!(came(&mut copies, &[65_534, 65_534, 0, 65_535, 65_535, 0]), [
-            First, Before, First, First, Before, Before
-        ]);
+        assert_eq!(
+            came(&mut copies, &[65_534, 65_534, 0, 65_535, 65_535, 0]),
+            [First, Before, First, First, Before, Before]
+        );
         assert_eq!(copies.note(2, 0), First, "of another flow");
         assert_eq!(came(&mut copies, &[70, 8, 8, 6]), [First, First, Before, Late]);
     }

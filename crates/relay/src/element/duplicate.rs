@@ -6,9 +6,7 @@ use std::collections::VecDeque;
 use outflow_media::{Format, Time};
 
 use crate::drops::DropReason;
-use crate::graph::{
-    Contents, Contract, Element, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit,
-};
+use crate::graph::{Contents, Contract, Element, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit};
 use crate::limits::COPY_AFTER_MAX;
 
 const COPY: u8 = 1;

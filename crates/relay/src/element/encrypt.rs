@@ -172,8 +172,7 @@ impl Element for Encrypt {
     }
 
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {
-        let none =
-            Inner { session: SendSession::new(), numbering: Numbering::default(), flows: Vec::new() };
+        let none = Inner { session: SendSession::new(), numbering: Numbering::default(), flows: Vec::new() };
         Some(Box::new((self.secret.clone(), core::mem::replace(&mut self.inner, none))))
     }
 

@@ -109,3 +109,37 @@ impl Judge for Prioritise {
 
     fn resume(&mut self, (): ()) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Run, Source, settings, video, words};
+    use super::*;
+    use crate::graph::Setting;
+
+    fn layers(settings: &Settings, letters: &str) -> Vec<u8> {
+        let mut run = Run::new(&KIND, settings, &video(1));
+        let mut items = Source::new(0).frames(letters);
+        items.iter_mut().for_each(|item| item.packet.tag.layer = 2);
+        let out = run.give(items);
+        out.iter().map(|item| item.packet.tag.layer).collect()
+    }
+
+    #[test]
+    fn kinds_are_ranked_and_layers_within_them_kept() {
+        assert_eq!(layers(&settings([]), "iPDB"), [18, 18, 18, 50, 50, 34, 34, 66, 66]);
+        let order = settings([("order", words(&["data", "intra"]))]);
+        assert_eq!(layers(&order, "DIP"), [2, 2, 18, 18, 50, 50]);
+    }
+
+    #[test]
+    fn what_is_meant_gets_a_layer_and_the_rest_keeps_its_own() {
+        let least = settings([("kinds", words(&["bidirectional"])), ("to_layer", Setting::Whole(127))]);
+        assert_eq!(layers(&least, "IB"), [2, 2, 127, 127]);
+    }
+
+    #[test]
+    fn an_order_and_a_layer_are_two_wishes() {
+        let both = settings([("order", words(&["data"])), ("to_layer", Setting::Whole(1))]);
+        assert!(Run::refusal(&KIND, &both, &video(1)).contains("write one of them"));
+    }
+}

@@ -21,7 +21,12 @@ pub const KIND: Kind = Kind {
     contract: |_| Contract { takes: Contents::RTP, gives: Gives::Same },
     outputs: OUT,
     options: &[
-        Opt::new("tracks", Form::Numbers(0, 31), None, "Of these tracks, the first is 0; of all if left out."),
+        Opt::new(
+            "tracks",
+            Form::Numbers(0, 31),
+            None,
+            "Of these tracks, the first is 0; of all if left out.",
+        ),
         Opt::new("payload_type", Form::Whole(0, 127), None, "Another payload type, of a single track."),
         Opt::new("ssrc", Form::Whole(0, u32::MAX as u64), None, "Another source (SSRC), of a single track."),
         Opt::new(
@@ -117,9 +122,8 @@ impl Element for Remark {
         let Format::Rtp(tracks) = input else {
             return Err(Unfit::new("what comes in is no RTP", "let it take from where there is RTP"));
         };
-        let meant: Vec<usize> = (0..tracks.len())
-            .filter(|index| is_meant(self.asked, *index, &tracks[*index]))
-            .collect();
+        let meant: Vec<usize> =
+            (0..tracks.len()).filter(|index| is_meant(self.asked, *index, &tracks[*index])).collect();
         let mut out = tracks.clone();
         match meant[..] {
             [] => {

@@ -5,9 +5,7 @@ use outflow_media::Time;
 use super::by_frame::{ByFrame, Judge};
 use super::verdict::{DEPENDENTS, Kept, OUT_AND_REST};
 use crate::drops::DropReason;
-use crate::graph::{
-    Contents, Contract, Element, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit,
-};
+use crate::graph::{Contents, Contract, Element, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit};
 use crate::limits::TRACKS_MAX;
 
 const FRAMES: &str = "frames";
@@ -22,7 +20,12 @@ pub const KIND: Kind = Kind {
     outputs: OUT_AND_REST,
     options: &[
         Opt::new("of", Form::Word(&[FRAMES, PACKETS]), Some(FRAMES), "What is counted."),
-        Opt::new("every", Form::Whole(1, 1_000_000), Some("2"), "One in so many is kept, the first included."),
+        Opt::new(
+            "every",
+            Form::Whole(1, 1_000_000),
+            Some("2"),
+            "One in so many is kept, the first included.",
+        ),
         Opt::new("percent", Form::Whole(0, 100), None, "So many of 100 are kept, by chance, instead."),
         Opt::new("seed", Form::Whole(0, u64::MAX), Some("1"), "The same seed makes the same choice."),
         DEPENDENTS,

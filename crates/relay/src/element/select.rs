@@ -64,11 +64,7 @@ impl Select {
     /// Whether nothing is given, so that every packet is meant.
     pub(super) fn is_all(&self) -> bool {
         let Select { kinds, tracks, layer, payload_types, ssrcs } = self;
-        kinds.is_none()
-            && tracks.is_none()
-            && layer.is_none()
-            && payload_types.is_none()
-            && ssrcs.is_none()
+        kinds.is_none() && tracks.is_none() && layer.is_none() && payload_types.is_none() && ssrcs.is_none()
     }
 
     /// Whether a packet is meant.

@@ -66,8 +66,7 @@ impl Secret {
         let (profile, salt) = parameters(suite);
         let bytes = profile.key_len() + salt;
         let help = || format!("write {bytes} bytes in base64, as from `openssl rand -base64 {bytes}`");
-        let key_and_salt =
-            STANDARD.decode(key).map_err(|_| Unfit::new("`key` is not in base64", help()))?;
+        let key_and_salt = STANDARD.decode(key).map_err(|_| Unfit::new("`key` is not in base64", help()))?;
         if key_and_salt.len() != bytes {
             let what = format!("`key` has {} bytes, but {} takes {bytes}", key_and_salt.len(), SUITES[suite]);
             return Err(Unfit::new(what, help()));

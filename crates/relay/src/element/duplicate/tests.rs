@@ -12,11 +12,8 @@ fn a_copy_of_everything_leaves_by_the_other_output_and_is_the_same_bytes() {
 
 #[test]
 fn repeats_of_key_frames_come_behind_what_came_meanwhile() {
-    let options = settings([
-        ("repeats", Setting::Whole(1)),
-        ("after", Setting::Whole(3)),
-        ("of", word("key-frames")),
-    ]);
+    let options =
+        settings([("repeats", Setting::Whole(1)), ("after", Setting::Whole(3)), ("of", word("key-frames"))]);
     let mut run = Run::new(&KIND, &options, &video(1));
     let mut source = Source::new(0);
     let first = run.give(source.frames("IP"));

@@ -66,8 +66,7 @@ fn packets_are_told_by_track_payload_type_source_and_layer() {
 fn beyond_the_rate_frames_are_left_out() {
     // A packet has 100 bytes: a burst of one, and then two frames of two a second.
     let packet = 12 + BODY as u64;
-    let mut run =
-        run(&settings([("rate", Setting::Rate(4 * packet * 8)), ("burst", Setting::Size(packet))]));
+    let mut run = run(&settings([("rate", Setting::Rate(4 * packet * 8)), ("burst", Setting::Size(packet))]));
     let mut source = Source::new(0);
     assert_eq!(frames(&run.kept(source.frames("DDD"))), [(1, 2)], "the frame that began goes on");
     run.wait(core::time::Duration::from_millis(240));
