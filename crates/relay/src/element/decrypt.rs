@@ -82,7 +82,7 @@ impl Decrypt {
         let track = usize::from(item.packet.tag.track);
         let Some(Some(clear)) = self.tracks.get_mut(track) else { return true };
         let whole = owned(item, 0);
-        let Ok(header) = RtpHeader::new_checked(&whole) else {
+        let Ok(header) = RtpHeader::new_encrypted(&whole) else {
             tally.drop(DropReason::Malformed);
             return false;
         };

@@ -42,6 +42,22 @@ fn what_was_encrypted_comes_out_as_it_was() {
 }
 
 #[test]
+fn padding_is_encrypted_with_the_rest() {
+    let (mut encrypt, mut decrypt) = ends();
+    let mut source = Source::new(0);
+    // Some of these end in a byte that would be no padding.
+    for _ in 0..20 {
+        let mut item = source.frames("D").remove(0);
+        let mut padded = item.packet.bytes.to_vec();
+        padded[0] |= 0x20;
+        *padded.last_mut().unwrap() = 4;
+        item.packet.bytes = padded.clone().into();
+        let out = decrypt.give(encrypt.give(vec![item]));
+        assert_eq!((out[0].packet.bytes[0], &out[0].packet.bytes[4..]), (0xa0, &padded[4..]));
+    }
+}
+
+#[test]
 fn codecs_are_what_the_description_says_and_packets_are_understood_anew() {
     let encrypt = Run::new(&encrypt::KIND, &options(), &h264());
     let mut decrypt = Run::new(&KIND, &options(), &encrypt.format);
