@@ -17,12 +17,12 @@ use crate::schedule::TrackMask;
 
 /// The element.
 ///
-/// The header stays readable, and so does the tag: later elements still choose by frame. Sequence
-/// numbers are final behind it, because they are signed; elements that leave frames out stand before it.
+/// The header stays readable, and so does the tag: later elements still choose by frame. But sequence
+/// numbers are final behind it, because they are signed: what is left out there looks lost to receivers.
 ///
 /// A key is for one such element of one stream, and for one run of the relay: the same numbers of the
-/// same source encrypted twice with one key can be read by comparing them. A reload keeps what was
-/// counted.
+/// same source encrypted twice with one key can be read by comparing them. A reload goes on where the
+/// element before it stopped, as long as it keeps its name and its key.
 pub const KIND: Kind = Kind {
     name: "encrypt",
     doc: "Encrypts and signs RTP (SRTP, RFC 3711); headers stay readable. One key for each such element.",
