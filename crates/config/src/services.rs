@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outflow_media::image::Rect;
 use outflow_relay::graph::{
-    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, Settings, find,
+    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, find,
 };
 use toml::de::{DeTable, DeValue};
 
@@ -249,7 +249,7 @@ fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
     };
     Ok(match option.form {
         Form::Whole(min, max) => Setting::Whole(whole(given, min, max)?),
-        Form::Text | Form::File => Setting::Text(String::read(given)?),
+        Form::Text | Form::Secret | Form::File => Setting::Text(String::read(given)?),
         Form::Flag => Setting::Flag(flag(given)?),
         Form::Duration => Setting::Duration(Duration::read(given)?),
         Form::Rate => Setting::Rate(BitRate::read(given)?.0),
@@ -289,8 +289,8 @@ fn part(text: &str) -> Option<Rect> {
     fields.next().is_none().then_some(Rect { left, top, width, height })
 }
 
-/// Settings as a list of texts, "name = value", for people.
-pub(crate) fn written(settings: &Settings) -> Vec<String> {
+/// What was set for an element as a list of texts, "name = value", for people; secrets are left out.
+pub(crate) fn written(element: &ElementPlan) -> Vec<String> {
     let value = |setting: &Setting| match setting {
         Setting::Whole(number) => number.to_string(),
         Setting::Text(text) => text.clone(),
@@ -303,7 +303,10 @@ pub(crate) fn written(settings: &Settings) -> Vec<String> {
         Setting::Texts(texts) => texts.join(" "),
         Setting::Numbers(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
     };
-    settings.iter().map(|(name, setting)| format!("{name} = {}", value(setting))).collect()
+    let form = |name: &str| Some(find(&element.kind)?.option(name)?.form);
+    let is_shown = |name: &str| !matches!(form(name), Some(Form::Secret));
+    let shown = element.settings.iter().filter(|(name, _)| is_shown(name));
+    shown.map(|(name, setting)| format!("{name} = {}", value(setting))).collect()
 }
 
 /// A table may be the whole rest of the file; its first character is enough.

@@ -25,7 +25,7 @@ pub(super) fn draw(
     for name in names {
         let element = &plan.elements[name];
         let mut detail = vec![element.kind.clone()];
-        detail.extend(written(&element.settings));
+        detail.extend(written(element));
         detail.extend(element.context.iter().map(|context| format!("in context {context}")));
         if element.bypass {
             detail.push("bypassed".to_owned());
