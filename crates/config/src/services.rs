@@ -12,10 +12,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;
 use crate::value::{Fault, Given, Value, type_fault};
-use crate::{BitRate, ByteSize, Invalid, SourceUrl, StreamConfig, check_name};
+use crate::{BitRate, ByteSize, Invalid, Share, SourceUrl, StreamConfig, check_name};
 
 /// Keys of an element that are not options of its kind.
-pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass"];
+pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass", "cpu_budget"];
 /// Keys of a branch.
 pub(crate) const BRANCH_KEYS: &[&str] = &["input", "services"];
 
@@ -167,7 +167,7 @@ fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
     }
     let wanted = "{ element = \"shrink\", factor = 2 }";
     let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
-    element(table, given, &["element", "context", "bypass"])
+    element(table, given, &["element", "context", "bypass", "cpu_budget"])
 }
 
 fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
@@ -184,6 +184,7 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "input" if keys.contains(&"input") => element.inputs = inputs(value)?,
             "context" => element.context = Some(String::read(value)?),
             "bypass" => element.bypass = flag(value)?,
+            "cpu_budget" => element.budget = Share::read_optional(value)?.map(|share| share.0),
             other => {
                 let option = kind.option(other).ok_or_else(|| {
                     let known: Vec<_> =

@@ -81,6 +81,12 @@ pub const BRANCHES_MAX: usize = 64;
 /// One batch in so many is timed.
 pub const SAMPLE_EVERY: u64 = 16;
 
+/// Parts of a core in which budgets are counted.
+pub const BUDGET_PARTS: u64 = 100_000;
+
+/// A budget saves up what it brings in this part of a second, no more.
+pub const BUDGET_BURST_PARTS: u64 = 10;
+
 /// Packets that wait for services at most; with one more they are worked on at once.
 pub const SERVICE_BATCH: usize = 64;
 

@@ -22,3 +22,7 @@ mod srtp;
 #[cfg(test)]
 mod testing;
 mod verdict;
+
+pub(crate) use by_frame::Memory;
+pub(crate) use rate_limit::reserve;
+pub(crate) use verdict::Kept;
