@@ -225,7 +225,12 @@ mod tests {
         Unit::Packet { layer, resolution: 0, component: 2 }
     }
 
-    fn cut(pieces: &[Piece], length: usize, max: usize, how: Priorities) -> Vec<(Header, Range<usize>, bool)> {
+    fn cut(
+        pieces: &[Piece],
+        length: usize,
+        max: usize,
+        how: Priorities,
+    ) -> Vec<(Header, Range<usize>, bool)> {
         let mut all = Vec::new();
         packets(pieces, length, max, how, |header, range, last| all.push((header, range, last)))
             .expect("it fits");

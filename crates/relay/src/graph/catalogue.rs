@@ -38,7 +38,15 @@ pub enum Make {
 pub const OUT: &[&str] = &["out"];
 
 /// All elements, in the order of the manual.
-pub const CATALOGUE: &[&Kind] = &[&element::pass::KIND];
+pub const CATALOGUE: &[&Kind] = &[
+    &element::pass::KIND,
+    &element::gray::KIND,
+    &element::crop::KIND,
+    &element::shrink::KIND,
+    &element::convert::KIND,
+    &element::view::KIND,
+    &element::to_ts::KIND,
+];
 
 /// The element of this name.
 pub fn find(name: &str) -> Option<&'static Kind> {

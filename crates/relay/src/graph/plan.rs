@@ -198,7 +198,7 @@ impl Plan {
         let mut done: Vec<&str> = Vec::new();
         while !left.is_empty() {
             let is_next = |context: &&str| !self.feeds(context).any(|other| left.contains(&other));
-            let Some(at) = left.iter().position(|context| is_next(context)) else {
+            let Some(at) = left.iter().position(is_next) else {
                 return Err(PlanError {
                     at: At::All,
                     what: format!("packets would go in circles between the contexts {}", left.join(", ")),
