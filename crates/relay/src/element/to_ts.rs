@@ -137,8 +137,10 @@ mod tests {
     fn item(number: u16) -> Item {
         let timestamp = 3600 * u32::from(number);
         let header = PlainHeader { marker: true, payload_type: 96, sequence: number, timestamp, ssrc: 77 };
-        let unit: &[u8] = if number == 0 { &[0x65, 0x88, 0x84] } else { &[0x41, 0x9a, 0x24] };
-        let bytes = Bytes::from([&header.emit()[..], unit].concat());
+        let unit: &[u8] = if number == 0 { &[0x65, 0xb0] } else { &[0x41, 0xc0] };
+        let mut bytes = [&header.emit()[..], unit].concat();
+        bytes.resize(1000, 0);
+        let bytes = Bytes::from(bytes);
         let arrived = Time::from_millis(40 * u64::from(number));
         let mut item = Item::empty();
         item.packet = Packet { bytes, tag: Tag::default(), arrived };
