@@ -195,7 +195,7 @@ mod tests {
     /// RFC 5371, section 4.1.
     #[test]
     fn the_fields_lie_where_they_should() {
-        let wire = [0b10_01_101_0, 3, 0x12, 0x34, 0, 0x01, 0x02, 0x03, 0xff];
+        let wire = [0b1001_1010, 3, 0x12, 0x34, 0, 0x01, 0x02, 0x03, 0xff];
         let (header, bytes) = Header::parse(&wire).expect("valid");
         let expected = Header {
             scan: 2,
@@ -207,7 +207,7 @@ mod tests {
         };
         assert_eq!((header, bytes), (expected, &[0xff][..]));
         assert_eq!(header.emit(), wire[..8]);
-        assert_eq!(PLAIN.emit(), [0b00_11_000_1, 255, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(PLAIN.emit(), [0b0011_0001, 255, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! What the ways to use memory cost, see `Memory`: time for a frame, and how long after the last packet
-//! of a frame came in its last one goes out. `cargo test --release -p outflow-relay --test images_memory
-//! -- --ignored --nocapture` prints the figures.
+//! What the ways to use memory cost, see `Memory`: time for a frame, and the longest that a batch of
+//! packets takes: a gathered frame's, which its last packet waits for. `cargo run --release -p outflow-relay --example images_memory`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures times")]
 
@@ -48,9 +47,7 @@ fn of_frame(items: &[Item], number: u32) -> Vec<Item> {
     items
 }
 
-#[test]
-#[ignore = "it measures"]
-fn memory_strategies_at_1080p() {
+fn main() {
     let nothing = Recipe::default();
     let recipes = [
         ("gray", Recipe { gray: true, ..nothing }),
@@ -64,39 +61,38 @@ fn memory_strategies_at_1080p() {
         for (name, recipe) in recipes {
             for memory in [Memory::Fragments, Memory::Lines, Memory::Gather] {
                 let mut element = Images::new(recipe, memory);
-                if element.bind(&Format::Rtp(vec![track.clone()])).is_err() {
-                    continue;
+                if element.bind(&Format::Rtp(vec![track.clone()])).is_ok() {
+                    measure(&format!("{pixels:?} {name} {memory:?}"), &mut element, &packets);
                 }
-                let (mut frame_us, mut last_us, mut out) = (Vec::new(), Vec::new(), 0);
-                for number in 0..FRAMES {
-                    let mut rest = of_frame(&packets, number);
-                    let (mut frame, mut last, mut gone) = (0.0, 0.0, Vec::new());
-                    while !rest.is_empty() {
-                        // The last packet comes alone: what it waits for is its own work.
-                        let count = if rest.len() == 1 { 1 } else { BATCH.min(rest.len() - 1) };
-                        let mut batch: Vec<Item> = rest.drain(..count).collect();
-                        let began = Instant::now();
-                        element.work(Time::ZERO, &mut batch, &mut Tally::default());
-                        last = began.elapsed().as_secs_f64() * 1e6;
-                        frame += last;
-                        gone.append(&mut batch);
-                    }
-                    out = gone.len();
-                    frame_us.push(frame);
-                    last_us.push(last);
-                }
-                let median = |values: &mut Vec<f64>| {
-                    values.sort_by(f64::total_cmp);
-                    values[values.len() / 2]
-                };
-                let (frame, last) = (median(&mut frame_us), median(&mut last_us));
-                println!(
-                    "{pixels:?} {name} {memory:?}: {frame:.0} us a frame ({:.0} ns a packet of {}), the last \
-                     {last:.1} us, {out} packets out",
-                    frame * 1e3 / packets.len() as f64,
-                    packets.len()
-                );
             }
         }
     }
+}
+
+/// Sends frames through, and prints the medians.
+fn measure(what: &str, element: &mut Images, packets: &[Item]) {
+    let (mut frame_us, mut last_us, mut out) = (Vec::new(), Vec::new(), 0);
+    for number in 0..FRAMES {
+        let mut rest = of_frame(packets, number);
+        let (mut frame, mut longest, mut gone) = (0.0, 0.0_f64, Vec::new());
+        while !rest.is_empty() {
+            let mut batch: Vec<Item> = rest.drain(..BATCH.min(rest.len())).collect();
+            let began = Instant::now();
+            element.work(Time::ZERO, &mut batch, &mut Tally::default());
+            let took = began.elapsed().as_secs_f64() * 1e6;
+            frame += took;
+            longest = longest.max(took);
+            gone.append(&mut batch);
+        }
+        out = gone.len();
+        frame_us.push(frame);
+        last_us.push(longest);
+    }
+    let median = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let (frame, last) = (median(&mut frame_us), median(&mut last_us));
+    let packet = frame * 1e3 / packets.len() as f64;
+    println!("{what}: {frame:.0} us a frame, {packet:.0} ns a packet; longest batch {last:.0} us; {out} out");
 }
