@@ -83,7 +83,7 @@ pub const SAMPLE_EVERY: u64 = 16;
 
 /// Packets that elements make lie in blocks of so many bytes, of which each is free again when the last
 /// of its packets has gone out. A larger packet has a block of its own.
-pub const POOL_BLOCK_BYTES: usize = 256 << 10;
+pub const POOL_BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes of an uncompressed frame that is gathered: one of 8K with three bytes a pixel has 99.5
 /// million. Larger ones can be worked on in fragments alone.
