@@ -2,3 +2,4 @@
 //! [`CATALOGUE`](crate::graph::CATALOGUE).
 
 pub mod pass;
+pub mod wasm;

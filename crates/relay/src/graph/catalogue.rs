@@ -38,7 +38,7 @@ pub enum Make {
 pub const OUT: &[&str] = &["out"];
 
 /// All elements, in the order of the manual.
-pub const CATALOGUE: &[&Kind] = &[&element::pass::KIND];
+pub const CATALOGUE: &[&Kind] = &[&element::pass::KIND, &element::wasm::KIND];
 
 /// The element of this name.
 pub fn find(name: &str) -> Option<&'static Kind> {
