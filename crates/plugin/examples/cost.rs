@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
 use outflow_media::{Codec, Format, Track};
-use outflow_relay::graph::{Element, Item, Setting, Settings, Tally};
+use outflow_relay::graph::{Item, Setting, Settings, Tally};
 
 /// A plug-in that wants to see `see` (0 nothing, 2 all) and answers "pass", or names every packet.
 fn empty(see: u32, names: bool) -> String {

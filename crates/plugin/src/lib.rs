@@ -22,8 +22,9 @@ mod guest;
 pub mod limits;
 mod options;
 mod rest;
+#[cfg(test)]
+mod tests;
 // mod scaffold;
-// mod tests;
 mod wrap;
 
 use outflow_relay::graph::{Element, Settings, Unfit};
