@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use outflow_media::Format;
 use outflow_media::image::ppm;
 use outflow_media::rtp::HEADER;
-use outflow_media::Format;
+use outflow_relay::DropReason;
 use outflow_relay::element::wasm::OUTPUTS;
 use outflow_relay::graph::{Item, Tally};
-use outflow_relay::DropReason;
 
 use crate::contract::{Action, Chosen, Edit, Packet, Payload};
 use crate::guest::Packets;
@@ -98,7 +98,14 @@ impl Scratch {
     }
 
     /// Does what a plug-in said, which is to be checked before.
-    pub(crate) fn apply(&mut self, chosen: Chosen, made: usize, carries: Carries, items: &mut Vec<Item>, tally: &mut Tally) {
+    pub(crate) fn apply(
+        &mut self,
+        chosen: Chosen,
+        made: usize,
+        carries: Carries,
+        items: &mut Vec<Item>,
+        tally: &mut Tally,
+    ) {
         let Chosen { actions, bytes } = chosen;
         let mut editor = Editor { given: bytes.into(), block: BytesMut::with_capacity(made), carries };
         let before = items.len();
@@ -223,8 +230,12 @@ fn check_edit(edit: &Edit, chosen: &Chosen, item: &Item, carries: Carries) -> Re
     let is_what_it_says = match carries {
         // What stands first decides; the rest is the receivers' business.
         Carries::Rtp if given.is_empty() && after == 0 => true,
-        Carries::Rtp => bytes >= HEADER && bytes <= MADE_BYTES_MAX && given.first().is_some_and(|b| b >> 6 == 2),
-        Carries::Ts => bytes > 0 && bytes.is_multiple_of(188) && bytes <= MADE_BYTES_MAX && starts(given, 0x47),
+        Carries::Rtp => {
+            bytes >= HEADER && bytes <= MADE_BYTES_MAX && given.first().is_some_and(|b| b >> 6 == 2)
+        }
+        Carries::Ts => {
+            bytes > 0 && bytes.is_multiple_of(188) && bytes <= MADE_BYTES_MAX && starts(given, 0x47)
+        }
         Carries::Images => rest > 0 || is_image(given),
     };
     if !is_what_it_says {
@@ -248,4 +259,3 @@ const fn name(carries: Carries) -> &'static str {
         Carries::Images => "image",
     }
 }
-

@@ -65,13 +65,25 @@ impl Shared {
         let mut host = linker.instance(&format!("{PACKAGE}host@1.0.0"))?;
         host.func_wrap("now", |store: StoreContextMut<'_, Guest>, (): ()| Ok((store.data().now(),)))?;
         host.func_wrap("log", |mut store: StoreContextMut<'_, Guest>, (text,): (WasmStr,)| {
-            let left = store.get_fuel()?;
-            let text = text.to_str(&store)?.into_owned();
+            let text = paid(&mut store, &text)?;
             store.data_mut().log(&text);
-            store.set_fuel(left.saturating_sub(LOG_INSTRUCTIONS + text.len() as u64))
+            Ok(())
+        })?;
+        host.func_wrap("print", |mut store: StoreContextMut<'_, Guest>, (text,): (WasmStr,)| {
+            let text = paid(&mut store, &text)?;
+            store.data_mut().print(&text);
+            Ok(())
         })?;
         Ok(Shared { engine, linker, compiled: Mutex::new(BTreeMap::new()) })
     }
+}
+
+/// A text for the log, which costs a plug-in instructions.
+fn paid(store: &mut StoreContextMut<'_, Guest>, text: &WasmStr) -> Result<String> {
+    let left = store.get_fuel()?;
+    let text = text.to_str(&*store)?.into_owned();
+    store.set_fuel(left.saturating_sub(LOG_INSTRUCTIONS + text.len() as u64))?;
+    Ok(text)
 }
 
 impl Code {

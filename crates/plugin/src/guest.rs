@@ -13,8 +13,8 @@ use wasmtime::{ResourceLimiter, Store, Trap};
 use crate::code::Code;
 use crate::contract::{Answer, Input, Packet, Payload, Setup};
 use crate::limits::{
-    BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PARTS_MAX, SAVED_BYTES_MAX,
-    TABLE_ELEMENTS_MAX,
+    BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PARTS_MAX,
+    SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
 };
 use crate::options::Options;
 
@@ -28,15 +28,25 @@ pub(crate) struct Guest {
     wanted: Option<usize>,
     /// The second of the lines that were logged last, how many there were, and how many were not.
     logged: (u64, u32, u64),
+    /// The beginning of a line that has no end yet.
+    begun: String,
+    /// What it logged in the call that it is in.
+    words: String,
 }
 
 impl Guest {
-    pub(crate) const fn now(&self) -> u64 {
-        self.now.as_nanos()
+    /// Nanoseconds of the batch's time; never zero, which Go takes for a clock that is broken.
+    pub(crate) fn now(&self) -> u64 {
+        self.now.as_nanos().max(1)
     }
 
     /// A line for the log.
-    pub(crate) fn log(&mut self, text: &str) {
+    pub(crate) fn log(&mut self, line: &str) {
+        let line = cut(line.trim_end(), LOG_LINE_BYTES_MAX);
+        if self.words.len() + line.len() <= ERROR_BYTES_MAX {
+            self.words.push_str(if self.words.is_empty() { "" } else { "; " });
+            self.words.push_str(line);
+        }
         let second = self.now.as_millis() / 1000;
         let (last, lines, left_out) = &mut self.logged;
         if *last != second {
@@ -47,11 +57,23 @@ impl Guest {
             *left_out += 1;
             return;
         }
-        let text = cut(text.trim_end(), LOG_LINE_BYTES_MAX);
-        tracing::info!(left_out = core::mem::take(left_out), "plug-in: {text}");
+        tracing::info!(left_out = core::mem::take(left_out), "plug-in: {line}");
+    }
+
+    /// A piece of a line for the log.
+    pub(crate) fn print(&mut self, text: &str) {
+        let mut begun = core::mem::take(&mut self.begun);
+        for piece in text.split_inclusive('\n') {
+            let room = LOG_LINE_BYTES_MAX.saturating_sub(begun.len());
+            begun.push_str(cut(piece, room));
+            if piece.ends_with('\n') {
+                self.log(&begun);
+                begun.clear();
+            }
+        }
+        self.begun = begun;
     }
 }
-
 
 impl ResourceLimiter for Guest {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
@@ -65,7 +87,10 @@ impl ResourceLimiter for Guest {
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        wasmtime::ensure!(desired <= TABLE_ELEMENTS_MAX, "a table of more than {TABLE_ELEMENTS_MAX} elements");
+        wasmtime::ensure!(
+            desired <= TABLE_ELEMENTS_MAX,
+            "a table of more than {TABLE_ELEMENTS_MAX} elements"
+        );
         Ok(true)
     }
 
@@ -119,6 +144,8 @@ impl Live {
             memory_bytes_max: usize::try_from(options.memory_bytes).unwrap_or(usize::MAX),
             wanted: None,
             logged: (0, 0, 0),
+            begun: String::new(),
+            words: String::new(),
         };
         let mut store = Store::new(code.pre.engine(), guest);
         store.limiter(|guest| guest);
@@ -149,7 +176,7 @@ impl Live {
     /// # Errors
     /// It refuses, or went wrong; in both cases why.
     pub(crate) fn init(&mut self, config: &str, input: &Format, now: Time) -> Result<(), Unfit> {
-        self.store.data_mut().now = now;
+        self.begin(now);
         let told = self
             .store
             .set_fuel(BIRTH_INSTRUCTIONS)
@@ -159,9 +186,10 @@ impl Live {
                 self.payload = setup.payload;
                 Ok(())
             }
-            Ok((Err(why),)) => {
-                Err(Unfit::new(format!("the plug-in refuses: {}", cut(&why, ERROR_BYTES_MAX)), "see `config`"))
-            }
+            Ok((Err(why),)) => Err(Unfit::new(
+                format!("the plug-in refuses: {}", cut(&why, ERROR_BYTES_MAX)),
+                "see `config`",
+            )),
             Err(error) => {
                 let why = words(&error, &self.store, BIRTH_INSTRUCTIONS);
                 Err(Unfit::new(format!("`init` went wrong: {why}"), "mend the plug-in"))
@@ -169,17 +197,20 @@ impl Live {
         }
     }
 
+    fn begin(&mut self, now: Time) {
+        let guest = self.store.data_mut();
+        guest.now = now;
+        guest.words.clear();
+    }
+
     /// Lets it work on a batch.
     ///
     /// # Errors
     /// What went wrong, in words.
     pub(crate) fn work(&mut self, now: Time, packets: Packets, bytes: Bytes) -> Result<Answer, String> {
-        self.store.data_mut().now = now;
+        self.begin(now);
         let fuel = self.fuel;
-        let done = self
-            .store
-            .set_fuel(fuel)
-            .and_then(|()| self.work.call(&mut self.store, (packets, bytes)));
+        let done = self.store.set_fuel(fuel).and_then(|()| self.work.call(&mut self.store, (packets, bytes)));
         done.map(|(answer,)| answer).map_err(|error| words(&error, &self.store, fuel))
     }
 
@@ -245,7 +276,8 @@ fn words(error: &wasmtime::Error, store: &Store<Guest>, fuel: u64) -> String {
         Some(Trap::OutOfFuel) => {
             format!("it took more than {fuel} instructions for a call; `budget` allows for no more")
         }
-        Some(trap) => format!("it stopped: {trap}"),
+        Some(trap) if guest.words.is_empty() => format!("it stopped: {trap}"),
+        Some(trap) => format!("it stopped: {trap}; its last words: {}", guest.words),
         None => {
             let mut text = String::new();
             let _ = write!(text, "{error:#}");

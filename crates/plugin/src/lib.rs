@@ -22,15 +22,15 @@ mod guest;
 pub mod limits;
 mod options;
 mod rest;
+mod scaffold;
 #[cfg(test)]
 mod tests;
-// mod scaffold;
 mod wrap;
 
 use outflow_relay::graph::{Element, Settings, Unfit};
 
 pub use contract::{VERSION, WIT};
-// pub use scaffold::{Lang, scaffold};
+pub use scaffold::{Lang, ScaffoldError, scaffold};
 
 /// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
 ///

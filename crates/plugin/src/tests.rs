@@ -182,9 +182,15 @@ fn an_answer_that_makes_no_sense_costs_its_packet() {
         "no RTP packet",
     );
     // Lists that lie outside of memory, a variant that there is not, far too many actions.
-    loses_only_x("(call $only (i32.const 1) (i32.const -8) (i32.const 64)) (return (i32.const 4096))", "out of bounds");
+    loses_only_x(
+        "(call $only (i32.const 1) (i32.const -8) (i32.const 64)) (return (i32.const 4096))",
+        "out of bounds",
+    );
     loses_only_x("(i32.store8 (i32.const 4096) (i32.const 7)) (return (i32.const 4096))", "discriminant");
-    loses_only_x("(call $only (i32.const 2000) (i32.const 0) (i32.const 0)) (return (i32.const 4096))", "2000 packets");
+    loses_only_x(
+        "(call $only (i32.const 2000) (i32.const 0) (i32.const 0)) (return (i32.const 4096))",
+        "2000 packets",
+    );
     loses_only_x("(return (i32.const -3))", "pointer");
 }
 
@@ -195,7 +201,8 @@ fn a_contract_of_another_version_is_named() {
     assert!(text.contains("2.1.0") && text.contains("1.0.0") && text.contains("build it anew"), "{text}");
     let unfit = load(Settings::default(), "(module)").expect_err("no element");
     assert!(unfit.to_string().contains("no element"), "{unfit}");
-    let typed = plugin("").replace("(param $text i32) (param $length i32)", "(param $text i64) (param $length i32)");
+    let typed =
+        plugin("").replace("(param $text i32) (param $length i32)", "(param $text i64) (param $length i32)");
     let unfit = load(Settings::default(), &typed).expect_err("other types");
     assert!(unfit.to_string().contains("does not fit the contract"), "{unfit}");
 }
@@ -233,7 +240,12 @@ fn new_bytes_stand_before_what_stays() {
             batch[0].header_mut();
         }
         element.work(Time::ZERO, &mut batch, &mut tally);
-        assert_eq!((&batch[0].packet.bytes[11..], batch[0].rtp_header[0]), (&b"Hbc"[..], 0), "{:?}", tally.fault);
+        assert_eq!(
+            (&batch[0].packet.bytes[11..], batch[0].rtp_header[0]),
+            (&b"Hbc"[..], 0),
+            "{:?}",
+            tally.fault
+        );
     }
 }
 

@@ -65,10 +65,7 @@ fn embed(module: &mut Vec<u8>, world: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// None is, or one of another version.
-pub(crate) fn spoken<'n>(
-    names: impl Iterator<Item = &'n str>,
-    interface: &str,
-) -> Result<&'n str, Unfit> {
+pub(crate) fn spoken<'n>(names: impl Iterator<Item = &'n str>, interface: &str) -> Result<&'n str, Unfit> {
     let (major, minor, patch) = VERSION;
     let ours = format!("{major}.{minor}.{patch}");
     let mut other = None;
@@ -112,7 +109,9 @@ impl<'b> Names<'b> {
         let mut names = Names::default();
         for part in Parser::new(0).parse_all(module) {
             match part? {
-                Part::CustomSection(section) => names.is_typed |= section.name().starts_with("component-type"),
+                Part::CustomSection(section) => {
+                    names.is_typed |= section.name().starts_with("component-type")
+                }
                 Part::ImportSection(imports) => {
                     for import in imports.into_imports() {
                         names.wants_preview1 |= import?.module == PREVIEW1;

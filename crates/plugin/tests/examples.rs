@@ -25,7 +25,11 @@ fn built(example: &str, program: &str, arguments: &[&str], out: &Path) -> Option
     let mut command = Command::new(program);
     command.current_dir(folder().join(example)).args(arguments);
     // Those of the package that is tested are none of its business.
-    command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS").env("GOOS", "wasip1").env("GOARCH", "wasm");
+    command
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUSTFLAGS")
+        .env("GOOS", "wasip1")
+        .env("GOARCH", "wasm");
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
@@ -36,7 +40,14 @@ fn built(example: &str, program: &str, arguments: &[&str], out: &Path) -> Option
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        let missing = ["can't find crate for", "wasm-ld", "could not find", "failed to download", "network", "target may not be installed"];
+        let missing = [
+            "can't find crate for",
+            "wasm-ld",
+            "could not find",
+            "failed to download",
+            "network",
+            "target may not be installed",
+        ];
         assert!(missing.iter().any(|words| said.contains(words)), "{example}: {said}");
         eprintln!("SKIPPED: {example} from its source ({last})");
         return None;
@@ -58,10 +69,12 @@ fn video() -> Track {
 }
 
 fn packet(track: u8, frame: u32, kind: Kind) -> Item {
-    let header = PlainHeader { marker: true, payload_type: 96, sequence: frame as u16, timestamp: 0, ssrc: 7 };
+    let header =
+        PlainHeader { marker: true, payload_type: 96, sequence: frame as u16, timestamp: 0, ssrc: 7 };
     let mut item = Item::empty();
     item.packet.bytes = Bytes::from([&header.emit()[..], b"body"].concat());
-    item.packet.tag = Tag { frame, track, kind, key: kind == Kind::Intra, first: true, last: true, ..Tag::default() };
+    item.packet.tag =
+        Tag { frame, track, kind, key: kind == Kind::Intra, first: true, last: true, ..Tag::default() };
     item
 }
 

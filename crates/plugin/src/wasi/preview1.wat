@@ -3,7 +3,7 @@
 ;; same, and what is printed becomes lines of the log. `cargo test -p outflow-plugin` says when
 ;; preview1.wasm beside this file is not what this text makes.
 (module
-  (import "outflow:plugin/host@1.0.0" "log" (func $log (param i32 i32)))
+  (import "outflow:plugin/host@1.0.0" "print" (func $print (param i32 i32)))
   (import "outflow:plugin/host@1.0.0" "now" (func $now (result i64)))
   (import "env" "memory" (memory 0))
 
@@ -51,7 +51,7 @@
     (i32.store (local.get $done) (i32.const 1))
     (i32.const 0))
 
-  ;; Standard output and error, a line of the log a piece.
+  ;; Standard output and error go to the log.
   (func (export "fd_write") (param $fd i32) (param $pieces i32) (param $count i32) (param $written i32) (result i32)
     (local $sum i32)
     (if (i32.gt_u (i32.sub (local.get $fd) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
@@ -59,7 +59,7 @@
       (loop $next
         (br_if $done (i32.eqz (local.get $count)))
         (if (i32.load offset=4 (local.get $pieces))
-          (then (call $log (i32.load (local.get $pieces)) (i32.load offset=4 (local.get $pieces)))))
+          (then (call $print (i32.load (local.get $pieces)) (i32.load offset=4 (local.get $pieces)))))
         (local.set $sum (i32.add (local.get $sum) (i32.load offset=4 (local.get $pieces))))
         (local.set $pieces (i32.add (local.get $pieces) (i32.const 8)))
         (local.set $count (i32.sub (local.get $count) (i32.const 1)))

@@ -13,7 +13,12 @@ pub const KIND: Kind = Kind {
     outputs: OUTPUTS,
     options: &[
         Opt::needed("file", Form::File, "The plug-in; `outflow element new` begins one."),
-        Opt::new("config", Form::Text, None, "What the plug-in is told; what it understands is its business."),
+        Opt::new(
+            "config",
+            Form::Text,
+            None,
+            "What the plug-in is told; what it understands is its business.",
+        ),
         Opt::new("memory", Form::Size, Some("16 MiB"), "What it may have; what wants more is stopped."),
         Opt::new(
             "budget",
