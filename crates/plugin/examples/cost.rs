@@ -29,8 +29,9 @@ fn empty(see: u32, names: bool) -> String {
             (i32.const 1024))
         (func (export "cabi_post_outflow:plugin/element@1.0.0#work") (param i32)
             (global.set $top (i32.const 65536)))
-        (func (export "outflow:plugin/element@1.0.0#work") (param $p i32) (param $n i32) (param $b i32) (param $l i32)
-            (result i32) (local $i i32) (local $at i32) {answer}))"#
+        (func (export "outflow:plugin/element@1.0.0#work")
+            (param $p i32) (param $n i32) (param $b i32) (param $l i32) (result i32)
+            (local $i i32) (local $at i32) {answer}))"#
     )
 }
 

@@ -231,7 +231,7 @@ fn check_edit(edit: &Edit, chosen: &Chosen, item: &Item, carries: Carries) -> Re
         // What stands first decides; the rest is the receivers' business.
         Carries::Rtp if given.is_empty() && after == 0 => true,
         Carries::Rtp => {
-            bytes >= HEADER && bytes <= MADE_BYTES_MAX && given.first().is_some_and(|b| b >> 6 == 2)
+            (HEADER..=MADE_BYTES_MAX).contains(&bytes) && given.first().is_some_and(|b| b >> 6 == 2)
         }
         Carries::Ts => {
             bytes > 0 && bytes.is_multiple_of(188) && bytes <= MADE_BYTES_MAX && starts(given, 0x47)
@@ -249,7 +249,8 @@ fn starts(bytes: &[u8], with: u8) -> bool {
 }
 
 fn is_image(bytes: &[u8]) -> bool {
-    matches!(ppm::Header::parse(bytes), Ok(Some(header)) if header.bytes + header.shape.bytes() == bytes.len())
+    let header = ppm::Header::parse(bytes).ok().flatten();
+    header.is_some_and(|header| header.bytes + header.shape.bytes() == bytes.len())
 }
 
 const fn name(carries: Carries) -> &'static str {

@@ -67,6 +67,21 @@ fn plugin_of(version: &str, work: &str, more: &str) -> String {
     )
 }
 
+/// An action in the text form, at `index`: packet, output, whether it is edited, offset, length, after.
+fn act(index: u32, [packet, port, edit, offset, length, after]: [&str; 6]) -> String {
+    let constant = |value: &str| match value.parse::<i32>() {
+        Ok(number) => format!("(i32.const {number})"),
+        Err(_) => format!("(local.get ${value})"),
+    };
+    let rest = [packet, port, edit, offset, length, after].map(constant).concat();
+    format!("(call $act (i32.const {index}) {rest})")
+}
+
+/// The answer: the first `actions`, and bytes.
+fn only(actions: i32, bytes: &str, length: u32) -> String {
+    format!("(call $only (i32.const {actions}) {bytes} (i32.const {length}))")
+}
+
 /// Runs `each` for every packet, whose index is $i.
 fn for_each(each: &str) -> String {
     format!(
@@ -161,36 +176,18 @@ fn who_stops_costs_the_packet_at_which_it_stops() {
 
 #[test]
 fn an_answer_that_makes_no_sense_costs_its_packet() {
-    loses_only_x(
-        "(call $act (i32.const 0) (local.get $n) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-         (call $only (i32.const 1) (i32.const 0) (i32.const 0)) (return (i32.const 4096))",
-        "named packet",
-    );
-    loses_only_x(
-        "(call $act (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-         (call $only (i32.const 1) (i32.const 0) (i32.const 0)) (return (i32.const 4096))",
-        "output 4",
-    );
-    loses_only_x(
-        "(call $act (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const -1) (i32.const 9) (i32.const 0))
-         (call $only (i32.const 1) (local.get $b) (i32.const 8)) (return (i32.const 4096))",
-        "9 bytes from",
-    );
-    loses_only_x(
-        "(call $act (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 4) (i32.const -1))
-         (call $only (i32.const 1) (local.get $b) (i32.const 8)) (return (i32.const 4096))",
-        "no RTP packet",
-    );
+    let edited = |action: [&str; 6]| {
+        format!("{} {} (return (i32.const 4096))", act(0, action), only(1, "(local.get $b)", 8))
+    };
+    loses_only_x(&edited(["n", "0", "0", "0", "0", "0"]), "named packet");
+    loses_only_x(&edited(["0", "4", "0", "0", "0", "0"]), "output 4");
+    loses_only_x(&edited(["0", "0", "1", "-1", "9", "0"]), "9 bytes from");
+    loses_only_x(&edited(["0", "0", "1", "0", "4", "-1"]), "no RTP packet");
     // Lists that lie outside of memory, a variant that there is not, far too many actions.
-    loses_only_x(
-        "(call $only (i32.const 1) (i32.const -8) (i32.const 64)) (return (i32.const 4096))",
-        "out of bounds",
-    );
-    loses_only_x("(i32.store8 (i32.const 4096) (i32.const 7)) (return (i32.const 4096))", "discriminant");
-    loses_only_x(
-        "(call $only (i32.const 2000) (i32.const 0) (i32.const 0)) (return (i32.const 4096))",
-        "2000 packets",
-    );
+    let answered = |answer: &str| format!("{answer} (return (i32.const 4096))");
+    loses_only_x(&answered(&only(1, "(i32.const -8)", 64)), "out of bounds");
+    loses_only_x(&answered("(i32.store8 (i32.const 4096) (i32.const 7))"), "discriminant");
+    loses_only_x(&answered(&only(2000, "(i32.const 0)", 0)), "2000 packets");
     loses_only_x("(return (i32.const -3))", "pointer");
 }
 
@@ -213,12 +210,13 @@ fn what_passes_is_not_touched_and_what_is_not_named_is_filtered() {
     let mut passing = bound(Settings::default(), &plugin(""));
     assert_eq!(work(&mut *passing, 0, &["a", "b"], &mut tally), out(&["a", "b"]));
     assert!(tally.memory_bytes > 0);
-    let last_first = "
-        (call $act (i32.const 0) (i32.const 1) (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-        (call $act (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-        (call $act (i32.const 2) (i32.const 0) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-        (call $only (i32.const 3) (i32.const 0) (i32.const 0))";
-    let mut element = bound(Settings::default(), &plugin(last_first));
+    let last_first = [
+        act(0, ["1", "2", "0", "0", "0", "0"]),
+        act(1, ["0", "0", "0", "0", "0", "0"]),
+        act(2, ["0", "3", "0", "0", "0", "0"]),
+        only(3, "(i32.const 0)", 0),
+    ];
+    let mut element = bound(Settings::default(), &plugin(&last_first.concat()));
     let came = work(&mut *element, 0, &["a", "b", "c"], &mut tally);
     assert_eq!(came, [(2, "b".to_owned()), (0, "a".to_owned()), (3, "a".to_owned())]);
     assert_eq!((tally.drops.get(DropReason::Filtered), tally.drops.total()), (1, 1));
@@ -227,11 +225,9 @@ fn what_passes_is_not_touched_and_what_is_not_named_is_filtered() {
 #[test]
 fn new_bytes_stand_before_what_stays() {
     // The header, its last byte made 'H', then the packet from its second byte of body on.
-    let text = plugin(
-        "(i32.store8 offset=11 (local.get $b) (i32.const 72))
-         (call $act (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 12) (i32.const 13))
-         (call $only (i32.const 1) (local.get $b) (i32.const 12))",
-    );
+    let header = "(i32.store8 offset=11 (local.get $b) (i32.const 72))";
+    let action = act(0, ["0", "0", "1", "0", "12", "13"]);
+    let text = plugin(&[header, &action, &only(1, "(local.get $b)", 12)].concat());
     let mut element = bound(Settings::default(), &text);
     let mut tally = Tally::default();
     for stands_apart in [false, true] {
@@ -302,7 +298,8 @@ fn who_refuses_says_why() {
 /// Drops the first packet that it sees, and counts on.
 const FIRST_DROPPED: &str = "
     (global.set $count (i32.add (global.get $count) (local.get $n)))
-    (if (i32.eq (global.get $count) (local.get $n)) (then (call $only (i32.const 0) (i32.const 0) (i32.const 0))))";
+    (if (i32.eq (global.get $count) (local.get $n))
+        (then (call $only (i32.const 0) (i32.const 0) (i32.const 0))))";
 
 #[test]
 fn the_same_plug_in_lives_on_in_the_next_graph() {
