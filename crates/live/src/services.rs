@@ -13,9 +13,21 @@ use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 struct Driver;
 
 impl Maker for Driver {
-    fn make(&mut self, _: &str, kind: &'static Kind, _: &Settings) -> Result<Box<dyn Element>, Unfit> {
-        Err(Unfit::new(format!("\"{}\" does not run here", kind.name), "leave it out"))
+    fn make(&mut self, _: &str, kind: &'static Kind, settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
+        match kind.name {
+            "wasm" => wasm(settings),
+            other => Err(Unfit::new(format!("\"{other}\" does not run here"), "leave it out")),
+        }
     }
+}
+
+/// A plug-in, from its file.
+fn wasm(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
+    let file = settings.text("file").unwrap_or_default();
+    let bytes = std::fs::read(file).map_err(|error| {
+        Unfit::new(format!("{file} cannot be read: {error}"), "give the path of a plug-in that can be read")
+    })?;
+    outflow_plugin::load(settings, &bytes)
 }
 
 /// The services that are on trial, by stream.

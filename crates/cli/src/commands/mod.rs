@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod element;
 mod elements;
 mod file;
 mod graph;
@@ -29,6 +30,7 @@ enum Command {
     Demo(demo::Demo),
     Check(check::Check),
     Elements(elements::Elements),
+    Element(element::Element),
     Graph(graph::Graph),
     Watch(watch::Watch),
 }
@@ -41,6 +43,7 @@ impl Cli {
             Command::Demo(demo) => demo.run(),
             Command::Check(check) => check.run(),
             Command::Elements(elements) => elements.run(),
+            Command::Element(element) => element.run(),
             Command::Graph(graph) => graph.run(),
             Command::Watch(watch) => watch.run(),
         }
