@@ -1,6 +1,7 @@
 //! Services, as control sees to them: made aside, put in place as a value, put back if they fail.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outflow_config::StreamConfig;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
@@ -24,7 +25,7 @@ pub(crate) struct Trials(BTreeMap<String, AbortHandle>);
 
 impl Trials {
     /// Gives a stream the services that its configuration says. Should they fail within the trial
-    /// time, those before them are put back.
+    /// time, those before them are put back. Returns how long packets had to wait.
     ///
     /// # Errors
     /// What keeps them from being made; those that are there stay.
@@ -33,7 +34,7 @@ impl Trials {
         control: &Control,
         stream: &str,
         config: &StreamConfig,
-    ) -> Result<(), ControlError> {
+    ) -> Result<Duration, ControlError> {
         let graph = make(stream, config.plan()).await?;
         if let Some(before) = self.0.remove(stream) {
             // What was on trial has stood it.
@@ -47,7 +48,7 @@ impl Trials {
             let trial = watch(control.clone(), stream.to_owned(), before, faults);
             self.0.insert(stream.to_owned(), tokio::spawn(trial).abort_handle());
         }
-        Ok(())
+        Ok(took)
     }
 }
 

@@ -21,7 +21,7 @@ use outflow_relay::Priority;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
-pub use change::StreamLimits;
+pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
 pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
@@ -106,7 +106,7 @@ impl Control {
     /// # Errors
     /// The file cannot be read or is not valid; nothing has changed then.
     pub async fn reload(&self) -> Result<Vec<String>, ControlError> {
-        self.change(ConfigChange::Reload).await
+        self.change(ConfigChange::Reload).await.map(|changed| changed.lines)
     }
 
     /// Changes limits of a stream until the configuration file is loaded again. Receivers and
@@ -121,7 +121,7 @@ impl Control {
     }
 
     /// Gives a stream other services, until the configuration file is loaded again. No packet gets
-    /// lost. Returns a line for each change.
+    /// lost. Returns what changed.
     ///
     /// # Errors
     /// Unknown stream, or services that do not fit; nothing has changed then.
@@ -130,7 +130,7 @@ impl Control {
         stream: &str,
         elements: Elements,
         branches: Branches,
-    ) -> Result<Vec<String>, ControlError> {
+    ) -> Result<Changed, ControlError> {
         self.change(ConfigChange::Services { stream: stream.to_owned(), elements, branches }).await
     }
 
@@ -145,7 +145,7 @@ impl Control {
         self.ask(&owner, command).await
     }
 
-    async fn change(&self, change: ConfigChange) -> Result<Vec<String>, ControlError> {
+    async fn change(&self, change: ConfigChange) -> Result<Changed, ControlError> {
         let (reply, answer) = oneshot::channel();
         let request = ConfigRequest { change, reply };
         self.inner.changes.send(request).await.map_err(|_| ControlError::ShuttingDown)?;

@@ -1,0 +1,95 @@
+//! What does an element cost? A packet (RTP, 1400 bytes, its bytes shared) through a graph of one
+//! empty element and of ten in a chain, in batches of 1 and of 32, against calling the function
+//! directly. One core; medians of rounds in turn.
+
+mod chain;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use outflow_labs::figures::{Options, progress, quantile, rounded, run_anywhere};
+use outflow_labs::process::keep_to_cpu;
+use serde_json::{Map, Value, json};
+
+use chain::{Alone, Chain};
+
+/// The core that works.
+const CPU: usize = 1;
+/// Elements of the short and of the long chain.
+const SHORT: usize = 1;
+const LONG: usize = 10;
+const BATCHES: [usize; 2] = [1, 32];
+/// The element that does nothing.
+const EMPTY: &str = "pass";
+
+fn main() -> ExitCode {
+    run_anywhere("elements", lab)
+}
+
+/// Something whose time is measured: its name, and what does it once and says how many packets that
+/// were.
+type Subject = (String, Box<dyn FnMut() -> usize>);
+
+fn lab(options: &Options) -> Result<Value> {
+    let (rounds, time) =
+        if options.quick { (9, Duration::from_millis(100)) } else { (31, Duration::from_millis(400)) };
+    keep_to_cpu(CPU)?;
+    let mut subjects = subjects()?;
+    let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for round in 1..=rounds {
+        for (name, once) in &mut subjects {
+            times.entry(name.clone()).or_default().push(nanos_a_packet(time, once));
+        }
+        progress(format!("round {round} of {rounds}"));
+    }
+    for (name, times) in &times {
+        let (median, worst) = (quantile(times, 0.5), quantile(times, 0.9));
+        progress(format!("{name:<24}{median:>9.1} ns a packet, nine tenths below {worst:.1}"));
+    }
+    Ok(Value::Object(figures(&times)))
+}
+
+fn subjects() -> Result<Vec<Subject>> {
+    let mut subjects: Vec<Subject> = Vec::new();
+    for batch in BATCHES {
+        let mut alone = Alone::new(EMPTY, batch)?;
+        subjects.push((format!("direct_{batch}"), Box::new(move || alone.once())));
+        for elements in [SHORT, LONG] {
+            let mut chain = Chain::new(EMPTY, elements, batch)?;
+            subjects.push((format!("chain_{elements}_{batch}"), Box::new(move || chain.once())));
+        }
+    }
+    Ok(subjects)
+}
+
+/// What a packet takes, on average over so long.
+fn nanos_a_packet(time: Duration, once: &mut dyn FnMut() -> usize) -> f64 {
+    /// Between two looks at the clock.
+    const AT_ONCE: usize = 64;
+    let (began, mut packets) = (Instant::now(), 0);
+    while began.elapsed() < time {
+        packets += (0..AT_ONCE).map(|_| once()).sum::<usize>();
+    }
+    began.elapsed().as_nanos() as f64 / packets.max(1) as f64
+}
+
+fn figures(times: &BTreeMap<String, Vec<f64>>) -> Map<String, Value> {
+    // By rounds: what disturbs one subject mostly disturbs its neighbour, too.
+    let hop = |batch: usize| {
+        let [short, long] = [SHORT, LONG].map(|elements| &times[&format!("chain_{elements}_{batch}")]);
+        let each = short.iter().zip(long).map(|(short, long)| (long - short) / (LONG - SHORT) as f64);
+        quantile(&each.collect::<Vec<_>>(), 0.5)
+    };
+    let median = |name: &str| quantile(&times[name], 0.5);
+    let mut figures = Map::new();
+    let mut put = |name: &str, value: f64| figures.insert(name.to_owned(), json!(rounded(value)));
+    put("native_hop_ns", hop(32));
+    put("native_hop_ns_1", hop(1));
+    put("direct_ns", median("direct_32"));
+    put("direct_ns_1", median("direct_1"));
+    put("one_element_ns", median("chain_1_32"));
+    put("ten_elements_ns", median("chain_10_32"));
+    figures
+}
