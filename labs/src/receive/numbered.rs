@@ -96,10 +96,9 @@ impl Account {
         let mut seen = vec![false; sent.saturating_sub(first) as usize];
         let (mut account, mut highest) = (Account::default(), first);
         for one in arrived {
-            match seen.get_mut((one.number - first) as usize) {
-                Some(seen) if !core::mem::replace(seen, true) => {}
-                _ => account.repeated += 1,
-            }
+            // A number that was never sent has no place.
+            let before = seen.get_mut((one.number - first) as usize).map(|seen| core::mem::replace(seen, true));
+            account.repeated += u64::from(before != Some(false));
             account.reordered += u64::from(one.number < highest);
             highest = highest.max(one.number);
         }
