@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use outflow_labs::media::{Pulse, Pulses};
 use outflow_labs::net::{Namespace, RELAY_IN};
+use outflow_labs::process::be_urgent;
 
 /// Between two looks at whether to stop.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -25,6 +26,8 @@ impl Source {
         let stop = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
+            // What delays the source would look like a gap.
+            be_urgent();
             // Where that is refused, packets come in larger groups.
             let _ = nix::sys::prctl::set_timerslack(1);
             let mut sent = 0;
