@@ -101,6 +101,7 @@ impl Check<'_, '_, '_> {
             };
             self.options(&[Key("streams"), Key(name)], table, stream);
             self.services(name, stream);
+            self.rules(name, stream);
             if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
                 let what = "a source other than rtp:// describes itself".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
@@ -120,6 +121,30 @@ impl Check<'_, '_, '_> {
             let keys = keys.iter().map(|key| Key(key)).chain(index.map(Index));
             let path: Vec<_> = [Key("streams"), Key(name)].into_iter().chain(keys).collect();
             self.add(&path, error.what, error.help);
+        }
+    }
+
+    /// Rules: whether what they name is there, and whether their changes fit.
+    fn rules(&mut self, name: &str, stream: &StreamConfig) {
+        let plan = stream.plan();
+        for (rule_name, rule) in &stream.rules.0 {
+            let path = [Key("streams"), Key(name), Key("rules"), Key(rule_name), Key("then")];
+            let mut changed = plan.clone();
+            rule.then.iter().for_each(|action| action.apply(&mut changed));
+            let missing = rule.then.iter().filter_map(|action| action.check(&plan));
+            let unfit = changed.check(stream.contents()).err().unwrap_or_default();
+            let unfit = unfit.into_iter().map(|error| Invalid::new(error.what, error.help));
+            for Invalid { what, help } in missing.chain(unfit) {
+                self.add(&path, what, help);
+            }
+            let of = [Some(&rule.when), rule.until.as_ref()].into_iter().flatten();
+            for element in of.filter_map(|condition| condition.element.as_ref()) {
+                if !plan.elements.contains_key(element) {
+                    let known: Vec<_> = plan.elements.keys().map(String::as_str).collect();
+                    let help = format!("possible: {}", known.join(", "));
+                    self.add(&path[..4], format!("there is no element '{element}'"), help);
+                }
+            }
         }
     }
 

@@ -17,6 +17,7 @@ mod limits;
 mod model;
 mod name;
 mod read;
+mod rules;
 mod section;
 mod services;
 mod sink;
@@ -30,11 +31,12 @@ pub use error::{ConfigError, ConfigErrors};
 pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use model::{
-    Access, Config, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS, SectionKeys,
-    SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
+    Access, Config, ContextChoice, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS,
+    SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
 pub use name::check_name;
+pub use rules::{Action, Condition, Measure, Rule, Rules};
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{SinkProtocol, SinkUrl};
 pub use source::{RtspSource, Secret, SourceUrl, UdpSource};
-pub use units::{BitRate, ByteSize, Written, parse_duration};
+pub use units::{BitRate, ByteSize, Share, Written, parse_duration};

@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::rules::{RULE_KEYS, Rules};
 use crate::section::{Section, section};
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
 use crate::value::words;
-use crate::{BitRate, ByteSize, Secret, SinkUrl, SourceUrl};
+use crate::{BitRate, ByteSize, Secret, Share, SinkUrl, SourceUrl};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,6 +119,12 @@ section! {
         elements: Elements = Elements::default(),
         /// Branches that its services make, by name.
         branches: Branches = Branches::default(),
+        /// What is to change in its services when something is measured, by name.
+        rules: Rules = Rules::default(),
+        /// In which contexts elements run that name none.
+        contexts: ContextChoice = ContextChoice::Auto,
+        /// How much of a core the stream's services may take; none if they may take all they need.
+        cpu_budget: Option<Share> = None,
     }
 }
 
@@ -226,6 +233,16 @@ words! {
 }
 
 words! {
+    /// In which contexts elements run that name none.
+    pub enum ContextChoice: "a choice" {
+        /// In the stream's own worker, or, when they take much of it, in a context of the stream's own.
+        Auto = "auto",
+        /// In the stream's own worker.
+        Worker = "worker",
+    }
+}
+
+words! {
     /// How an RTSP source sends.
     pub enum Transport: "a transport" {
         /// Interleaved in the RTSP connection.
@@ -283,7 +300,7 @@ pub struct SectionKeys {
 }
 
 /// Keys of a stream that `[defaults]` cannot say for all.
-pub(crate) const STREAM_OWN_KEYS: [&str; 4] = ["source", "sdp", "elements", "branches"];
+pub(crate) const STREAM_OWN_KEYS: [&str; 5] = ["source", "sdp", "elements", "branches", "rules"];
 
 /// Everything that may stand in a configuration.
 pub const SECTIONS: &[SectionKeys] = &[
@@ -295,6 +312,7 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
     SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
     SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
+    SectionKeys { header: "[streams.NAME.rules.NAME]", keys: RULE_KEYS },
     SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
     SectionKeys { header: "[log]", keys: Log::KEYS },
 ];

@@ -14,6 +14,34 @@ pub struct ByteSize(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BitRate(pub u64);
 
+/// A share of something, in thousandths of a percent: "50 %".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Share(pub u64);
+
+impl Share {
+    /// 1 for all of it.
+    pub fn as_fraction(self) -> f64 {
+        self.0 as f64 / 100_000.0
+    }
+}
+
+impl FromStr for Share {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        let share = number.filter(|percent| (0.001..=100_000.0).contains(percent));
+        let wrong = || Invalid::new(format!("'{text}' is no share"), "write it like \"50 %\"");
+        share.map(|percent| Share((percent * 1000.0).round() as u64)).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0 as f64 / 1000.0)
+    }
+}
+
 type Units = [(&'static str, u64)];
 
 const BYTES: &Units = &[

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use crate::address::socket_address;
 use crate::invalid::nearest;
-use crate::{BitRate, ByteSize, Invalid, Secret, SinkUrl, SourceUrl, parse_duration};
+use crate::{BitRate, ByteSize, Invalid, Secret, Share, SinkUrl, SourceUrl, parse_duration};
 
 /// What is wrong with the bytes of a span.
 pub(crate) type Fault = (Range<usize>, Invalid);
@@ -80,6 +80,7 @@ text! {
     String: "a text", "stage" => |text: &str| Ok(text.to_owned());
     ByteSize: "a size", "8 MB" => str::parse;
     BitRate: "a rate", "20 Mbit/s", or "off" => str::parse;
+    Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
     SourceUrl: "a source", "push" => str::parse;
     SinkUrl: "an address to send to", "udp://239.2.2.2:6000?ttl=4" => str::parse;

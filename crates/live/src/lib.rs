@@ -21,6 +21,7 @@ mod receive;
 mod relay;
 mod routes;
 mod rtsp;
+mod rules;
 mod send;
 mod services;
 mod source;

@@ -284,3 +284,20 @@ pub(crate) const CONTEXT_RESERVE: usize = 64;
 pub(crate) const CONTEXT_IDLE: Duration = Duration::from_secs(1);
 
 const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for packets");
+
+/// Services that name no context get one of their own when they take more than so much of a core ...
+pub(crate) const OWN_CONTEXT_ABOVE_PERCENT: u64 = 30;
+
+/// ... for that long, ...
+pub(crate) const OWN_CONTEXT_AFTER: Duration = Duration::from_secs(5);
+
+/// ... and are back in the stream's worker when they take less than this, but not before ...
+pub(crate) const OWN_CONTEXT_BELOW_PERCENT: u64 = 10;
+
+/// ... so long has passed.
+pub(crate) const OWN_CONTEXT_HOLD: Duration = Duration::from_secs(60);
+
+const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it must not swing");
+
+/// Decisions of rules that are kept to be looked at; older ones are in the log.
+pub(crate) const DECISIONS_KEPT: usize = 200;

@@ -148,9 +148,19 @@ async fn tend(control: Control) {
     }
 }
 
-/// Changes the configuration when asked to.
+/// Changes the configuration when asked to, and services as the rules say.
 async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<ConfigRequest>) {
-    while let Some(ConfigRequest { change, reply }) = requests.recv().await {
+    let mut looks = tokio::time::interval(SNAPSHOT_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let request = tokio::select! {
+            request = requests.recv() => request,
+            _ = looks.tick() => {
+                supervisor.look().await;
+                continue;
+            }
+        };
+        let Some(ConfigRequest { change, reply }) = request else { return };
         let result = match change {
             ConfigChange::Reload => supervisor.reload().await,
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outflow_config::StreamConfig;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::task::AbortHandle;
 
@@ -24,8 +23,8 @@ impl Maker for Driver {
 pub(crate) struct Trials(BTreeMap<String, AbortHandle>);
 
 impl Trials {
-    /// Gives a stream the services that its configuration says. Should they fail within the trial
-    /// time, those before them are put back. Returns how long packets had to wait.
+    /// Gives a stream the services of a plan. Should they fail within the trial time, those before them
+    /// are put back. Returns how long packets had to wait.
     ///
     /// # Errors
     /// What keeps them from being made; those that are there stay.
@@ -33,9 +32,9 @@ impl Trials {
         &mut self,
         control: &Control,
         stream: &str,
-        config: &StreamConfig,
+        plan: Plan,
     ) -> Result<Duration, ControlError> {
-        let graph = make(stream, config.plan()).await?;
+        let graph = make(stream, plan).await?;
         if let Some(before) = self.0.remove(stream) {
             // What was on trial has stood it.
             before.abort();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outflow_config::{Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource};
 use outflow_media::{Format, Track};
@@ -15,10 +15,11 @@ use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
-    Changed, CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, SocketRole,
-    SourceSocket, StreamEntry, StreamLimits, Wanted,
+    Changed, CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, RuleDecision,
+    SocketRole, SourceSocket, StreamEntry, StreamLimits, Wanted,
 };
 use crate::receive::bind_source;
+use crate::rules::{Decision, Rules};
 use crate::services::Trials;
 use crate::source;
 use crate::system::random_u32;
@@ -31,12 +32,20 @@ pub(crate) struct Supervisor {
     /// By stream: the task that keeps its source.
     sources: BTreeMap<String, JoinHandle<()>>,
     trials: Trials,
+    rules: Rules,
 }
 
 impl Supervisor {
     /// `path` is the configuration's file, for reloading and for the files it names.
     pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>) -> Self {
-        Supervisor { control, clock, path, sources: BTreeMap::new(), trials: Trials::default() }
+        Supervisor {
+            control,
+            clock,
+            path,
+            sources: BTreeMap::new(),
+            trials: Trials::default(),
+            rules: Rules::default(),
+        }
     }
 
     /// Makes everything that the configuration says.
@@ -102,6 +111,25 @@ impl Supervisor {
         self.become_like(new).await
     }
 
+    /// Looks at what is measured, and changes services as the rules say.
+    pub(crate) async fn look(&mut self) {
+        let (control, config) = (self.control.clone(), self.control.config());
+        let decisions = self.rules.look(Instant::now(), &control.state(), &config);
+        for Decision { stream, rule, begins, why } in decisions {
+            let Some(of) = config.streams.get(&stream) else { continue };
+            let now = if begins { "in force" } else { "no longer in force" };
+            tracing::warn!(stream, rule, why, "a rule is {now}");
+            let plan = self.rules.plan(&stream, of);
+            let done = self.trials.put(&control, &stream, plan).await;
+            let failed = done.err().map(|error| error.to_string());
+            if let Some(error) = &failed {
+                tracing::error!(stream, rule, error, "what the rule says cannot be done");
+            }
+            let in_force = self.rules.in_force(&stream);
+            control.decided(RuleDecision { stream, rule, in_force: begins, why, failed }, in_force);
+        }
+    }
+
     async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
         let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
@@ -164,7 +192,7 @@ impl Supervisor {
         control
             .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
         if !config.plan().is_empty() {
-            self.trials.put(&control, name, config).await?;
+            self.trials.put(&control, name, config.plan()).await?;
         }
         self.start_source(name, config)
     }
@@ -201,7 +229,8 @@ impl Supervisor {
         });
         if (&old.elements, &old.branches) != (&new.elements, &new.branches) {
             let control = self.control.clone();
-            *waited = (*waited).max(Some(self.trials.put(&control, name, new).await?));
+            let put = self.trials.put(&control, name, self.rules.plan(name, new)).await?;
+            *waited = (*waited).max(Some(put));
         }
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
             return Ok(());

@@ -268,11 +268,20 @@ fn limits_and_mistakes_are_refused_with_their_reason() {
     assert_eq!(sdp::parse(media.repeat(SDP_TRACKS_MAX + 1).as_bytes()), Err(SdpError::TooManyTracks));
     let long = vec![b'a'; SDP_BYTES_MAX + 1];
     assert_eq!(sdp::parse(&long), Err(SdpError::TooLong(SDP_BYTES_MAX + 1)));
-    for nothing in ["", "v=0\r\n", "m=video 0 RTP/SAVP 96\r\n", "m=video 0 UDP 96\r\n", "\u{0}\u{1}"] {
+    for nothing in ["", "v=0\r\n", "m=video 0 UDP/TLS/RTP/SAVP 96\r\n", "m=video 0 UDP 96\r\n", "\u{0}\u{1}"]
+    {
         assert_eq!(sdp::parse(nothing.as_bytes()), Err(SdpError::NoTracks), "{nothing:?}");
     }
     assert!(matches!(sdp::parse(b"m=video x RTP/AVP 96\r\n"), Err(SdpError::Syntax(_))));
     assert_eq!(sdp::parse(b"m=video 0 RTP/AVP 200\r\n"), Err(SdpError::NoTracks));
+}
+
+#[test]
+fn encrypted_tracks_keep_the_description_of_what_is_in_them() {
+    let read = read("m=video 0 RTP/SAVPF 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\n");
+    let track = &read.media[0].track;
+    assert_eq!(track.codec, Codec::Srtp { video: true });
+    assert!(matches!(sdp::codec(&track.encoding, &track.fmtp, true), Codec::H264 { .. }));
 }
 
 #[test]

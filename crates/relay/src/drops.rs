@@ -48,7 +48,8 @@ reasons! {
     Red = "red",
     /// Needs a packet that this sink has lost.
     DependsOnDropped = "depends-on-dropped",
-    /// Came too late to be put in order (when RTP is turned into a transport stream).
+    /// Came too late to be put in order (when RTP is turned into a transport stream), or to be told from
+    /// a copy (when flows are merged).
     Late = "late",
     /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream).
     Incomplete = "incomplete",
@@ -56,6 +57,10 @@ reasons! {
     Filtered = "filtered",
     /// More than an element's rate lets pass.
     RateLimit = "rate-limit",
+    /// The same packet came before: a copy of it, or one that was recorded and sent again.
+    Duplicate = "duplicate",
+    /// An encrypted packet that was not made with the key, or that was changed on its way.
+    Unauthentic = "unauthentic",
     /// An element cannot work on what the stream carries.
     Unfit = "unfit",
     /// An element went wrong while it worked on this packet.

@@ -88,6 +88,32 @@ pub const SERVICE_BATCH: usize = 64;
 /// dropped for the services (`context-full`).
 pub const SERVICE_HELD_MAX: usize = 8192;
 
+/// Frames of a track whose verdict an element remembers. A packet of an older frame is judged anew, and
+/// what needs an older frame is not known to miss it; needs reach back 32 frames at most.
+pub const REMEMBERED_VERDICTS: usize = 64;
+
+/// Packets that an element holds back until their frames show what they are. Beyond, they are judged as
+/// what they are known to be.
+pub const HELD_PACKETS_MAX: usize = 32;
+
+/// Packets that a copy may come behind its original. A larger wish is refused.
+pub const COPY_AFTER_MAX: u64 = 32;
+
+/// RTP sources that an element tells apart where it removes copies, encrypts or decrypts. With one more,
+/// the one that was silent for longest is forgotten.
+pub const FLOWS_MAX: usize = 64;
+
+/// Packets of a flow in a row that come too late to be told from copies, before the flow is taken to
+/// have begun anew.
+pub const LATE_IN_A_ROW_MAX: u8 = 16;
+
+/// How often the numbers of an encrypted source that one joins late may have begun anew; its receiver
+/// has to find out. Beyond, it is not found: that many packets take three days at 1000 packets a second.
+pub const ROLLOVERS_MAX: u32 = 4096;
+
+/// Rollovers that are tried with each packet of an encrypted source, until one is right.
+pub const ROLLOVERS_AT_ONCE: u32 = 8;
+
 /// Between two RTCP sender reports of a track (RFC 3550, section 6.2: 5 s minimum).
 pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 
@@ -97,6 +123,7 @@ pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
 /// Over how long bit rates are measured.
 pub const RATE_WINDOW: Duration = Duration::from_secs(1);
 
+const _: () = assert!(REMEMBERED_VERDICTS > 32, "needs reach back 32 frames");
 const _: () = assert!(TRACKS_MAX <= 32, "a TrackMask has 32 bits");
 const _: () = assert!(CATCH_UP_BURST_BYTES < 208 << 10, "a burst must fit a default receive buffer");
 const _: () =

@@ -6,6 +6,7 @@
 
 mod access;
 mod change;
+mod decisions;
 mod placing;
 mod publisher;
 mod push;
@@ -23,6 +24,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use access::{Denied, Right};
 pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
+use decisions::Decisions;
+pub use decisions::{RuleDecision, RuleLog};
 pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
@@ -59,6 +62,7 @@ struct Inner {
     next_id: AtomicU64,
     changes: mpsc::Sender<ConfigRequest>,
     contexts: Contexts,
+    decisions: Decisions,
 }
 
 impl Control {
@@ -77,6 +81,7 @@ impl Control {
             next_id: AtomicU64::new(1),
             changes,
             contexts: Contexts::default(),
+            decisions: Decisions::default(),
         };
         Control { inner: Arc::new(inner) }
     }

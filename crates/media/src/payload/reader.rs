@@ -27,6 +27,8 @@ pub(super) enum Payload {
     Packet,
     /// Every timestamp is a frame.
     Timestamp,
+    /// The same, of packets whose padding cannot be read either.
+    Encrypted,
 }
 
 impl Payload {
@@ -38,9 +40,8 @@ impl Payload {
             Codec::Aac { .. } => Payload::Aac,
             Codec::MpegAudio => Payload::MpegAudio,
             Codec::Opus => Payload::Packet,
-            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Srtp { .. } | Codec::Other { .. } => {
-                Payload::Timestamp
-            }
+            Codec::Srtp { .. } => Payload::Encrypted,
+            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Other { .. } => Payload::Timestamp,
         }
     }
 
@@ -89,7 +90,10 @@ impl RtpReader {
 
     /// Reads the next packet, header included.
     pub fn read(&mut self, packet: &[u8]) -> Result<Tag, Malformed> {
-        let header = RtpHeader::new_checked(packet)?;
+        let header = match self.payload {
+            Payload::Encrypted => RtpHeader::new_encrypted(packet)?,
+            _ => RtpHeader::new_checked(packet)?,
+        };
         let step = self.highest.map_or(1, |highest| sequence_distance(highest, header.sequence()));
         let late = (LATE..=0).contains(&step);
         if late && self.timestamp != Some(header.timestamp()) {

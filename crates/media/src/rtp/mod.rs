@@ -13,6 +13,9 @@ use crate::Malformed;
 /// Bytes of a header without CSRCs and extension.
 pub const HEADER: usize = 12;
 
+/// The padding bit, in the first byte.
+const PADDING: u8 = 0x20;
+
 /// The distance from `earlier` to `later` of sequence numbers that wrap: negative if `later` is
 /// the older one.
 pub const fn sequence_distance(earlier: u16, later: u16) -> i16 {
@@ -38,6 +41,26 @@ impl<'a> RtpHeader<'a> {
         let packet = RtpPacket::parse(data).map_err(|error| malformed(&error))?;
         let payload_start = packet.payload_offset();
         Ok(RtpHeader { data, payload_start, payload_end: payload_start + packet.payload_len() })
+    }
+
+    /// The same for an encrypted packet (RFC 3711): what its padding bit announces stands in the
+    /// encrypted part, and the payload is all that is behind the header.
+    pub fn new_encrypted(data: &'a [u8]) -> Result<Self, Malformed> {
+        let Some(first) = data.first().filter(|first| *first & PADDING != 0) else {
+            return Self::new_checked(data);
+        };
+        let short =
+            Malformed { format: "RTP", offset: data.len(), reason: "shorter than its header announces" };
+        let mut start = HEADER + usize::from(first & 0x0f) * 4;
+        if first & 0x10 != 0 {
+            let words = data.get(start + 2..start + 4).ok_or(short)?;
+            start += 4 + usize::from(u16::from_be_bytes([words[0], words[1]])) * 4;
+        }
+        match first >> 6 {
+            2 if start <= data.len() => Ok(RtpHeader { data, payload_start: start, payload_end: data.len() }),
+            2 => Err(short),
+            _ => Err(Malformed { format: "RTP", offset: 0, reason: "version is not 2" }),
+        }
     }
 
     /// Payload type, 7 bits.
@@ -213,6 +236,19 @@ mod tests {
         assert!(RtpHeader::new_checked(&data).is_err());
         *data.last_mut().unwrap() = 4;
         assert_eq!(RtpHeader::new_checked(&data).unwrap().payload(), b"");
+    }
+
+    #[test]
+    fn padding_of_encrypted_packets_cannot_be_read_and_is_not() {
+        let mut data = packet(&[0, 0, 0, 7, 0xbe, 0xde, 0, 1, 0x10, 0x55, 0, 0, b'x', b'y', 0, 0]);
+        data[0] = 0x80 | 0x20 | 0x10 | 1;
+        assert!(RtpHeader::new_checked(&data).is_err());
+        assert_eq!(RtpHeader::new_encrypted(&data).unwrap().payload(), b"xy\0\0");
+        for len in 0..24 {
+            assert!(RtpHeader::new_encrypted(&data[..len]).is_err(), "{len}");
+        }
+        data[0] = 0x60;
+        assert!(RtpHeader::new_encrypted(&data).is_err());
     }
 
     #[test]

@@ -35,8 +35,9 @@ pub(super) const fn static_type(payload_type: u8) -> Option<(&'static str, u32, 
     })
 }
 
-/// The codec that a media is described with.
-pub(super) fn codec(encoding: &str, fmtp: &str, video: bool) -> Codec {
+/// The codec that a media is described with: its encoding name, its `a=fmtp` parameters, and whether it
+/// is video.
+pub fn codec(encoding: &str, fmtp: &str, video: bool) -> Codec {
     let other = Codec::Other { video };
     match encoding.to_ascii_uppercase().as_str() {
         "H264" => h264(fmtp),

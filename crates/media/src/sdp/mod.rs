@@ -5,6 +5,7 @@ mod codec;
 mod emit;
 mod parse;
 
+pub use codec::codec;
 pub use emit::{Session, emit};
 pub use parse::parse;
 

@@ -6,14 +6,14 @@ use sdp_types::{Attribute, Connection, Media};
 
 use super::codec::{codec, static_type};
 use super::{Description, MediaDescription, SdpError};
-use crate::format::Track;
+use crate::format::{Codec, Track};
 use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
 /// Reads a description.
 ///
 /// Only what is needed is looked at, because devices write all else in their own ways: `v=`,
-/// `s=`, `c=`, `m=` and `a=` lines. Media over other transports than plain RTP are left out; of
-/// several payload types of a media, the first one is taken.
+/// `s=`, `c=`, `m=` and `a=` lines. Media over other transports than RTP and SRTP with keys from
+/// elsewhere are left out; of several payload types of a media, the first one is taken.
 pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
     if text.len() > SDP_BYTES_MAX {
         return Err(SdpError::TooLong(text.len()));
@@ -65,7 +65,12 @@ fn needed_lines(text: &[u8]) -> Vec<u8> {
 
 fn is_rtp(media: &Media) -> bool {
     let proto = media.proto.to_ascii_uppercase();
-    proto == "RTP/AVP" || proto == "RTP/AVPF" || proto.starts_with("RTP/AVP/")
+    proto == "RTP/AVP" || proto == "RTP/AVPF" || proto.starts_with("RTP/AVP/") || is_srtp(media)
+}
+
+/// Encrypted with keys that are not agreed on by the transport (RFC 3711, RFC 5124).
+fn is_srtp(media: &Media) -> bool {
+    ["RTP/SAVP", "RTP/SAVPF"].iter().any(|proto| media.proto.eq_ignore_ascii_case(proto))
 }
 
 /// The first value of an attribute, trimmed; none if it is empty.
@@ -96,7 +101,7 @@ fn track(media: &Media) -> Option<Track> {
     let (encoding, clock_rate, channels) = described.or(known).unwrap_or(("", None, 0));
     let fmtp = of_payload_type(media, "fmtp", payload_type).unwrap_or("");
     Some(Track {
-        codec: codec(encoding, fmtp, video),
+        codec: if is_srtp(media) { Codec::Srtp { video } } else { codec(encoding, fmtp, video) },
         payload_type,
         // The rate of all video, and better than none.
         clock_rate: clock_rate.unwrap_or(90_000),

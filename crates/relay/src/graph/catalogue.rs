@@ -38,7 +38,20 @@ pub enum Make {
 pub const OUT: &[&str] = &["out"];
 
 /// All elements, in the order of the manual.
-pub const CATALOGUE: &[&Kind] = &[&element::pass::KIND, &element::to_ts::KIND];
+pub const CATALOGUE: &[&Kind] = &[
+    &element::pass::KIND,
+    &element::filter::KIND,
+    &element::sample::KIND,
+    &element::rate_limit::KIND,
+    &element::prioritise::KIND,
+    &element::remark::KIND,
+    &element::redirect::KIND,
+    &element::duplicate::KIND,
+    &element::merge::KIND,
+    &element::encrypt::KIND,
+    &element::decrypt::KIND,
+    &element::to_ts::KIND,
+];
 
 /// The element of this name.
 pub fn find(name: &str) -> Option<&'static Kind> {
@@ -53,8 +66,8 @@ impl Kind {
         let _ = writeln!(text, "    takes   {takes}");
         match gives {
             Gives::Same => text.push_str("    gives   what it took\n"),
-            Gives::Only(content) => {
-                let _ = writeln!(text, "    gives   {}", content.as_str());
+            gives => {
+                let _ = writeln!(text, "    gives   {gives}");
             }
         }
         if self.outputs.len() > 1 {

@@ -167,6 +167,8 @@ pub enum Gives {
     Same,
     /// This, whatever went in.
     Only(Content),
+    /// One of these: which, is known when the element is told what comes in.
+    OneOf(Contents),
 }
 
 impl Contract {
@@ -177,6 +179,7 @@ impl Contract {
             _ if fit.is_empty() => Contents::NONE,
             Gives::Same => fit,
             Gives::Only(content) => Contents::of(&[content]),
+            Gives::OneOf(contents) => contents,
         }
     }
 }
@@ -186,6 +189,7 @@ impl fmt::Display for Gives {
         match self {
             Gives::Same => f.write_str("the same"),
             Gives::Only(content) => f.write_str(content.as_str()),
+            Gives::OneOf(contents) => contents.fmt(f),
         }
     }
 }
@@ -212,5 +216,8 @@ mod tests {
         let mux = Contract { takes: Contents::RTP, gives: Gives::Only(Content::Ts) };
         assert_eq!(mux.through(Contents::ANY), Contents::of(&[Content::Ts]));
         assert!(mux.through(Contents::of(&[Content::Ppm])).is_empty());
+        let srtp = Contents::of(&[Content::Srtp]);
+        let decrypt = Contract { takes: srtp, gives: Gives::OneOf(Contents::RTP) };
+        assert_eq!(decrypt.through(Contents::ANY), Contents::RTP);
     }
 }

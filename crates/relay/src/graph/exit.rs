@@ -2,10 +2,8 @@
 
 use outflow_media::Format;
 
-use super::{Item, Origin, Target, Unfit};
+use super::{Item, Numbering, Origin, Target, Unfit};
 use crate::control::Understood;
-use crate::limits::TRACKS_MAX;
-use crate::schedule::TrackMask;
 
 /// A branch that comes out.
 #[derive(Debug)]
@@ -15,10 +13,7 @@ pub(super) struct Exit {
     pub(super) from: Vec<Origin>,
     pub(super) wanted: bool,
     pub(super) format: Result<Format, Unfit>,
-    /// How many packets of each track were counted when they came out.
-    pub(super) passed: [u16; TRACKS_MAX],
-    /// Tracks of which some came out: they go on with the numbers of the stream.
-    pub(super) began: TrackMask,
+    pub(super) numbering: Numbering,
 }
 
 /// A packet leaves the stages that are here.
@@ -31,34 +26,13 @@ pub(super) fn leave(
 ) {
     let Target::Exit(number) = target else { return further(target, item) };
     let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
-    exit.number(&mut item);
+    exit.numbering.number(&mut item);
     each(usize::from(number), item.understood());
 }
 
 impl Exit {
     pub(super) fn new(name: &str, from: Vec<Origin>) -> Self {
         let format = Err(Unfit::new("the stream has no format yet", "wait for its source"));
-        Exit {
-            name: name.to_owned(),
-            from,
-            wanted: false,
-            format,
-            passed: [0; TRACKS_MAX],
-            began: TrackMask::NONE,
-        }
-    }
-
-    /// Closes the gaps in RTP sequence numbers that elements have left on purpose; those of packets
-    /// that never came in stay.
-    fn number(&mut self, item: &mut Item) {
-        let Some(before) = item.of_track else { return };
-        let track = item.packet.tag.track;
-        let passed = &mut self.passed[usize::from(track) % TRACKS_MAX];
-        if !self.began.has(track) {
-            self.began = self.began.with(TrackMask::only(track));
-            *passed = before;
-        }
-        item.renumber(before.wrapping_sub(*passed));
-        *passed = passed.wrapping_add(1);
+        Exit { name: name.to_owned(), from, wanted: false, format, numbering: Numbering::default() }
     }
 }

@@ -5,6 +5,7 @@ use outflow_media::rtp::{self, HEADER};
 
 use crate::buffer::Packet;
 use crate::control::Understood;
+use crate::drops::DropReason;
 
 /// A packet between elements.
 #[derive(Debug, Clone)]
@@ -18,31 +19,44 @@ pub struct Item {
     pub preamble: Option<Bytes>,
     /// By which of its outputs it leaves the element that has it.
     pub port: u8,
+    /// What it is counted as if nothing takes it from there.
+    pub otherwise: DropReason,
     /// Position among all packets that came into the graph, wrapping. What elements make has that of
     /// what it was made from: merged flows come together in this order.
     pub ordinal: u32,
     /// How many packets of its track came into the graph before it, wrapping; `None` if an element
     /// has made it and numbered it itself.
     pub(super) of_track: Option<u16>,
+    /// It came late or once more: others came before it that stand behind it or at its place.
+    pub(super) again: bool,
 }
 
 impl Item {
     /// A packet as it comes into a graph.
-    pub(super) fn entering(understood: Understood, ordinal: u32, of_track: u16) -> Self {
+    pub(super) fn entering(understood: Understood, ordinal: u32) -> Self {
         let Understood { packet, rtp_header, preamble } = understood;
-        Item { packet, rtp_header, preamble, port: 0, ordinal, of_track: Some(of_track) }
+        Item { packet, rtp_header, preamble, ordinal, ..Item::empty() }
     }
 
     /// A packet that an element has made from this one and numbers itself.
     pub fn made(&self, packet: Packet) -> Self {
-        Item {
-            packet,
-            rtp_header: [0; HEADER],
-            preamble: None,
-            port: 0,
-            ordinal: self.ordinal,
-            of_track: None,
-        }
+        Item { packet, ordinal: self.ordinal, ..Item::empty() }
+    }
+
+    /// The same packet once more, to stand at the same place of its flow: it keeps the sequence number
+    /// that the first one gets.
+    pub fn once_more(&self) -> Self {
+        Item { again: true, ..self.clone() }
+    }
+
+    /// Lets it leave by this output; if nothing takes it there, it is counted under this reason.
+    pub fn leave_by(&mut self, port: u8, otherwise: DropReason) {
+        (self.port, self.otherwise) = (port, otherwise);
+    }
+
+    /// Its sequence number is final: gaps before it are not closed any more.
+    pub fn keep_number(&mut self) {
+        self.of_track = None;
     }
 
     /// An empty packet, for whoever needs one to begin with.
@@ -52,7 +66,16 @@ impl Item {
             tag: outflow_media::Tag::default(),
             arrived: outflow_media::Time::ZERO,
         };
-        Item { packet, rtp_header: [0; HEADER], preamble: None, port: 0, ordinal: 0, of_track: None }
+        Item {
+            packet,
+            rtp_header: [0; HEADER],
+            preamble: None,
+            port: 0,
+            otherwise: DropReason::Filtered,
+            ordinal: 0,
+            of_track: None,
+            again: false,
+        }
     }
 
     /// The fixed part of its RTP header, wherever it stands; `None` if it has none.
@@ -84,6 +107,14 @@ impl Item {
             return whole;
         }
         bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]))
+    }
+
+    /// An RTP packet in one piece, to be read: a reference, or a copy if its header stands apart.
+    pub fn whole(&self) -> Bytes {
+        if self.rtp_header[0] == 0 {
+            return self.packet.bytes.clone();
+        }
+        Bytes::from([&self.rtp_header[..], &self.packet.bytes].concat())
     }
 
     /// Bytes of the packet, its RTP header not counted where that stands apart.

@@ -15,6 +15,7 @@ mod contract;
 mod element;
 mod exit;
 mod item;
+mod number;
 mod plan;
 mod report;
 mod settings;
@@ -28,6 +29,7 @@ pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
 pub use contract::{Content, Contents, Contract, Gives};
 pub use element::{Element, Tally, Unfit};
 pub use item::{Item, Message};
+pub use number::{Numbering, Places};
 pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
 pub use report::{Gauge, NodeReport};
 pub use settings::{Form, Opt, Setting, Settings};
@@ -35,7 +37,6 @@ pub use stage::{Probe, Stage, Target};
 
 use crate::control::Understood;
 use crate::limits::TRACKS_MAX;
-use crate::schedule::TrackMask;
 use exit::{Exit, leave};
 use stage::Node;
 
@@ -62,7 +63,7 @@ pub struct Graph {
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     all: u32,
-    of_track: [u16; TRACKS_MAX],
+    of_track: [Places; TRACKS_MAX],
 }
 
 /// Where packets come from.
@@ -266,7 +267,7 @@ impl Graph {
     pub fn set_wanted(&mut self, exit: usize, wanted: bool) {
         if let Some(exit) = self.exits.get_mut(exit).filter(|exit| exit.wanted != wanted) {
             exit.wanted = wanted;
-            exit.began = TrackMask::NONE;
+            exit.numbering.restart();
             self.spread_wishes();
         }
     }
@@ -307,9 +308,9 @@ impl Graph {
     pub fn enter(&mut self, understood: Understood) {
         let track = usize::from(understood.packet.tag.track) % TRACKS_MAX;
         let Count { all, of_track } = &mut self.count;
-        let item = Item::entering(understood, *all, of_track[track]);
+        let mut item = Item::entering(understood, *all);
         *all = all.wrapping_add(1);
-        of_track[track] = of_track[track].wrapping_add(1);
+        of_track[track].place(&mut item);
         let Some((last, others)) = self.source.split_last() else { return };
         let [first, ..] = &mut self.stages[..] else { return };
         for target in others {
@@ -334,7 +335,7 @@ impl Graph {
         }
         self.spread_wishes();
         for understood in &packets {
-            self.count.go_back(understood.packet.tag.track);
+            self.count.before(understood.packet.tag.track);
         }
         packets.into_iter().for_each(|understood| self.enter(understood));
         self.run(now, None, &mut |_, _| {}, &mut |_, understood| each(understood));
@@ -432,7 +433,7 @@ impl Graph {
         }
         for exit in &mut self.exits {
             if let Some(other) = before.exits.iter().find(|other| other.name == exit.name) {
-                (exit.wanted, exit.passed, exit.began) = (other.wanted, other.passed, other.began);
+                (exit.wanted, exit.numbering) = (other.wanted, other.numbering.clone());
             }
         }
         self.spread_wishes();
@@ -467,9 +468,9 @@ fn together(from: &[Origin], source: &Format, gives: &[Result<Format, Unfit>]) -
 }
 
 impl Count {
-    fn go_back(&mut self, track: u8) {
+    /// The count as it was so many packets of a track ago.
+    fn before(&mut self, track: u8) {
         self.all = self.all.wrapping_sub(1);
-        let of_track = &mut self.of_track[usize::from(track) % TRACKS_MAX];
-        *of_track = of_track.wrapping_sub(1);
+        self.of_track[usize::from(track) % TRACKS_MAX].go_back();
     }
 }

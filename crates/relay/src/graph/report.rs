@@ -36,6 +36,12 @@ impl Gauge {
         self.bytes_out += batch.iter().map(Item::len).sum::<usize>() as u64;
     }
 
+    /// A packet that left was taken by nothing.
+    pub(super) fn untaken(&mut self, item: &Item) {
+        self.packets_out -= 1;
+        self.bytes_out -= item.len() as u64;
+    }
+
     /// Whether the batch that came in last is one to be timed.
     pub(super) fn is_sampled(&self) -> bool {
         self.batches % SAMPLE_EVERY == 1

@@ -113,6 +113,12 @@ impl Node {
             self.gauge.sampled(probe().wrapping_sub(began), before);
         }
     }
+
+    /// Nothing takes what leaves by this output.
+    fn untaken(&mut self, item: &Item) {
+        self.gauge.untaken(item);
+        self.tally.drop(item.otherwise);
+    }
 }
 
 impl Stage {
@@ -197,7 +203,10 @@ impl Stage {
             _ => {
                 for mut item in batch.drain(..) {
                     let port = usize::from(core::mem::take(&mut item.port));
-                    self.spread(outs.get(port).map_or(&[], Vec::as_slice), item, out);
+                    match outs.get(port).map_or(&[][..], Vec::as_slice) {
+                        [] => self.nodes[index].untaken(&item),
+                        targets => self.spread(targets, item, out),
+                    }
                 }
             }
         }

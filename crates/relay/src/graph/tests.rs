@@ -6,6 +6,7 @@ use outflow_media::{Tag, Track};
 
 use super::*;
 use crate::buffer::Packet;
+use crate::drops::DropReason;
 
 /// What came out: branch and RTP sequence number.
 type Out = Vec<(usize, u16)>;
@@ -162,4 +163,37 @@ fn wires_to_nowhere_and_in_circles_are_refused() {
     let mut back = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[]);
     back.elements.get_mut("a").unwrap().context = Some("far".to_owned());
     assert!(matches!(errors(&back, Contents::ANY)[..], [(At::Context(_), _)]));
+}
+
+#[test]
+fn what_leaves_by_an_output_that_nothing_takes_is_counted() {
+    let mut plan = plan(&[("f", "filter", &[])], &[("kept", &["f"])]);
+    let chosen = Settings::default().with("kinds", Setting::Texts(vec!["intra".to_owned()]));
+    plan.elements.get_mut("f").unwrap().settings = chosen;
+    let mut graph = graph(&plan);
+    assert_eq!(run(&mut graph, [1, 2, 3]), []);
+    let report = graph.report().next().unwrap();
+    assert_eq!((report.drops.get(DropReason::Filtered), report.drops.total()), (3, 3));
+    assert_eq!((report.gauge.packets_in, report.gauge.packets_out, report.gauge.bytes_out), (3, 0, 0));
+}
+
+#[test]
+fn what_leaves_by_an_output_whose_branch_nobody_wants_is_no_loss() {
+    let mut plan = plan(&[("f", "filter", &[])], &[("kept", &["f"]), ("rest", &["f.rest"])]);
+    let chosen = Settings::default().with("kinds", Setting::Texts(vec!["intra".to_owned()]));
+    plan.elements.get_mut("f").unwrap().settings = chosen;
+    let mut graph = graph(&plan);
+    assert_eq!(run(&mut graph, [1]), [(1, 1)]);
+    graph.set_wanted(1, false);
+    assert_eq!(run(&mut graph, [2]), []);
+    assert_eq!(graph.report().next().unwrap().drops.total(), 0);
+}
+
+#[test]
+fn copies_that_are_left_out_leave_no_hole() {
+    let mut plan = plan(&[("m", "merge", &[])], &[("all", &["m"])]);
+    plan.elements.get_mut("m").unwrap().settings = Settings::default().with("dedupe", Setting::Flag(true));
+    let mut graph = graph(&plan);
+    // The source sends everything twice, and 4 was lost.
+    assert_eq!(run(&mut graph, [1, 1, 2, 2, 3, 3, 5, 5]), [(0, 1), (0, 2), (0, 3), (0, 5)]);
 }

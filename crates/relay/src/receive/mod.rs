@@ -1,8 +1,9 @@
 //! What comes in, brought into the one form that the stream's receivers get.
 //!
 //! RTP keeps its headers; if the source was restarted, sequence numbers, timestamps and SSRC are
-//! rewritten so that receivers see one source that never went away. A transport stream is taken
-//! out of what carried it, and the RTP header for those who receive it by RTP is made here, once.
+//! rewritten so that receivers see one source that never went away; not so where it is encrypted, for
+//! headers are signed then. A transport stream is taken out of what carried it, and the RTP header for
+//! those who receive it by RTP is made here, once.
 
 mod continuity;
 mod incoming;
@@ -41,6 +42,7 @@ enum Form {
 #[derive(Debug)]
 struct RtpTrack {
     payload_type: u8,
+    encrypted: bool,
     continuity: Continuity,
     statistics: RtpStatistics,
 }
@@ -168,13 +170,18 @@ impl RtpTrack {
     fn new(track: &Track) -> Self {
         RtpTrack {
             payload_type: track.payload_type,
+            encrypted: matches!(track.codec, Codec::Srtp { .. }),
             continuity: Continuity::new(track.clock_rate),
             statistics: RtpStatistics::new(track),
         }
     }
 
     fn take(&mut self, now: Time, incoming: Incoming) -> Result<Bytes, DropReason> {
-        let header = RtpHeader::new_checked(incoming.as_ref()).map_err(|_| DropReason::Malformed)?;
+        let header = match self.encrypted {
+            true => RtpHeader::new_encrypted(incoming.as_ref()),
+            false => RtpHeader::new_checked(incoming.as_ref()),
+        };
+        let header = header.map_err(|_| DropReason::Malformed)?;
         if header.payload_type() != self.payload_type {
             return Err(DropReason::UnknownTrack);
         }
@@ -187,6 +194,10 @@ impl RtpTrack {
         let Passage::Rewrite { ssrc, sequence, timestamp } = passage else {
             return Ok(incoming.freeze());
         };
+        if self.encrypted {
+            // Its header is signed. Receivers see the source that was restarted.
+            return Ok(incoming.freeze());
+        }
         let mut own = incoming.into_own();
         outflow_media::rtp::set_sequence(&mut own, sequence);
         outflow_media::rtp::set_timestamp(&mut own, timestamp);
@@ -228,4 +239,25 @@ impl RtpWrap {
 /// `now` in ticks of a clock, wrapping as RTP timestamps do.
 pub(crate) fn ticks(now: Time, clock_rate: u32) -> u32 {
     (u128::from(now.as_nanos()) * u128::from(clock_rate) / 1_000_000_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encrypted_packets_pass_as_they_are_with_padding_and_after_a_restart() {
+        let track = Track { codec: Codec::Srtp { video: true }, ..Track::mp2t() };
+        let format = Format::Rtp(vec![track]);
+        let mut receive = Receive::new(&format, 1);
+        for (at, ssrc) in [(0, 5), (1, 6)] {
+            let header = PlainHeader { marker: false, payload_type: 33, sequence: 9, timestamp: 0, ssrc };
+            let mut packet = [&header.emit()[..], b"encrypted\0"].concat();
+            packet[0] |= 0x20;
+            let sent = Bytes::from(packet);
+            let came = receive.take(Time::from_millis(at), 0, sent.clone().into()).unwrap();
+            assert_eq!(came, sent);
+            receive.restart(&format);
+        }
+    }
 }

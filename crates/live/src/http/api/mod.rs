@@ -26,6 +26,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(streams::describe))
         .routes(routes!(services::replace))
         .routes(routes!(services::change))
+        .routes(routes!(services::rules))
         .routes(routes!(sinks::add))
         .routes(routes!(sinks::remove))
         .routes(routes!(receivers::list))

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
-use crate::control::{Changed, Control};
+use crate::control::{Changed, Control, RuleLog};
 
 /// Services as in the tables of the configuration.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -83,6 +83,12 @@ pub(super) async fn change(
 ) -> Result<axum::http::StatusCode, HttpError> {
     control.set_bypass(&name, &element, wish.bypass).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
+}
+
+/// Which rules are in force, and what they have decided lately
+#[utoipa::path(get, path = "/api/v1/rules", tag = "services", responses((status = OK, body = RuleLog)))]
+pub(super) async fn rules(State(control): State<Control>) -> Json<RuleLog> {
+    Json(control.rule_log())
 }
 
 /// Reads services by way of a configuration that has nothing else: the same keys, the same checks.

@@ -1,0 +1,276 @@
+//! Rules of the streams, and where their services run: what is measured is compared, and what follows
+//! from it is decided here; carrying it out is the supervisor's.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
+use outflow_relay::graph::Plan;
+
+use crate::control::{RelayState, StreamState};
+use crate::limits::{
+    OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_AFTER, OWN_CONTEXT_BELOW_PERCENT, OWN_CONTEXT_HOLD,
+};
+
+/// The rule of that name is the relay's own: services that take much of a core get a context.
+const OWN_CONTEXT: &str = "(own context)";
+
+/// How all rules stand.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    /// By stream and rule.
+    standing: BTreeMap<(String, String), Standing>,
+    /// What came in and was lost when it was last looked at, by stream.
+    source: BTreeMap<String, (u64, u64)>,
+}
+
+/// How a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Its condition holds since then, but not long enough.
+    Rising(Instant),
+    /// It is in force since then.
+    InForce(Instant),
+}
+
+/// A rule begins or ends to be in force.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decision {
+    /// The stream.
+    pub(crate) stream: String,
+    /// The rule.
+    pub(crate) rule: String,
+    /// Whether it is in force from now on.
+    pub(crate) begins: bool,
+    /// What was measured, and what it was compared with.
+    pub(crate) why: String,
+}
+
+impl Rules {
+    /// Looks at what is measured now. Returns what is to be done; it counts as done.
+    pub(crate) fn look(&mut self, now: Instant, state: &RelayState, config: &Config) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        for stream in &state.streams {
+            let Some(of) = config.streams.get(&stream.name) else { continue };
+            let measured = Measured::new(stream, self.source.insert(stream.name.clone(), counts(stream)));
+            let own = own_context(of);
+            let rules = of.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
+            for (name, rule) in rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule))) {
+                decisions.extend(self.judge(now, stream, (name, rule), &measured));
+            }
+        }
+        let is_there = |(stream, rule): &(String, String)| {
+            let of = config.streams.get(stream);
+            of.is_some_and(|of| of.rules.0.contains_key(rule) || rule == OWN_CONTEXT)
+        };
+        self.standing.retain(|key, _| is_there(key));
+        decisions
+    }
+
+    fn judge(
+        &mut self,
+        now: Instant,
+        stream: &StreamState,
+        (name, rule): (&str, &Rule),
+        measured: &Measured,
+    ) -> Option<Decision> {
+        let key = (stream.name.clone(), name.to_owned());
+        let holds = measured.holds(stream, &rule.when);
+        let (next, begins) = match self.standing.get(&key).copied() {
+            None if !holds => return None,
+            None => (Some(Standing::Rising(now)), None),
+            Some(Standing::Rising(_)) if !holds => (None, None),
+            Some(Standing::Rising(since)) if now.duration_since(since) < rule.lasting => return None,
+            Some(Standing::Rising(_)) => (Some(Standing::InForce(now)), Some(true)),
+            Some(Standing::InForce(since)) => {
+                let over = rule.until.as_ref().map_or(!holds, |until| measured.holds(stream, until));
+                if !over || now.duration_since(since) < rule.hold {
+                    return None;
+                }
+                (None, Some(false))
+            }
+        };
+        match next {
+            Some(standing) => self.standing.insert(key, standing),
+            None => self.standing.remove(&key),
+        };
+        let condition =
+            if begins == Some(false) { rule.until.as_ref().unwrap_or(&rule.when) } else { &rule.when };
+        let why = format!("{condition}: it is {:.2}", measured.value(stream, condition));
+        begins.map(|begins| Decision { stream: stream.name.clone(), rule: name.to_owned(), begins, why })
+    }
+
+    /// The plan of a stream with the changes of all rules that are in force.
+    pub(crate) fn plan(&self, name: &str, config: &StreamConfig) -> Plan {
+        let mut plan = config.plan();
+        let own = own_context(config);
+        let rules = config.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
+        for (rule_name, rule) in rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule))) {
+            let key = (name.to_owned(), rule_name.to_owned());
+            if matches!(self.standing.get(&key), Some(Standing::InForce(_))) {
+                rule.then.iter().for_each(|action| action.apply(&mut plan));
+            }
+        }
+        plan
+    }
+
+    /// Names of the rules of a stream that are in force.
+    pub(crate) fn in_force(&self, stream: &str) -> Vec<String> {
+        let of = self.standing.iter().filter(|((of, _), _)| of == stream);
+        let in_force = of.filter(|(_, standing)| matches!(standing, Standing::InForce(_)));
+        in_force.map(|((_, rule), _)| rule.clone()).collect()
+    }
+}
+
+/// Services that name no context move into one of the stream's own when they take much of a core: the
+/// stream's worker is for its receivers.
+fn own_context(config: &StreamConfig) -> Option<Rule> {
+    let plan = config.plan();
+    let names_none = plan.elements.values().all(|element| element.context.is_none());
+    if config.contexts != ContextChoice::Auto || plan.elements.is_empty() || !names_none {
+        return None;
+    }
+    let condition = |above, percent: u64| Condition {
+        measure: Measure::Cpu,
+        element: None,
+        above,
+        bound_milli: percent * 1000,
+    };
+    let context = plan.elements.keys().next()?.clone();
+    Some(Rule {
+        when: condition(true, OWN_CONTEXT_ABOVE_PERCENT),
+        lasting: OWN_CONTEXT_AFTER,
+        then: plan.elements.keys().map(|name| Action::Move(name.clone(), context.clone())).collect(),
+        until: Some(condition(false, OWN_CONTEXT_BELOW_PERCENT)),
+        hold: OWN_CONTEXT_HOLD,
+    })
+}
+
+/// Packets that came in, and that were lost before.
+fn counts(stream: &StreamState) -> (u64, u64) {
+    (stream.source.packets, stream.source.lost)
+}
+
+/// What is measured of a stream, as far as it is not in its state.
+#[derive(Debug)]
+struct Measured {
+    source_loss_percent: f64,
+}
+
+impl Measured {
+    fn new(stream: &StreamState, before: Option<(u64, u64)>) -> Self {
+        let (packets, lost) = counts(stream);
+        let (packets_before, lost_before) = before.unwrap_or((packets, lost));
+        let came = packets.saturating_sub(packets_before) as f64;
+        let missed = lost.saturating_sub(lost_before) as f64;
+        let all = came + missed;
+        Measured { source_loss_percent: if all > 0.0 { 100.0 * missed / all } else { 0.0 } }
+    }
+
+    fn holds(&self, stream: &StreamState, condition: &Condition) -> bool {
+        condition.holds(self.value(stream, condition))
+    }
+
+    /// In percent or milliseconds.
+    fn value(&self, stream: &StreamState, condition: &Condition) -> f64 {
+        match condition.measure {
+            Measure::Cpu => {
+                let is_meant =
+                    |name: &str| condition.element.as_deref().is_none_or(|element| element == name);
+                let elements = stream.elements.iter().filter(|element| is_meant(&element.name));
+                elements.map(|element| element.cpu_percent).sum()
+            }
+            Measure::Delay => p99(stream.receivers.iter().map(|receiver| receiver.queue_delay_ms as f64)),
+            Measure::Loss => {
+                let reports = stream.receivers.iter().flat_map(|receiver| &receiver.reports);
+                p99(reports.map(|report| 100.0 * report.fraction_lost))
+            }
+            Measure::SourceLoss => self.source_loss_percent,
+        }
+    }
+}
+
+/// The 99th percentile by the nearest rank; 0 of nothing.
+fn p99(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    let rank = (values.len() * 99).div_ceil(100);
+    if rank == 0 {
+        return 0.0;
+    }
+    let (_, value, _) = values.select_nth_unstable_by(rank - 1, f64::total_cmp);
+    *value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::control::ElementState;
+
+    const RULED: &str = r#"
+[streams.s]
+[streams.s.elements.heavy]
+element = "pass"
+context = "here"
+[streams.s.branches.b]
+input = "heavy"
+[streams.s.rules.busy]
+when = "cpu of heavy > 80 %"
+for = "5 s"
+then = ["bypass heavy"]
+until = "cpu of heavy < 40 %"
+hold = "10 s"
+"#;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, "a.toml").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn state(cpu_percent: f64) -> RelayState {
+        let element = ElementState { name: "heavy".to_owned(), cpu_percent, ..ElementState::default() };
+        let stream = StreamState { name: "s".to_owned(), elements: vec![element], ..StreamState::default() };
+        RelayState { streams: vec![stream], ..RelayState::default() }
+    }
+
+    #[test]
+    fn a_rule_is_in_force_after_a_while_and_until_another_bound() {
+        let (config, mut rules, zero) = (config(RULED), Rules::default(), Instant::now());
+        let look = |rules: &mut Rules, second: u64, cpu: f64| -> Vec<bool> {
+            let decisions = rules.look(zero + Duration::from_secs(second), &state(cpu), &config);
+            decisions.iter().map(|decision| decision.begins).collect()
+        };
+        assert_eq!(look(&mut rules, 0, 90.0), [false; 0]);
+        assert_eq!(look(&mut rules, 4, 90.0), [false; 0]);
+        assert_eq!(look(&mut rules, 4, 70.0), [false; 0], "it begins anew");
+        assert_eq!(look(&mut rules, 5, 90.0), [false; 0]);
+        assert_eq!(look(&mut rules, 10, 90.0), [true]);
+        assert!(rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);
+        assert_eq!(rules.in_force("s"), ["busy"]);
+        assert_eq!(look(&mut rules, 15, 10.0), [false; 0], "it is held");
+        assert_eq!(look(&mut rules, 20, 60.0), [false; 0], "between the bounds nothing changes");
+        assert_eq!(look(&mut rules, 21, 10.0), [false]);
+        assert!(!rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);
+    }
+
+    #[test]
+    fn heavy_services_get_a_context_unless_they_name_one() {
+        let own =
+            RULED.replace("context = \"here\"", "").replace("[streams.s.rules.busy]", "[streams.s.rules.x]");
+        let (config, mut rules, zero) = (config(&own), Rules::default(), Instant::now());
+        rules.look(zero, &state(70.0), &config);
+        let decisions = rules.look(zero + OWN_CONTEXT_AFTER, &state(70.0), &config);
+        assert_eq!(decisions.iter().map(|d| d.rule.as_str()).collect::<Vec<_>>(), [OWN_CONTEXT]);
+        assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
+    }
+
+    #[test]
+    fn loss_is_that_since_the_last_look() {
+        let mut stream = StreamState { name: "s".to_owned(), ..StreamState::default() };
+        (stream.source.packets, stream.source.lost) = (190, 20);
+        let measured = Measured::new(&stream, Some((100, 10)));
+        assert_eq!(measured.source_loss_percent, 10.0);
+        assert_eq!(p99((1..=200).map(f64::from)), 198.0);
+        assert_eq!(p99([].into_iter()), 0.0);
+    }
+}

@@ -1,0 +1,145 @@
+//! What is important, for whatever has to choose later on.
+
+use outflow_media::{Tag, Time};
+
+use super::by_frame::{ByFrame, Judge, Verdict};
+use super::select::{KINDS, PAYLOAD_TYPES, SSRCS, Select, TRACKS, WORDS, place};
+use crate::graph::{Contents, Contract, Form, Gives, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit};
+
+/// Layers of one kind: those that the frames had stay apart.
+const LAYERS_A_KIND: u8 = 16;
+
+/// Without sound there is less left than without pictures; what nothing refers to goes first.
+const ORDER: [&str; WORDS.len()] = ["header", "intra", "data", "predicted", "bidirectional", "enhancement"];
+
+/// The element.
+///
+/// Packets of a flow never overtake each other here, so priority is not about order. It is about what
+/// goes first where not everything can: the layer of the tag, 0 the base and 127 the least important,
+/// which `rate-limit` and `filter` read behind this element.
+pub const KIND: Kind = Kind {
+    name: "prioritise",
+    doc: "Says what is important: sets the layer by which later elements choose, 0 is the base.",
+    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    outputs: OUT,
+    options: &[
+        Opt::new(
+            "order",
+            Form::Words(WORDS),
+            Some("header, intra, data, predicted, bidirectional, enhancement"),
+            "Kinds of frames, the most important first; those that are not named come behind them.",
+        ),
+        Opt::new("to_layer", Form::Whole(0, 127), None, "This layer for all that is meant, instead."),
+        KINDS,
+        TRACKS,
+        PAYLOAD_TYPES,
+        SSRCS,
+    ],
+    make: Make::Core(|settings| Ok(Box::new(ByFrame::new(Prioritise::new(settings)?)))),
+};
+
+#[derive(Debug)]
+struct Prioritise {
+    select: Select,
+    layers: Layers,
+}
+
+#[derive(Debug)]
+enum Layers {
+    /// By kind, in the order of [`WORDS`]: the rank.
+    Ranks([u8; WORDS.len()]),
+    One(u8),
+}
+
+impl Prioritise {
+    fn new(settings: &Settings) -> Result<Self, Unfit> {
+        let layers = match (settings.texts("order"), settings.whole("to_layer")) {
+            (Some(_), Some(_)) => {
+                return Err(Unfit::new("both `order` and `to_layer`", "write one of them"));
+            }
+            (_, Some(layer)) => Layers::One(layer as u8),
+            (Some(order), None) => Layers::Ranks(ranks(order)),
+            (None, None) => Layers::Ranks(ranks(&ORDER.map(str::to_owned))),
+        };
+        Ok(Prioritise { select: Select::new(settings), layers })
+    }
+}
+
+/// The rank of each kind: first those that are named, then the others.
+fn ranks(order: &[String]) -> [u8; WORDS.len()] {
+    let named = |word: &str| order.iter().position(|other| other == word);
+    let others: Vec<&str> = WORDS.iter().copied().filter(|word| named(word).is_none()).collect();
+    core::array::from_fn(|at| {
+        let behind = || order.len() + others.iter().position(|other| *other == WORDS[at]).unwrap_or(0);
+        named(WORDS[at]).unwrap_or_else(behind).min(WORDS.len() - 1) as u8
+    })
+}
+
+/// The layer of a frame, if it is changed.
+#[derive(Debug, Clone, Copy)]
+struct Layer(Option<u8>);
+
+impl Verdict for Layer {
+    fn leaves_out(self) -> bool {
+        false
+    }
+}
+
+impl Judge for Prioritise {
+    type Verdict = Layer;
+    type State = ();
+
+    fn judge(&mut self, _: Time, item: &Item, _: bool) -> Layer {
+        let Tag { kind, layer, .. } = item.packet.tag;
+        let new = match &self.layers {
+            Layers::One(layer) => *layer,
+            Layers::Ranks(ranks) => ranks[place(kind)] * LAYERS_A_KIND + layer.min(LAYERS_A_KIND - 1),
+        };
+        Layer(self.select.matches(item).then_some(new))
+    }
+
+    fn carry_out(&mut self, item: &mut Item, verdict: Layer, _: &mut Tally) -> bool {
+        if let Layer(Some(layer)) = verdict {
+            item.packet.tag.layer = layer;
+        }
+        true
+    }
+
+    fn state(&mut self) {}
+
+    fn resume(&mut self, (): ()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Run, Source, settings, video, words};
+    use super::*;
+    use crate::graph::Setting;
+
+    fn layers(settings: &Settings, letters: &str) -> Vec<u8> {
+        let mut run = Run::new(&KIND, settings, &video(1));
+        let mut items = Source::new(0).frames(letters);
+        items.iter_mut().for_each(|item| item.packet.tag.layer = 2);
+        let out = run.give(items);
+        out.iter().map(|item| item.packet.tag.layer).collect()
+    }
+
+    #[test]
+    fn kinds_are_ranked_and_layers_within_them_kept() {
+        assert_eq!(layers(&settings([]), "iPDB"), [18, 18, 18, 50, 50, 34, 34, 66, 66]);
+        let order = settings([("order", words(&["data", "intra"]))]);
+        assert_eq!(layers(&order, "DIP"), [2, 2, 18, 18, 50, 50]);
+    }
+
+    #[test]
+    fn what_is_meant_gets_a_layer_and_the_rest_keeps_its_own() {
+        let least = settings([("kinds", words(&["bidirectional"])), ("to_layer", Setting::Whole(127))]);
+        assert_eq!(layers(&least, "IB"), [2, 2, 127, 127]);
+    }
+
+    #[test]
+    fn an_order_and_a_layer_are_two_wishes() {
+        let both = settings([("order", words(&["data"])), ("to_layer", Setting::Whole(1))]);
+        assert!(Run::refusal(&KIND, &both, &video(1)).contains("write one of them"));
+    }
+}
