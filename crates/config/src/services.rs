@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use outflow_media::image::Rect;
 use outflow_relay::graph::{
-    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, Settings, find,
+    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, find,
 };
 use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;
 use crate::value::{Fault, Given, Value, type_fault};
-use crate::{BitRate, ByteSize, Invalid, SourceUrl, StreamConfig, check_name};
+use crate::{BitRate, ByteSize, Invalid, Share, SourceUrl, StreamConfig, check_name};
 
 /// Keys of an element that are not options of its kind.
-pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass"];
+pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass", "cpu_budget"];
 /// Keys of a branch.
 pub(crate) const BRANCH_KEYS: &[&str] = &["input", "services"];
 
@@ -167,7 +167,7 @@ fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
     }
     let wanted = "{ element = \"shrink\", factor = 2 }";
     let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
-    element(table, given, &["element", "context", "bypass"])
+    element(table, given, &["element", "context", "bypass", "cpu_budget"])
 }
 
 fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
@@ -184,6 +184,7 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "input" if keys.contains(&"input") => element.inputs = inputs(value)?,
             "context" => element.context = Some(String::read(value)?),
             "bypass" => element.bypass = flag(value)?,
+            "cpu_budget" => element.budget = Share::read_optional(value)?.map(|share| share.0),
             other => {
                 let option = kind.option(other).ok_or_else(|| {
                     let known: Vec<_> =
@@ -249,7 +250,7 @@ fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
     };
     Ok(match option.form {
         Form::Whole(min, max) => Setting::Whole(whole(given, min, max)?),
-        Form::Text | Form::File => Setting::Text(String::read(given)?),
+        Form::Text | Form::Secret | Form::File => Setting::Text(String::read(given)?),
         Form::Flag => Setting::Flag(flag(given)?),
         Form::Duration => Setting::Duration(Duration::read(given)?),
         Form::Rate => Setting::Rate(BitRate::read(given)?.0),
@@ -289,8 +290,8 @@ fn part(text: &str) -> Option<Rect> {
     fields.next().is_none().then_some(Rect { left, top, width, height })
 }
 
-/// Settings as a list of texts, "name = value", for people.
-pub(crate) fn written(settings: &Settings) -> Vec<String> {
+/// What was set for an element as a list of texts, "name = value", for people; secrets are left out.
+pub(crate) fn written(element: &ElementPlan) -> Vec<String> {
     let value = |setting: &Setting| match setting {
         Setting::Whole(number) => number.to_string(),
         Setting::Text(text) => text.clone(),
@@ -303,7 +304,10 @@ pub(crate) fn written(settings: &Settings) -> Vec<String> {
         Setting::Texts(texts) => texts.join(" "),
         Setting::Numbers(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
     };
-    settings.iter().map(|(name, setting)| format!("{name} = {}", value(setting))).collect()
+    let form = |name: &str| Some(find(&element.kind)?.option(name)?.form);
+    let is_shown = |name: &str| !matches!(form(name), Some(Form::Secret));
+    let shown = element.settings.iter().filter(|(name, _)| is_shown(name));
+    shown.map(|(name, setting)| format!("{name} = {}", value(setting))).collect()
 }
 
 /// A table may be the whole rest of the file; its first character is enough.

@@ -2,6 +2,7 @@
 
 use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
+use outflow_media::payload::jpeg2000 as payload;
 use outflow_media::payload::raw_video::RawVideo;
 
 /// The header of a PPM or PGM.
@@ -46,4 +47,13 @@ pub(crate) fn jpeg2000(data: &[u8]) {
     let mut again = Vec::new();
     select(cut, &Selection::default(), &mut again).expect("it was just written");
     assert!(again == cut, "it changes when nothing is taken away");
+}
+
+/// The payload of a packet of JPEG 2000: what is read is what is written, but for what is reserved.
+pub(crate) fn jpeg2000_payload(data: &[u8]) {
+    let Ok((header, bytes)) = payload::Header::parse(data) else { return };
+    let wire = header.emit();
+    assert!(wire[..2] == data[..2] && wire[5..] == data[5..8] && bytes == &data[8..]);
+    let again = [&wire[..], bytes].concat();
+    assert_eq!(payload::Header::parse(&again), Ok((header, bytes)));
 }

@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("aac", payload::aac),
     ("opus", payload::opus),
     ("jpeg2000", image::jpeg2000),
+    ("jpeg2000_payload", image::jpeg2000_payload),
     ("ppm", image::ppm),
     ("raw_video", image::raw_video),
     ("http_request", http::http_request),

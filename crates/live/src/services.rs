@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outflow_config::Share;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::task::AbortHandle;
 
@@ -23,8 +24,8 @@ impl Maker for Driver {
 pub(crate) struct Trials(BTreeMap<String, AbortHandle>);
 
 impl Trials {
-    /// Gives a stream the services of a plan. Should they fail within the trial time, those before them
-    /// are put back. Returns how long packets had to wait.
+    /// Gives a stream the services of a plan, which may take so much of a core. Should they fail within
+    /// the trial time, those before them are put back. Returns how long packets had to wait.
     ///
     /// # Errors
     /// What keeps them from being made; those that are there stay.
@@ -33,8 +34,12 @@ impl Trials {
         control: &Control,
         stream: &str,
         plan: Plan,
+        budget: Option<Share>,
     ) -> Result<Duration, ControlError> {
-        let graph = make(stream, plan).await?;
+        let mut graph = make(stream, plan).await?;
+        if let Some(graph) = &mut graph {
+            graph.set_budget(budget.map(|share| share.0));
+        }
         if let Some(before) = self.0.remove(stream) {
             // What was on trial has stood it.
             before.abort();

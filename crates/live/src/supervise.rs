@@ -120,7 +120,7 @@ impl Supervisor {
             let now = if begins { "in force" } else { "no longer in force" };
             tracing::warn!(stream, rule, why, "a rule is {now}");
             let plan = self.rules.plan(&stream, of);
-            let done = self.trials.put(&control, &stream, plan).await;
+            let done = self.trials.put(&control, &stream, plan, of.cpu_budget).await;
             let failed = done.err().map(|error| error.to_string());
             if let Some(error) = &failed {
                 tracing::error!(stream, rule, error, "what the rule says cannot be done");
@@ -192,7 +192,7 @@ impl Supervisor {
         control
             .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
         if !config.plan().is_empty() {
-            self.trials.put(&control, name, config.plan()).await?;
+            self.trials.put(&control, name, config.plan(), config.cpu_budget).await?;
         }
         self.start_source(name, config)
     }
@@ -227,9 +227,11 @@ impl Supervisor {
                 self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
             }
         });
-        if (&old.elements, &old.branches) != (&new.elements, &new.branches) {
+        let services = |config: &StreamConfig| (config.plan(), config.cpu_budget);
+        if services(old) != services(new) {
             let control = self.control.clone();
-            let put = self.trials.put(&control, name, self.rules.plan(name, new)).await?;
+            let plan = self.rules.plan(name, new);
+            let put = self.trials.put(&control, name, plan, new.cpu_budget).await?;
             *waited = (*waited).max(Some(put));
         }
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {

@@ -81,6 +81,23 @@ pub const BRANCHES_MAX: usize = 64;
 /// One batch in so many is timed.
 pub const SAMPLE_EVERY: u64 = 16;
 
+/// Parts of a core in which budgets are counted.
+pub const BUDGET_PARTS: u64 = 100_000;
+
+/// A budget saves up what it brings in this part of a second, no more.
+pub const BUDGET_BURST_PARTS: u64 = 10;
+
+/// Packets that elements make lie in blocks of so many bytes, of which each is free again when the last
+/// of its packets has gone out. A larger packet has a block of its own.
+pub const POOL_BLOCK_BYTES: usize = 64 << 10;
+
+/// Bytes of an uncompressed frame that is gathered: one of 8K with three bytes a pixel has 99.5
+/// million. Larger ones can be worked on in fragments alone.
+pub const FRAME_BYTES_MAX: usize = 128 << 20;
+
+/// Packets of a codestream that are kept behind one that is missing. Those beyond are dropped.
+pub const CODESTREAM_AHEAD_MAX: usize = 8192;
+
 /// Packets that wait for services at most; with one more they are worked on at once.
 pub const SERVICE_BATCH: usize = 64;
 

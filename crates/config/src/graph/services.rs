@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use outflow_relay::graph::{Contents, Input, SOURCE};
 
 use super::{Contract, Element};
-use crate::StreamConfig;
 use crate::services::written;
+use crate::{Share, StreamConfig};
 
 /// Adds elements and branches behind the element at `source`. Returns the branches, by name.
 pub(super) fn draw(
@@ -25,8 +25,9 @@ pub(super) fn draw(
     for name in names {
         let element = &plan.elements[name];
         let mut detail = vec![element.kind.clone()];
-        detail.extend(written(&element.settings));
+        detail.extend(written(element));
         detail.extend(element.context.iter().map(|context| format!("in context {context}")));
+        detail.extend(element.budget.map(|parts| format!("at most {} of a core", Share(parts))));
         if element.bypass {
             detail.push("bypassed".to_owned());
         }

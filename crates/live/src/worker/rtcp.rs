@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrayvec::ArrayVec;
-use outflow_media::{Format, Time, rtcp};
+use outflow_media::{Codec, Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
@@ -155,9 +155,17 @@ fn rtcp_port<'a>(
 
 /// The sender reports of a branch, by track.
 fn reports_of(core: &Stream, now: Time, branch: usize) -> Vec<(u8, Vec<u8>)> {
-    let tracks = core.branch_format(branch).map_or(0, Format::tracks).min(usize::from(u8::MAX)) as u8;
+    let format = core.branch_format(branch);
+    let tracks = format.map_or(0, Format::tracks).min(usize::from(u8::MAX)) as u8;
+    // Who gets a track encrypted takes no report that is not (RFC 3711, section 3.4).
+    let is_plain = |track: &u8| match format {
+        Some(Format::Rtp(tracks)) => {
+            tracks.get(usize::from(*track)).is_none_or(|track| !matches!(track.codec, Codec::Srtp { .. }))
+        }
+        _ => true,
+    };
     let report = |track| Some((track, rtcp::sender_report(&core.sender_report(now, branch, track)?, CNAME)));
-    (0..tracks).filter_map(report).collect()
+    (0..tracks).filter(is_plain).filter_map(report).collect()
 }
 
 fn track_of(stream: &LiveStream, now: Time, branch: usize, ssrc: u32) -> Option<u8> {

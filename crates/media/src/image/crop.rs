@@ -3,7 +3,7 @@
 use super::{Pixels, Shape};
 
 /// A part of an image, in pixels from its upper left corner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rect {
     /// Pixels left of it.
     pub left: usize,

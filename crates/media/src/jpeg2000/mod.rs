@@ -13,7 +13,7 @@ mod select;
 mod tile_parts;
 
 pub use header::{Component, Header};
-pub use select::{Selection, select};
+pub use select::{Piece, Selection, Unit, select, select_pieces};
 
 use crate::Malformed;
 

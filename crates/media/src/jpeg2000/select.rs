@@ -30,11 +30,55 @@ pub struct Selection {
 /// # Errors
 /// What is wrong with `bytes`, or keeps it from being cut down ([`Header::parse`]); `out` is as before.
 pub fn select(bytes: &[u8], selection: &Selection, out: &mut Vec<u8>) -> Result<Header, Malformed> {
+    select_pieces(bytes, selection, out, |_| ())
+}
+
+/// What a [`Piece`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// The main header.
+    MainHeader,
+    /// The header of a tile-part.
+    TileHeader,
+    /// A packet.
+    Packet {
+        /// Its quality layer, from 0.
+        layer: u16,
+        /// Its resolution, from 0, the smallest.
+        resolution: u8,
+        /// Its component, from 0.
+        component: u8,
+    },
+}
+
+/// A part of a codestream that is best kept together (a packetization unit of RFC 5371).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// What it is.
+    pub unit: Unit,
+    /// Of which tile it is; 0 for the main header.
+    pub tile: u16,
+    /// Where it ends in the codestream. It begins where the one before ends; what follows the last
+    /// is the end of the codestream.
+    pub end: usize,
+}
+
+/// Like [`select`], and tells each piece that it adds.
+///
+/// # Errors
+/// Those of [`select`].
+pub fn select_pieces(
+    bytes: &[u8],
+    selection: &Selection,
+    out: &mut Vec<u8>,
+    mut each: impl FnMut(Piece),
+) -> Result<Header, Malformed> {
     let before = Header::parse(bytes)?;
     let tiles = tile_parts(&before, bytes)?;
     let cut = Cut::new(&before, selection);
     let start = out.len();
     cut.header.emit(out);
+    each(Piece { unit: Unit::MainHeader, tile: 0, end: out.len() - start });
     let (all_columns, _) = before.tiles();
     let (columns, rows) = cut.header.tiles();
     for number in 0..columns * rows {
@@ -42,10 +86,13 @@ pub fn select(bytes: &[u8], selection: &Selection, out: &mut Vec<u8>) -> Result<
         let bodies = &tiles[(row * all_columns + column) as usize];
         let area = before.tile_area(column, row);
         let mut result = Ok(());
-        tile_parts::emit(out, number as u16, |out| {
+        let tile = number as u16;
+        tile_parts::emit(out, tile, |out| {
+            each(Piece { unit: Unit::TileHeader, tile, end: out.len() - start });
             result = packets(&before, area, bytes, bodies, |place, packet, number| {
                 if cut.keeps(place) {
                     copy(&bytes[packet.begin..packet.end], packet.numbered.then_some(number), out);
+                    each(Piece { unit: place.into(), tile, end: out.len() - start });
                     return true;
                 }
                 false
@@ -58,6 +105,20 @@ pub fn select(bytes: &[u8], selection: &Selection, out: &mut Vec<u8>) -> Result<
     }
     tile_parts::end(out);
     Ok(cut.header)
+}
+
+impl Selection {
+    /// Width and height of what is left of an image with this main header.
+    pub fn size(&self, header: &Header) -> (u32, u32) {
+        let Area { x0, y0, x1, y1 } = Cut::new(header, self).header.image;
+        (x1 - x0, y1 - y0)
+    }
+}
+
+impl From<Place> for Unit {
+    fn from(Place { layer, resolution, component, .. }: Place) -> Self {
+        Unit::Packet { layer, resolution, component }
+    }
 }
 
 /// Goes through the packets of a tile that are there. `each` says whether it keeps one, and is told

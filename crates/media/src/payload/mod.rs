@@ -4,6 +4,7 @@
 pub mod depacketize;
 mod h264;
 mod h265;
+pub mod jpeg2000;
 mod mpeg;
 pub mod raw_video;
 mod reader;

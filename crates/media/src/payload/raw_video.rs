@@ -9,6 +9,8 @@ use crate::image::Shape;
 const EXTENDED_BYTES: usize = 2;
 /// Length, field and line, continuation and offset of one part.
 const LINE_HEADER_BYTES: usize = 6;
+/// Bytes of a payload in front of the pixels, if it has one part.
+pub const HEADER_BYTES: usize = EXTENDED_BYTES + LINE_HEADER_BYTES;
 /// Parts of a packet that are taken; more would be more headers than pixels.
 const PARTS_MAX: usize = 64;
 
@@ -91,6 +93,18 @@ impl<'a> RawVideo<'a> {
     }
 }
 
+/// What stands in front of the bytes of one part of a line, where a packet has no other: the part's
+/// length in bytes, its line, and the pixels of the line before it. `sequence` is the packet's sequence
+/// number, with all its bits.
+pub fn header(sequence: u32, bytes: u16, line: u16, offset: u16) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    let values = [(sequence >> 16) as u16, bytes, line & 0x7fff, offset & 0x7fff];
+    for (field, value) in header.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+        *field = value.to_be_bytes();
+    }
+    header
+}
+
 /// Cuts a frame that is not interlaced into payloads of at most `payload_max` bytes, and hands them on
 /// with their number and whether it is the last. `sequence` is the sequence number of the first, with
 /// all its bits.
@@ -106,7 +120,7 @@ pub fn emit(
     mut each: impl FnMut(&[u8], bool),
 ) -> Option<()> {
     let (group_pixels, group_bytes) = shape.pixels.group();
-    let room = payload_max.checked_sub(EXTENDED_BYTES + LINE_HEADER_BYTES)? / group_bytes * group_bytes;
+    let room = payload_max.checked_sub(HEADER_BYTES)? / group_bytes * group_bytes;
     let addressable = shape.width <= 0x8000 && shape.height <= 0x8000;
     if room == 0 || room > usize::from(u16::MAX) || !addressable || image.len() != shape.bytes() {
         return None;
@@ -121,10 +135,7 @@ pub fn emit(
     let mut parts = parts.zip(0_u32..).peekable();
     while let Some(((line, offset, part), number)) = parts.next() {
         payload.clear();
-        let extended = (sequence.wrapping_add(number) >> 16) as u16;
-        for value in [extended, part.len() as u16, line, offset] {
-            payload.extend_from_slice(&value.to_be_bytes());
-        }
+        payload.extend_from_slice(&header(sequence.wrapping_add(number), part.len() as u16, line, offset));
         payload.extend_from_slice(part);
         each(&payload, parts.peek().is_none());
     }

@@ -6,6 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 
 use crate::codec::{h264, h265};
+use crate::fmtp::get as parameter;
 use crate::format::Codec;
 use crate::image::{Pixels, Shape};
 
@@ -51,14 +52,6 @@ pub fn codec(encoding: &str, fmtp: &str, video: bool) -> Codec {
         "MPEG4-GENERIC" => aac(fmtp).unwrap_or(other),
         _ => other,
     }
-}
-
-/// The value of a parameter, whose name is compared without regard to case.
-fn parameter<'a>(fmtp: &'a str, name: &str) -> Option<&'a str> {
-    fmtp.split(';')
-        .filter_map(|parameter| parameter.split_once('='))
-        .find(|(key, _)| key.trim().eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.trim())
 }
 
 /// RFC 6184 section 8.1.

@@ -21,7 +21,7 @@ use crate::graph::{Element, Item, Message, Tally, Unfit};
 use crate::limits::{HELD_PACKETS_MAX, REMEMBERED_VERDICTS, TRACKS_MAX};
 
 /// What is decided of a frame.
-pub(super) trait Verdict: Copy + Debug + Send + 'static {
+pub(crate) trait Verdict: Copy + Debug + Send + 'static {
     /// Those that need the frame will miss it.
     fn leaves_out(self) -> bool;
 }
@@ -155,7 +155,7 @@ impl<J: Judge> Element for ByFrame<J> {
 
 /// The verdicts on the newest frames of each track.
 #[derive(Debug, Clone)]
-struct Memory<V> {
+pub(crate) struct Memory<V> {
     tracks: Vec<Newest<V>>,
 }
 
@@ -172,19 +172,19 @@ impl<V> Default for Memory<V> {
 }
 
 impl<V: Verdict> Memory<V> {
-    fn get(&self, track: u8, frame: u32) -> Option<V> {
+    pub(crate) fn get(&self, track: u8, frame: u32) -> Option<V> {
         let newest = self.tracks.get(usize::from(track))?;
         let is_recent = newest.frame.wrapping_sub(frame) < REMEMBERED_VERDICTS as u32;
         newest.verdicts[frame as usize % REMEMBERED_VERDICTS].filter(|_| is_recent)
     }
 
-    fn misses(&self, track: u8, frame: u32, needs: Needs) -> bool {
+    pub(crate) fn misses(&self, track: u8, frame: u32, needs: Needs) -> bool {
         let was_left_out =
             |distance| self.get(track, frame.wrapping_sub(distance)).is_some_and(V::leaves_out);
         !needs.is_nothing() && needs.distances().any(was_left_out)
     }
 
-    fn set(&mut self, track: u8, frame: u32, verdict: V) {
+    pub(crate) fn set(&mut self, track: u8, frame: u32, verdict: V) {
         let track = usize::from(track) % TRACKS_MAX;
         if self.tracks.len() <= track {
             let none = || Newest { frame, verdicts: [None; REMEMBERED_VERDICTS] };

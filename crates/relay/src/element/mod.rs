@@ -1,10 +1,14 @@
 //! The elements that the core brings along, a file each. Each is one line in the
 //! [`CATALOGUE`](crate::graph::CATALOGUE).
 
+pub mod convert;
+pub mod crop;
 pub mod decrypt;
 pub mod duplicate;
 pub mod encrypt;
 pub mod filter;
+pub mod gray;
+pub mod images;
 pub mod merge;
 pub mod pass;
 pub mod prioritise;
@@ -12,7 +16,9 @@ pub mod rate_limit;
 pub mod redirect;
 pub mod remark;
 pub mod sample;
+pub mod shrink;
 pub mod to_ts;
+pub mod view;
 
 mod bucket;
 mod by_frame;
@@ -22,3 +28,7 @@ mod srtp;
 #[cfg(test)]
 mod testing;
 mod verdict;
+
+pub(crate) use by_frame::Memory;
+pub(crate) use rate_limit::reserve;
+pub(crate) use verdict::Kept;

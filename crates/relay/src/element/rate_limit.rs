@@ -45,7 +45,7 @@ impl RateLimit {
 
 /// How many of 128 parts of the bucket a frame leaves to more important ones. The layer, which
 /// `prioritise` may have set, counts where it says more than the kind.
-fn reserve(tag: &Tag) -> u8 {
+pub(crate) fn reserve(tag: &Tag) -> u8 {
     let by_kind = match tag.kind {
         Frame::Header | Frame::Intra | Frame::Data => 0,
         Frame::Predicted => 32,

@@ -30,7 +30,7 @@ pub(super) const SUITE: Opt =
 
 /// The option of the key.
 pub(super) const KEY: Opt =
-    Opt::needed("key", Form::Text, "Master key and salt in base64, as `inline:` has it in a description.");
+    Opt::needed("key", Form::Secret, "Master key and salt in base64, as `inline:` has it in a description.");
 
 /// The option of the tracks.
 pub(super) const TRACKS: Opt =

@@ -17,7 +17,7 @@ pub(super) const DEPENDENTS: Opt = Opt::new(
 
 /// Whether a frame is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(crate) enum Kept {
     /// It goes on.
     Yes,
     /// It does not.

@@ -50,6 +50,11 @@ pub const CATALOGUE: &[&Kind] = &[
     &element::merge::KIND,
     &element::encrypt::KIND,
     &element::decrypt::KIND,
+    &element::gray::KIND,
+    &element::crop::KIND,
+    &element::shrink::KIND,
+    &element::convert::KIND,
+    &element::view::KIND,
     &element::to_ts::KIND,
 ];
 

@@ -1,5 +1,7 @@
 //! What goes from element to element.
 
+use core::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 use outflow_media::rtp::{self, HEADER};
 
@@ -117,6 +119,28 @@ impl Item {
         Bytes::from([&self.rtp_header[..], &self.packet.bytes].concat())
     }
 
+    /// How many packets of its track came into the graph before it, wrapping; `None` if an element has
+    /// made it. Where sequence numbers leave out more than these do, packets got lost on their way here.
+    pub fn entered_before(&self) -> Option<u16> {
+        self.of_track
+    }
+
+    /// Where in the packet's bytes its RTP payload is, without padding; `None` if it is no RTP, or
+    /// holds less than its header says.
+    pub fn payload(&self) -> Option<Range<usize>> {
+        let bytes = &self.packet.bytes[..];
+        let flags = self.header()?[0];
+        let fixed = if self.rtp_header[0] == 0 { HEADER } else { 0 };
+        let mut begin = fixed + usize::from(flags & 0x0f) * 4;
+        if flags & 0x10 != 0 {
+            let extension: &[u8; 4] = bytes.get(begin..)?.first_chunk()?;
+            begin += 4 + usize::from(u16::from_be_bytes([extension[2], extension[3]])) * 4;
+        }
+        let padding = if flags & 0x20 == 0 { 0 } else { usize::from(*bytes.last()?) };
+        let end = bytes.len().checked_sub(padding)?;
+        (begin <= end).then_some(begin..end)
+    }
+
     /// Bytes of the packet, its RTP header not counted where that stands apart.
     pub fn len(&self) -> usize {
         self.packet.bytes.len()
@@ -161,4 +185,32 @@ pub enum Message {
     },
     /// The source was restarted: what comes does not continue what was.
     Break,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(bytes: &[u8]) -> Item {
+        let mut item = Item::empty();
+        item.packet.bytes = Bytes::copy_from_slice(bytes);
+        item
+    }
+
+    #[test]
+    fn a_payload_is_found_wherever_the_header_stands() {
+        let header = [0xb1, 96, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3];
+        // A contributing source, an extension of one word, the payload, three bytes of padding.
+        let behind = [9, 9, 9, 9, 0xbe, 0xde, 0, 1, 1, 2, 3, 4, b'a', b'b', 0, 0, 3];
+        let mut whole = item(&[&header[..], &behind].concat());
+        assert_eq!(whole.payload(), Some(24..26));
+        whole.header_mut();
+        assert_eq!(whole.payload().map(|range| &whole.packet.bytes[range]), Some(&b"ab"[..]));
+        for length in 0..12 {
+            assert_eq!(item(&header[..length]).payload(), None, "{length}");
+        }
+        let all = [&header[..], &behind].concat();
+        assert_eq!(item(&all[..22]).payload(), None, "the extension is cut off");
+        assert_eq!(item(b"P6 1 1 255\n...").payload(), None);
+    }
 }

@@ -10,6 +10,7 @@
 //! anything of do not work. The elements of one execution context are a [`Stage`]; packets go through
 //! the stages in order, each into the next by one queue, so that no two packets change places.
 
+mod budget;
 mod catalogue;
 mod contract;
 mod element;
@@ -25,6 +26,7 @@ mod tests;
 
 use outflow_media::{Format, Time};
 
+pub use budget::Budget;
 pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
 pub use contract::{Content, Contents, Contract, Gives};
 pub use element::{Element, Tally, Unfit};
@@ -108,15 +110,20 @@ impl Graph {
             (String::new(), error.unwrap_or_else(|| Unfit::new("the plan is wrong", "check it")))
         };
         let checked = plan.check(Contents::ANY).map_err(wrong)?;
-        let mut stages = vec![Stage { context: String::new(), first: 0, nodes: Vec::new() }];
+        let mut stages = vec![Stage::new("", 0)];
         for (number, &name) in (0_u16..).zip(&checked.order) {
             let element = &plan.elements[name];
             let context = element.context.as_deref().unwrap_or("");
             if stages.last().is_some_and(|stage| stage.context != context) {
-                stages.push(Stage { context: context.to_owned(), first: number, nodes: Vec::new() });
+                stages.push(Stage::new(context, number));
             }
-            let node = Self::node(plan, name, maker).map_err(|unfit| (name.to_owned(), unfit))?;
-            stages.last_mut().expect("one was made").nodes.push(node);
+            let mut node = Self::node(plan, name, maker).map_err(|unfit| (name.to_owned(), unfit))?;
+            let stage = stages.last_mut().expect("one was made");
+            let is_inside = |input: &Input| {
+                checked.order.iter().position(|other| *other == input.from) >= Some(usize::from(stage.first))
+            };
+            node.begins = !plan.inputs(name).iter().all(is_inside);
+            stage.nodes.push(node);
         }
         let mut graph = Graph {
             stages,
@@ -141,7 +148,9 @@ impl Graph {
             Make::Core(make) => make(&element.settings)?,
             Make::Driver => maker.make(name, kind, &element.settings)?,
         };
-        Ok(Node::new(name, kind, made, element.bypass, plan.inputs(name).len()))
+        let mut node = Node::new(name, kind, made, element.bypass, plan.inputs(name).len());
+        node.budget = element.budget.map(Budget::new);
+        Ok(node)
     }
 
     /// Puts the connections down at their beginnings.
@@ -393,6 +402,15 @@ impl Graph {
     /// through.
     pub fn message(&mut self, now: Time, message: Message) {
         self.stages.iter_mut().for_each(|stage| stage.message(now, message));
+    }
+
+    /// Keeps the work of all elements to so many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core, each stage to an
+    /// equal part of them; `None` lets it take what it needs.
+    pub fn set_budget(&mut self, parts: Option<u64>) {
+        let stages = self.stages.len() as u64;
+        for stage in &mut self.stages {
+            stage.budget = parts.map(|parts| Budget::new((parts / stages).max(1)));
+        }
     }
 
     /// Takes out the stages that run in other contexts, in the order in which packets go through.

@@ -33,6 +33,9 @@ pub struct ElementPlan {
     pub context: Option<String>,
     /// It lets everything pass as it is.
     pub bypass: bool,
+    /// So many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core may it take, if that is
+    /// limited.
+    pub budget: Option<u64>,
 }
 
 /// One output of something in a plan.

@@ -45,6 +45,8 @@ pub enum Form {
     Whole(u64, u64),
     /// Any text.
     Text,
+    /// A text that is not shown to people.
+    Secret,
     /// A file, relative to the configuration.
     File,
     /// `true` or `false`.
@@ -74,7 +76,7 @@ impl Form {
     pub fn describe(self) -> String {
         match self {
             Form::Whole(min, max) => format!("a whole number, {min} to {max}"),
-            Form::Text => "a text".to_owned(),
+            Form::Text | Form::Secret => "a text".to_owned(),
             Form::File => "a file".to_owned(),
             Form::Flag => "true or false".to_owned(),
             Form::Duration => "a duration, as \"10 ms\"".to_owned(),
@@ -95,7 +97,7 @@ impl Form {
 pub enum Setting {
     /// Of [`Form::Whole`].
     Whole(u64),
-    /// Of [`Form::Text`], [`Form::File`] and [`Form::Word`].
+    /// Of [`Form::Text`], [`Form::Secret`], [`Form::File`] and [`Form::Word`].
     Text(String),
     /// Of [`Form::Flag`].
     Flag(bool),

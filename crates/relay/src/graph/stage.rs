@@ -4,7 +4,7 @@ use outflow_media::{Format, Time};
 
 use super::catalogue::Kind;
 use super::report::{Gauge, NodeReport};
-use super::{Element, Item, Message, Tally, Unfit};
+use super::{Budget, Element, Item, Message, Tally, Unfit};
 use crate::drops::DropReason;
 
 /// A clock that is only read to say how long something took, never to decide anything: nanoseconds
@@ -33,6 +33,10 @@ pub(super) struct Node {
     /// Whether anybody wants what comes out.
     pub(super) wanted: bool,
     pub(super) bypass: bool,
+    /// Some of its packets come from outside of its stage.
+    pub(super) begins: bool,
+    /// Its own.
+    pub(super) budget: Option<Budget>,
     /// It cannot work on what comes in: nothing goes through it.
     pub(super) unfit: Option<Unfit>,
     pub(super) batch: Vec<Item>,
@@ -48,6 +52,8 @@ pub struct Stage {
     /// The number of its first element in the graph.
     pub(super) first: u16,
     pub(super) nodes: Vec<Node>,
+    /// For all of its elements together.
+    pub(super) budget: Option<Budget>,
 }
 
 impl Node {
@@ -66,6 +72,8 @@ impl Node {
             fan_in,
             wanted: false,
             bypass,
+            begins: true,
+            budget: None,
             unfit: None,
             batch: Vec::new(),
             tally: Tally::default(),
@@ -90,7 +98,8 @@ impl Node {
         }
     }
 
-    fn work(&mut self, now: Time, probe: Option<Probe>) {
+    /// Works on its batch; `budget` is that of its stage.
+    fn work(&mut self, now: Time, probe: Option<Probe>, budget: &mut Option<Budget>) {
         if self.fan_in > 1 && !self.batch.is_sorted_by_key(|item| item.ordinal) {
             let first = self.batch[0].ordinal;
             // Ordinals wrap; those of a batch are near each other.
@@ -106,11 +115,18 @@ impl Node {
         if self.bypass {
             return;
         }
-        let probe = probe.filter(|_| self.gauge.is_sampled());
+        let of_stage = budget.as_mut().filter(|_| self.begins);
+        for budget in self.budget.as_mut().into_iter().chain(of_stage) {
+            budget.admit(now, &mut self.batch, |reason| self.tally.drop(reason));
+        }
+        let is_limited = self.budget.is_some() || budget.is_some();
+        let probe = probe.filter(|_| is_limited || self.gauge.is_sampled());
         let began = probe.map(|probe| probe());
         self.element.work(now, &mut self.batch, &mut self.tally);
         if let (Some(probe), Some(began)) = (probe, began) {
-            self.gauge.sampled(probe().wrapping_sub(began), before);
+            let nanos = probe().wrapping_sub(began);
+            self.gauge.sampled(nanos, before);
+            self.budget.iter_mut().chain(budget).for_each(|budget| budget.spend(nanos));
         }
     }
 
@@ -122,6 +138,10 @@ impl Node {
 }
 
 impl Stage {
+    pub(super) fn new(context: &str, first: u16) -> Self {
+        Stage { context: context.to_owned(), first, nodes: Vec::new(), budget: None }
+    }
+
     /// The context that it runs in; empty for the stream's own worker.
     pub fn context(&self) -> &str {
         &self.context
@@ -180,7 +200,7 @@ impl Stage {
             if self.nodes[index].batch.is_empty() {
                 continue;
             }
-            self.nodes[index].work(now, probe);
+            self.nodes[index].work(now, probe, &mut self.budget);
             self.route(index, out);
         }
     }

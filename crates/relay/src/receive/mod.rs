@@ -208,7 +208,7 @@ impl RtpTrack {
 
 /// Makes the RTP headers of a transport stream (RFC 2250, section 2).
 #[derive(Debug)]
-struct RtpWrap {
+pub(crate) struct RtpWrap {
     ssrc: u32,
     sequence: u16,
     /// The next packet follows a discontinuity of the timestamps.
@@ -216,12 +216,12 @@ struct RtpWrap {
 }
 
 impl RtpWrap {
-    fn new(ssrc: u32) -> Self {
+    pub(crate) fn new(ssrc: u32) -> Self {
         // RFC 3550, section 5.1: the first sequence number should not be guessable.
         RtpWrap { ssrc, sequence: (ssrc >> 7) as u16, marker: false }
     }
 
-    fn next(&mut self, now: Time) -> [u8; 12] {
+    pub(crate) fn next(&mut self, now: Time) -> [u8; 12] {
         let marker = core::mem::take(&mut self.marker);
         self.sequence = self.sequence.wrapping_add(1);
         let timestamp = ticks(now, 90_000).wrapping_add(self.ssrc.rotate_left(9));

@@ -139,6 +139,7 @@ fn to_ts(format: &Format) -> Result<Graph, Unfit> {
     };
     let mut graph = Graph::new(&plan, &mut CoreOnly).map_err(|(_, unfit)| unfit)?;
     graph.bind(format);
-    graph.exit_format(0).map_err(Clone::clone)?;
+    let help = "play it by RTSP, or send it to an rtp:// address";
+    graph.exit_format(0).map_err(|unfit| Unfit::new(&unfit.what, help))?;
     Ok(graph)
 }
