@@ -45,6 +45,10 @@ impl Lane {
             setsockopt(&socket, sockopt::UdpGsoSegment, &segment).context("no segmented sends of UDP")?;
         }
         let receiver = paths.players.run(|| UdpSocket::bind(Self::far_end(port)))?;
+        if image.is_rtp() {
+            // Packets that were sent together come together.
+            setsockopt(&receiver, sockopt::UdpGroSegment, &true).context("no UDP_GRO")?;
+        }
         Ok(Lane { socket, receiver: Stamped::new(receiver, LOST_AFTER)?, image })
     }
 
@@ -80,14 +84,14 @@ impl Lane {
         while self.receiver.read_now().is_some() {}
         let began = wall_nanos();
         self.send()?;
-        let mut last = 0;
-        for _ in 0..self.image.count() {
-            match self.receiver.read() {
-                Some((_, at)) => last = at,
-                None => return Ok(None),
+        let mut left = self.image.count();
+        loop {
+            let Some((bytes, at)) = self.receiver.read() else { return Ok(None) };
+            left = left.saturating_sub(self.image.datagrams(bytes.len()));
+            if left == 0 {
+                return Ok(Some(at.saturating_sub(began) as f64 / 1e3));
             }
         }
-        Ok(Some(last.saturating_sub(began) as f64 / 1e3))
     }
 
     /// Keeps the way full for so long.
@@ -102,15 +106,15 @@ impl Lane {
                 self.send()?;
                 ahead += 1;
             }
-            if self.receiver.read().is_none() {
+            let Some((bytes, _)) = self.receiver.read() else {
                 // What is on its way no more.
                 flow.lost += ahead as u64;
                 (ahead, came) = (0, 0);
                 continue;
-            }
-            came += 1;
-            while self.receiver.read_now().is_some() {
-                came += 1;
+            };
+            came += self.image.datagrams(bytes.len());
+            while let Some((bytes, _)) = self.receiver.read_now() {
+                came += self.image.datagrams(bytes.len());
             }
             let images = (came / count).min(ahead);
             came -= images * count;

@@ -92,6 +92,17 @@ impl Datagrams {
         self.bytes.len().div_ceil(self.segment)
     }
 
+    /// Whether they are RTP packets.
+    pub(crate) fn is_rtp(&self) -> bool {
+        self.rtp
+    }
+
+    /// How many came together, by their bytes. Whole images come one by one, and gray ones may be
+    /// smaller than they were.
+    pub(crate) fn datagrams(&self, bytes: usize) -> usize {
+        if self.rtp { bytes.div_ceil(self.segment) } else { 1 }
+    }
+
     /// The image as it is sent next.
     pub(crate) fn next(&mut self) -> &[u8] {
         if self.rtp {

@@ -43,13 +43,6 @@ pub fn be_preferred() {
     let _no_groups = std::fs::write("/proc/self/autogroup", PREFERRED);
 }
 
-/// Has this thread go before everything that is not urgent, too; for what sleeps most of the time. Where
-/// that is not allowed, it is done without.
-pub fn be_urgent() {
-    let us = nix::unistd::gettid().to_string();
-    let _not_allowed = Command::new("chrt").args(["--fifo", "--pid", "1", &us]).output();
-}
-
 /// A program about to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {

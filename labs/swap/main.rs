@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use outflow_labs::media::{Pulses, rtp, wall_nanos};
 use outflow_labs::net::{PLAYER, Paths};
-use outflow_labs::process::{be_preferred, keep_to_cpu};
+use outflow_labs::process::keep_to_cpu;
 use outflow_labs::receive::{Account, Arrived, Numbered};
 use outflow_labs::relay::{PATIENCE, Relay, listen};
 use serde_json::{Map, Value, json};
@@ -43,7 +43,6 @@ fn main() -> ExitCode {
 
 fn lab(options: &Options) -> Result<Value> {
     keep_to_cpu(OTHER_CPU)?;
-    be_preferred();
     let swaps = if options.quick { 200 } else { 1000 };
     let mut figures = Map::new();
     for series in &SERIES {

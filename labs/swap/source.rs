@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use outflow_labs::media::{Pulse, Pulses};
 use outflow_labs::net::{Namespace, RELAY_IN};
-use outflow_labs::process::be_urgent;
+use outflow_labs::process::be_preferred;
 
 /// Between two looks at whether to stop.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ impl Source {
         let theirs = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             // What delays the source would look like a gap.
-            be_urgent();
+            be_preferred();
             // Where that is refused, packets come in larger groups.
             let _ = nix::sys::prctl::set_timerslack(1);
             let mut sent = 0;

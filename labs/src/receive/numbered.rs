@@ -13,6 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use super::stamped::{Batch, ask_for_stamps};
 use crate::media::Marker;
+use crate::process::be_preferred;
 
 /// Room for what comes while the reader does not run.
 const BUFFER: usize = 32 << 20;
@@ -42,13 +43,16 @@ struct Shared {
 }
 
 impl Numbered {
-    /// Begins to read.
+    /// Begins to read, in a thread that goes before others.
     pub fn start(socket: UdpSocket) -> Result<Self> {
         setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).context("the kernel gives no room")?;
         ask_for_stamps(&socket)?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || read(&socket, &theirs));
+        let thread = std::thread::spawn(move || {
+            be_preferred();
+            read(&socket, &theirs)
+        });
         Ok(Self { shared, thread })
     }
 
