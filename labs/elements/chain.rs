@@ -56,11 +56,6 @@ impl Alone {
         self.element.work(Time::ZERO, black_box(&mut self.batch), &mut self.tally);
         self.batch.len()
     }
-
-    /// What went wrong.
-    pub(crate) fn fault(&self) -> Option<&str> {
-        self.tally.fault.as_deref()
-    }
 }
 
 /// A batch of such packets.
@@ -101,8 +96,7 @@ impl Chain {
     /// A batch goes in and comes out; timed as the relay times it.
     pub(crate) fn once(&mut self) -> usize {
         for packet in &self.packets {
-            let understood =
-                Understood { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None };
+            let understood = Understood { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None };
             self.graph.enter(understood);
         }
         let mut came = 0;

@@ -44,9 +44,13 @@ impl Tables {
 
     pub(crate) fn figures(&self) -> Value {
         let mut figures = Map::new();
-        figures.insert("figures_are_of".into(), "raw video in RTP (RFC 4175), worked on packet by packet".into());
+        figures.insert(
+            "figures_are_of".into(),
+            "raw video in RTP (RFC 4175), worked on packet by packet".into(),
+        );
         for work in Work::ALL {
-            let sizes = PICTURES.iter().map(|picture| (picture.bytes.to_string(), self.of(picture.bytes, work)));
+            let sizes =
+                PICTURES.iter().map(|picture| (picture.bytes.to_string(), self.of(picture.bytes, work)));
             figures.insert(work.name().to_owned(), Value::Object(sizes.collect()));
         }
         let lost: u64 = self.lost.values().sum();
@@ -80,11 +84,13 @@ impl Tables {
             put("gain_pct", 100.0 * (of_host / ours - 1.0));
             let name = work.name();
             progress(format!(
-                "{name} {bytes}{suffix} {:?}: host {of_host:.0} us, Outflow {ours:.0} us", outflow.2
+                "{name} {bytes}{suffix} {:?}: host {of_host:.0} us, Outflow {ours:.0} us",
+                outflow.2
             ));
         }
         let flows = |key| self.flows.get(&key).map_or(&[][..], Vec::as_slice);
-        let median = |key, of: fn(&(f64, f64)) -> f64| quantile(&flows(key).iter().map(of).collect::<Vec<_>>(), 0.5);
+        let median =
+            |key, of: fn(&(f64, f64)) -> f64| quantile(&flows(key).iter().map(of).collect::<Vec<_>>(), 0.5);
         let mbps = [host, outflow].map(|key| median(key, |flow| flow.0));
         let core = [host, outflow].map(|key| median(key, |flow| flow.1));
         figures.insert("host_mbps".into(), json!(rounded(mbps[0])));

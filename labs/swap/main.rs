@@ -2,7 +2,8 @@
 //! packets a second through a branch to one receiver, and other services through the API again and
 //! again: elements are kept, added, removed; in a second series, some run in contexts of their own.
 //! Counted are packets lost, repeated and out of order; timed, how long packets waited in the relay,
-//! and how much longer than usual nothing came to the receiver (its kernel's time stamps).
+//! and how much longer than usual nothing came to the receiver (its kernel's time stamps, less what
+//! the source itself left between the packets).
 
 mod plans;
 mod source;

@@ -18,12 +18,7 @@ pub(crate) const SERIES: [Series; 2] = [
     Series {
         name: "plain",
         first: FIRST,
-        plans: || {
-            vec![
-                chain(&[("a", None), ("b", None)]),
-                chain(&[("b", None), ("c", None), ("d", None)]),
-            ]
-        },
+        plans: || vec![chain(&[("a", None), ("b", None)]), chain(&[("b", None), ("c", None), ("d", None)])],
     },
     Series {
         name: "contexts",

@@ -15,7 +15,7 @@ pub(crate) struct Swap {
     pub(crate) waited_us: f64,
 }
 
-/// The longest gaps between packets, in microseconds.
+/// The longest gaps between packets, in microseconds, less what the source left between them.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     /// While a swap was carried out.
@@ -35,13 +35,14 @@ pub(crate) fn gaps(swaps: &[Swap], arrived: &[Arrived]) -> Gaps {
     gaps
 }
 
-/// The longest time without a packet that ended within this time.
+/// The longest of those gaps that ended within this time.
 fn longest(arrived: &[Arrived], within: Range<u64>) -> Option<f64> {
     let from = arrived.partition_point(|one| one.at < within.start).max(1);
     let to = arrived.partition_point(|one| one.at < within.end);
     let pairs = arrived.get(from - 1..to)?.windows(2);
-    let nanos = pairs.map(|pair| pair[1].at.saturating_sub(pair[0].at)).max()?;
-    Some(nanos as f64 / 1e3)
+    let gap = |from: u64, to: u64| to as f64 - from as f64;
+    let nanos = pairs.map(|pair| gap(pair[0].at, pair[1].at) - gap(pair[0].sent, pair[1].sent));
+    nanos.map(|nanos| nanos.max(0.0) / 1e3).max_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -50,10 +51,11 @@ mod tests {
 
     #[test]
     fn a_gap_counts_where_it_ends() {
-        let at = |at: u64| Arrived { number: 0, at: at * 1000 };
-        let all = [at(10), at(20), at(70), at(80), at(90)];
-        assert_eq!(longest(&all, 30_000..85_000), Some(50.0));
-        assert_eq!(longest(&all, 71_000..91_000), Some(10.0));
-        assert_eq!(longest(&all, 91_000..99_000), None);
+        let one = |sent: u64, at: u64| Arrived { number: 0, sent: sent * 1000, at: at * 1000 };
+        let all = [one(0, 10), one(10, 20), one(20, 70), one(60, 80), one(70, 100)];
+        assert_eq!(longest(&all, 30_000..85_000), Some(40.0), "ten of them were the source's");
+        assert_eq!(longest(&all, 71_000..85_000), Some(0.0), "a pause of the source's");
+        assert_eq!(longest(&all, 81_000..101_000), Some(20.0));
+        assert_eq!(longest(&all, 101_000..109_000), None);
     }
 }

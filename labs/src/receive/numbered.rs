@@ -25,6 +25,8 @@ const LOOK_EVERY_MS: u8 = 20;
 pub struct Arrived {
     /// Its number.
     pub number: u32,
+    /// When the source sent it, by the source's clock.
+    pub sent: u64,
     /// When the kernel got it: nanoseconds since 1970.
     pub at: u64,
 }
@@ -75,7 +77,11 @@ fn read(socket: &UdpSocket, shared: &Shared) -> Vec<Arrived> {
         // What goes wrong here shows in what is missing.
         let _ready = poll(&mut fds, PollTimeout::from(LOOK_EVERY_MS));
         batch.read(socket, &mut |bytes, at| {
-            all.extend(Marker::parse(bytes).map(|marker| Arrived { number: marker.datagram, at }));
+            all.extend(Marker::parse(bytes).map(|marker| Arrived {
+                number: marker.datagram,
+                sent: marker.sent_nanos,
+                at,
+            }));
         });
         shared.count.store(all.len() as u64, Ordering::Release);
     }
@@ -101,7 +107,8 @@ impl Account {
         let (mut account, mut highest) = (Account::default(), first);
         for one in arrived {
             // A number that was never sent has no place.
-            let before = seen.get_mut((one.number - first) as usize).map(|seen| core::mem::replace(seen, true));
+            let before =
+                seen.get_mut((one.number - first) as usize).map(|seen| core::mem::replace(seen, true));
             account.repeated += u64::from(before != Some(false));
             account.reordered += u64::from(one.number < highest);
             highest = highest.max(one.number);
@@ -118,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_missing_twice_there_or_late_is_told_apart() {
         let of = |numbers: &[u32], sent| {
-            let all: Vec<_> = numbers.iter().map(|&number| Arrived { number, at: 0 }).collect();
+            let all: Vec<_> = numbers.iter().map(|&number| Arrived { number, sent: 0, at: 0 }).collect();
             let Account { lost, repeated, reordered } = Account::of(&all, sent);
             (lost, repeated, reordered)
         };
