@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::rules::{RULE_KEYS, Rules};
+use outflow_relay::View;
+
 use crate::section::{Section, section};
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
 use crate::value::words;
@@ -155,6 +157,8 @@ section! {
         stream: Option<String> = None,
         /// Name of one of its branches.
         branch: Option<String> = None,
+        /// What is to be seen of images.
+        view: View = View::default(),
         /// Address of the receiver.
         to: Option<SinkUrl> = None,
         /// Name of the receiver.
@@ -186,6 +190,8 @@ pub struct SinkConfig {
     pub stream: String,
     /// The branch of it; the stream as it comes in if none is given.
     pub branch: Option<String>,
+    /// What it is to see of images; all there is if nothing is given.
+    pub view: View,
     /// Where it is.
     pub to: SinkUrl,
     /// Its class; that of the stream if none is given.

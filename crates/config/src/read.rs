@@ -158,8 +158,8 @@ fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, error
             let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
             let pace = if table.contains_key("pace") { keys.pace } else { of.pace };
             let name = keys.name.unwrap_or_else(|| to.to_string());
-            let branch = keys.branch;
-            config.sinks.push(SinkConfig { name, stream, branch, to, priority, latency_budget, pace });
+            let (branch, view) = (keys.branch, keys.view);
+            config.sinks.push(SinkConfig { name, stream, branch, view, to, priority, latency_budget, pace });
         }
     }
 }

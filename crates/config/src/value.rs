@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use outflow_relay::View;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -80,6 +81,7 @@ text! {
     String: "a text", "stage" => |text: &str| Ok(text.to_owned());
     ByteSize: "a size", "8 MB" => str::parse;
     BitRate: "a rate", "20 Mbit/s", or "off" => str::parse;
+    View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
     SourceUrl: "a source", "push" => str::parse;
@@ -208,6 +210,11 @@ fn path(text: &str) -> Result<PathBuf, Invalid> {
         return Err(Invalid::new("this names no file", help));
     }
     Ok(PathBuf::from(text))
+}
+
+fn view(text: &str) -> Result<View, Invalid> {
+    let help = "write it like \"part=640x360+16+0&size=320x180&gray=1\"";
+    text.parse().map_err(|_| Invalid::new(format!("'{text}' is no view"), help))
 }
 
 fn token(text: &str) -> Result<Secret, Invalid> {

@@ -360,7 +360,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         name: sink.name.clone(),
         priority: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
-        wanted: Wanted { branch: sink.branch.clone() },
+        wanted: Wanted { branch: sink.branch.clone(), view: sink.view },
     }
 }
 

@@ -25,5 +25,6 @@ pub mod understand;
 pub use buffer::WhenFull;
 pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
+pub use element::view::View;
 pub use schedule::{BranchId, Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
 pub use send::{Order, Report, Whom};

@@ -174,7 +174,16 @@ impl World {
         let transport = if datagram { Transport::Datagram } else { Transport::Stream };
         let (carriage, tracks) = (Carriage::Rtp, TrackMask::ALL);
         let (priority, timing) = (Priority::Normal, Timing::default());
-        let spec = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: false };
+        let spec = SinkSpec {
+            branch: None,
+            view: Default::default(),
+            carriage,
+            transport,
+            tracks,
+            priority,
+            timing,
+            held: false,
+        };
         let key = self.stream.handle_join(now, player as u64, spec);
         self.players[player].key = Some(key);
         self.by_key.resize(self.by_key.len().max(key.0 + 1), None);

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_media::Format;
-use outflow_relay::Priority;
+use outflow_relay::{Priority, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
@@ -174,6 +174,15 @@ impl Control {
         let owner = self.receiver_owner(receiver)?;
         self.tell(&owner, Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Removed });
         Ok(())
+    }
+
+    /// Lets a receiver see something else of images from now on.
+    ///
+    /// # Errors
+    /// There is no such receiver, or nothing like that to be seen; it sees what it saw then.
+    pub async fn set_view(&self, receiver: ReceiverId, view: View) -> Result<(), ControlError> {
+        let owner = self.receiver_owner(receiver)?;
+        self.ask(&owner, |reply| Command::SetView { stream: owner.stream, receiver, view, reply }).await
     }
 
     /// Changes a receiver's class; nothing it is owed gets lost.

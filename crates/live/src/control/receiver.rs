@@ -81,7 +81,16 @@ impl Control {
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
         let timing = self.stream_timing(stream);
-        let sink = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: true };
+        let sink = SinkSpec {
+            branch: None,
+            view: Default::default(),
+            carriage,
+            transport,
+            tracks,
+            priority,
+            timing,
+            held: true,
+        };
         self.join(
             stream,
             site,
@@ -101,7 +110,16 @@ impl Control {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
         let to = route.to.to_string();
         let (transport, tracks) = (Transport::Datagram, TrackMask::ALL);
-        let sink = SinkSpec { branch: None, carriage, transport, tracks, priority, timing, held: false };
+        let sink = SinkSpec {
+            branch: None,
+            view: Default::default(),
+            carriage,
+            transport,
+            tracks,
+            priority,
+            timing,
+            held: false,
+        };
         self.join(stream, None, Wish { sink, wanted, route: Route::Push(route), kind, to, name }).await
     }
 

@@ -192,7 +192,7 @@ mod tests {
     fn only_a_plain_request_for_a_stream_leaves_http() {
         let request = b"GET /live/stage.ts?token=a%20b HTTP/1.1\r\nHost: h\r\n\r\n";
         let expected = StreamRequest {
-            wanted: crate::control::Wanted::default(),
+            query: Some("token=a%20b".to_owned()),
             stream: "live/stage".to_owned(),
             token: Some("a b".to_owned()),
             head_only: false,

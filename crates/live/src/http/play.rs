@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::credentials::{self, query_value};
+use super::credentials;
 use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
 use crate::control::{Control, PlayOptions, Playing, Right, Via, Wanted};
@@ -28,8 +28,8 @@ pub struct StreamRequest {
     pub stream: String,
     /// The token that was shown.
     pub token: Option<String>,
-    /// What of the stream is asked for.
-    pub wanted: Wanted,
+    /// The query, which may say what of the stream is asked for.
+    pub query: Option<String>,
     /// Only the answer's head is wanted (HEAD).
     pub head_only: bool,
 }
@@ -49,7 +49,7 @@ impl StreamRequest {
         let authorization =
             request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
         let token = credentials::token(authorization.map(|header| header.value), query);
-        Some(StreamRequest { stream, token, wanted: wanted(query), head_only })
+        Some(StreamRequest { stream, token, query: query.map(str::to_owned), head_only })
     }
 }
 
@@ -61,16 +61,17 @@ pub(super) async fn on_own_connection(
     peer: SocketAddr,
     request: StreamRequest,
 ) -> Option<(Playing, WriteSide)> {
-    let playing = match open(&control, &request.stream, request.wanted, request.token.as_deref(), peer).await
-    {
-        Ok(playing) => playing,
-        Err(error) => {
-            // A peer that does not take the answer has nothing to lose by that.
-            let _ = socket.write_all(&error.on_the_wire()).await;
-            let _ = socket.shutdown().await;
-            return None;
-        }
-    };
+    let playing =
+        match open(&control, &request.stream, request.query.as_deref(), request.token.as_deref(), peer).await
+        {
+            Ok(playing) => playing,
+            Err(error) => {
+                // A peer that does not take the answer has nothing to lose by that.
+                let _ = socket.write_all(&error.on_the_wire()).await;
+                let _ = socket.shutdown().await;
+                return None;
+            }
+        };
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {MPEG_TS}\r\nCache-Control: no-store\r\n\
          Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
@@ -94,7 +95,10 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
     get, path = "/{stream}.ts", tag = "media",
     params(
         ("stream" = String, Path, description = "Name of the stream"),
-        ("branch" = Option<String>, Query, description = "Name of a branch of the stream")
+        ("branch" = Option<String>, Query, description = "Name of a branch of the stream"),
+        ("part" = Option<String>, Query, description = "Of images: a part, as 640x360+16+0"),
+        ("size" = Option<String>, Query, description = "Of images: a size to fit into, as 320x180"),
+        ("gray" = Option<String>, Query, description = "Of images: 1 for those without colour")
     ),
     responses(
         (status = OK, body = Vec<u8>, content_type = "video/mp2t"),
@@ -112,8 +116,7 @@ pub(super) async fn through_http(
 ) -> Result<Response, HttpError> {
     let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
     let token = credentials::of_request(&headers, query.as_deref());
-    let wanted = wanted(query.as_deref());
-    let playing = open(&control, &name, wanted, token.as_deref(), peer).await?;
+    let playing = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
     let body = body(playing)?;
     let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, headers, body).into_response())
@@ -141,19 +144,15 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
     Ok(Body::from_stream(chunks))
 }
 
-/// What of a stream a query asks for.
-fn wanted(query: Option<&str>) -> Wanted {
-    Wanted { branch: query.and_then(|query| query_value(query, "branch")) }
-}
-
 async fn open(
     control: &Control,
     stream: &str,
-    wanted: Wanted,
+    query: Option<&str>,
     token: Option<&str>,
     peer: SocketAddr,
 ) -> Result<Playing, HttpError> {
     control.authorize(Right::Play, token, peer.ip())?;
+    let wanted = Wanted::of_query(query.unwrap_or_default())?;
     let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None, wanted };
     Ok(control.play(stream, options).await?)
 }

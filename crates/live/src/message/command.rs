@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use outflow_media::Format;
+use outflow_relay::element::view::NoView;
 use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Priority, SinkSpec, StreamOptions};
+use outflow_relay::{Priority, SinkSpec, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, WriteSide};
@@ -77,6 +78,13 @@ pub(crate) enum Command {
         services: Services,
         reply: Reply<Swapped>,
     },
+    /// Let a receiver see something else from now on.
+    SetView {
+        stream: StreamId,
+        receiver: ReceiverId,
+        view: View,
+        reply: Reply<()>,
+    },
     /// Let an element pass everything as it is, or no longer.
     SetBypass {
         stream: StreamId,
@@ -134,13 +142,39 @@ pub(crate) enum Command {
 pub struct Wanted {
     /// One of its branches, by name.
     pub branch: Option<String>,
+    /// What is to be seen of its images.
+    pub view: View,
 }
 
 impl Wanted {
+    /// What `branch=`, `part=`, `size=` and `gray=` of a query ask for; the rest of it is left alone.
+    ///
+    /// # Errors
+    /// A view that cannot be read.
+    pub fn of_query(query: &str) -> Result<Self, ControlError> {
+        let (mut branch, mut view) = (None, Vec::new());
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "branch" => branch = Some(value.into_owned()),
+                "part" | "size" | "gray" => view.push(format!("{name}={value}")),
+                _ => {}
+            }
+        }
+        Ok(Wanted { branch, view: read_view(&view.join("&"))? })
+    }
+
     /// Whether it is the stream as it comes in.
     pub fn is_all(&self) -> bool {
         *self == Wanted::default()
     }
+}
+
+/// Reads what is to be seen.
+///
+/// # Errors
+/// It is no view.
+pub(crate) fn read_view(text: &str) -> Result<View, ControlError> {
+    text.parse().map_err(|error: NoView| ControlError::Unsupported(error.to_string()))
 }
 
 /// Services to be put in place.

@@ -91,7 +91,7 @@ fn is_about(answer: &Authorization, target: &Target) -> bool {
         Url::parse(uri).or_else(|_| Url::parse(&format!("rtsp://host/{}", uri.trim_start_matches('/'))));
     parsed.is_ok_and(|url| {
         // ffmpeg sets up a publisher's media by URLs below the stream's own.
-        let asked = Target::of(&url).stream;
+        let Ok(Target { stream: asked, .. }) = Target::of(&url) else { return false };
         let below =
             |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('/'));
         asked == target.stream || below(&target.stream, &asked) || below(&asked, &target.stream)

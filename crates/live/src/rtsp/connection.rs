@@ -207,7 +207,8 @@ impl Connection {
         self.check_session(request)?;
         match request.method() {
             Method::Options => Ok(Reply::ok().with(headers::PUBLIC, PUBLIC)),
-            Method::GetParameter | Method::SetParameter => Ok(Reply::ok()),
+            Method::GetParameter => Ok(Reply::ok()),
+            Method::SetParameter => self.set_parameters(request).await,
             Method::Describe => self.describe(request).await,
             Method::Announce => self.announce(request).await,
             Method::Setup if matches!(self.role, Role::Publisher(_)) => self.setup_publisher(request),
@@ -239,7 +240,7 @@ impl Connection {
         let Some(url) = request.request_uri() else {
             return Err(Reply::error(StatusCode::BadRequest, "this method needs the URL of a stream"));
         };
-        let target = Target::of(url);
+        let target = Target::of(url)?;
         self.access.check(&self.control, right, request, &target)?;
         Ok(target)
     }

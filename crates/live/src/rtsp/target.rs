@@ -3,13 +3,13 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::control::Wanted;
+use crate::control::{ControlError, Wanted};
 
 /// What stands before a track's number in the URLs that DESCRIBE gives.
 pub(super) const TRACK: &str = "trackID=";
 
-/// What stands before a branch's name in the URLs that DESCRIBE gives.
-const BRANCH: &str = "branch=";
+/// What stands before what of a stream is wanted, in the URLs that DESCRIBE gives.
+const WANTED: &str = "wanted:";
 
 /// A stream, perhaps one of its tracks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,28 +18,34 @@ pub(super) struct Target {
     pub(super) stream: String,
     /// The track's number, if one is named as [`TRACK`] has it.
     pub(super) track: Option<usize>,
-    /// What of it is asked for: `branch=` of the query, or of the path that DESCRIBE gives.
+    /// What of it is asked for: in the query, or in the path that DESCRIBE gives.
     pub(super) wanted: Wanted,
     /// `token=` of the query.
     pub(super) token: Option<String>,
 }
 
 impl Target {
-    pub(super) fn of(url: &Url) -> Target {
+    /// What a URL is about.
+    ///
+    /// # Errors
+    /// It asks for a view that cannot be read.
+    pub(super) fn of(url: &Url) -> Result<Target, ControlError> {
         // Clients append to the query, too, if there is one: rtsp://host/name?token=x/trackID=0.
         let (path, query) = (url.path(), url.query().unwrap_or_default());
         let (query, in_query) = split_track(query);
         let (path, in_path) = split_track(path);
-        let (path, branch) = split_branch(path);
-        let value = |wanted| url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted);
-        let token = value("token");
-        let branch = branch.map(str::to_owned).or(value("branch").map(|(_, name)| name.into_owned()));
-        Target {
+        let (path, in_base) = split_wanted(path);
+        let token = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
+        let wanted = match in_base {
+            Some(wanted) => Wanted::of_query(&wanted.replace(',', "&"))?,
+            None => Wanted::of_query(query)?,
+        };
+        Ok(Target {
             stream: percent_decode_str(path.trim_matches('/')).decode_utf8_lossy().into_owned(),
             track: in_path.or(in_query),
-            wanted: Wanted { branch },
+            wanted,
             token: token.map(|(_, token)| token.into_owned()),
-        }
+        })
     }
 }
 
@@ -52,28 +58,31 @@ fn split_track(text: &str) -> (&str, Option<usize>) {
     }
 }
 
-/// Takes `/branch=NAME` off the end.
-fn split_branch(path: &str) -> (&str, Option<&str>) {
+/// Takes what [`base`] has put at the end of a path off again.
+fn split_wanted(path: &str) -> (&str, Option<&str>) {
     let (rest, last) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
-    match last.strip_prefix(BRANCH) {
-        Some(branch) => (rest, Some(branch)),
+    match last.strip_prefix(WANTED) {
+        Some(wanted) => (rest, Some(wanted)),
         None => (path, None),
     }
 }
 
-/// The URL without what must not come back in answers, query and trailing slashes; which branch is
-/// meant stands in its path then, because clients leave a query behind.
+/// The URL without what must not come back in answers, query and trailing slashes. What of the stream
+/// is wanted stands in its path then, because clients leave a query behind.
 pub(super) fn base(url: &Url) -> String {
-    let branch = Target::of(url).wanted.branch;
+    let wanted = Target::of(url).map(|target| target.wanted).unwrap_or_default();
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
     let (path, _) = split_track(url.path());
-    let (path, _) = split_branch(path);
+    let (path, _) = split_wanted(path);
     let path = path.trim_end_matches('/').to_owned();
-    url.set_path(&match branch {
-        Some(branch) => format!("{path}/{BRANCH}{branch}"),
-        None => path,
+    let branch = wanted.branch.map(|branch| format!("branch={branch}"));
+    let view = Some(wanted.view.to_string().replace('&', ",")).filter(|view| !view.is_empty());
+    let wanted: Vec<_> = branch.into_iter().chain(view).collect();
+    url.set_path(&match wanted.is_empty() {
+        true => path,
+        false => format!("{path}/{WANTED}{}", wanted.join(",")),
     });
     format!("{}/", url.as_str().trim_end_matches('/'))
 }
@@ -94,7 +103,7 @@ mod tests {
     use super::*;
 
     fn of(url: &str) -> (String, Option<usize>, Option<String>) {
-        let target = Target::of(&Url::parse(url).unwrap());
+        let target = Target::of(&Url::parse(url).unwrap()).unwrap();
         (target.stream, target.track, target.token)
     }
 
@@ -120,15 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_stays_with_the_tracks_of_its_description() {
-        let base = base(&Url::parse("rtsp://h/a/s?token=x&branch=small").unwrap());
-        assert_eq!(base, "rtsp://h/a/s/branch=small/");
+    fn what_is_wanted_stays_with_the_tracks_of_its_description() {
+        let asked = "rtsp://h/a/s?token=x&branch=small&part=64x32+8+0&gray=1";
+        let base = base(&Url::parse(asked).unwrap());
+        assert_eq!(base, "rtsp://h/a/s/wanted:branch=small,part=64x32+8+0,gray=1/");
         let track = Url::parse(&format!("{base}trackID=1")).unwrap();
-        let target = Target::of(&track);
+        let target = Target::of(&track).unwrap();
         assert_eq!((target.stream.as_str(), target.track), ("a/s", Some(1)));
         assert_eq!(target.wanted.branch.as_deref(), Some("small"));
+        assert_eq!(target.wanted.view.to_string(), "part=64x32+8+0&gray=1");
         assert_eq!(super::base(&track), base);
-        assert_eq!(of("rtsp://h/branch=x").0, "", "no stream is named like that");
+        assert!(Target::of(&Url::parse("rtsp://h/s?size=big").unwrap()).is_err());
     }
 
     #[test]

@@ -50,6 +50,9 @@ impl Worker {
                 let _ = reply.send(self.describe(stream, &wanted));
             }
             Command::SetServices { stream, services, reply } => self.set_services(stream, services, reply),
+            Command::SetView { stream, receiver, view, reply } => {
+                let _ = reply.send(self.set_view((stream, receiver), view));
+            }
             Command::SetBypass { stream, element, bypass, reply } => {
                 let _ = reply.send(self.set_bypass(stream, &element, bypass));
             }
@@ -164,6 +167,7 @@ impl Worker {
         let stream = &mut self.streams[index];
         let mut spec = spec;
         spec.sink.branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name));
+        spec.sink.view = spec.wanted.view;
         let offer = stream.core.offer(&spec.sink);
         let offer = offer.map_err(|unfit| unsupported(&stream.name, &unfit))?;
         let tracks = match (spec.sink.carriage, offer) {
@@ -298,7 +302,7 @@ impl Worker {
         }
     }
 
-    fn with_sink(
+    pub(super) fn with_sink(
         &mut self,
         id: StreamId,
         receiver: ReceiverId,

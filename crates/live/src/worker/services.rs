@@ -1,13 +1,14 @@
 //! Services of the streams, as control asks for them.
 
 use outflow_media::{Format, Time};
+use outflow_relay::View;
 use outflow_relay::graph::Unfit;
 
 use super::Worker;
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::context::{Arrived, Line};
-use crate::message::{ControlError, Reply, Services, StreamId, Swapped, Wanted};
+use crate::message::{ControlError, ReceiverId, Reply, Services, StreamId, Swapped, Wanted};
 
 impl Worker {
     /// What a stream, or one of its branches, carries.
@@ -15,7 +16,8 @@ impl Worker {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
         let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name));
-        let carried = stream.core.carries(branch).map_err(|unfit| unsupported(&stream.name, &unfit))?;
+        let carried =
+            stream.core.views(branch, wanted.view).map_err(|unfit| unsupported(&stream.name, &unfit))?;
         carried.ok_or_else(|| ControlError::NoSource(stream.name.clone()))
     }
 
@@ -36,6 +38,21 @@ impl Worker {
         for (_, stream) in &mut self.streams {
             stream.take_near(now, &self.clock);
         }
+    }
+
+    /// Lets a receiver see something else from now on.
+    pub(super) fn set_view(
+        &mut self,
+        (id, receiver): (StreamId, ReceiverId),
+        view: View,
+    ) -> Result<(), ControlError> {
+        let now = self.clock.now();
+        let mut done = Err(ControlError::UnknownReceiver(receiver));
+        self.with_sink(id, receiver, |stream, key| {
+            let set = stream.core.set_view(now, key, view);
+            done = set.map_err(|unfit| unsupported(&stream.name, &unfit));
+        });
+        done
     }
 
     /// Lets an element pass everything as it is, or no longer.

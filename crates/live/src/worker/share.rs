@@ -259,6 +259,7 @@ mod tests {
         fn join(&mut self) -> SinkKey {
             let spec = SinkSpec {
                 branch: None,
+                view: Default::default(),
                 carriage: Carriage::Rtp,
                 transport: Transport::Stream,
                 tracks: TrackMask::ALL,

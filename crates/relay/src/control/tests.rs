@@ -118,6 +118,7 @@ impl Bench {
     fn join(&mut self, held: bool) -> SinkKey {
         let spec = SinkSpec {
             branch: None,
+            view: Default::default(),
             carriage: Carriage::Rtp,
             transport: Transport::Stream,
             tracks: TrackMask::ALL,

@@ -19,6 +19,7 @@ pub mod sample;
 pub mod shrink;
 pub mod to_ts;
 pub mod view;
+pub mod wasm;
 
 mod bucket;
 mod by_frame;

@@ -6,7 +6,7 @@ use core::str::FromStr;
 use outflow_media::image::Rect;
 
 use crate::element::images::{Images, MEMORY, Memory, Recipe, Size, TAKES};
-use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Settings};
+use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Setting, Settings};
 
 /// The element.
 pub const KIND: Kind = Kind {
@@ -54,6 +54,19 @@ impl View {
             size: settings.dimensions("size"),
             gray: settings.flag("gray").unwrap_or(false),
         }
+    }
+}
+
+impl From<View> for Settings {
+    fn from(View { part, size, gray }: View) -> Self {
+        let mut settings = Settings::default();
+        if let Some(part) = part {
+            settings.set("part", Setting::Part(part));
+        }
+        if let Some((width, height)) = size {
+            settings.set("size", Setting::Dimensions(width, height));
+        }
+        settings.with("gray", Setting::Flag(gray))
     }
 }
 

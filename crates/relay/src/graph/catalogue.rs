@@ -56,6 +56,7 @@ pub const CATALOGUE: &[&Kind] = &[
     &element::convert::KIND,
     &element::view::KIND,
     &element::to_ts::KIND,
+    &element::wasm::KIND,
 ];
 
 /// The element of this name.

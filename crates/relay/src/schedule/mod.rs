@@ -19,6 +19,7 @@ use core::time::Duration;
 pub use branch::{Branch, StartPoint};
 pub use sink::{Counters, Place, Sink};
 
+use crate::element::view::View;
 use crate::limits::{DATAGRAMS_AS_ONE, WRITTEN_AS_ONE};
 
 /// A receiver of a stream, as the driver and the core call it: an index that is small, so that
@@ -149,6 +150,8 @@ pub struct BranchId(pub u32);
 pub struct SinkSpec {
     /// Which branch it wants; the stream as it came in if none is named.
     pub branch: Option<BranchId>,
+    /// What it wants to see of the branch's images; the default is all there is.
+    pub view: View,
     /// What its packets are on the wire.
     pub carriage: Carriage,
     /// How it is reached.

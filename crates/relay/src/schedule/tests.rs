@@ -65,6 +65,7 @@ impl Bench {
         let timing = self.timing;
         let spec = SinkSpec {
             branch: None,
+            view: Default::default(),
             carriage,
             transport,
             tracks: TrackMask::ALL,

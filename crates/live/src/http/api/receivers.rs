@@ -11,6 +11,7 @@ use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::{Body, receiver_id};
 use crate::control::{Control, ControlError, ReceiverState};
+use crate::message::read_view;
 
 /// Who is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -38,8 +39,11 @@ impl From<PriorityName> for Priority {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReceiverWish {
-    /// Its class.
-    priority: PriorityName,
+    /// Its class; as it is if left out.
+    priority: Option<PriorityName>,
+    /// What it sees of images from now on; as it is if left out.
+    #[schema(example = "part=640x360+16+0&size=320x180&gray=1")]
+    view: Option<String>,
 }
 
 /// All receivers, or those of one stream
@@ -86,7 +90,13 @@ pub(super) async fn change(
     Path(id): Path<String>,
     Body(wish): Body<ReceiverWish>,
 ) -> Result<StatusCode, HttpError> {
-    control.set_priority(receiver_id(&id)?, wish.priority.into())?;
+    let receiver = receiver_id(&id)?;
+    if let Some(priority) = wish.priority {
+        control.set_priority(receiver, priority.into())?;
+    }
+    if let Some(view) = wish.view {
+        control.set_view(receiver, read_view(&view)?).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -12,6 +12,7 @@ use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
 use crate::control::{Control, PushOptions, Wanted};
+use crate::message::read_view;
 
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -25,6 +26,9 @@ pub(super) struct SinkWish {
     name: Option<String>,
     /// The branch of the stream that it gets; the stream as it comes in if left out.
     branch: Option<String>,
+    /// What is to be seen of images: a part, a size to fit into, no colour.
+    #[schema(example = "part=640x360+16+0&size=320x180&gray=1")]
+    view: Option<String>,
     /// Its class; that of the stream if left out.
     priority: Option<PriorityName>,
     /// How long a packet may wait for company; as the stream says if left out.
@@ -83,7 +87,8 @@ pub(super) async fn add(
     let timing = Some(wish.timing(control.stream_timing(&stream))?);
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let priority = wish.priority.map(Into::into);
-    let wanted = Wanted { branch: wish.branch };
+    let view = read_view(wish.view.as_deref().unwrap_or_default())?;
+    let wanted = Wanted { branch: wish.branch, view };
     let id =
         control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing, wanted }).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))

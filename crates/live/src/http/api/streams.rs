@@ -137,8 +137,8 @@ pub(super) async fn describe(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, HttpError> {
-    let branch = query.as_deref().and_then(|query| query_value(query, "branch"));
-    let format = control.describe(&name, Wanted { branch }).await?;
+    let wanted = Wanted::of_query(query.as_deref().unwrap_or_default())?;
+    let format = control.describe(&name, wanted).await?;
     let sink = query.as_deref().and_then(|query| query_value(query, "sink"));
     let to = sink.map(|sink| rtp_address(&control, &name, &sink)).transpose()?;
     Ok(([(header::CONTENT_TYPE, "application/sdp")], description(&name, &format, to)))

@@ -80,6 +80,7 @@ impl Home {
         let branch = Some(self.stream.core.branch_named("b"));
         let spec = SinkSpec {
             branch,
+            view: Default::default(),
             carriage: Carriage::Rtp,
             transport: Transport::Stream,
             tracks: TrackMask::ALL,

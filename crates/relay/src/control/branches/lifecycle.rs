@@ -58,7 +58,7 @@ impl Stream {
                 }
                 self.wishes_changed();
             }
-            Made::Derived { base, chain } => {
+            Made::Derived { base, chain, .. } => {
                 self.branches.keep_drops(&chain);
                 self.left_branch(now, base);
             }

@@ -10,6 +10,7 @@ use outflow_media::{Format, Time};
 use super::share::Understood;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::drops::Drops;
+use crate::element::view::View;
 use crate::graph::{Graph, Item, Message, Probe, Target};
 use crate::schedule::{Branch, BranchId};
 
@@ -37,7 +38,16 @@ enum Made {
     /// The stream's services, under this name.
     Declared(BranchId),
     /// A chain of its own, from the packets of another branch.
-    Derived { base: usize, chain: Box<Graph> },
+    Derived { base: usize, what: What, chain: Box<Graph> },
+}
+
+/// What is made of another branch because receivers want it like that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// A transport stream.
+    Ts,
+    /// What some of them want to see.
+    View(View),
 }
 
 /// What goes to the stages of a graph that run elsewhere, in this order, and from each to the next.
@@ -160,6 +170,10 @@ impl Slot {
             Made::Derived { base, .. } => Some(base),
             Made::Original | Made::Declared(_) => None,
         }
+    }
+
+    fn is_derived(&self, of: usize, wanted: What) -> bool {
+        matches!(self.made, Made::Derived { base, what, .. } if (base, what) == (of, wanted))
     }
 
     fn note_ssrc(&mut self, understood: &Understood) {

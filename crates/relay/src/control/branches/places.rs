@@ -2,11 +2,12 @@
 
 use outflow_media::{Format, Time};
 
-use super::{Made, ORIGINAL, Slot, held};
+use super::{Made, ORIGINAL, Slot, What, held};
 use crate::buffer::Ring;
 use crate::control::share::Understood;
 use crate::control::{Stream, StreamOptions};
-use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Unfit};
+use crate::element::view::View;
+use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
 use crate::schedule::{Branch, BranchId, Carriage, SinkKey, SinkSpec};
 
 impl Stream {
@@ -15,14 +16,26 @@ impl Stream {
     /// # Errors
     /// Nothing, and why.
     pub fn offer(&self, spec: &SinkSpec) -> Result<Option<Format>, Unfit> {
-        let Some(format) = self.carries(spec.branch)? else { return Ok(None) };
+        let Some(format) = self.views(spec.branch, spec.view)? else { return Ok(None) };
         match (spec.carriage, &format) {
-            (Carriage::Ts, Format::Rtp(_)) => to_ts(&format).map(|_| Some(Format::Ts)),
+            (Carriage::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
             (Carriage::Rtp, Format::Images) => {
                 Err(Unfit::new("images have no RTP form", "send them to a udp:// address"))
             }
             _ => Ok(Some(format)),
         }
+    }
+
+    /// What comes of a branch for those who want to see this of it; `None` before there was a source.
+    ///
+    /// # Errors
+    /// There is no such branch, or nothing comes out of it, or it has no views, and why.
+    pub fn views(&self, branch: Option<BranchId>, view: View) -> Result<Option<Format>, Unfit> {
+        let format = self.carries(branch)?;
+        if view == View::default() {
+            return Ok(format);
+        }
+        format.map(|format| chain(What::View(view), &format).map(|(_, format)| format)).transpose()
     }
 
     /// What a branch carries, or the stream as it comes in; `None` before there was a source.
@@ -44,6 +57,24 @@ impl Stream {
         graph.exit_format(exit).cloned().map(Some).map_err(Clone::clone)
     }
 
+    /// A sink wants to see something else of its branch from now on: it joins the branch of those who see
+    /// that, at its newest key frame.
+    ///
+    /// # Errors
+    /// It cannot be had; the sink stays where it is.
+    pub fn set_view(&mut self, now: Time, key: SinkKey, view: View) -> Result<(), Unfit> {
+        let Some(spec) = self.sinks.get(key.0).map(|sink| sink.spec) else { return Ok(()) };
+        self.offer(&SinkSpec { view, ..spec })?;
+        let before = self.sinks[key.0].branch;
+        self.displace(key);
+        self.sinks[key.0].spec.view = view;
+        self.place(now, key);
+        if let Some(before) = before {
+            self.left_branch(now, before);
+        }
+        Ok(())
+    }
+
     /// Finds a sink's branch, making it if need be, and lets it join there.
     pub(in crate::control) fn place(&mut self, now: Time, key: SinkKey) {
         let Some(spec) = self.sinks.get(key.0).map(|sink| sink.spec) else { return };
@@ -63,10 +94,12 @@ impl Stream {
             None => ORIGINAL,
             Some(id) => self.declared(now, id)?,
         };
-        let slot = self.branches.slots.get(base)?.as_ref()?;
-        let format = slot.format.clone().or_else(|| Some(self.input.as_ref()?.format.clone()))?;
-        match (spec.carriage, &format) {
-            (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, &format),
+        let base = match spec.view == View::default() {
+            true => base,
+            false => self.derived(now, base, What::View(spec.view))?,
+        };
+        match (spec.carriage, self.branch_format(base)?) {
+            (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts),
             _ => Some(base),
         }
     }
@@ -97,20 +130,18 @@ impl Stream {
         Some(index)
     }
 
-    /// The slot of a transport stream made of another branch; it begins with what the ring of that
-    /// holds.
-    fn derived(&mut self, now: Time, base: usize, format: &Format) -> Option<usize> {
-        if let Some(known) = self.branches.find(|slot| slot.base() == Some(base)) {
+    /// The slot of a branch that is made of another one; it begins with what the ring of that holds.
+    fn derived(&mut self, now: Time, base: usize, what: What) -> Option<usize> {
+        if let Some(known) = self.branches.find(|slot| slot.is_derived(base, what)) {
             return Some(known);
         }
-        let mut chain = Box::new(to_ts(format).ok()?);
+        let (mut chain, format) = chain(what, self.branch_format(base)?).ok()?;
         self.serve(now);
         chain.set_wanted(0, true);
         self.held(base).into_iter().for_each(|understood| chain.enter(understood));
-        let format = chain.exit_format(0).ok().cloned();
-        let ring = self.ring(0);
-        let slot = |index| Slot::new(Branch::new(index, ring), Made::Derived { base, chain }, format);
-        let index = self.branches.insert(slot);
+        let ring = self.ring(format.main_track());
+        let made = Made::Derived { base, what, chain: Box::new(chain) };
+        let index = self.branches.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
         self.branches.waiting += 1;
         self.serve(now);
         Some(index)
@@ -130,16 +161,23 @@ impl Stream {
     }
 }
 
-/// The chain that makes a transport stream of RTP.
-fn to_ts(format: &Format) -> Result<Graph, Unfit> {
-    let element = ElementPlan { kind: "to-ts".to_owned(), ..ElementPlan::default() };
+/// The chain that makes something else of a branch, and what comes out of it.
+fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
+    let (kind, settings) = match what {
+        What::Ts => ("to-ts", Settings::default()),
+        What::View(view) => ("view", view.into()),
+    };
+    let element = ElementPlan { kind: kind.to_owned(), settings, ..ElementPlan::default() };
     let plan = Plan {
-        elements: [("to-ts".to_owned(), element)].into(),
-        branches: [(String::new(), vec![Input { from: "to-ts".to_owned(), output: None }])].into(),
+        elements: [(kind.to_owned(), element)].into(),
+        branches: [(String::new(), vec![Input { from: kind.to_owned(), output: None }])].into(),
     };
     let mut graph = Graph::new(&plan, &mut CoreOnly).map_err(|(_, unfit)| unfit)?;
     graph.bind(format);
-    let help = "play it by RTSP, or send it to an rtp:// address";
-    graph.exit_format(0).map_err(|unfit| Unfit::new(&unfit.what, help))?;
-    Ok(graph)
+    let help = match what {
+        What::Ts => "play it by RTSP, or send it to an rtp:// address",
+        What::View(_) => "only images have views: leave it out",
+    };
+    let format = graph.exit_format(0).cloned().map_err(|unfit| Unfit::new(&unfit.what, help))?;
+    Ok((graph, format))
 }

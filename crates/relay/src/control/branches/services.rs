@@ -220,7 +220,7 @@ impl Stream {
     pub(super) fn push_to(&mut self, now: Time, index: usize, understood: Understood) {
         let Branches { slots, waiting, .. } = &mut self.branches;
         for slot in slots.iter_mut().flatten() {
-            if let Made::Derived { base, chain } = &mut slot.made
+            if let Made::Derived { base, chain, .. } = &mut slot.made
                 && *base == index
             {
                 chain.enter(understood.clone());

@@ -1,6 +1,7 @@
 //! Streams whose services are put in, changed and taken out while packets flow.
 
 use super::*;
+use crate::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 
 /// Services of one branch by this name, made by a chain of these elements.
@@ -25,6 +26,7 @@ fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
 fn spec() -> SinkSpec {
     SinkSpec {
         branch: None,
+        view: Default::default(),
         carriage: Carriage::Rtp,
         transport: Transport::Stream,
         tracks: TrackMask::ALL,
@@ -115,4 +117,73 @@ fn a_branch_that_nobody_wants_rests_after_a_while() {
     let key = join(&mut bench, "b", Carriage::Rtp);
     bench.poll();
     assert_eq!(bench.sent[key.0].len(), 3, "it begins with what the stream holds");
+}
+
+fn ppm(width: usize, value: u8) -> Bytes {
+    let mut image = format!("P6\n{width} 2\n255\n").into_bytes();
+    image.resize(image.len() + width * 2 * 3, value);
+    image.into()
+}
+
+/// What each sink got last: the image's first bytes.
+fn shown(stream: &mut Stream, now: Time) -> Vec<(usize, String)> {
+    let mut shown = Vec::new();
+    loop {
+        match stream.poll(now) {
+            Output::Order(order) => {
+                let members = match order.whom {
+                    Whom::One(key) => vec![key],
+                    Whom::Cohort { .. } => stream.members(&order).to_vec(),
+                };
+                for (_, entry) in stream.packets(&order) {
+                    let head: String = entry.packet.bytes[..6].iter().map(|b| char::from(*b)).collect();
+                    shown.extend(members.iter().map(|key| (key.0, head.replace('\n', " "))));
+                }
+            }
+            Output::Wait { .. } => return shown,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn receivers_with_the_same_view_share_a_branch_that_comes_and_goes_with_them() {
+    let mut stream = Stream::new(options());
+    let now = Time::ZERO;
+    stream.handle_source(now, Format::Images);
+    let wish = |view: &str| SinkSpec {
+        carriage: Carriage::Ts,
+        transport: Transport::Datagram,
+        view: view.parse().expect("a view"),
+        ..spec()
+    };
+    let keys = ["", "gray=1", "gray=1"].map(|view| stream.handle_join(now, 1, wish(view)));
+    stream.handle_media(now, 0, ppm(8, 9).into());
+    let mut seen = shown(&mut stream, now);
+    seen.sort();
+    let head = |key: usize, kind: &str| (keys[key].0, format!("{kind} 8 2"));
+    assert_eq!(seen, [head(0, "P6"), head(1, "P5"), head(2, "P5")]);
+    let branch = |stream: &Stream, key: usize| stream.sink(keys[key]).and_then(|sink| sink.branch);
+    assert_eq!(branch(&stream, 1), branch(&stream, 2));
+    assert_ne!(branch(&stream, 0), branch(&stream, 1));
+    // One changes what it sees, and begins with what there is.
+    stream.set_view(now, keys[2], "size=4x1".parse().expect("a view")).expect("it can be had");
+    assert_eq!(shown(&mut stream, now), [(keys[2].0, "P6 4 1".to_owned())]);
+    stream.set_view(now, keys[1], View::default()).expect("all there is");
+    shown(&mut stream, now);
+    let later = now + Duration::from_secs(6);
+    stream.handle_media(later, 0, ppm(8, 9).into());
+    shown(&mut stream, later);
+    assert!(stream.branch_format(1).is_none(), "nobody sees gray any more");
+    assert!(stream.branch_format(2).is_some());
+    let video = stream.set_view(later, keys[1], "part=64x64+900+900".parse().expect("a view"));
+    assert_eq!(video, Ok(()), "what lies outside is found out with the image");
+}
+
+#[test]
+fn what_is_no_image_has_no_views() {
+    let bench = Bench::new();
+    let view = "gray=1".parse().expect("a view");
+    let refused = bench.stream.offer(&SinkSpec { view, ..spec() }).expect_err("H.264");
+    assert!(refused.to_string().contains("only images have views"), "{refused}");
 }

@@ -1,0 +1,207 @@
+//! The contract's types as they cross the boundary; `wit/plugin.wit` says what they mean.
+
+use outflow_media::{Codec, Format, Tag, Time, Track as MediaTrack};
+use wasmtime::component::{ComponentType, Lift, Lower, flags};
+
+/// The contract: `wit/plugin.wit`.
+pub const WIT: &str = include_str!("../wit/plugin.wit");
+
+/// The package of the contract, without its version.
+pub(crate) const PACKAGE: &str = "outflow:plugin/";
+
+/// The version of the contract that is spoken here. What was built for an earlier one with the same
+/// first number works, too.
+pub const VERSION: (u32, u32, u32) = (1, 0, 0);
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(record)]
+pub(crate) struct Track {
+    codec: &'static str,
+    encoding: String,
+    fmtp: String,
+    #[component(name = "clock-rate")]
+    clock_rate: u32,
+    channels: u8,
+    video: bool,
+}
+
+#[derive(ComponentType, Lower, Debug)]
+#[component(variant)]
+pub(crate) enum Input {
+    #[component(name = "ts")]
+    Ts,
+    #[component(name = "rtp")]
+    Rtp(Vec<Track>),
+    #[component(name = "images")]
+    Images,
+}
+
+#[derive(ComponentType, Lift, Debug, Clone, Copy, PartialEq, Eq)]
+#[component(variant)]
+pub(crate) enum Payload {
+    #[component(name = "none")]
+    None,
+    #[component(name = "head")]
+    Head(u32),
+    #[component(name = "all")]
+    All,
+}
+
+#[derive(ComponentType, Lift, Debug, Clone, Copy)]
+#[component(record)]
+pub(crate) struct Setup {
+    pub(crate) payload: Payload,
+}
+
+#[derive(ComponentType, Lower, Debug, Clone, Copy)]
+#[component(enum)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    #[component(name = "header")]
+    Header,
+    #[component(name = "intra")]
+    Intra,
+    #[component(name = "predicted")]
+    Predicted,
+    #[component(name = "bidirectional")]
+    Bidirectional,
+    #[component(name = "enhancement")]
+    Enhancement,
+    #[component(name = "data")]
+    Data,
+}
+
+flags! {
+    Marks {
+        #[component(name = "first")]
+        const FIRST;
+        #[component(name = "last")]
+        const LAST;
+        #[component(name = "key")]
+        const KEY;
+    }
+}
+
+#[derive(ComponentType, Lower, Debug, Clone, Copy)]
+#[component(record)]
+pub(crate) struct Packet {
+    arrived: u64,
+    offset: u32,
+    length: u32,
+    size: u32,
+    frame: u32,
+    track: u8,
+    kind: Kind,
+    layer: u8,
+    marks: Marks,
+    needs: u32,
+}
+
+#[derive(ComponentType, Lift, Debug, Clone, Copy)]
+#[component(record)]
+pub(crate) struct Edit {
+    pub(crate) offset: u32,
+    pub(crate) length: u32,
+    pub(crate) after: u32,
+}
+
+#[derive(ComponentType, Lift, Debug, Clone, Copy)]
+#[component(record)]
+pub(crate) struct Action {
+    pub(crate) packet: u32,
+    pub(crate) port: u8,
+    pub(crate) edit: Option<Edit>,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(crate) struct Chosen {
+    pub(crate) actions: Vec<Action>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(ComponentType, Lift, Debug)]
+#[component(variant)]
+pub(crate) enum Answer {
+    #[component(name = "pass")]
+    Pass,
+    #[component(name = "only")]
+    Only(Chosen),
+}
+
+impl Packet {
+    /// A packet of `size` bytes, `length` of which begin at `offset` of the batch's.
+    pub(crate) fn new(tag: &Tag, arrived: Time, offset: usize, length: usize, size: usize) -> Self {
+        let mut marks = Marks::empty();
+        for (is, mark) in [(tag.first, Marks::FIRST), (tag.last, Marks::LAST), (tag.key, Marks::KEY)] {
+            if is {
+                marks |= mark;
+            }
+        }
+        Packet {
+            arrived: arrived.as_nanos(),
+            // A batch is smaller than the memory of its element, which 32 bits address.
+            offset: offset as u32,
+            length: length as u32,
+            size: size as u32,
+            frame: tag.frame,
+            track: tag.track,
+            kind: tag.kind.into(),
+            layer: tag.layer,
+            marks,
+            needs: tag.needs.mask(),
+        }
+    }
+}
+
+impl From<outflow_media::Kind> for Kind {
+    fn from(kind: outflow_media::Kind) -> Self {
+        match kind {
+            outflow_media::Kind::Header => Kind::Header,
+            outflow_media::Kind::Intra => Kind::Intra,
+            outflow_media::Kind::Predicted => Kind::Predicted,
+            outflow_media::Kind::Bidirectional => Kind::Bidirectional,
+            outflow_media::Kind::Enhancement => Kind::Enhancement,
+            outflow_media::Kind::Data => Kind::Data,
+        }
+    }
+}
+
+impl From<&Format> for Input {
+    fn from(format: &Format) -> Self {
+        match format {
+            Format::Ts => Input::Ts,
+            Format::Images => Input::Images,
+            Format::Rtp(tracks) => Input::Rtp(tracks.iter().map(Track::from).collect()),
+        }
+    }
+}
+
+impl From<&MediaTrack> for Track {
+    fn from(track: &MediaTrack) -> Self {
+        Track {
+            codec: codec(&track.codec),
+            encoding: track.encoding.clone(),
+            fmtp: track.fmtp.clone(),
+            clock_rate: track.clock_rate,
+            channels: track.channels,
+            video: track.codec.is_video(),
+        }
+    }
+}
+
+fn codec(codec: &Codec) -> &'static str {
+    match codec {
+        Codec::H264 { .. } => "h264",
+        Codec::H265 { .. } => "h265",
+        Codec::MpegVideo => "mpeg-video",
+        Codec::Aac { .. } => "aac",
+        Codec::Opus => "opus",
+        Codec::MpegAudio => "mpeg-audio",
+        Codec::Mp2t => "mp2t",
+        Codec::RawVideo(_) => "raw-video",
+        Codec::Jpeg2000 => "jpeg2000",
+        Codec::Srtp { .. } => "srtp",
+        Codec::Other { .. } => "other",
+    }
+}

@@ -1,0 +1,249 @@
+//! The element that a plug-in is in the graph.
+
+use core::any::Any;
+
+use std::sync::Arc;
+
+use outflow_media::{Format, Time};
+use outflow_relay::DropReason;
+use outflow_relay::graph::{Element, Item, Tally, Unfit};
+
+use crate::batch::{self, Carries, Scratch};
+use crate::code::Code;
+use crate::contract::Answer;
+use crate::guest::Live;
+use crate::limits::{CALL_MEMORY_PARTS, CALL_MEMORY_REST, CALL_PACKETS_MAX, FAULTS_PER_BATCH_MAX};
+use crate::options::{OnFault, Options};
+use crate::rest::Rest;
+
+/// A plug-in in the graph.
+#[derive(Debug)]
+pub(crate) struct WasmElement {
+    code: Arc<Code>,
+    options: Options,
+    input: Option<Format>,
+    carries: Carries,
+    live: Option<Live>,
+    /// It went wrong, and was not to be started again.
+    is_given_up: bool,
+    rest: Rest,
+    scratch: Scratch,
+    /// A part of a batch that is worked on.
+    part: Vec<Item>,
+    /// What went wrong while nobody could be told.
+    untold: Option<String>,
+}
+
+/// What goes from an element to the one that takes its place.
+struct Left {
+    code: Arc<Code>,
+    options: Options,
+    input: Option<Format>,
+    live: Live,
+    rest: Rest,
+}
+
+impl WasmElement {
+    pub(crate) fn new(code: Arc<Code>, options: Options) -> Self {
+        WasmElement {
+            code,
+            options,
+            input: None,
+            carries: Carries::Ts,
+            live: None,
+            is_given_up: false,
+            rest: Rest::default(),
+            scratch: Scratch::default(),
+            part: Vec::new(),
+            untold: None,
+        }
+    }
+
+    /// Brings it to life, and tells it what comes in.
+    fn start(&self, input: &Format, now: Time) -> Result<Live, Unfit> {
+        let mut live = Live::born(&self.code, &self.options, now)?;
+        live.init(&self.options.config, input, now)?;
+        Ok(live)
+    }
+
+    /// One that lives, if it may.
+    fn revive(&mut self, now: Time, tally: &mut Tally) -> Option<&mut Live> {
+        if self.live.is_none()
+            && !self.is_given_up
+            && self.rest.is_over(now)
+            && let Some(input) = &self.input
+        {
+            match self.start(input, now) {
+                Ok(live) => self.live = Some(live),
+                Err(unfit) => {
+                    tally.fail(unfit.to_string());
+                    self.rest.fault(now);
+                }
+            }
+        }
+        self.live.as_mut()
+    }
+
+    /// How many of these packets, beginning with the first, go into a call.
+    fn fitting(&self, items: &[Item]) -> usize {
+        let Some(live) = &self.live else { return items.len().min(CALL_PACKETS_MAX) };
+        let room = self.options.memory_bytes / CALL_MEMORY_PARTS;
+        let mut bytes = 0;
+        let fits = |item: &&Item| {
+            bytes += batch::seen(live.payload, batch::size(item, self.carries)) as u64;
+            bytes <= room
+        };
+        items.iter().take(CALL_PACKETS_MAX).take_while(fits).count().max(1)
+    }
+
+    /// Lets it work on packets that go into a call; `faults` counts what went wrong with the batch.
+    fn part(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally, faults: &mut u32) {
+        let Err(words) = self.call(now, items, tally) else { return };
+        tally.fail(words);
+        self.live = None;
+        *faults += 1;
+        match self.options.on_fault {
+            OnFault::Bypass => self.is_given_up = true,
+            OnFault::Drop => {
+                self.is_given_up = true;
+                drop_all(items, tally);
+            }
+            OnFault::Restart => {
+                self.rest.fault(now);
+                self.one_by_one(now, items, tally, faults);
+            }
+        }
+    }
+
+    /// Only the packets at which it goes wrong are lost.
+    fn one_by_one(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally, faults: &mut u32) {
+        if items.len() == 1 {
+            return drop_all(items, tally);
+        }
+        let mut all = core::mem::take(items);
+        let mut one = Vec::with_capacity(1);
+        for item in all.drain(..) {
+            one.push(item);
+            if *faults >= FAULTS_PER_BATCH_MAX {
+                drop_all(&mut one, tally);
+            } else if let Err(words) = self.call(now, &mut one, tally) {
+                tally.fail(words);
+                self.live = None;
+                self.rest.fault(now);
+                *faults += 1;
+                drop_all(&mut one, tally);
+            }
+            items.append(&mut one);
+        }
+    }
+
+    /// Lets it work on packets. Nothing has happened to them after an error.
+    fn call(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally) -> Result<(), String> {
+        let (carries, room) = (self.carries, self.options.memory_bytes.saturating_sub(CALL_MEMORY_REST));
+        let Some(live) = self.revive(now, tally) else {
+            drop_all(items, tally);
+            return Ok(());
+        };
+        let payload = live.payload;
+        if let [item] = &items[..]
+            && batch::seen(payload, batch::size(item, carries)) as u64 > room
+        {
+            let bytes = batch::size(item, carries);
+            tally.fail(format!("a packet of {bytes} bytes does not go into its memory: raise `memory`"));
+            drop_all(items, tally);
+            return Ok(());
+        }
+        let (packets, bytes) = self.scratch.gather(items, carries, payload);
+        let live = self.live.as_mut().expect("it lives");
+        let answer = live.work(now, packets, bytes.clone());
+        tally.memory_bytes = live.memory_bytes() as u64;
+        if items.len() > 1 {
+            self.scratch.reclaim(bytes);
+        }
+        match answer? {
+            Answer::Pass => {}
+            Answer::Only(chosen) => {
+                let bytes_max = usize::try_from(self.options.memory_bytes).unwrap_or(usize::MAX);
+                let made = batch::check(&chosen, items, carries, bytes_max)?;
+                self.scratch.apply(chosen, made, carries, items, tally);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// They go no further.
+fn drop_all(items: &mut Vec<Item>, tally: &mut Tally) {
+    tally.drops.add(DropReason::ElementFault, items.len() as u64);
+    items.clear();
+}
+
+impl Element for WasmElement {
+    fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
+        self.carries = Carries::from(input);
+        self.input = Some(input.clone());
+        self.is_given_up = false;
+        // One that lives is told; if it does not survive that, another begins anew.
+        let told = self.live.as_mut().map(|live| live.init(&self.options.config, input, Time::ZERO));
+        if !matches!(told, Some(Ok(()))) {
+            self.live = None;
+            self.live = Some(self.start(input, Time::ZERO)?);
+        }
+        Ok(input.clone())
+    }
+
+    fn work(&mut self, now: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
+        if let Some(words) = self.untold.take() {
+            tally.fail(words);
+        }
+        let passes = |element: &Self| element.is_given_up && element.options.on_fault == OnFault::Bypass;
+        if passes(self) {
+            return;
+        }
+        let mut faults = 0;
+        if self.fitting(batch) == batch.len() {
+            return self.part(now, batch, tally, &mut faults);
+        }
+        let mut rest = core::mem::take(batch);
+        while !rest.is_empty() {
+            let mut part = core::mem::take(&mut self.part);
+            part.extend(rest.drain(..self.fitting(&rest)));
+            if !passes(self) {
+                self.part(now, &mut part, tally, &mut faults);
+            }
+            batch.append(&mut part);
+            self.part = part;
+        }
+    }
+
+    fn state(&mut self) -> Option<Box<dyn Any + Send>> {
+        let live = self.live.take()?;
+        Some(Box::new(Left {
+            code: Arc::clone(&self.code),
+            options: self.options.clone(),
+            input: self.input.clone(),
+            live,
+            rest: self.rest,
+        }))
+    }
+
+    fn resume(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(left) = state.downcast::<Left>() else { return };
+        let Left { code, options, input, mut live, rest } = *left;
+        let is_same = code.hash == self.code.hash
+            && input == self.input
+            && options.config == self.options.config
+            && options.memory_bytes == self.options.memory_bytes;
+        if is_same {
+            live.set_fuel(self.options.fuel);
+            (self.live, self.rest) = (Some(live), rest);
+            return;
+        }
+        let (Some(next), Some(saved)) = (&mut self.live, live.save()) else { return };
+        if let Err(words) = next.restore(saved) {
+            // What it was given has killed it: it begins with nothing.
+            self.live = None;
+            self.untold = Some(format!("it could not go on from what was saved: {words}"));
+        }
+    }
+}

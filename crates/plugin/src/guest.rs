@@ -1,0 +1,292 @@
+//! A plug-in that lives: its memory, its limits, and calls into it.
+
+use core::fmt::Write as _;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outflow_media::{Format, Time};
+use outflow_relay::graph::Unfit;
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, TypedFunc};
+use wasmtime::{ResourceLimiter, Store, Trap};
+
+use crate::code::Code;
+use crate::contract::{Answer, Input, Packet, Payload, Setup};
+use crate::limits::{
+    BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PARTS_MAX,
+    SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
+};
+use crate::options::Options;
+
+/// What the host keeps of a plug-in.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    now: Time,
+    memory_bytes: usize,
+    memory_bytes_max: usize,
+    /// It wanted more than it may have.
+    wanted: Option<usize>,
+    /// The second of the lines that were logged last, how many there were, and how many were not.
+    logged: (u64, u32, u64),
+    /// The beginning of a line that has no end yet.
+    begun: String,
+    /// What it logged in the call that it is in.
+    words: String,
+}
+
+impl Guest {
+    /// Nanoseconds of the batch's time; never zero, which Go takes for a clock that is broken.
+    pub(crate) fn now(&self) -> u64 {
+        self.now.as_nanos().max(1)
+    }
+
+    /// A line for the log.
+    pub(crate) fn log(&mut self, line: &str) {
+        let line = cut(line.trim_end(), LOG_LINE_BYTES_MAX);
+        if self.words.len() + line.len() <= ERROR_BYTES_MAX {
+            self.words.push_str(if self.words.is_empty() { "" } else { "; " });
+            self.words.push_str(line);
+        }
+        let second = self.now.as_millis() / 1000;
+        let (last, lines, left_out) = &mut self.logged;
+        if *last != second {
+            (*last, *lines) = (second, 0);
+        }
+        *lines += 1;
+        if *lines > LOG_LINES_PER_SECOND {
+            *left_out += 1;
+            return;
+        }
+        tracing::info!(left_out = core::mem::take(left_out), "plug-in: {line}");
+    }
+
+    /// A piece of a line for the log.
+    pub(crate) fn print(&mut self, text: &str) {
+        let mut begun = core::mem::take(&mut self.begun);
+        for piece in text.split_inclusive('\n') {
+            let room = LOG_LINE_BYTES_MAX.saturating_sub(begun.len());
+            begun.push_str(cut(piece, room));
+            if piece.ends_with('\n') {
+                self.log(&begun);
+                begun.clear();
+            }
+        }
+        self.begun = begun;
+    }
+}
+
+impl ResourceLimiter for Guest {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let all = self.memory_bytes + desired.saturating_sub(current);
+        if all > self.memory_bytes_max {
+            self.wanted = Some(all);
+            wasmtime::bail!("no more memory");
+        }
+        self.memory_bytes = all;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        wasmtime::ensure!(
+            desired <= TABLE_ELEMENTS_MAX,
+            "a table of more than {TABLE_ELEMENTS_MAX} elements"
+        );
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        PARTS_MAX
+    }
+
+    fn tables(&self) -> usize {
+        PARTS_MAX
+    }
+
+    fn memories(&self) -> usize {
+        PARTS_MAX
+    }
+}
+
+/// What goes into a call to `work`. The records come back for the next.
+pub(crate) type Packets = Arc<Vec<Packet>>;
+
+/// A plug-in that lives. After an error it is dead, and to be let go.
+pub(crate) struct Live {
+    store: Store<Guest>,
+    init: TypedFunc<(String, Input), (Result<Setup, String>,)>,
+    work: TypedFunc<(Packets, Bytes), (Answer,)>,
+    state: Option<State>,
+    fuel: u64,
+    pub(crate) payload: Payload,
+}
+
+/// Functions of a plug-in that keeps something in mind.
+struct State {
+    save: TypedFunc<(), (Vec<u8>,)>,
+    restore: TypedFunc<(Bytes,), ()>,
+}
+
+impl core::fmt::Debug for Live {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Live({:?}, {} bytes)", self.payload, self.memory_bytes())
+    }
+}
+
+impl Live {
+    /// Brings one to life, which then is to be told what comes in.
+    ///
+    /// # Errors
+    /// Why it does not live, and what to do.
+    pub(crate) fn born(code: &Code, options: &Options, now: Time) -> Result<Self, Unfit> {
+        let guest = Guest {
+            now,
+            memory_bytes: 0,
+            memory_bytes_max: usize::try_from(options.memory_bytes).unwrap_or(usize::MAX),
+            wanted: None,
+            logged: (0, 0, 0),
+            begun: String::new(),
+            words: String::new(),
+        };
+        let mut store = Store::new(code.pre.engine(), guest);
+        store.limiter(|guest| guest);
+        let born = store.set_fuel(BIRTH_INSTRUCTIONS).and_then(|()| code.pre.instantiate(&mut store));
+        let instance = born.map_err(|error| {
+            let help = "see the element's `memory`, or mend the plug-in";
+            Unfit::new(format!("it does not start: {}", words(&error, &store, BIRTH_INSTRUCTIONS)), help)
+        })?;
+        let state = match &code.state {
+            None => None,
+            Some((save, restore)) => Some(State {
+                save: typed(&instance, &mut store, save, "save")?,
+                restore: typed(&instance, &mut store, restore, "restore")?,
+            }),
+        };
+        Ok(Live {
+            init: typed(&instance, &mut store, &code.init, "init")?,
+            work: typed(&instance, &mut store, &code.work, "work")?,
+            state,
+            store,
+            fuel: options.fuel,
+            payload: Payload::None,
+        })
+    }
+
+    /// Tells it what comes in.
+    ///
+    /// # Errors
+    /// It refuses, or went wrong; in both cases why.
+    pub(crate) fn init(&mut self, config: &str, input: &Format, now: Time) -> Result<(), Unfit> {
+        self.begin(now);
+        let told = self
+            .store
+            .set_fuel(BIRTH_INSTRUCTIONS)
+            .and_then(|()| self.init.call(&mut self.store, (config.to_owned(), Input::from(input))));
+        match told {
+            Ok((Ok(setup),)) => {
+                self.payload = setup.payload;
+                Ok(())
+            }
+            Ok((Err(why),)) => Err(Unfit::new(
+                format!("the plug-in refuses: {}", cut(&why, ERROR_BYTES_MAX)),
+                "see `config`",
+            )),
+            Err(error) => {
+                let why = words(&error, &self.store, BIRTH_INSTRUCTIONS);
+                Err(Unfit::new(format!("`init` went wrong: {why}"), "mend the plug-in"))
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Time) {
+        let guest = self.store.data_mut();
+        guest.now = now;
+        guest.words.clear();
+    }
+
+    /// Lets it work on a batch.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub(crate) fn work(&mut self, now: Time, packets: Packets, bytes: Bytes) -> Result<Answer, String> {
+        self.begin(now);
+        let fuel = self.fuel;
+        let done = self.store.set_fuel(fuel).and_then(|()| self.work.call(&mut self.store, (packets, bytes)));
+        done.map(|(answer,)| answer).map_err(|error| words(&error, &self.store, fuel))
+    }
+
+    /// What it keeps in mind, for another; `None` if it keeps nothing, or went wrong.
+    pub(crate) fn save(&mut self) -> Option<Vec<u8>> {
+        let state = self.state.as_ref()?;
+        self.store.set_fuel(BIRTH_INSTRUCTIONS).ok()?;
+        let (saved,) = state.save.call(&mut self.store, ()).ok()?;
+        (saved.len() <= SAVED_BYTES_MAX).then_some(saved)
+    }
+
+    /// Lets it go on from what another kept in mind.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub(crate) fn restore(&mut self, saved: Vec<u8>) -> Result<(), String> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let done = self
+            .store
+            .set_fuel(BIRTH_INSTRUCTIONS)
+            .and_then(|()| state.restore.call(&mut self.store, (saved.into(),)));
+        done.map_err(|error| words(&error, &self.store, BIRTH_INSTRUCTIONS))
+    }
+
+    /// Bytes of its memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.store.data().memory_bytes
+    }
+
+    /// Another budget, for one that goes on under another name's options.
+    pub(crate) const fn set_fuel(&mut self, fuel: u64) {
+        self.fuel = fuel;
+    }
+}
+
+fn typed<P, R>(
+    instance: &wasmtime::component::Instance,
+    store: &mut Store<Guest>,
+    index: &ComponentExportIndex,
+    name: &str,
+) -> Result<TypedFunc<P, R>, Unfit>
+where
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
+{
+    instance.get_typed_func(store, index).map_err(|error| {
+        let what = format!("its `{name}` is not that of the contract: {error:#}");
+        Unfit::new(what, "build it anew with the wit folder of this version")
+    })
+}
+
+/// What went wrong, for people.
+fn words(error: &wasmtime::Error, store: &Store<Guest>, fuel: u64) -> String {
+    let guest = store.data();
+    if let Some(wanted) = guest.wanted {
+        return format!(
+            "it wants {} MB of memory; `memory` allows for {} MB",
+            wanted.div_ceil(1_000_000),
+            guest.memory_bytes_max / 1_000_000
+        );
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => {
+            format!("it took more than {fuel} instructions for a call; `budget` allows for no more")
+        }
+        Some(trap) if guest.words.is_empty() => format!("it stopped: {trap}"),
+        Some(trap) => format!("it stopped: {trap}; its last words: {}", guest.words),
+        None => {
+            let mut text = String::new();
+            let _ = write!(text, "{error:#}");
+            cut(&text, ERROR_BYTES_MAX).to_owned()
+        }
+    }
+}
+
+/// The beginning of a text, with at most so many bytes.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}

@@ -1,0 +1,45 @@
+//! Elements in WebAssembly: anybody's code in the path of packets, which can do no harm.
+//!
+//! A plug-in is a component of the contract in `wit/plugin.wit` ([`WIT`]), or a module that exports
+//! the contract's functions by their canonical names and is wrapped here. It is given whole batches
+//! of packets, with as much of their bytes as it wants, and answers what becomes of each. Its memory
+//! and the instructions of a call are limited; it has no clock, chance, files or network. What goes
+//! wrong in it costs the packet with which it went wrong, and is counted.
+//!
+//! [`load`] makes an element of a file; [`scaffold`] begins a new one in Rust, Go, C or JavaScript.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate compiles and writes files; it does so aside, never in the path"
+)]
+
+mod batch;
+mod code;
+mod contract;
+mod element;
+mod guest;
+pub mod limits;
+mod options;
+mod rest;
+mod scaffold;
+#[cfg(test)]
+mod tests;
+mod wrap;
+
+use outflow_relay::graph::{Element, Settings, Unfit};
+
+pub use contract::{VERSION, WIT};
+pub use scaffold::{Lang, ScaffoldError, scaffold};
+
+/// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
+///
+/// They are compiled, here and now, unless an element of the same bytes is still around: this
+/// belongs into the control plane, never into the path.
+///
+/// # Errors
+/// What keeps them from being a plug-in, and what to do.
+pub fn load(settings: &Settings, bytes: &[u8]) -> Result<Box<dyn Element>, Unfit> {
+    let options = options::Options::of(settings)?;
+    Ok(Box::new(element::WasmElement::new(code::Code::of(bytes)?, options)))
+}

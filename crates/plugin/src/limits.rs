@@ -1,0 +1,76 @@
+//! Every limit of plug-ins, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// Memory that a plug-in may have where nothing is said. What wants more is stopped.
+pub const MEMORY_BYTES: u64 = 16 << 20;
+
+/// The least and the most that can be asked for; other wishes are refused.
+pub const MEMORY_BYTES_MIN: u64 = 64 << 10;
+
+/// See [`MEMORY_BYTES_MIN`]. Addresses have 32 bits.
+pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
+
+/// Instructions of a call where nothing is said, one a nanosecond. A longer call is stopped.
+pub const BUDGET: Duration = Duration::from_millis(50);
+
+/// Instructions to come to life, language runtimes included. What needs more cannot be used.
+pub const BIRTH_INSTRUCTIONS: u64 = 2_000_000_000;
+
+/// Packets of a call. Larger batches are worked on in parts.
+pub const CALL_PACKETS_MAX: usize = 64;
+
+/// Bytes of a call's packets, as a part of the plug-in's memory (one part in so many), where they
+/// are more than one packet. Larger batches are worked on in parts.
+pub const CALL_MEMORY_PARTS: u64 = 8;
+
+/// Bytes of a plug-in's memory that a packet leaves to the plug-in at least; a larger packet is not
+/// given to it but dropped.
+pub const CALL_MEMORY_REST: u64 = 32 << 10;
+
+/// Packets that may come of one. A batch of which more are made is dropped.
+pub const MADE_PER_PACKET_MAX: usize = 8;
+
+/// Bytes of a packet that an element makes, images aside. A batch with a larger one is dropped.
+pub const MADE_BYTES_MAX: usize = 65_000;
+
+/// Elements of all tables of a plug-in. What wants more is stopped.
+pub const TABLE_ELEMENTS_MAX: usize = 100_000;
+
+/// Instances, memories and tables of a plug-in, each. What has more cannot be used.
+pub const PARTS_MAX: usize = 64;
+
+/// Bytes of the stack of a plug-in. What wants more is stopped.
+pub const STACK_BYTES: usize = 256 << 10;
+
+/// A batch in which something went wrong is worked on packet by packet, until that went wrong so
+/// often. The rest is dropped.
+pub const FAULTS_PER_BATCH_MAX: u32 = 3;
+
+/// A plug-in is started again at once so often; from then on it rests before, for
+/// [`REST_FIRST`], doubling to [`REST_MAX`]. What comes meanwhile is dropped.
+pub const RESTARTS_AT_ONCE: u32 = 8;
+
+/// See [`RESTARTS_AT_ONCE`].
+pub const REST_FIRST: Duration = Duration::from_millis(100);
+
+/// See [`RESTARTS_AT_ONCE`].
+pub const REST_MAX: Duration = Duration::from_secs(30);
+
+/// All is forgiven when nothing went wrong for so long after the last rest.
+pub const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Lines of a plug-in that are logged in a second. Further ones are counted.
+pub const LOG_LINES_PER_SECOND: u32 = 10;
+
+/// Bytes of a line that is logged. Its rest is cut off.
+pub const LOG_LINE_BYTES_MAX: usize = 512;
+
+/// Instructions that a line costs a plug-in, and as many more as the line has bytes.
+pub const LOG_INSTRUCTIONS: u64 = 1000;
+
+/// Bytes of words that a plug-in gives for an error. Their rest is cut off.
+pub const ERROR_BYTES_MAX: usize = 512;
+
+/// Bytes that a plug-in may hand on to its successor. More are not handed on.
+pub const SAVED_BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,150 @@
+//! The examples do what they say: as they were built beforehand, and built from their sources where
+//! there are tools for it.
+
+#![allow(clippy::disallowed_methods, reason = "it builds and reads files")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
+use outflow_media::rtp::{PlainHeader, RtpHeader};
+use outflow_media::{Codec, Format, Kind, Tag, Time, Track};
+use outflow_relay::graph::{Element, Item, Setting, Settings, Tally};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins")
+}
+
+fn prebuilt(name: &str) -> Vec<u8> {
+    std::fs::read(folder().join("prebuilt").join(name)).expect("it is part of the sources")
+}
+
+/// What comes of a command in the folder of an example; `None`, and why, where its tools are missing.
+fn built(example: &str, program: &str, arguments: &[&str], out: &Path) -> Option<Vec<u8>> {
+    let mut command = Command::new(program);
+    command.current_dir(folder().join(example)).args(arguments);
+    // Those of the package that is tested are none of its business.
+    command
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUSTFLAGS")
+        .env("GOOS", "wasip1")
+        .env("GOARCH", "wasm");
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: {example} from its source ({program}: {error})");
+            return None;
+        }
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        let missing = [
+            "can't find crate for",
+            "wasm-ld",
+            "could not find",
+            "failed to download",
+            "network",
+            "target may not be installed",
+        ];
+        assert!(missing.iter().any(|words| said.contains(words)), "{example}: {said}");
+        eprintln!("SKIPPED: {example} from its source ({last})");
+        return None;
+    }
+    Some(std::fs::read(out).expect("it was built"))
+}
+
+fn element(code: &[u8], config: &str, format: &Format) -> Box<dyn Element> {
+    let settings = Settings::default()
+        .with("config", Setting::Text(config.to_owned()))
+        .with("memory", Setting::Size(64 << 20));
+    let mut element = outflow_plugin::load(&settings, code).expect("it is an element");
+    assert_eq!(element.bind(format).as_ref(), Ok(format));
+    element
+}
+
+fn video() -> Track {
+    Track { codec: Codec::Other { video: true }, ..Track::mp2t() }
+}
+
+fn packet(track: u8, frame: u32, kind: Kind) -> Item {
+    let header =
+        PlainHeader { marker: true, payload_type: 96, sequence: frame as u16, timestamp: 0, ssrc: 7 };
+    let mut item = Item::empty();
+    item.packet.bytes = Bytes::from([&header.emit()[..], b"body"].concat());
+    item.packet.tag =
+        Tag { frame, track, kind, key: kind == Kind::Intra, first: true, last: true, ..Tag::default() };
+    item
+}
+
+fn run(element: &mut dyn Element, mut batch: Vec<Item>) -> Vec<Item> {
+    let mut tally = Tally::default();
+    element.work(Time::from_millis(1), &mut batch, &mut tally);
+    assert_eq!(tally.fault, None);
+    batch
+}
+
+fn marks(code: &[u8]) {
+    let mut element = element(code, "outflow", &Format::Rtp(vec![video()]));
+    let out = run(&mut *element, vec![packet(0, 0, Kind::Intra), packet(0, 1, Kind::Predicted)]);
+    let marked = RtpHeader::new_checked(&out[0].packet.bytes).expect("it is RTP");
+    assert_eq!((marked.payload(), out[1].packet.bytes.len()), (&b"body"[..], 16));
+    let extensions: Vec<_> = marked.extensions().map(|extension| extension.data.to_vec()).collect();
+    assert_eq!(extensions, [b"outflow".to_vec()]);
+}
+
+#[test]
+fn a_watermark_in_rust_is_found_again() {
+    marks(&prebuilt("watermark.wasm"));
+    let target = folder().join("watermark/target/wasm32-unknown-unknown/release/watermark.wasm");
+    let arguments = ["build", "--release", "--locked", "--target", "wasm32-unknown-unknown"];
+    if let Some(code) = built("watermark", "cargo", &arguments, &target) {
+        marks(&code);
+    }
+}
+
+#[test]
+fn a_thinner_in_go_lets_key_frames_through() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let name = file.path().to_str().expect("a name");
+    let arguments = ["build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", name, "./plugin"];
+    let Some(code) = built("thinner", "go", &arguments, file.path()) else { return };
+    let sound = Track { codec: Codec::Opus, ..video() };
+    let mut element = element(&code, "key-frames every=2", &Format::Rtp(vec![video(), sound]));
+    let frames = (0..12_u32).flat_map(|frame| {
+        let kind = if frame % 3 == 0 { Kind::Intra } else { Kind::Predicted };
+        [packet(0, frame, kind), packet(1, frame, Kind::Data)]
+    });
+    let out = run(&mut *element, frames.collect());
+    let of = |track| {
+        let track = out.iter().filter(move |item| item.packet.tag.track == track);
+        track.map(|item| item.packet.tag.frame).collect::<Vec<_>>()
+    };
+    assert_eq!((of(0), of(1)), (vec![0, 6], (0..12).collect()));
+}
+
+fn makes_gray(code: &[u8]) {
+    let mut element = element(code, "", &Format::Images);
+    for (width, height) in [(1, 1), (17, 3), (160, 120)] {
+        let shape = Shape { pixels: Pixels::Rgb, width, height };
+        let mut image = Vec::new();
+        ppm::emit(shape, &mut image).expect("it is a PPM");
+        let header = image.len();
+        image.extend((0..shape.bytes()).map(|index| (index * 7919 % 251) as u8));
+        let mut item = Item::empty();
+        item.packet.bytes = Bytes::from(image.clone());
+        let out = run(&mut *element, vec![item]);
+        gray(Cpu::detect(), Pixels::Rgb, &mut image[header..]);
+        assert!(out[0].packet.bytes[..] == image[..], "{width}x{height}");
+    }
+}
+
+#[test]
+fn gray_in_c_is_the_relays_own() {
+    makes_gray(&prebuilt("gray.wasm"));
+    let file = folder().join("gray/gray.wasm");
+    if let Some(code) = built("gray", "make", &["-s", "-B"], &file) {
+        makes_gray(&code);
+    }
+}

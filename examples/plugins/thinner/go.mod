@@ -1,0 +1,3 @@
+module outflow.example/thinner
+
+go 1.24
