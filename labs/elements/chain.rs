@@ -56,6 +56,11 @@ impl Alone {
         self.element.work(Time::ZERO, black_box(&mut self.batch), &mut self.tally);
         self.batch.len()
     }
+
+    /// What went wrong.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.tally.fault.as_deref()
+    }
 }
 
 /// A batch of such packets.

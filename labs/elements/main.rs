@@ -1,8 +1,11 @@
 //! What does an element cost? A packet (RTP, 1400 bytes, its bytes shared) through a graph of one
 //! empty element and of ten in a chain, in batches of 1 and of 32, against calling the function
-//! directly. One core; medians of rounds in turn.
+//! directly; the same of plug-ins in WebAssembly that look at tags alone and that read all bytes; and
+//! how long a plug-in takes to make an image gray, next to the relay itself. One core; medians of
+//! rounds in turn.
 
 mod chain;
+mod wasm;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -60,7 +63,12 @@ fn subjects() -> Result<Vec<Subject>> {
             let mut chain = Chain::new(EMPTY, elements, batch)?;
             subjects.push((format!("chain_{elements}_{batch}"), Box::new(move || chain.once())));
         }
+        let (mut tags, mut payload) = (wasm::tags(batch)?, wasm::payload(batch)?);
+        subjects.push((format!("wasm_{batch}"), Box::new(move || tags.once())));
+        subjects.push((format!("wasm_payload_{batch}"), Box::new(move || payload.once())));
     }
+    subjects.push(("gray_native".to_owned(), Box::new(wasm::gray_native()?)));
+    subjects.push(("gray_wasm".to_owned(), Box::new(wasm::gray_wasm()?)));
     Ok(subjects)
 }
 
@@ -91,5 +99,10 @@ fn figures(times: &BTreeMap<String, Vec<f64>>) -> Map<String, Value> {
     put("direct_ns_1", median("direct_1"));
     put("one_element_ns", median("chain_1_32"));
     put("ten_elements_ns", median("chain_10_32"));
+    for batch in BATCHES {
+        put(&format!("wasm_hop_ns_{batch}"), median(&format!("wasm_{batch}")));
+        put(&format!("wasm_payload_ns_{batch}"), median(&format!("wasm_payload_{batch}")));
+    }
+    put("gray_wasm_over_native", median("gray_wasm") / median("gray_native"));
     figures
 }
