@@ -13,10 +13,10 @@ fn main() {
         clang.arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH));
         compile(clang.arg("-c"), &format!("bpf/{name}.c"), &out.join(format!("{name}.o")));
     }
-    for name in ["udp", "tcp"] {
+    for (name, level) in [("udp", "-O2"), ("tcp", "-O2"), ("images", "-O3")] {
         let mut cc = Command::new("cc");
         compile(
-            cc.args(["-O2", "-Wall", "-Werror"]),
+            cc.args([level, "-Wall", "-Werror"]),
             &format!("baseline/{name}.c"),
             &out.join(format!("baseline-{name}")),
         );

@@ -1,6 +1,7 @@
 //! The relays that Outflow is compared with: plain C, as one would write it first (`labs/baseline`).
 //! `place` says where and how they run.
 
+use std::net::SocketAddrV4;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -32,6 +33,19 @@ pub fn tcp(port: u16, sinks: usize, place: impl FnOnce(Program) -> Program) -> R
         TCP_PORT.to_string(),
     ]);
     ready(&place(program))
+}
+
+/// Receives whole images at `port`, and sends each on to an address: as it is ("forward"), gray
+/// ("gray"), or gray with a value a pixel ("pgm").
+pub fn images(
+    port: u16,
+    to: SocketAddrV4,
+    work: &str,
+    place: impl FnOnce(Program) -> Program,
+) -> Result<Running> {
+    let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-images"));
+    let to = [to.ip().to_string(), to.port().to_string()];
+    ready(&place(program.arg(port.to_string()).args(to).arg(work)))
 }
 
 fn ready(program: &Program) -> Result<Running> {

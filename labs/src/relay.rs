@@ -127,6 +127,11 @@ impl<'n> Relay<'n> {
         self.ask("POST", path, Some(body))
     }
 
+    /// Puts a JSON body in place of what was there; the answer's text.
+    pub fn put(&self, path: &str, body: &Value) -> Result<String> {
+        self.ask("PUT", path, Some(body))
+    }
+
     /// Changes something by a JSON body; the answer's text.
     pub fn patch(&self, path: &str, body: &Value) -> Result<String> {
         self.ask("PATCH", path, Some(body))

@@ -1,6 +1,7 @@
 //! Services, as control sees to them: made aside, put in place as a value, put back if they fail.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outflow_config::Share;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
@@ -35,8 +36,8 @@ fn wasm(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
 pub(crate) struct Trials(BTreeMap<String, AbortHandle>);
 
 impl Trials {
-    /// Gives a stream the services of a plan, which may take so much of a core. Should they fail within the trial
-    /// time, those before them are put back.
+    /// Gives a stream the services of a plan, which may take so much of a core. Should they fail within
+    /// the trial time, those before them are put back. Returns how long packets had to wait.
     ///
     /// # Errors
     /// What keeps them from being made; those that are there stay.
@@ -46,7 +47,7 @@ impl Trials {
         stream: &str,
         plan: Plan,
         budget: Option<Share>,
-    ) -> Result<(), ControlError> {
+    ) -> Result<Duration, ControlError> {
         let mut graph = make(stream, plan).await?;
         if let Some(graph) = &mut graph {
             graph.set_budget(budget.map(|share| share.0));
@@ -63,7 +64,7 @@ impl Trials {
             let trial = watch(control.clone(), stream.to_owned(), before, faults);
             self.0.insert(stream.to_owned(), tokio::spawn(trial).abort_handle());
         }
-        Ok(())
+        Ok(took)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outflow_config::{Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource};
 use outflow_media::{Format, Track};
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
-    CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, RuleDecision,
+    Changed, CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, RuleDecision,
     SocketRole, SourceSocket, StreamEntry, StreamLimits, Wanted,
 };
 use crate::receive::bind_source;
@@ -62,18 +62,18 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Reads the file again and makes what changed. Returns a line for each change.
+    /// Reads the file again and makes what changed.
     ///
     /// # Errors
     /// The file cannot be read or is not valid; nothing has changed then.
-    pub(crate) async fn reload(&mut self) -> Result<Vec<String>, ControlError> {
+    pub(crate) async fn reload(&mut self) -> Result<Changed, ControlError> {
         let path = self.path.clone().ok_or_else(|| {
             ControlError::Configuration("this relay was started without a configuration file".to_owned())
         })?;
         self.become_like(crate::load(&path)?).await
     }
 
-    /// Changes limits of a stream until the next reload. Returns a line for each change.
+    /// Changes limits of a stream until the next reload.
     ///
     /// # Errors
     /// Unknown stream, or an impossible value; nothing has changed then.
@@ -81,7 +81,7 @@ impl Supervisor {
         &mut self,
         stream: &str,
         limits: StreamLimits,
-    ) -> Result<Vec<String>, ControlError> {
+    ) -> Result<Changed, ControlError> {
         let mut new = Config::clone(&self.control.config());
         let known =
             new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
@@ -89,7 +89,7 @@ impl Supervisor {
         self.become_like(new).await
     }
 
-    /// Gives a stream other services until the next reload. Returns a line for each change.
+    /// Gives a stream other services until the next reload.
     ///
     /// # Errors
     /// Unknown stream, or services that cannot be made; nothing has changed then.
@@ -98,7 +98,7 @@ impl Supervisor {
         stream: &str,
         elements: Elements,
         branches: Branches,
-    ) -> Result<Vec<String>, ControlError> {
+    ) -> Result<Changed, ControlError> {
         let mut new = Config::clone(&self.control.config());
         let known =
             new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
@@ -130,20 +130,21 @@ impl Supervisor {
         }
     }
 
-    async fn become_like(&mut self, new: Config) -> Result<Vec<String>, ControlError> {
+    async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
+        let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
         let mut lines = changes.lines();
-        lines.extend(self.apply(&new, &changes).await);
+        lines.extend(failed);
         self.control.set_config(Arc::new(new));
         for line in &lines {
             tracing::info!(change = line, "configuration changed");
         }
-        Ok(lines)
+        Ok(Changed { lines, waited })
     }
 
     /// Makes every change, whatever becomes of the others. Returns a line for each that failed.
-    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Vec<String> {
-        let mut failed = Vec::new();
+    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Changed {
+        let (mut failed, mut waited) = (Vec::new(), None);
         let mut note = |kind: &str, name: &str, made: Result<(), ControlError>| {
             if let Err(error) = made {
                 failed.push(format!("{kind} '{name}' is not as configured: {error}"));
@@ -160,13 +161,14 @@ impl Supervisor {
         }
         for name in &changes.streams_changed {
             let old = self.control.config().streams[name].clone();
-            note("stream", name, self.change_stream(name, &old, &new.streams[name]).await);
+            let changed = self.change_stream(name, &old, &new.streams[name], &mut waited).await;
+            note("stream", name, changed);
         }
         let wanted = |name: &str| new.sinks.iter().find(|sink| sink.name == name);
         for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
             note("sink", &sink.name, self.add_sink(sink).await);
         }
-        failed
+        Changed { lines: failed, waited }
     }
 
     async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
@@ -207,12 +209,13 @@ impl Supervisor {
     }
 
     /// Changes a stream while its packets flow on. Only another source means a new beginning, and
-    /// even then receivers stay.
+    /// even then receivers stay. `waited` is how long packets have waited at most.
     async fn change_stream(
         &mut self,
         name: &str,
         old: &StreamConfig,
         new: &StreamConfig,
+        waited: &mut Option<Duration>,
     ) -> Result<(), ControlError> {
         let entry = self.control.entry(name)?;
         let options = StreamOptions { ssrc: entry.options.ssrc, ..self.options(new) };
@@ -227,7 +230,9 @@ impl Supervisor {
         let services = |config: &StreamConfig| (config.plan(), config.cpu_budget);
         if services(old) != services(new) {
             let control = self.control.clone();
-            self.trials.put(&control, name, self.rules.plan(name, new), new.cpu_budget).await?;
+            let plan = self.rules.plan(name, new);
+            let put = self.trials.put(&control, name, plan, new.cpu_budget).await?;
+            *waited = (*waited).max(Some(put));
         }
         if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
             return Ok(());

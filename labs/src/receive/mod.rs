@@ -3,6 +3,7 @@
 mod crowd;
 mod flood;
 mod meter;
+mod numbered;
 mod open;
 mod rtsp;
 mod stamped;
@@ -11,5 +12,7 @@ mod wire;
 pub use crowd::{Crowd, Period};
 pub use flood::{Connection, Flood, Records};
 pub use meter::Meter;
+pub use numbered::{Account, Arrived, Numbered};
 pub(crate) use open::allow_many_files;
 pub use open::{How, Receiver, Target};
+pub use stamped::Stamped;

@@ -54,6 +54,45 @@ impl Batch {
     }
 }
 
+/// Reads datagrams of any size one by one.
+#[derive(Debug)]
+pub struct Stamped {
+    socket: UdpSocket,
+    control: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Stamped {
+    /// Reads from a socket whose datagrams the kernel is to stamp from now on; `within` is how long to
+    /// wait for one.
+    pub fn new(socket: UdpSocket, within: Duration) -> std::io::Result<Self> {
+        ask_for_stamps(&socket)?;
+        setsockopt(&socket, sockopt::RcvBufForce, &(8 << 20))?;
+        socket.set_read_timeout(Some(within))?;
+        Ok(Self { socket, control: nix::cmsg_space!(TimeSpec), bytes: vec![0; 1 << 16] })
+    }
+
+    /// The next datagram: its bytes, and when the kernel had all of it; `None` if none comes.
+    pub fn read(&mut self) -> Option<(&[u8], u64)> {
+        self.read_with(MsgFlags::empty())
+    }
+
+    /// The same, but only what is there already.
+    pub fn read_now(&mut self) -> Option<(&[u8], u64)> {
+        self.read_with(MsgFlags::MSG_DONTWAIT)
+    }
+
+    fn read_with(&mut self, flags: MsgFlags) -> Option<(&[u8], u64)> {
+        let mut slices = [IoSliceMut::new(&mut self.bytes)];
+        let fd = self.socket.as_raw_fd();
+        let (length, at) = {
+            let message = recvmsg::<()>(fd, &mut slices, Some(&mut self.control), flags).ok()?;
+            (message.bytes, stamp(&message))
+        };
+        Some((&self.bytes[..length], at))
+    }
+}
+
 /// Room for what is read of a byte stream at once.
 pub(super) struct Stream {
     control: Vec<u8>,

@@ -30,11 +30,21 @@ pub(crate) enum ConfigChange {
     Services { stream: String, elements: Elements, branches: Branches },
 }
 
-/// A change, and where its outcome goes: a line for each thing that changed.
+/// A change, and where its outcome goes.
 #[derive(Debug)]
 pub(crate) struct ConfigRequest {
     pub(crate) change: ConfigChange,
-    pub(crate) reply: Reply<Vec<String>>,
+    pub(crate) reply: Reply<Changed>,
+}
+
+/// What a change of the configuration did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// A line for each thing that changed, for each that failed, and for each that needs a restart.
+    pub lines: Vec<String>,
+    /// How long packets waited for other services of their stream, the longest of all streams; `None`
+    /// if none were put in place.
+    pub waited: Option<Duration>,
 }
 
 impl StreamLimits {

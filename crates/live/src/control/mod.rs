@@ -22,7 +22,7 @@ use outflow_relay::{Priority, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
-pub use change::StreamLimits;
+pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
 use decisions::Decisions;
 pub use decisions::{RuleDecision, RuleLog};
@@ -111,7 +111,7 @@ impl Control {
     /// # Errors
     /// The file cannot be read or is not valid; nothing has changed then.
     pub async fn reload(&self) -> Result<Vec<String>, ControlError> {
-        self.change(ConfigChange::Reload).await
+        self.change(ConfigChange::Reload).await.map(|changed| changed.lines)
     }
 
     /// Changes limits of a stream until the configuration file is loaded again. Receivers and
@@ -126,7 +126,7 @@ impl Control {
     }
 
     /// Gives a stream other services, until the configuration file is loaded again. No packet gets
-    /// lost. Returns a line for each change.
+    /// lost. Returns what changed.
     ///
     /// # Errors
     /// Unknown stream, or services that do not fit; nothing has changed then.
@@ -135,7 +135,7 @@ impl Control {
         stream: &str,
         elements: Elements,
         branches: Branches,
-    ) -> Result<Vec<String>, ControlError> {
+    ) -> Result<Changed, ControlError> {
         self.change(ConfigChange::Services { stream: stream.to_owned(), elements, branches }).await
     }
 
@@ -150,7 +150,7 @@ impl Control {
         self.ask(&owner, command).await
     }
 
-    async fn change(&self, change: ConfigChange) -> Result<Vec<String>, ControlError> {
+    async fn change(&self, change: ConfigChange) -> Result<Changed, ControlError> {
         let (reply, answer) = oneshot::channel();
         let request = ConfigRequest { change, reply };
         self.inner.changes.send(request).await.map_err(|_| ControlError::ShuttingDown)?;

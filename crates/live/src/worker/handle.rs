@@ -196,7 +196,7 @@ impl Worker {
     ) -> io::Result<usize> {
         set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
         let port = self.ports.vacant_key();
-        self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
+        self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ONESHOT)?;
         let token = self.watched.insert(Watched::Port { port });
         self.ports.insert(UdpPort::new(socket, token, push)?);
         Ok(port)

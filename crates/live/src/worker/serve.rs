@@ -83,8 +83,13 @@ impl Worker {
             }
         }
         drop(pieces);
+        let mut blocked = false;
         for (key, report) in self.fanout.reports().drain(..) {
+            blocked |= matches!(report, Report::Blocked { .. });
             stream.core.handle_report(key, report);
+        }
+        if blocked {
+            self.wait_for_ports();
         }
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
@@ -209,6 +214,17 @@ impl Worker {
             }
             Some(false) => {}
             None => self.end(index, key, CloseReason::PeerGone),
+        }
+    }
+
+    /// Waits until those UDP sockets take packets again that are full. Others are not waited for: they
+    /// would wake the worker whenever a packet has left.
+    fn wait_for_ports(&self) {
+        for (_, port) in self.ports.iter().filter(|(_, port)| port.full) {
+            let (token, flags) = (epoll::EventData::new_u64(port.token as u64), EventFlags::OUT);
+            if let Err(error) = epoll::modify(&self.epoll, &port.socket, token, flags | EventFlags::ONESHOT) {
+                tracing::error!(%error, "cannot wait for a socket that is full");
+            }
         }
     }
 

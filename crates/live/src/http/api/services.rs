@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
-use crate::control::{Control, RuleLog};
+use crate::control::{Changed, Control, RuleLog};
 
 /// Services as in the tables of the configuration.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,6 +29,8 @@ pub(super) struct ServicesWish {
 pub(super) struct ServicesChanged {
     /// A line for each change; none if there was nothing to change.
     changes: Vec<String>,
+    /// Microseconds that packets waited while the new services were put in place; null if none were.
+    waited_us: Option<f64>,
 }
 
 /// How an element works.
@@ -59,8 +61,9 @@ pub(super) async fn replace(
     Body(wish): Body<ServicesWish>,
 ) -> Result<Json<ServicesChanged>, HttpError> {
     let (elements, branches) = read(wish)?;
-    let changes = control.set_services(&name, elements, branches).await?;
-    Ok(Json(ServicesChanged { changes }))
+    let Changed { lines, waited } = control.set_services(&name, elements, branches).await?;
+    let waited_us = waited.map(|waited| waited.as_nanos() as f64 / 1e3);
+    Ok(Json(ServicesChanged { changes: lines, waited_us }))
 }
 
 /// Lets an element pass everything as it is, or no longer, until it is replaced
