@@ -85,7 +85,7 @@ impl Worker {
         drop(pieces);
         let mut blocked = false;
         for (key, report) in self.fanout.reports().drain(..) {
-            blocked |= matches!(report, Report::Blocked { .. });
+            blocked |= spec.transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
             stream.core.handle_report(key, report);
         }
         if blocked {
