@@ -184,7 +184,8 @@ impl Text for Action {
             }
             ["give", branch, "from", input] => Ok(Action::Give((*branch).to_owned(), Input::parse(input))),
             _ => {
-                let help = "write it like \"bypass shrink\", \"move shrink to images\" or \"give small from source\"";
+                let help = "write it like \"bypass shrink\", \"move shrink to images\" or \
+                            \"give small from source\"";
                 Err(Invalid::new(format!("'{text}' is no change"), help))
             }
         }

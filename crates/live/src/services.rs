@@ -7,7 +7,7 @@ use outflow_config::Share;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::task::AbortHandle;
 
-use crate::control::{Command, Control, ControlError, Services, Swapped, Wanted};
+use crate::control::{Command, Control, ControlError, Services, ServicesCommand, Swapped, Wanted};
 use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
@@ -101,7 +101,9 @@ async fn swap(
         }
     }
     let services = Services { graph, line, note };
-    control.ask(&owner, |reply| Command::SetServices { stream: owner.stream, services, reply }).await
+    let stream = owner.stream;
+    let command = |reply| Command::Services(ServicesCommand::Put { stream, services, reply });
+    control.ask(&owner, command).await
 }
 
 /// Looks at new services for a while, and puts those before them back if they fail.

@@ -41,8 +41,8 @@ pub use crate::message::{
     WriteSide,
 };
 pub(crate) use crate::message::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, SocketRole, SourceSocket, SourceSpec,
-    Swapped,
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
+    SourceSocket, SourceSpec, Swapped,
 };
 use crate::worker::WorkerHandle;
 
@@ -146,7 +146,8 @@ impl Control {
     pub async fn set_bypass(&self, stream: &str, element: &str, bypass: bool) -> Result<(), ControlError> {
         let owner = self.entry(stream)?.owner;
         let element = element.to_owned();
-        let command = |reply| Command::SetBypass { stream: owner.stream, element, bypass, reply };
+        let stream = owner.stream;
+        let command = |reply| Command::Services(ServicesCommand::Bypass { stream, element, bypass, reply });
         self.ask(&owner, command).await
     }
 
@@ -182,7 +183,9 @@ impl Control {
     /// There is no such receiver, or nothing like that to be seen; it sees what it saw then.
     pub async fn set_view(&self, receiver: ReceiverId, view: View) -> Result<(), ControlError> {
         let owner = self.receiver_owner(receiver)?;
-        self.ask(&owner, |reply| Command::SetView { stream: owner.stream, receiver, view, reply }).await
+        let stream = owner.stream;
+        let command = |reply| Command::Services(ServicesCommand::View { stream, receiver, view, reply });
+        self.ask(&owner, command).await
     }
 
     /// Changes a receiver's class; nothing it is owed gets lost.

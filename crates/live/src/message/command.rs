@@ -72,26 +72,8 @@ pub(crate) enum Command {
         wanted: Wanted,
         reply: Reply<Format>,
     },
-    /// Put other services in place; what was there before comes back.
-    SetServices {
-        stream: StreamId,
-        services: Services,
-        reply: Reply<Swapped>,
-    },
-    /// Let a receiver see something else from now on.
-    SetView {
-        stream: StreamId,
-        receiver: ReceiverId,
-        view: View,
-        reply: Reply<()>,
-    },
-    /// Let an element pass everything as it is, or no longer.
-    SetBypass {
-        stream: StreamId,
-        element: String,
-        bypass: bool,
-        reply: Reply<()>,
-    },
+    /// About the services of a stream.
+    Services(ServicesCommand),
     Join {
         stream: StreamId,
         receiver: ReceiverId,
@@ -175,6 +157,17 @@ impl Wanted {
 /// It is no view.
 pub(crate) fn read_view(text: &str) -> Result<View, ControlError> {
     text.parse().map_err(|error: NoView| ControlError::Unsupported(error.to_string()))
+}
+
+/// A request about the services of a stream.
+#[derive(Debug)]
+pub(crate) enum ServicesCommand {
+    /// Put other services in place; what was there before comes back.
+    Put { stream: StreamId, services: Services, reply: Reply<Swapped> },
+    /// Let a receiver see something else from now on.
+    View { stream: StreamId, receiver: ReceiverId, view: View, reply: Reply<()> },
+    /// Let an element pass everything as it is, or no longer.
+    Bypass { stream: StreamId, element: String, bypass: bool, reply: Reply<()> },
 }
 
 /// Services to be put in place.

@@ -8,8 +8,8 @@ mod state;
 mod write_side;
 
 pub(crate) use command::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, SocketRole, SourceSocket, SourceSpec,
-    Swapped, read_view,
+    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
+    SourceSocket, SourceSpec, Swapped, read_view,
 };
 pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};
 pub use error::{CloseReason, ControlError};

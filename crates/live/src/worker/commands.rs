@@ -46,16 +46,8 @@ impl Worker {
                 let _ = reply.send(self.open_source(stream, source, spec));
             }
             Command::CloseSource { stream, source } => self.close_source(stream, source),
-            Command::Describe { stream, wanted, reply } => {
-                let _ = reply.send(self.describe(stream, &wanted));
-            }
-            Command::SetServices { stream, services, reply } => self.set_services(stream, services, reply),
-            Command::SetView { stream, receiver, view, reply } => {
-                let _ = reply.send(self.set_view((stream, receiver), view));
-            }
-            Command::SetBypass { stream, element, bypass, reply } => {
-                let _ = reply.send(self.set_bypass(stream, &element, bypass));
-            }
+            Command::Describe { stream, wanted, reply } => drop(reply.send(self.describe(stream, &wanted))),
+            Command::Services(command) => self.obey_services(command),
             Command::Join { stream, receiver, spec, reply } => {
                 let joined = self.join(stream, receiver, *spec);
                 let _ = reply.send(joined);

@@ -8,9 +8,23 @@ use super::Worker;
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::context::{Arrived, Line};
-use crate::message::{ControlError, ReceiverId, Reply, Services, StreamId, Swapped, Wanted};
+use crate::message::{ControlError, ReceiverId, Reply, Services, ServicesCommand, StreamId, Swapped, Wanted};
 
 impl Worker {
+    /// Does what control asks about services.
+    pub(super) fn obey_services(&mut self, command: ServicesCommand) {
+        match command {
+            ServicesCommand::Put { stream, services, reply } => self.set_services(stream, services, reply),
+            ServicesCommand::View { stream, receiver, view, reply } => {
+                // Whoever asked may have gone; it is done all the same. So below.
+                let _ = reply.send(self.set_view((stream, receiver), view));
+            }
+            ServicesCommand::Bypass { stream, element, bypass, reply } => {
+                let _ = reply.send(self.set_bypass(stream, &element, bypass));
+            }
+        }
+    }
+
     /// What a stream, or one of its branches, carries.
     pub(super) fn describe(&mut self, id: StreamId, wanted: &Wanted) -> Result<Format, ControlError> {
         let index = self.find(id)?;
