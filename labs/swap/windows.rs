@@ -55,7 +55,7 @@ mod tests {
         let all = [one(0, 10), one(10, 20), one(20, 70), one(60, 80), one(70, 100)];
         assert_eq!(longest(&all, 30_000..85_000), Some(40.0), "ten of them were the source's");
         assert_eq!(longest(&all, 71_000..85_000), Some(0.0), "a pause of the source's");
-        assert_eq!(longest(&all, 81_000..101_000), Some(20.0));
+        assert_eq!(longest(&all, 81_000..101_000), Some(10.0));
         assert_eq!(longest(&all, 101_000..109_000), None);
     }
 }

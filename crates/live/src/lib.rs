@@ -14,6 +14,7 @@ mod admission;
 mod clock;
 mod context;
 pub mod control;
+mod external;
 pub mod http;
 pub mod limits;
 mod message;

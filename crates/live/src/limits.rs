@@ -301,3 +301,21 @@ const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it
 
 /// Decisions of rules that are kept to be looked at; older ones are in the log.
 pub(crate) const DECISIONS_KEPT: usize = 200;
+
+/// Packets that wait for another program. Beyond, they are dropped and counted (`context-full`).
+pub(crate) const EXTERNAL_PACKETS: usize = 4096;
+
+/// Chunks that another program has written and nobody has taken. Beyond, it waits.
+pub(crate) const EXTERNAL_CHUNKS: usize = 256;
+
+/// Bytes of such a chunk at most.
+pub(crate) const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
+
+/// How long a program that has ended rests before it is started again; twice as long each time ...
+pub(crate) const EXTERNAL_REST: Duration = Duration::from_secs(1);
+
+/// ... up to this. One that has run for longer begins with the shortest rest again.
+pub(crate) const EXTERNAL_REST_MAX: Duration = Duration::from_secs(30);
+
+/// Lines of its standard error that are logged each time it is started.
+pub(crate) const EXTERNAL_WORDS: usize = 100;

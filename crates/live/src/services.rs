@@ -8,6 +8,7 @@ use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::task::AbortHandle;
 
 use crate::control::{Command, Control, ControlError, Services, ServicesCommand, Swapped, Wanted};
+use crate::external::External;
 use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
@@ -17,6 +18,7 @@ impl Maker for Driver {
     fn make(&mut self, _: &str, kind: &'static Kind, settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
         match kind.name {
             "wasm" => wasm(settings),
+            "external" => Ok(Box::new(External::new(settings)?)),
             other => Err(Unfit::new(format!("\"{other}\" does not run here"), "leave it out")),
         }
     }

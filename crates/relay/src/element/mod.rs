@@ -6,6 +6,7 @@ pub mod crop;
 pub mod decrypt;
 pub mod duplicate;
 pub mod encrypt;
+pub mod external;
 pub mod filter;
 pub mod gray;
 pub mod images;
@@ -18,6 +19,7 @@ pub mod remark;
 pub mod sample;
 pub mod shrink;
 pub mod to_ts;
+pub mod ts_bytes;
 pub mod view;
 pub mod wasm;
 

@@ -57,6 +57,7 @@ pub const CATALOGUE: &[&Kind] = &[
     &element::view::KIND,
     &element::to_ts::KIND,
     &element::wasm::KIND,
+    &element::external::KIND,
 ];
 
 /// The element of this name.

@@ -102,6 +102,10 @@ fn read(wish: ServicesWish) -> Result<(Elements, Branches), HttpError> {
         impossible(each.collect::<Vec<_>>().join("; "))
     })?;
     let stream = config.streams.get("s").cloned().unwrap_or_default();
+    if stream.plan().elements.values().any(|element| element.kind == "external") {
+        let what = "programs are run from the configuration file only: write it there, and reload";
+        return Err(impossible(what.to_owned()));
+    }
     Ok((stream.elements, stream.branches))
 }
 

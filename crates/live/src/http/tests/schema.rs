@@ -46,8 +46,21 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("delete", "/api/v1/streams/{name}/sinks/{sink}", "/api/v1/streams/clip%2Fone/sinks/wall", "", 204),
     ("delete", "/api/v1/streams/{name}/sinks/{sink}", "/api/v1/streams/clip%2Fone/sinks/wall", "", 404),
     ("delete", "/api/v1/receivers/{id}", "/api/v1/receivers/SECOND", "", 204),
+    ("put", SERVICES, "/api/v1/streams/clip%2Fone/services", PASS, 200),
+    ("put", SERVICES, "/api/v1/streams/clip%2Fone/services", r#"{"branches":{"b":{"services":["x"]}}}"#, 422),
+    ("put", SERVICES, "/api/v1/streams/clip%2Fone/services", PROGRAM, 422),
+    ("put", SERVICES, "/api/v1/streams/other/services", PASS, 404),
+    ("patch", ELEMENT, "/api/v1/streams/clip%2Fone/elements/e", r#"{"bypass":true}"#, 204),
+    ("patch", ELEMENT, "/api/v1/streams/clip%2Fone/elements/f", r#"{"bypass":true}"#, 404),
+    ("get", "/api/v1/rules", "/api/v1/rules", "", 200),
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
 ];
+
+const SERVICES: &str = "/api/v1/streams/{name}/services";
+const ELEMENT: &str = "/api/v1/streams/{name}/elements/{element}";
+const PASS: &str = r#"{"elements":{"e":{"element":"pass"}},"branches":{"b":{"input":"e"}}}"#;
+/// Nobody runs programs through the API.
+const PROGRAM: &str = r#"{"elements":{"e":{"element":"external","command":["true"]}}}"#;
 
 const SINK: &str = r#"{"to":"udp://127.0.0.1:9","name":"wall","priority":"low"}"#;
 

@@ -1,0 +1,158 @@
+//! Services with real programs: branches are decoded by players, views by whoever asks for them, and
+//! all of it changes while packets flow.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use outflow_labs::net::RELAY_OUT;
+use outflow_labs::net::{PLAYER, RELAY_IN};
+use outflow_labs::process::Program;
+use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends};
+use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
+use outflow_labs::scene::{all_play_clean, ends_clean, ffmpeg_rtsp, plays, scene, wait_for};
+use serde_json::json;
+
+const PICTURES: u32 = 50;
+const WATERMARK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/plugins/prebuilt/watermark.wasm");
+const GRAY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/plugins/prebuilt/gray.wasm");
+
+fn configuration() -> String {
+    listen()
+        + &format!(
+            r#"
+[streams.live]
+source = "push"
+[streams.live.elements.thin]
+element = "filter"
+kinds = ["header", "intra"]
+[streams.live.elements.mark]
+element = "wasm"
+file = "{WATERMARK}"
+context = "plugins"
+[streams.live.branches.keys]
+input = "thin"
+[streams.live.branches.marked]
+input = "mark"
+[streams.live.branches.all]
+services = ["pass"]
+"#
+        )
+}
+
+fn publisher() -> Program {
+    ffmpeg_sends(&clip(), &format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live"))
+}
+
+fn over_http(query: &str, pictures: u32) -> Program {
+    ffmpeg_decodes(&format!("-i http://{RELAY_OUT}:{HTTP_PORT}/live.ts?{query}"), pictures)
+}
+
+#[test]
+fn branches_play_whoever_asks_for_them() -> Result<()> {
+    let Some(paths) = scene("branches in players", &["ffmpeg"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let _publishing = publisher().within(&paths.source).start()?;
+    relay.wait_up("live")?;
+    all_play_clean(
+        &paths,
+        &[
+            ffmpeg_rtsp("live?branch=marked", "udp", PICTURES),
+            ffmpeg_rtsp("live?branch=all", "tcp", PICTURES),
+            ffmpeg_rtsp("live?branch=keys", "tcp", 4),
+            over_http("branch=marked", PICTURES),
+            over_http("branch=all", PICTURES),
+        ],
+    )?;
+    let state = relay.stream("live")?;
+    let elements = state["elements"].as_array().context("elements")?;
+    let packets = |name: &str, key: &str| {
+        let element = elements.iter().find(|element| element["name"] == name);
+        element.and_then(|element| element[key].as_u64()).unwrap_or(0)
+    };
+    ensure!(packets("thin", "packets_out") < packets("thin", "packets_in") / 2, "{state:#}");
+    ensure!(packets("mark", "packets_out") == packets("mark", "packets_in"), "{state:#}");
+    ensure!(packets("mark", "packets_in") > 0 && packets("mark", "faults") == 0, "{state:#}");
+    let unknown = relay.get("/live.ts?branch=nix").err().context("there is no such branch")?;
+    ensure!(format!("{unknown:#}").contains("there are all, keys, marked"), "{unknown:#}");
+    relay.healthy()
+}
+
+#[test]
+fn services_change_while_players_play_and_bad_ones_are_put_back() -> Result<()> {
+    let Some(paths) = scene("services changed", &["ffmpeg"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let _publishing = publisher().within(&paths.source).start()?;
+    relay.wait_up("live")?;
+    let players = [ffmpeg_rtsp("live?branch=all", "udp", 200), ffmpeg_rtsp("live?branch=all", "tcp", 200)];
+    let playing = players.iter().map(|player| plays(&paths, player)).collect::<Result<Vec<_>>>()?;
+    relay.wait_receivers("live", 2)?;
+    let path = "/api/v1/streams/live/services";
+    for round in 0..20 {
+        let context = ["a", "b"][round % 2];
+        let element = json!({ "element": "pass", "context": context });
+        let services = json!({
+            "elements": { "here": { "element": "pass" } },
+            "branches": { "all": { "input": "here", "services": [element] } },
+        });
+        relay.put(path, &services)?;
+        relay.put(path, &json!({ "branches": { "all": { "services": ["pass"] } } }))?;
+    }
+    // It cannot work on H.264: those before it come back by themselves.
+    let unfit = json!({
+        "elements": { "gray": { "element": "wasm", "file": GRAY } },
+        "branches": { "all": { "input": "gray" } },
+    });
+    // Receivers of a branch that carries nothing any more would end: it is looked at without any.
+    playing.into_iter().try_for_each(ends_clean)?;
+    relay.put(path, &unfit)?;
+    let back =
+        relay.wait_stream("live", "back with what worked", |state| !state["services_note"].is_null())?;
+    let note = back["services_note"].as_str().unwrap_or_default();
+    ensure!(note.contains("put back") && note.contains("'gray'"), "{note}");
+    let again = plays(&paths, &over_http("branch=all", PICTURES))?;
+    ends_clean(again)?;
+    let refused = json!({ "branches": { "all": { "services": ["gary"] } } });
+    let refused = relay.put(path, &refused).err().context("there is no such element")?;
+    ensure!(format!("{refused:#}").contains("did you mean \\\"gray\\\""), "{refused:#}");
+    relay.healthy()
+}
+
+fn image(width: usize, height: usize) -> Vec<u8> {
+    let mut image = format!("P6\n{width} {height}\n255\n").into_bytes();
+    image.extend((0..width * height * 3).map(|at| (at % 251) as u8));
+    image
+}
+
+#[test]
+fn images_come_as_their_receivers_want_to_see_them() -> Result<()> {
+    let Some(paths) = scene("views of images", &[])? else { return Ok(()) };
+    let configuration = listen()
+        + &format!(
+            "[streams.images]\nsource = \"udp://0.0.0.0:5000?format=ppm\"\n\
+             [[sinks]]\nstream = \"images\"\nto = \"udp://{PLAYER}:6000\"\n\
+             [[sinks]]\nstream = \"images\"\nto = \"udp://{PLAYER}:6001\"\nname = \"small\"\nview = \"gray=1\"\n"
+        );
+    let mut relay = Relay::start(&paths.relay, &configuration)?;
+    let bind = |port| paths.players.run(|| UdpSocket::bind((PLAYER, port)));
+    let (whole, small) = (bind(6000)?, bind(6001)?);
+    let source = paths.source.run(|| UdpSocket::bind("0.0.0.0:0"))?;
+    for socket in [&whole, &small] {
+        socket.set_read_timeout(Some(Duration::from_millis(200)))?;
+    }
+    let sent = image(160, 120);
+    let arrives = |socket: &UdpSocket, head: &[u8]| -> Result<bool> {
+        source.send_to(&sent, (RELAY_IN, 5000))?;
+        let mut buffer = vec![0; 65_536];
+        let length = socket.recv(&mut buffer).unwrap_or(0);
+        Ok(buffer[..length].starts_with(head))
+    };
+    wait_for("the image as it is", || arrives(&whole, b"P6\n160 120\n"))?;
+    wait_for("the image without colour", || arrives(&small, b"P5\n160 120\n"))?;
+    let state = relay.stream("images")?;
+    let receivers = state["receivers"].as_array().context("receivers")?;
+    let id = receivers.iter().find(|one| one["name"] == "small").context("the sink")?["id"].clone();
+    relay.patch(&format!("/api/v1/receivers/{id}"), &json!({ "view": "part=80x60+0+0&size=40x30" }))?;
+    wait_for("a part of it, smaller", || arrives(&small, b"P6\n40 30\n"))?;
+    relay.healthy()
+}
