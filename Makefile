@@ -12,8 +12,12 @@ DEMO_ARGS ?=
 
 run:
 	@scripts/setup run
-	@cargo build --release --locked --package outflow
+	@cargo build --release --locked --workspace --bin outflow
 	@exec target/release/outflow demo $(DEMO_ARGS)
+
+# All of the workspace is named wherever something is built: what is built for one is of use to all.
+# The tests of these folders by name, as cargo wants them; names differ across the workspace.
+tests = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/tests/*.rs))))
 
 test: unit e2e
 
@@ -21,7 +25,8 @@ test: unit e2e
 unit:
 	@scripts/setup build
 	@scripts/tidy
-	@cargo test --locked --workspace --exclude outflow-labs
+	@cargo test --locked --workspace --lib --bins $(call tests,crates/*)
+	@cargo test --locked --workspace --doc
 
 # Real publishers and players in network namespaces.
 e2e:

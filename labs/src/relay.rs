@@ -250,7 +250,7 @@ fn find_or_build() -> Result<PathBuf> {
         .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
         .context("set OUTFLOW_BIN: this program does not run from a build folder")?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "outflow"]).stdin(Stdio::null());
+    cargo.args(["build", "--quiet", "--workspace", "--bin", "outflow"]).stdin(Stdio::null());
     cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     if folder.ends_with("release") {
         cargo.arg("--release");

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 use outflow_labs::net::RELAY_OUT;
 use outflow_labs::net::{PLAYER, RELAY_IN};
 use outflow_labs::process::Program;
-use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends};
+use outflow_labs::programs::{ffmpeg_decodes, ffmpeg_sends};
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{all_play_clean, ends_clean, ffmpeg_rtsp, plays, scene, wait_for};
+use outflow_labs::scene::{Sample, all_play_clean, ends_clean, ffmpeg_rtsp, plays, scene, wait_for};
 use serde_json::json;
 
 const PICTURES: u32 = 50;
@@ -25,10 +25,11 @@ fn configuration() -> String {
 source = "push"
 [streams.live.elements.thin]
 element = "filter"
-kinds = ["header", "intra"]
+kinds = ["header", "intra", "data"]
 [streams.live.elements.mark]
 element = "wasm"
 file = "{WATERMARK}"
+config = "outflow"
 context = "plugins"
 [streams.live.branches.keys]
 input = "thin"
@@ -40,8 +41,9 @@ services = ["pass"]
         )
 }
 
-fn publisher() -> Program {
-    ffmpeg_sends(&clip(), &format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live"))
+fn publisher() -> Result<Program> {
+    let to = format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/live");
+    Ok(ffmpeg_sends(&Sample::H264Mp4.file()?, &to))
 }
 
 fn over_http(query: &str, pictures: u32) -> Program {
@@ -52,14 +54,14 @@ fn over_http(query: &str, pictures: u32) -> Program {
 fn branches_play_whoever_asks_for_them() -> Result<()> {
     let Some(paths) = scene("branches in players", &["ffmpeg"])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
-    let _publishing = publisher().within(&paths.source).start()?;
+    let _publishing = publisher()?.within(&paths.source).start()?;
     relay.wait_up("live")?;
     all_play_clean(
         &paths,
         &[
             ffmpeg_rtsp("live?branch=marked", "udp", PICTURES),
             ffmpeg_rtsp("live?branch=all", "tcp", PICTURES),
-            ffmpeg_rtsp("live?branch=keys", "tcp", 4),
+            ffmpeg_rtsp("live?branch=keys", "tcp", 2),
             over_http("branch=marked", PICTURES),
             over_http("branch=all", PICTURES),
         ],
@@ -82,7 +84,7 @@ fn branches_play_whoever_asks_for_them() -> Result<()> {
 fn services_change_while_players_play_and_bad_ones_are_put_back() -> Result<()> {
     let Some(paths) = scene("services changed", &["ffmpeg"])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
-    let _publishing = publisher().within(&paths.source).start()?;
+    let _publishing = publisher()?.within(&paths.source).start()?;
     relay.wait_up("live")?;
     let players = [ffmpeg_rtsp("live?branch=all", "udp", 200), ffmpeg_rtsp("live?branch=all", "tcp", 200)];
     let playing = players.iter().map(|player| plays(&paths, player)).collect::<Result<Vec<_>>>()?;
@@ -110,7 +112,7 @@ fn services_change_while_players_play_and_bad_ones_are_put_back() -> Result<()> 
         relay.wait_stream("live", "back with what worked", |state| !state["services_note"].is_null())?;
     let note = back["services_note"].as_str().unwrap_or_default();
     ensure!(note.contains("put back") && note.contains("'gray'"), "{note}");
-    let again = plays(&paths, &over_http("branch=all", PICTURES))?;
+    let again = plays(&paths, &ffmpeg_rtsp("live?branch=all", "tcp", PICTURES))?;
     ends_clean(again)?;
     let refused = json!({ "branches": { "all": { "services": ["gary"] } } });
     let refused = relay.put(path, &refused).err().context("there is no such element")?;
@@ -131,7 +133,8 @@ fn images_come_as_their_receivers_want_to_see_them() -> Result<()> {
         + &format!(
             "[streams.images]\nsource = \"udp://0.0.0.0:5000?format=ppm\"\n\
              [[sinks]]\nstream = \"images\"\nto = \"udp://{PLAYER}:6000\"\n\
-             [[sinks]]\nstream = \"images\"\nto = \"udp://{PLAYER}:6001\"\nname = \"small\"\nview = \"gray=1\"\n"
+             [[sinks]]\nstream = \"images\"\nto = \"udp://{PLAYER}:6001\"\nname = \"small\"\n\
+             view = \"gray=1\"\n"
         );
     let mut relay = Relay::start(&paths.relay, &configuration)?;
     let bind = |port| paths.players.run(|| UdpSocket::bind((PLAYER, port)));
@@ -149,7 +152,7 @@ fn images_come_as_their_receivers_want_to_see_them() -> Result<()> {
     };
     wait_for("the image as it is", || arrives(&whole, b"P6\n160 120\n"))?;
     wait_for("the image without colour", || arrives(&small, b"P5\n160 120\n"))?;
-    let state = relay.stream("images")?;
+    let state = relay.wait_receivers("images", 2)?;
     let receivers = state["receivers"].as_array().context("receivers")?;
     let id = receivers.iter().find(|one| one["name"] == "small").context("the sink")?["id"].clone();
     relay.patch(&format!("/api/v1/receivers/{id}"), &json!({ "view": "part=80x60+0+0&size=40x30" }))?;

@@ -13,6 +13,8 @@ mod scene;
 use scene::{Frames as Tap, Scene};
 
 const TARGETS: u32 = 1000;
+/// A veth's queue takes so many XDP frames while nobody empties it (VETH_RING_SIZE, 256).
+const XDP_TARGETS: u32 = 200;
 const ALL: Range<usize> = 0..usize::MAX;
 
 fn add(kernel: &mut Kernel, targets: &[Target]) -> Group {
@@ -79,7 +81,8 @@ fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: Way) {
         return;
     }
     let tap = Tap::open(scene);
-    let (targets, payload) = (targets(scene, TARGETS), payload(bytes));
+    let count = if matches!(way, Way::Xdp) { XDP_TARGETS } else { TARGETS };
+    let (targets, payload) = (targets(scene, count), payload(bytes));
     let segment = if let Way::Tc { segment } = way { segment } else { bytes.max(1) };
     let packets: Vec<&[u8]> = if bytes == 0 { vec![&[]] } else { payload.chunks(segment).collect() };
     let mut group = add(kernel, &targets);
