@@ -95,7 +95,6 @@ pub(crate) fn place(at: &At) -> (Vec<String>, Option<usize>) {
     match at {
         At::Kind(name) => element(name, "element"),
         At::Inputs(name) => element(name, "input"),
-        At::Context(name) => element(name, "context"),
         At::Setting(name, option) => element(name, option),
         At::Branch(name) => (vec!["branches".to_owned(), name.clone()], None),
         At::All => (vec!["elements".to_owned()], None),

@@ -78,6 +78,10 @@ pub const ELEMENTS_MAX: usize = 256;
 /// Declared branches of one stream. A plan with more is refused.
 pub const BRANCHES_MAX: usize = 64;
 
+/// Views of one stream that receivers may ask for at a time, those included whose last receiver has left
+/// less than [`BRANCH_LINGER`] ago. Another one is refused: each is work, and memory.
+pub const VIEWS_MAX: usize = 32;
+
 /// One batch in so many is timed.
 pub const SAMPLE_EVERY: u64 = 16;
 

@@ -18,7 +18,7 @@ pub(super) fn draw(
     let plan = stream.plan();
     // What does not fit is named by `outflow check`; the names alone tell where to draw it.
     let names: Vec<&str> = match plan.check(Contents::ANY) {
-        Ok(checked) => checked.order,
+        Ok(checked) => checked.order.into_iter().map(|(name, _)| name).collect(),
         Err(_) => plan.elements.keys().map(String::as_str).collect(),
     };
     let mut numbers = BTreeMap::from([(SOURCE, source)]);

@@ -158,7 +158,8 @@ impl Worker {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
         let mut spec = spec;
-        spec.sink.branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name));
+        let branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
+        spec.sink.branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
         spec.sink.view = spec.wanted.view;
         let offer = stream.core.offer(&spec.sink);
         let offer = offer.map_err(|unfit| unsupported(&stream.name, &unfit))?;

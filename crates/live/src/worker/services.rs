@@ -29,7 +29,8 @@ impl Worker {
     pub(super) fn describe(&mut self, id: StreamId, wanted: &Wanted) -> Result<Format, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
-        let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name));
+        let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
+        let branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
         let carried =
             stream.core.views(branch, wanted.view).map_err(|unfit| unsupported(&stream.name, &unfit))?;
         carried.ok_or_else(|| ControlError::NoSource(stream.name.clone()))

@@ -111,16 +111,16 @@ impl Graph {
         };
         let checked = plan.check(Contents::ANY).map_err(wrong)?;
         let mut stages = vec![Stage::new("", 0)];
-        for (number, &name) in (0_u16..).zip(&checked.order) {
-            let element = &plan.elements[name];
-            let context = element.context.as_deref().unwrap_or("");
+        let names: Vec<&str> = checked.order.iter().map(|(name, _)| *name).collect();
+        for (number, &(name, stage)) in (0_u16..).zip(&checked.order) {
+            let context = stage.checked_sub(1).map_or("", |index| checked.contexts[index]);
             if stages.last().is_some_and(|stage| stage.context != context) {
                 stages.push(Stage::new(context, number));
             }
             let mut node = Self::node(plan, name, maker).map_err(|unfit| (name.to_owned(), unfit))?;
             let stage = stages.last_mut().expect("one was made");
             let is_inside = |input: &Input| {
-                checked.order.iter().position(|other| *other == input.from) >= Some(usize::from(stage.first))
+                names.iter().position(|other| *other == input.from) >= Some(usize::from(stage.first))
             };
             node.begins = !plan.inputs(name).iter().all(is_inside);
             stage.nodes.push(node);
@@ -135,7 +135,7 @@ impl Graph {
             wires: Vec::new(),
             wanted: vec![false; checked.order.len()],
         };
-        graph.wire(plan, &checked.order);
+        graph.wire(plan, &names);
         graph.wires = graph.nodes().map(|node| node.outs.clone()).collect();
         Ok(graph)
     }

@@ -1,7 +1,7 @@
 //! What a configuration says of a stream's services: elements by name, what goes where, and which
 //! branches come out. A plan is checked before anything is made of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalogue::{CATALOGUE, Kind, find};
 use super::contract::{Content, Contents};
@@ -29,7 +29,8 @@ pub struct ElementPlan {
     pub settings: Settings,
     /// What goes into it; the stream itself if nothing is said.
     pub inputs: Vec<Input>,
-    /// The execution context that it runs in; that of the stream's own worker if none is named.
+    /// The execution context that it runs in; that of what it takes from if none is named, which is the
+    /// stream's own worker in the beginning.
     pub context: Option<String>,
     /// It lets everything pass as it is.
     pub bypass: bool,
@@ -89,8 +90,6 @@ pub enum At {
     Inputs(String),
     /// An option of an element.
     Setting(String, String),
-    /// The context of an element.
-    Context(String),
     /// A branch.
     Branch(String),
     /// All of it.
@@ -100,8 +99,9 @@ pub enum At {
 /// A plan that fits together.
 #[derive(Debug)]
 pub struct Checked<'p> {
-    /// The elements, each behind all that it takes from, stage by stage.
-    pub order: Vec<&'p str>,
+    /// The elements, each behind all that it takes from, with the number of their stage: 0 is the
+    /// stream's own worker, 1 the first of the contexts.
+    pub order: Vec<(&'p str, usize)>,
     /// The execution contexts by name, in the order in which packets go through them; the stream's
     /// own worker comes before them and is not among them.
     pub contexts: Vec<&'p str>,
@@ -122,10 +122,11 @@ impl Plan {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let contexts = self.contexts().map_err(|error| vec![error])?;
-        let order = self.sorted(&contexts).map_err(|error| vec![error])?;
+        let sorted = self.sorted().map_err(|error| vec![error])?;
+        let contexts = self.contexts(&sorted).map_err(|error| vec![error])?;
+        let order = self.staged(&sorted, &contexts);
         let mut gives = BTreeMap::from([(SOURCE, worlds)]);
-        for &name in &order {
+        for &(name, _) in &order {
             match self.fit(name, &gives) {
                 Ok(given) => gives.insert(name, given),
                 Err(error) => {
@@ -193,43 +194,9 @@ impl Plan {
         }
     }
 
-    /// The contexts in an order in which packets go from each only to later ones.
-    fn contexts(&self) -> Result<Vec<&str>, PlanError> {
-        let mut left: Vec<&str> = self.elements.values().filter_map(|e| e.context.as_deref()).collect();
-        left.sort_unstable();
-        left.dedup();
-        let mut done: Vec<&str> = Vec::new();
-        while !left.is_empty() {
-            let is_next = |context: &&str| !self.feeds(context).any(|other| left.contains(&other));
-            let Some(at) = left.iter().position(is_next) else {
-                return Err(PlanError {
-                    at: At::All,
-                    what: format!("packets would go in circles between the contexts {}", left.join(", ")),
-                    help: "let packets go from one context only to later ones".to_owned(),
-                });
-            };
-            done.push(left.remove(at));
-        }
-        Ok(done)
-    }
-
-    /// The other contexts from which packets go into a context.
-    fn feeds<'p>(&'p self, context: &'p str) -> impl Iterator<Item = &'p str> {
-        let of_context = self.elements.values().filter(move |e| e.context.as_deref() == Some(context));
-        let sources = of_context.flat_map(|element| &element.inputs);
-        sources
-            .filter_map(|input| self.elements.get(&input.from)?.context.as_deref())
-            .filter(move |other| *other != context)
-    }
-
-    /// The elements, each behind all that it takes from, stage by stage.
-    fn sorted(&self, contexts: &[&str]) -> Result<Vec<&str>, PlanError> {
-        let stage = |name: &str| {
-            let context = self.elements.get(name).and_then(|element| element.context.as_deref());
-            context.map_or(0, |context| 1 + contexts.iter().position(|c| *c == context).unwrap_or(0))
-        };
+    /// The elements, each behind all that it takes from.
+    fn sorted(&self) -> Result<Vec<&str>, PlanError> {
         let mut left: Vec<&str> = self.elements.keys().map(String::as_str).collect();
-        left.sort_by_key(|name| stage(name));
         let mut done: Vec<&str> = Vec::new();
         while !left.is_empty() {
             let is_next = |name: &&str| {
@@ -242,17 +209,58 @@ impl Plan {
                     help: "let every element take only from what comes before it".to_owned(),
                 });
             };
-            let name = left.remove(at);
-            if done.last().is_some_and(|last| stage(last) > stage(name)) {
-                return Err(PlanError {
-                    at: At::Context(name.to_owned()),
-                    what: format!("'{name}' takes from a context that comes after its own"),
-                    help: "give it that context, or a later one".to_owned(),
-                });
-            }
-            done.push(name);
+            done.push(left.remove(at));
         }
         Ok(done)
+    }
+
+    /// The contexts in an order in which packets go from each only to later ones. An element that
+    /// names none is in the latest of those that it takes from.
+    fn contexts<'p>(&'p self, order: &[&'p str]) -> Result<Vec<&'p str>, PlanError> {
+        let mut of_element: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut feeds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for name in order {
+            let inputs = self.inputs(name);
+            let before = inputs.iter().filter_map(|input| of_element.get(input.from.as_str())).flatten();
+            let mut contexts: BTreeSet<&str> = before.copied().collect();
+            if let Some(own) = self.elements[*name].context.as_deref() {
+                contexts.remove(own);
+                feeds.entry(own).or_default().extend(&contexts);
+                contexts = BTreeSet::from([own]);
+            }
+            of_element.insert(name, contexts);
+        }
+        let mut done: Vec<&str> = Vec::new();
+        while done.len() < feeds.len() {
+            let is_next = |context: &&&str| {
+                !done.contains(*context) && feeds[**context].iter().all(|other| done.contains(other))
+            };
+            let Some(next) = feeds.keys().find(is_next) else {
+                let left: Vec<_> = feeds.keys().copied().filter(|context| !done.contains(context)).collect();
+                return Err(PlanError {
+                    at: At::All,
+                    what: format!("packets would go in circles between the contexts {}", left.join(", ")),
+                    help: "let packets go from one context only to later ones".to_owned(),
+                });
+            };
+            done.push(next);
+        }
+        Ok(done)
+    }
+
+    /// The elements stage by stage, with the number of the stage: 0 is the stream's own worker.
+    fn staged<'p>(&'p self, order: &[&'p str], contexts: &[&str]) -> Vec<(&'p str, usize)> {
+        let mut stages: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in order {
+            let own = self.elements[*name].context.as_deref();
+            let own = own.and_then(|own| contexts.iter().position(|context| *context == own));
+            let inputs = self.inputs(name);
+            let before = inputs.iter().filter_map(|input| stages.get(input.from.as_str())).copied().max();
+            stages.insert(name, own.map_or(before.unwrap_or(0), |own| own + 1));
+        }
+        let mut staged: Vec<_> = order.iter().map(|name| (*name, stages[name])).collect();
+        staged.sort_by_key(|(_, stage)| *stage);
+        staged
     }
 
     /// What comes out of an element, if what goes in fits.

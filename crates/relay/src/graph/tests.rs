@@ -160,9 +160,22 @@ fn wires_to_nowhere_and_in_circles_are_refused() {
     assert!(found[0].1.contains("possible: source, a, b"), "{found:?}");
     let circle = plan(&[("a", "pass", &["b"]), ("b", "pass", &["a"])], &[]);
     assert!(errors(&circle, Contents::ANY)[0].1.contains("circles"));
-    let mut back = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[]);
-    back.elements.get_mut("a").unwrap().context = Some("far".to_owned());
-    assert!(matches!(errors(&back, Contents::ANY)[..], [(At::Context(_), _)]));
+    let mut back = plan(&[("a", "pass", &[]), ("b", "pass", &["a"]), ("c", "pass", &["b"])], &[]);
+    for (name, context) in [("a", "far"), ("b", "near"), ("c", "far")] {
+        back.elements.get_mut(name).unwrap().context = Some(context.to_owned());
+    }
+    assert!(errors(&back, Contents::ANY)[0].1.contains("between the contexts far, near"));
+}
+
+#[test]
+fn an_element_without_a_context_is_where_its_packets_come_from() {
+    let elements: [(&str, &str, &[&str]); 4] =
+        [("a", "pass", &[]), ("b", "pass", &["a"]), ("c", "pass", &["b"]), ("d", "pass", &["c", "source"])];
+    let mut plan = plan(&elements, &[("out", &["d"])]);
+    plan.elements.get_mut("b").unwrap().context = Some("x".to_owned());
+    let checked = plan.check(Contents::ANY).unwrap();
+    assert_eq!(checked.order, [("a", 0), ("b", 1), ("c", 1), ("d", 1)]);
+    assert_eq!(checked.contexts, ["x"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl Home {
     }
 
     fn join(&mut self) -> SinkKey {
-        let branch = Some(self.stream.core.branch_named("b"));
+        let branch = Some(self.stream.core.branch_named("b").expect("declared"));
         let spec = SinkSpec {
             branch,
             view: Default::default(),
@@ -190,6 +190,6 @@ fn another_format_is_bound_in_all_threads() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let branch = home.stream.core.branch_named("b");
+    let branch = home.stream.core.branch_named("b").expect("declared");
     assert_eq!(home.stream.core.carries(Some(branch)), Ok(home.stream.core.format().cloned()));
 }

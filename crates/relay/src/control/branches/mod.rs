@@ -12,6 +12,7 @@ use crate::buffer::{Entry, Ring, Seq};
 use crate::drops::Drops;
 use crate::element::view::View;
 use crate::graph::{Graph, Item, Message, Probe, Target};
+use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId};
 
 /// The stream as it came in.
@@ -74,7 +75,7 @@ pub(in crate::control) struct Branches {
     graph: Option<Box<Graph>>,
     /// By number of an exit of the services: the slot of that branch, if there is one.
     exits: Vec<Option<usize>>,
-    /// Every name that was ever declared or asked for; their indices are [`BranchId`]s.
+    /// Names of declared branches that were ever asked for; their indices are [`BranchId`]s.
     names: Vec<String>,
     /// Packets that wait for services.
     waiting: usize,
@@ -129,6 +130,16 @@ impl Branches {
 
     fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(|slot| slot.as_ref().is_some_and(&mut is))
+    }
+
+    /// Whether a view is there already, or may be made.
+    fn has_room_for(&self, wanted: View) -> bool {
+        let views = self.slots.iter().flatten().filter_map(|slot| match slot.made {
+            Made::Derived { what: What::View(view), .. } => Some(view),
+            _ => None,
+        });
+        let views: Vec<View> = views.collect();
+        views.contains(&wanted) || views.len() < VIEWS_MAX
     }
 
     /// Looks anew which slot belongs to which exit of the services.

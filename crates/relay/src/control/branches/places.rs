@@ -8,6 +8,7 @@ use crate::control::share::Understood;
 use crate::control::{Stream, StreamOptions};
 use crate::element::view::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
+use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId, Carriage, SinkKey, SinkSpec};
 
 impl Stream {
@@ -35,6 +36,10 @@ impl Stream {
         if view == View::default() {
             return Ok(format);
         }
+        if !self.branches.has_room_for(view) {
+            let help = "ask for one that others have, or for all there is";
+            return Err(Unfit::new(format!("the stream has {VIEWS_MAX} views already"), help));
+        }
         format.map(|format| chain(What::View(view), &format).map(|(_, format)| format)).transpose()
     }
 
@@ -47,12 +52,7 @@ impl Stream {
         let Some(id) = branch else { return Ok(Some(input.format.clone())) };
         let (Some(exit), Some(graph)) = (self.branches.exit(id), self.branches.graph.as_ref()) else {
             let name = self.branches.names.get(id.0 as usize).map_or("", String::as_str);
-            let known: Vec<_> = self.services().into_iter().flat_map(Graph::exits).collect();
-            let help = match known.as_slice() {
-                [] => "leave it out: this stream has no branches".to_owned(),
-                known => format!("there are {}", known.join(", ")),
-            };
-            return Err(Unfit::new(format!("the stream has no branch '{name}'"), help));
+            return Err(self.no_branch(name));
         };
         graph.exit_format(exit).cloned().map(Some).map_err(Clone::clone)
     }

@@ -8,7 +8,7 @@ use super::{Branches, Far, Made, ORIGINAL, Slot};
 use crate::control::Stream;
 use crate::control::share::Understood;
 use crate::drops::DropReason;
-use crate::graph::{Graph, Item, Message, Probe, Stage};
+use crate::graph::{Graph, Item, Message, Probe, Stage, Unfit};
 use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
 use crate::schedule::BranchId;
 
@@ -18,15 +18,32 @@ impl Stream {
         self.branches.probe = Some(probe);
     }
 
-    /// The number of a branch that is declared, or will be, by this name.
-    pub fn branch_named(&mut self, name: &str) -> BranchId {
-        let names = &mut self.branches.names;
+    /// The number of a branch that is declared by this name, or was.
+    ///
+    /// # Errors
+    /// There is none, and never was: names that people ask for are not kept.
+    pub fn branch_named(&mut self, name: &str) -> Result<BranchId, Unfit> {
+        let Branches { names, graph, .. } = &mut self.branches;
         let known = names.iter().position(|known| known == name);
-        let index = known.unwrap_or_else(|| {
-            names.push(name.to_owned());
-            names.len() - 1
-        });
-        BranchId(index as u32)
+        let is_declared = graph.iter().flat_map(|graph| graph.exits()).any(|exit| exit == name);
+        match known {
+            Some(index) => Ok(BranchId(index as u32)),
+            None if is_declared => {
+                names.push(name.to_owned());
+                Ok(BranchId(names.len() as u32 - 1))
+            }
+            None => Err(self.no_branch(name)),
+        }
+    }
+
+    /// What to say to whoever asks for a branch that is not there.
+    pub(super) fn no_branch(&self, name: &str) -> Unfit {
+        let known: Vec<_> = self.services().into_iter().flat_map(Graph::exits).collect();
+        let help = match known.as_slice() {
+            [] => "leave it out: this stream has no branches".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        Unfit::new(format!("the stream has no branch '{name}'"), help)
     }
 
     /// Puts other services in place of those that are there, between two packets. Elements that keep

@@ -18,7 +18,7 @@ fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {
 }
 
 fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
-    let branch = Some(bench.stream.branch_named(branch));
+    let branch = Some(bench.stream.branch_named(branch).expect("declared"));
     let spec = SinkSpec { branch, carriage, ..spec() };
     bench.stream.handle_join(bench.now, 5, spec)
 }
@@ -80,7 +80,8 @@ fn receivers_end_with_their_branch_and_others_stay() {
     assert_eq!(bench.sent[stays.0], [0, 1, 2]);
     let end = Event::SinkEnded { key: gone, id: 5, end: SinkEnd::BranchRemoved };
     assert!(bench.events.contains(&end), "{:?}", bench.events);
-    let id = bench.stream.branch_named("b");
+    let id = bench.stream.branch_named("b").expect("it was declared once");
+    bench.stream.branch_named("x").expect_err("it never was");
     let offer = bench.stream.offer(&SinkSpec { branch: Some(id), ..spec() });
     assert_eq!(offer.expect_err("it is gone").to_string(), "the stream has no branch 'b': there are c");
 }
@@ -186,4 +187,22 @@ fn what_is_no_image_has_no_views() {
     let view = "gray=1".parse().expect("a view");
     let refused = bench.stream.offer(&SinkSpec { view, ..spec() }).expect_err("H.264");
     assert!(refused.to_string().contains("only images have views"), "{refused}");
+}
+
+#[test]
+fn there_are_so_many_views_of_a_stream_and_no_more() {
+    let mut stream = Stream::new(options());
+    stream.handle_source(Time::ZERO, Format::Images);
+    let wish = |width: usize| SinkSpec {
+        carriage: Carriage::Ts,
+        view: View { size: Some((width, 1)), ..View::default() },
+        ..spec()
+    };
+    for width in 1..=crate::limits::VIEWS_MAX {
+        stream.offer(&wish(width)).expect("there is room");
+        stream.handle_join(Time::ZERO, 1, wish(width));
+    }
+    let refused = stream.offer(&wish(1000)).expect_err("one too many");
+    assert!(refused.to_string().contains("views already"), "{refused}");
+    stream.offer(&wish(7)).expect("others have it");
 }
