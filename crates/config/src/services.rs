@@ -8,6 +8,7 @@ use outflow_media::image::Rect;
 use outflow_relay::graph::{
     At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, find,
 };
+use outflow_relay::limits::LANES_MAX;
 use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;
@@ -15,7 +16,7 @@ use crate::value::{Fault, Given, Value, type_fault};
 use crate::{BitRate, ByteSize, Invalid, Share, SourceUrl, StreamConfig, check_name};
 
 /// Keys of an element that are not options of its kind.
-pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass", "cpu_budget"];
+pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "lanes", "bypass", "cpu_budget"];
 /// Keys of a branch.
 pub(crate) const BRANCH_KEYS: &[&str] = &["input", "services"];
 
@@ -56,7 +57,7 @@ impl StreamConfig {
     pub fn contents(&self) -> Contents {
         let ts = Contents::of(&[Content::Ts]);
         match &self.source {
-            SourceUrl::Udp(source) if source.images => Contents::of(&[Content::Ppm]),
+            SourceUrl::Udp(source) if source.images => Contents::PNM,
             SourceUrl::Udp(_) | SourceUrl::Demo => ts,
             SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
             SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push => ts.with(Contents::RTP),
@@ -95,6 +96,7 @@ pub(crate) fn place(at: &At) -> (Vec<String>, Option<usize>) {
     match at {
         At::Kind(name) => element(name, "element"),
         At::Inputs(name) => element(name, "input"),
+        At::Lanes(name) => element(name, "lanes"),
         At::Setting(name, option) => element(name, option),
         At::Branch(name) => (vec!["branches".to_owned(), name.clone()], None),
         At::All => (vec!["elements".to_owned()], None),
@@ -166,7 +168,7 @@ fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
     }
     let wanted = "{ element = \"shrink\", factor = 2 }";
     let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
-    element(table, given, &["element", "context", "bypass", "cpu_budget"])
+    element(table, given, &["element", "context", "lanes", "bypass", "cpu_budget"])
 }
 
 fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
@@ -182,6 +184,7 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "element" => {}
             "input" if keys.contains(&"input") => element.inputs = inputs(value)?,
             "context" => element.context = Some(String::read(value)?),
+            "lanes" => element.lanes = lanes(value)?,
             "bypass" => element.bypass = flag(value)?,
             "cpu_budget" => element.budget = Share::read_optional(value)?.map(|share| share.0),
             other => {
@@ -215,6 +218,16 @@ fn inputs(given: &Given<'_>) -> Result<Vec<Input>, Fault> {
     let list = given.get_ref().as_array();
     let list = list.ok_or_else(|| type_fault(given, "the name of an element, or a list", "\"source\""))?;
     list.iter().map(|one| String::read(one).map(|text| Input::parse(&text))).collect()
+}
+
+fn lanes(given: &Given<'_>) -> Result<usize, Fault> {
+    let lanes = usize::read(given)?;
+    if !(1..=LANES_MAX).contains(&lanes) {
+        let invalid =
+            Invalid::new(format!("{lanes} lanes are not possible"), format!("write 1 to {LANES_MAX}"));
+        return Err((given.span(), invalid));
+    }
+    Ok(lanes)
 }
 
 fn flag(given: &Given<'_>) -> Result<bool, Fault> {

@@ -97,7 +97,7 @@ async fn swap(
         if let Ok(format) = control.describe(stream, Wanted::default()).await {
             graph.bind(&format);
         }
-        let contexts: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         if !contexts.is_empty() {
             line = Some(control.line(&owner, &contexts)?);
         }

@@ -72,6 +72,9 @@ pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
 /// frame may be one.
 pub const GAP_HELD_PACKETS_MAX: usize = 64;
 
+/// Lanes that an element works in at a time. A configuration with more is refused.
+pub const LANES_MAX: usize = 16;
+
 /// Elements of one stream. A plan with more is refused.
 pub const ELEMENTS_MAX: usize = 256;
 

@@ -5,7 +5,13 @@
 //! full queue drops packets, and counts them. Stages themselves travel the line: they are sent out to
 //! their contexts, and recalled, in their place between the packets.
 
+mod hop;
+mod inlet;
 mod line;
+mod outlet;
+mod passed;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -26,14 +32,16 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// A line through these contexts, which are made if there are none of those names yet. Whoever is
+    /// A line through these contexts, each with so many lanes, which are made if there are none of those names yet. Whoever is
     /// at its home hears `home` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
-    pub(crate) fn line(&self, names: &[String], home: Arc<Bell>) -> Result<Line, ControlError> {
+    pub(crate) fn line(&self, contexts: &[(String, usize)], home: Arc<Bell>) -> Result<Line, ControlError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in names {
+        let lanes = |(name, lanes): &(String, usize)| (0..*lanes).map(|lane| lane_name(name, lane)).collect();
+        let names: Vec<Vec<String>> = contexts.iter().map(lanes).collect();
+        for name in names.iter().flatten() {
             if threads.contains_key(name) {
                 continue;
             }
@@ -43,12 +51,19 @@ impl Contexts {
             }
             threads.insert(name.clone(), Thread::start(name)?);
         }
-        let along: Vec<&Thread> = names.iter().filter_map(|name| threads.get(name)).collect();
-        let ringers = along.iter().map(|thread| thread.ringer()).chain([Ringer::Home(home)]);
-        let (line, hops) = Line::new(ringers.collect());
-        for (thread, hop) in along.iter().zip(hops) {
+        let along = |lanes: &Vec<String>| lanes.iter().filter_map(|name| threads.get(name)).collect();
+        let along: Vec<Vec<&Thread>> = names.iter().map(along).collect();
+        let ringers = |lanes: &Vec<&Thread>| lanes.iter().map(|thread| thread.ringer()).collect();
+        let ringers: Vec<_> = along.iter().map(ringers).collect();
+        let (line, hops) = Line::new(&ringers, Ringer::Home(home));
+        for (thread, hop) in along.iter().flatten().zip(hops.into_iter().flatten()) {
             thread.attach(hop);
         }
         Ok(line)
     }
+}
+
+/// The name of a lane's thread: that of the context, with a number from the second on.
+fn lane_name(context: &str, lane: usize) -> String {
+    if lane == 0 { context.to_owned() } else { format!("{context}/{}", lane + 1) }
 }

@@ -109,7 +109,7 @@ impl LiveStream {
         let Some(line) = &mut self.line else { return };
         let mut any = false;
         for far in self.core.far() {
-            line.give(far);
+            line.give(now, far);
             any = true;
         }
         if any {
@@ -122,7 +122,7 @@ impl LiveStream {
         let is_on_its_way = self.next.is_some();
         let Some(line) = &mut self.line else { return };
         self.core.hold_services(now);
-        self.core.far().for_each(|far| line.give(far));
+        self.core.far().for_each(|far| line.give(now, far));
         if !is_on_its_way {
             line.recall();
         }
@@ -133,6 +133,7 @@ impl LiveStream {
             self.touched = true;
             match arrived {
                 Arrived::Packet(exit, item) => self.core.handle_near(now, exit, item),
+                Arrived::Messages(told_at, messages) => self.core.hear_near(told_at, messages),
                 Arrived::Stages(stages) => {
                     self.core.put_stages(now, stages);
                     self.go_on(clock);

@@ -7,7 +7,7 @@ use super::share::Understood;
 use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::drops::DropReason;
-use crate::graph::Message;
+use crate::graph::{Message, TrackTime};
 use crate::receive::{Incoming, Receive};
 use crate::send::ReportClock;
 use crate::understand::Understand;
@@ -106,7 +106,7 @@ impl Stream {
         let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
         let rtp = clock.source_report(now, ntp, rtp, delta);
         if let Some(rtp) = rtp {
-            self.tell_services(now, Message::Clock { track, ntp, rtp, at: now });
+            self.tell_services(now, Message::Clock(TrackTime { track, ntp, rtp, at: now }));
         }
         self.hand_clock(track);
     }

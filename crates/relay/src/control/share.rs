@@ -10,7 +10,7 @@ use super::gap::Gap;
 use super::intake::Input;
 use super::stream::Stream;
 use crate::buffer::Packet;
-use crate::graph::Message;
+use crate::graph::{Message, TrackTime};
 use crate::schedule::Counters;
 use crate::send::{Anchor, ReportClock};
 
@@ -201,7 +201,7 @@ impl Stream {
         (*clock, *ssrc) = (told.clock, told.ssrc);
         original.set_passed(told.track, told.passed);
         if let Some(Anchor { ntp, rtp, at }) = told.clock.told_by_source() {
-            self.tell_services(at, Message::Clock { track: told.track, ntp, rtp, at });
+            self.tell_services(at, Message::Clock(TrackTime { track: told.track, ntp, rtp, at }));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Another program in the path: ffmpeg, GStreamer, anything that reads a transport stream and writes
 //! one. The driver runs it, and starts it again when it ends.
 
-use crate::graph::{Content, Contents, Contract, Form, Gives, Kind, Make, OUT, Opt};
+use crate::graph::{Content, Contents, Contract, Control, Form, Gives, Kind, Make, OUT, Opt, Signals};
 
 const TS: Content = Content::Ts;
 
@@ -9,7 +9,10 @@ const TS: Content = Content::Ts;
 pub const KIND: Kind = Kind {
     name: "external",
     doc: "Another program: gets MPEG-TS on its standard input, gives MPEG-TS on its standard output.",
-    contract: |_| Contract { takes: Contents::of(&[TS]), gives: Gives::Only(TS) },
+    contract: |_| {
+        let control = Control { ends: Signals::ALL, ..Control::NONE };
+        Contract::new(Contents::of(&[TS]), Gives::Only(TS)).with(control)
+    },
     outputs: OUT,
     options: &[
         Opt::needed(

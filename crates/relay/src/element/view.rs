@@ -5,14 +5,14 @@ use core::str::FromStr;
 
 use outflow_media::image::Rect;
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe, Size, TAKES};
-use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Setting, Settings};
+use crate::element::images::{GRAY, Images, MEMORY, Memory, Recipe, Size, TAKES, contract};
+use crate::graph::{Form, Kind, Make, OUT, Opt, Setting, Settings};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "view",
     doc: "What a receiver asks to see: a part of images, that made smaller, and that without colour.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Same },
+    contract: |settings| contract(TAKES, if View::of(settings).gray { GRAY } else { &[] }),
     outputs: OUT,
     options: &[
         Opt::new("part", Form::Part, None, "What is left, in pixels of the image."),

@@ -109,9 +109,9 @@ impl ReportClock {
 
 /// Sets the timestamps of tracks back to that of the earliest of them: RTP-Info tells the RTP
 /// timestamps of one moment (RFC 2326, section 12.33).
-pub fn align(points: &mut [StartPoint], clocks: &[ReportClock]) {
+pub fn align(points: &mut [StartPoint], clock: impl Fn(u8) -> Option<ReportClock>) {
     let of = |point: &StartPoint| {
-        let clock = clocks.get(usize::from(point.track))?;
+        let clock = clock(point.track)?;
         Some((clock, clock.ntp_of(point.timestamp)?))
     };
     let Some(earliest) = points.iter().filter_map(|point| of(point).map(|(_, ntp)| ntp)).min() else {
@@ -173,7 +173,7 @@ mod tests {
         let point = |track, timestamp| StartPoint { track, sequence: 9, timestamp };
         let aligned = |video_at, audio_at| {
             let mut points = [point(0, video_at), point(1, audio_at)];
-            align(&mut points, &[video, audio]);
+            align(&mut points, |track| [video, audio].get(usize::from(track)).copied());
             points.map(|p| p.timestamp)
         };
         // Audio begins half a second after video.

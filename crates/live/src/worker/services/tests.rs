@@ -67,7 +67,7 @@ impl Home {
     fn put(&mut self, plan: &Plan) -> oneshot::Receiver<Result<Swapped, ControlError>> {
         let mut graph = Graph::new(plan, &mut CoreOnly).expect("it fits");
         graph.bind(&video());
-        let names: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        let names: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         let line =
             (!names.is_empty()).then(|| self.contexts.line(&names, Arc::clone(&self.bell)).expect("threads"));
         let (reply, answer) = oneshot::channel();

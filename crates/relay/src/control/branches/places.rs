@@ -127,6 +127,7 @@ impl Stream {
         }
         self.wishes_changed();
         made.into_iter().for_each(|understood| self.push_to(now, index, understood));
+        self.repeat_clocks(now);
         Some(index)
     }
 
@@ -144,6 +145,7 @@ impl Stream {
         let index = self.branches.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
         self.branches.waiting += 1;
         self.serve(now);
+        self.repeat_clocks(now);
         Some(index)
     }
 
