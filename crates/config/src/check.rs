@@ -138,12 +138,8 @@ impl Check<'_, '_, '_> {
                 self.add(&path, what, help);
             }
             let of = [Some(&rule.when), rule.until.as_ref()].into_iter().flatten();
-            for element in of.filter_map(|condition| condition.element.as_ref()) {
-                if !plan.elements.contains_key(element) {
-                    let known: Vec<_> = plan.elements.keys().map(String::as_str).collect();
-                    let help = format!("possible: {}", known.join(", "));
-                    self.add(&path[..4], format!("there is no element '{element}'"), help);
-                }
+            for Invalid { what, help } in of.filter_map(|condition| condition.check(&plan)) {
+                self.add(&path[..4], what, help);
             }
         }
     }

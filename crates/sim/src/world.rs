@@ -4,10 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
-use outflow_relay::{
-    Carriage, Order, Priority, Report, SinkKey, SinkSpec, Stream, StreamOptions, Timing, TrackMask,
-    Transport, Whom,
-};
+use outflow_relay::{Carriage, Order, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport, Whom};
 
 use crate::agenda::Agenda;
 use crate::outcome::{Outcome, Viewing};
@@ -172,18 +169,7 @@ impl World {
     fn join(&mut self, now: Time, player: usize) {
         let datagram = self.players[player].path.is_none();
         let transport = if datagram { Transport::Datagram } else { Transport::Stream };
-        let (carriage, tracks) = (Carriage::Rtp, TrackMask::ALL);
-        let (priority, timing) = (Priority::Normal, Timing::default());
-        let spec = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks,
-            priority,
-            timing,
-            held: false,
-        };
+        let spec = SinkSpec::new(Carriage::Rtp, transport);
         let key = self.stream.handle_join(now, player as u64, spec);
         self.players[player].key = Some(key);
         self.by_key.resize(self.by_key.len().max(key.0 + 1), None);

@@ -37,6 +37,21 @@ pub struct StreamOptions {
     pub ntp_at_zero: u64,
 }
 
+/// What holds where a configuration says nothing; without chance.
+impl Default for StreamOptions {
+    fn default() -> Self {
+        StreamOptions {
+            ring_bytes: 8_000_000,
+            when_full: WhenFull::SlowestSink,
+            hopeless_after: Duration::from_secs(10),
+            source_timeout: Duration::from_secs(2),
+            ssrc: 1,
+            seed: 1,
+            ntp_at_zero: 0,
+        }
+    }
+}
+
 /// A stream: its source, its branches and its sinks.
 #[derive(Debug)]
 pub struct Stream {

@@ -318,11 +318,6 @@ impl Graph {
         self.spread_wishes();
     }
 
-    /// How many packets have come in, wrapping.
-    pub fn entered(&self) -> u32 {
-        self.count.all
-    }
-
     /// Lets the stages that are here work on all that came in. What comes out goes to `each`, with
     /// the number of its branch; what goes to stages that were taken out goes to `further`.
     pub fn run(

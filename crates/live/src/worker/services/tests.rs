@@ -8,7 +8,7 @@ use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Output;
 use outflow_relay::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
-use outflow_relay::{Carriage, Priority, SinkKey, SinkSpec, StreamOptions, Timing, TrackMask, Transport};
+use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -47,16 +47,7 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
 
 impl Home {
     fn new() -> Self {
-        let options = StreamOptions {
-            ring_bytes: 64 << 20,
-            hopeless_after: Duration::from_secs(10),
-            source_timeout: Duration::from_secs(10),
-            ssrc: 1,
-            ntp_at_zero: 0,
-            when_full: outflow_relay::WhenFull::SlowestSink,
-            seed: 1,
-        };
-        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), options);
+        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), StreamOptions::default());
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
         let bell = Arc::new(Bell::new().expect("an eventfd"));
@@ -78,16 +69,7 @@ impl Home {
 
     fn join(&mut self) -> SinkKey {
         let branch = Some(self.stream.core.branch_named("b").expect("declared"));
-        let spec = SinkSpec {
-            branch,
-            view: Default::default(),
-            carriage: Carriage::Rtp,
-            transport: Transport::Stream,
-            tracks: TrackMask::ALL,
-            priority: Priority::Normal,
-            timing: Timing::default(),
-            held: false,
-        };
+        let spec = SinkSpec { branch, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
         self.stream.core.handle_join(self.clock.now(), 1, spec)
     }
 

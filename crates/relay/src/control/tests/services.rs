@@ -24,16 +24,7 @@ fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
 }
 
 fn spec() -> SinkSpec {
-    SinkSpec {
-        branch: None,
-        view: Default::default(),
-        carriage: Carriage::Rtp,
-        transport: Transport::Stream,
-        tracks: TrackMask::ALL,
-        priority: Priority::Normal,
-        timing: Timing::default(),
-        held: false,
-    }
+    SinkSpec::new(Carriage::Rtp, Transport::Stream)
 }
 
 #[test]
