@@ -30,14 +30,18 @@ fn video() -> Format {
     Format::Rtp(vec![Track { codec, payload_type: 96, ..Track::mp2t() }])
 }
 
-/// A chain of elements, each in a context, and a branch behind it.
+/// A chain of elements, each in a context, of which "x*3" has three lanes, and a branch behind it.
 fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
     let mut from = Input::source();
     let mut plan = Plan::default();
     for (name, context) in chain {
-        let context = context.map(str::to_owned);
-        let element =
-            ElementPlan { kind: "pass".to_owned(), inputs: vec![from], context, ..ElementPlan::default() };
+        let (context, lanes) = match context.map(|context| context.split_once('*').unwrap_or((context, "1")))
+        {
+            Some((context, lanes)) => (Some(context.to_owned()), lanes.parse().expect("a number")),
+            None => (None, 1),
+        };
+        let (kind, inputs) = ("pass".to_owned(), vec![from]);
+        let element = ElementPlan { kind, inputs, context, lanes, ..ElementPlan::default() };
         plan.elements.insert((*name).to_owned(), element);
         from = Input::parse(name);
     }
@@ -119,7 +123,7 @@ impl Home {
 #[test]
 fn packets_go_through_other_threads_and_come_back_in_order() {
     let mut home = Home::new();
-    home.put(&plan(&[("a", None), ("b", Some("x")), ("c", Some("y"))]))
+    home.put(&plan(&[("a", None), ("b", Some("x*3")), ("c", Some("y")), ("d", Some("z*2"))]))
         .try_recv()
         .expect("at once")
         .expect("ok");
@@ -138,7 +142,8 @@ fn services_change_across_threads_and_nothing_is_lost_or_out_of_order() {
         plan(&[("a", None), ("b", Some("x"))]),
         plan(&[("a", Some("x")), ("b", Some("y")), ("c", Some("z"))]),
         plan(&[("a", None)]),
-        plan(&[("b", Some("y")), ("a", Some("z"))]),
+        plan(&[("b", Some("y*2")), ("a", Some("z"))]),
+        plan(&[("b", Some("y*3")), ("a", Some("z*2"))]),
     ];
     home.put(&plans[0]);
     home.join();
