@@ -1,6 +1,6 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
-use outflow_media::{Format, Tag, Time};
+use outflow_media::{Codec, Format, Tag, Time};
 
 use super::output::Event;
 use super::share::Understood;
@@ -99,9 +99,14 @@ impl Stream {
 
     /// The source's RTCP sender report of a track came in.
     pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
-        let Some(Input { format: Format::Rtp(_), intake: Some(intake), clocks, .. }) = &mut self.input else {
+        let Some(Input { format: Format::Rtp(tracks), intake: Some(intake), clocks, .. }) = &mut self.input
+        else {
             return;
         };
+        // What is encrypted cannot be told from what it says (RFC 3711, section 3.4).
+        if tracks.get(usize::from(track)).is_some_and(|track| matches!(track.codec, Codec::Srtp { .. })) {
+            return;
+        }
         let delta = intake.receive.timestamp_delta(track);
         let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
         let rtp = clock.source_report(now, ntp, rtp, delta);

@@ -199,6 +199,18 @@ fn there_are_so_many_views_of_a_stream_and_no_more() {
 }
 
 #[test]
+fn what_comes_encrypted_tells_no_time() {
+    let mut bench = Bench::new();
+    let Format::Rtp(mut tracks) = format() else { panic!("it has tracks") };
+    tracks[0].codec = outflow_media::Codec::Srtp { video: true };
+    bench.stream.handle_source(bench.now, Format::Rtp(tracks));
+    bench.frame(true);
+    let before = bench.stream.sender_report(bench.now, 0, 0);
+    bench.stream.handle_sender_report(bench.now, 0, 0x1234_5678, 0x9abc_def0);
+    assert_eq!(bench.stream.sender_report(bench.now, 0, 0), before);
+}
+
+#[test]
 fn the_clock_of_a_branch_is_that_of_its_packets() {
     let mut bench = Bench::new();
     let mut plan = Plan::default();
