@@ -1,15 +1,15 @@
 //! Another program in the path: ffmpeg, GStreamer, anything that reads a transport stream and writes
-//! one. The driver runs it, and starts it again when it ends.
+//! one, or images. The driver runs it, and starts it again when it ends.
 
-use crate::graph::{Content, Contents, Contract, Form, Gives, Kind, Make, OUT, Opt};
+use crate::graph::{Content, Contents, Contract, Form, Gives, Kind, Make, OUT, Opt, Settings};
 
 const TS: Content = Content::Ts;
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "external",
-    doc: "Another program: gets MPEG-TS on its standard input, gives MPEG-TS on its standard output.",
-    contract: |_| Contract { takes: Contents::of(&[TS]), gives: Gives::Only(TS) },
+    doc: "Another program: gets MPEG-TS on its standard input, gives MPEG-TS or images on its standard output.",
+    contract: |settings| Contract { takes: Contents::of(&[TS]), gives: Gives::Only(gives(settings)) },
     outputs: OUT,
     options: &[
         Opt::needed(
@@ -17,7 +17,32 @@ pub const KIND: Kind = Kind {
             Form::Texts,
             "The program and its arguments, as [\"ffmpeg\", \"-i\", \"-\", …, \"-f\", \"mpegts\", \"-\"].",
         ),
+        Opt::new(
+            "gives",
+            Form::Word(&["mpegts", "ppm"]),
+            Some("mpegts"),
+            "What it writes: MPEG-TS; or PPM and PGM images one behind the other, each a packet.",
+        ),
         Opt::new("nice", Form::Whole(0, 19), Some("5"), "How far it stands back behind other programs."),
     ],
     make: Make::Driver,
 };
+
+/// What the program writes.
+pub fn gives(settings: &Settings) -> Content {
+    if settings.text("gives") == Some("ppm") { Content::Ppm } else { TS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Setting;
+
+    #[test]
+    fn what_comes_out_is_what_the_program_is_said_to_write() {
+        let through = |settings: &Settings| (KIND.contract)(settings).through(Contents::ANY);
+        assert_eq!(through(&Settings::default()), Contents::of(&[TS]));
+        let ppm = Settings::default().with("gives", Setting::Text("ppm".to_owned()));
+        assert_eq!(through(&ppm), Contents::of(&[Content::Ppm]));
+    }
+}
