@@ -8,7 +8,7 @@ const TS: Content = Content::Ts;
 /// The element.
 pub const KIND: Kind = Kind {
     name: "external",
-    doc: "Another program: gets MPEG-TS on its standard input, gives MPEG-TS or images on its standard output.",
+    doc: "Another program: gets MPEG-TS on standard input, gives MPEG-TS or images on standard output.",
     contract: |settings| Contract { takes: Contents::of(&[TS]), gives: Gives::Only(gives(settings)) },
     outputs: OUT,
     options: &[
