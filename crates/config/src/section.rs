@@ -50,7 +50,8 @@ macro_rules! section {
                             Err((span, invalid)) => errors.add(span, invalid),
                         },)+
                         other => {
-                            let invalid = $crate::section::unknown(other, &format!(" in [{name}]"), Self::KEYS);
+                            let place = format!(" in [{name}]");
+                            let invalid = $crate::section::unknown(other, &place, Self::KEYS);
                             errors.add(key.span(), invalid);
                         }
                     }

@@ -99,7 +99,8 @@ pub const BUDGET_BURST_PARTS: u64 = 10;
 pub const POOL_BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes of an uncompressed frame that is gathered: one of 8K with three bytes a pixel has 99.5
-/// million. Larger ones can be worked on in fragments alone.
+/// million. Larger ones can be worked on in fragments alone; those that another program writes are
+/// dropped (`oversized`).
 pub const FRAME_BYTES_MAX: usize = 128 << 20;
 
 /// Packets of a codestream that are kept behind one that is missing. Those beyond are dropped.
