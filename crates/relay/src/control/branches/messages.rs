@@ -7,7 +7,8 @@ use super::{Branches, Far, Made, ORIGINAL, Slot};
 use crate::control::Stream;
 use crate::control::share::Understood;
 use crate::graph::{Message, Target, TrackTime};
-use crate::send::ReportClock;
+use crate::limits::TRACKS_MAX;
+use crate::send::{Anchor, ReportClock};
 
 /// Who sends a track of a branch, and its clock.
 #[derive(Debug, Clone, Copy)]
@@ -42,13 +43,16 @@ impl Stream {
 
     /// Tells once more what the source has told of its clocks: somebody is new.
     pub(super) fn repeat_clocks(&mut self, now: Time) {
-        let clocks = self.input.iter().flat_map(|input| (0_u8..).zip(&input.clocks));
-        let told: Vec<_> =
-            clocks.filter_map(|(track, clock)| Some((track, clock.told_by_source()?))).collect();
-        for (track, anchor) in told {
-            let time = TrackTime { track, ntp: anchor.ntp, rtp: anchor.rtp, at: anchor.at };
-            self.tell_services(now, Message::Clock(time));
-        }
+        self.told_clocks(ORIGINAL).into_iter().for_each(|clock| self.tell_services(now, clock));
+    }
+
+    /// What was told of the clocks of a branch.
+    pub(super) fn told_clocks(&self, index: usize) -> Vec<Message> {
+        let told = |track: u8| {
+            let Anchor { ntp, rtp, at } = self.branch_sender(index, track)?.0.told_by_source()?;
+            Some(Message::Clock(TrackTime { track, ntp, rtp, at }))
+        };
+        (0..TRACKS_MAX as u8).filter_map(told).collect()
     }
 
     fn tell_exit(&mut self, now: Time, exit: usize, message: Message) {
@@ -58,7 +62,7 @@ impl Stream {
     }
 
     /// Tells a branch, and those that are derived from it.
-    fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
+    pub(super) fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
         let ntp_at_zero = self.options.ntp_at_zero;
         let mut further = Vec::new();
         for (at, slot) in self.branches.slots.iter_mut().enumerate() {

@@ -139,13 +139,18 @@ impl Stream {
         let (mut chain, format) = chain(what, self.branch_format(base)?).ok()?;
         self.serve(now);
         chain.set_wanted(0, true);
+        // Before the packets: times that are known later only would move those that come then.
+        let mut told = Vec::new();
+        for clock in self.told_clocks(base) {
+            chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
+        }
         self.held(base).into_iter().for_each(|understood| chain.enter(understood));
         let ring = self.ring(format.main_track());
         let made = Made::Derived { base, what, chain: Box::new(chain) };
         let index = self.branches.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+        told.into_iter().for_each(|message| self.tell_branch(now, index, message));
         self.branches.waiting += 1;
         self.serve(now);
-        self.repeat_clocks(now);
         Some(index)
     }
 
