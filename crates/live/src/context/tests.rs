@@ -85,7 +85,7 @@ impl Bench {
     }
 
     fn tell(&mut self, rtp: u32) {
-        let clock = Message::Clock(TrackTime { track: 0, ntp: 0, rtp, at: self.now });
+        let clock = Message::Clock(TrackTime { track: 0, ntp: 0, rtp, at: self.now, told: true });
         let (now, line) = (self.now, &mut self.line);
         let mut further = |to, message| line.give(now, Far::Message(now, to, message));
         self.graph.tell(now, clock, &mut further, &mut |_, _| panic!("it is behind the contexts"));

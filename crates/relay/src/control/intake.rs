@@ -7,7 +7,7 @@ use super::share::Understood;
 use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::drops::DropReason;
-use crate::graph::{Message, TrackTime};
+use crate::graph::Message;
 use crate::receive::{Incoming, Receive};
 use crate::send::ReportClock;
 use crate::understand::Understand;
@@ -48,11 +48,11 @@ impl Input {
         Input { format, turn, intake, clocks, ssrcs: vec![ssrc; rates.len()] }
     }
 
-    /// Notes what a packet says of its track's clock.
-    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
-        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return };
-        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
+    /// Notes what a packet says of its track's clock. Returns whether that goes by something else now.
+    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) -> bool {
+        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return false };
         self.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
+        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta)
     }
 }
 
@@ -109,9 +109,8 @@ impl Stream {
         }
         let delta = intake.receive.timestamp_delta(track);
         let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
-        let rtp = clock.source_report(now, ntp, rtp, delta);
-        if let Some(rtp) = rtp {
-            self.tell_services(now, Message::Clock(TrackTime { track, ntp, rtp, at: now }));
+        if clock.source_report(now, ntp, rtp, delta).is_some() {
+            self.tell_clock(now, track);
         }
         self.hand_clock(track);
     }
@@ -158,13 +157,14 @@ impl Stream {
 
     fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
         let Some(input) = &mut self.input else { return };
-        if self.handed.is_none() {
-            return input.note(now, track, header, delta);
-        }
         let at = usize::from(track);
-        let before = (input.clocks[at], input.ssrcs[at]);
-        input.note(now, track, header, delta);
-        if (input.clocks[at], input.ssrcs[at]) != before {
+        let ssrc = input.ssrcs[at];
+        let goes_by_another = input.note(now, track, header, delta);
+        let is_another = input.ssrcs[at] != ssrc;
+        if goes_by_another {
+            self.tell_clock(now, track);
+        }
+        if goes_by_another || is_another {
             self.hand_clock(track);
         }
     }

@@ -107,7 +107,9 @@ impl Element for ToTs {
     }
 
     fn message(&mut self, _: Time, message: Message) -> Option<Message> {
-        if let (Some(works), Message::Clock(time)) = (&mut self.works, message) {
+        if let (Some(works), Message::Clock(time)) = (&mut self.works, message)
+            && time.told
+        {
             works.mux.sender_report(time.track, time.ntp, time.rtp, time.at);
         }
         None

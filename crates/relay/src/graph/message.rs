@@ -8,7 +8,7 @@ use outflow_media::Time;
 /// those that came before it; what each does with it is in its [`Control`](super::Control).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// The source's clocks of a track (RFC 3550, section 6.4.1).
+    /// The clocks of a track (RFC 3550, section 6.4.1).
     Clock(TrackTime),
     /// The source was restarted: what comes does not continue what was.
     Break,
@@ -23,8 +23,10 @@ pub struct TrackTime {
     pub ntp: u64,
     /// The same in ticks of the track.
     pub rtp: u32,
-    /// When it was told.
+    /// When that is.
     pub at: Time,
+    /// The source says so, and its tracks agree; else it is by when packets came.
+    pub told: bool,
 }
 
 macro_rules! signals {

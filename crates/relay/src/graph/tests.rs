@@ -220,7 +220,7 @@ fn told(graph: &mut Graph, message: Message) -> Vec<(usize, Message)> {
 }
 
 fn clock(rtp: u32) -> Message {
-    Message::Clock(TrackTime { track: 0, ntp: 7, rtp, at: Time::ZERO })
+    Message::Clock(TrackTime { track: 0, ntp: 7, rtp, at: Time::ZERO, told: true })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use outflow_media::{Format, Time, Track};
 
-use super::{Branches, Far, Made, ORIGINAL, Slot};
+use super::{Branches, Far, Made, ORIGINAL, Slot, What};
 use crate::control::Stream;
 use crate::control::share::Understood;
 use crate::graph::{Message, Target, TrackTime};
@@ -41,18 +41,27 @@ impl Stream {
         }
     }
 
-    /// Tells once more what the source has told of its clocks: somebody is new.
+    /// Tells once more what the clocks are: somebody is new.
     pub(super) fn repeat_clocks(&mut self, now: Time) {
-        self.told_clocks(ORIGINAL).into_iter().for_each(|clock| self.tell_services(now, clock));
+        self.clocks_of(ORIGINAL).into_iter().for_each(|clock| self.tell_services(now, clock));
     }
 
-    /// What was told of the clocks of a branch.
-    pub(super) fn told_clocks(&self, index: usize) -> Vec<Message> {
-        let told = |track: u8| {
-            let Anchor { ntp, rtp, at } = self.branch_sender(index, track)?.0.told_by_source()?;
-            Some(Message::Clock(TrackTime { track, ntp, rtp, at }))
-        };
-        (0..TRACKS_MAX as u8).filter_map(told).collect()
+    /// Tells what the clock of a track is now.
+    pub(in crate::control) fn tell_clock(&mut self, now: Time, track: u8) {
+        if let Some(clock) = self.clock_of(ORIGINAL, track) {
+            self.tell_services(now, clock);
+        }
+    }
+
+    /// The clocks of a branch, to be told.
+    pub(super) fn clocks_of(&self, index: usize) -> Vec<Message> {
+        (0..TRACKS_MAX as u8).filter_map(|track| self.clock_of(index, track)).collect()
+    }
+
+    fn clock_of(&self, index: usize, track: u8) -> Option<Message> {
+        let (clock, _) = self.branch_sender(index, track)?;
+        let (Anchor { ntp, rtp, at }, told) = clock.anchor()?;
+        Some(Message::Clock(TrackTime { track, ntp, rtp, at, told }))
     }
 
     fn tell_exit(&mut self, now: Time, exit: usize, message: Message) {
@@ -80,15 +89,27 @@ impl Stream {
         further.into_iter().for_each(|(at, message)| self.tell_branch(now, at, message));
     }
 
-    /// The clock of a track in a branch, and its SSRC; `None` before its first packet.
+    /// The clock of a track in a branch, and its SSRC. Before its first packet, they are those of what the
+    /// branch is made of, as far as that can be known.
     pub(in crate::control) fn branch_sender(&self, index: usize, track: u8) -> Option<(ReportClock, u32)> {
         let at = usize::from(track);
-        if index == ORIGINAL {
-            let input = self.input.as_ref()?;
-            return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
+        let slot = self.branches.slots.get(index)?.as_ref()?;
+        let made_of = match slot.made {
+            Made::Original => {
+                let input = self.input.as_ref()?;
+                return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
+            }
+            Made::Declared(_) => Some(ORIGINAL),
+            Made::Derived { base, what: What::View(_), .. } => Some(base),
+            Made::Derived { what: What::Ts, .. } => None,
+        };
+        let sender = slot.senders.get(at).copied();
+        if let Some(Sender { clock, ssrc }) = sender.filter(|sender| sender.ssrc != 0) {
+            return Some((clock, ssrc));
         }
-        let Sender { clock, ssrc } = *self.branches.slots.get(index)?.as_ref()?.senders.get(at)?;
-        (ssrc != 0).then_some((clock, ssrc))
+        let (clock, ssrc) = self.branch_sender(made_of?, track)?;
+        let told = sender.map(|sender| sender.clock).filter(|clock| clock.anchor().is_some());
+        Some((told.unwrap_or(clock), ssrc))
     }
 }
 
@@ -101,18 +122,17 @@ impl Slot {
             return;
         };
         let sender = self.sender(packet.tag.track, ntp_at_zero);
-        let is_new = sender.ssrc == 0;
         sender.ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
-        // Clocks that jump do so where decoding can start, if not at once.
-        if is_new || packet.tag.key {
+        // It has a clock of its own only where none was told: that of a transport stream.
+        if sender.clock.anchor().is_none() {
             sender.clock.packet(packet.arrived, u32::from_be_bytes([t0, t1, t2, t3]), 0);
         }
     }
 
     fn told(&mut self, message: Message, ntp_at_zero: u64) {
         match message {
-            Message::Clock(TrackTime { track, ntp, rtp, at }) => {
-                self.sender(track, ntp_at_zero).clock.source_report(at, ntp, rtp, 0);
+            Message::Clock(TrackTime { track, ntp, rtp, at, told }) => {
+                self.sender(track, ntp_at_zero).clock.set(Anchor { at, ntp, rtp }, told);
             }
             Message::Break => self.senders.iter_mut().for_each(|sender| sender.clock.restart()),
         }

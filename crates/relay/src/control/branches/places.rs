@@ -141,7 +141,7 @@ impl Stream {
         chain.set_wanted(0, true);
         // Before the packets: times that are known later only would move those that come then.
         let mut told = Vec::new();
-        for clock in self.told_clocks(base) {
+        for clock in self.clocks_of(base) {
             chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
         }
         self.held(base).into_iter().for_each(|understood| chain.enter(understood));
