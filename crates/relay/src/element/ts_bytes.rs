@@ -126,7 +126,7 @@ mod tests {
         bytes.restart();
         bytes.restart();
         assert_eq!(push(&mut bytes, CLIP), (true, true));
-        assert_eq!(push(&mut bytes, CLIP).1, false);
+        assert!(!push(&mut bytes, CLIP).1);
         assert_eq!(tally.drops.total(), 0);
     }
 }
