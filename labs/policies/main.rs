@@ -72,14 +72,15 @@ fn main() -> ExitCode {
 }
 
 fn lab(options: &Options) -> Result<Value> {
-    let scenario = Scenario::parse(SCENARIO)?;
+    let scenario = Scenario::parse(SCENARIO, "policies.toml")?;
     let plan = if options.quick { QUICK } else { FULL };
     let mut cells = Vec::new();
     for case in CASES {
         progress(format!("cannot keep up: {}; {} runs", case.name, WhenFull::ALL.len() * plan.runs()));
         for &ring_bytes in plan.ring_bytes {
-            let of = |&policy| play(&scenario, &plan, policy, case, ring_bytes);
-            cells.extend(WhenFull::ALL.iter().map(of));
+            for &policy in WhenFull::ALL {
+                cells.push(play(&scenario, &plan, policy, case, ring_bytes)?);
+            }
         }
     }
     let tables = table::all(&cells);
@@ -102,7 +103,7 @@ impl Plan {
     }
 }
 
-fn play(scenario: &Scenario, plan: &Plan, policy: WhenFull, case: Case, ring_bytes: usize) -> Cell {
+fn play(scenario: &Scenario, plan: &Plan, policy: WhenFull, case: Case, ring_bytes: usize) -> Result<Cell> {
     let mut scenario = scenario.clone();
     scenario.duration = plan.seconds;
     scenario.relay.when_full = policy;
@@ -116,14 +117,15 @@ fn play(scenario: &Scenario, plan: &Plan, policy: WhenFull, case: Case, ring_byt
     let (mut drops, mut packets) = (BTreeMap::<_, u64>::new(), 0);
     for seed in 1..=plan.seeds {
         scenario.seed = seed;
-        let outcome = run(&scenario);
+        let outcome = run(&scenario)?;
         healthy.merge(&outcome.healthy);
         lagging.merge(&outcome.lagging);
         packets += outcome.delivered + outcome.drops.values().sum::<u64>();
         outcome.drops.iter().for_each(|(reason, count)| *drops.entry(*reason).or_default() += count);
     }
     let share = |(reason, count)| (reason, count as f64 / packets as f64);
-    Cell { policy, case, ring_bytes, healthy, lagging, drops: drops.into_iter().map(share).collect() }
+    let drops = drops.into_iter().map(share).collect();
+    Ok(Cell { policy, case, ring_bytes, healthy, lagging, drops })
 }
 
 impl Cell {

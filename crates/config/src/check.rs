@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use outflow_relay::graph::{Contents, Plan};
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Collector;
@@ -118,13 +119,7 @@ impl Check<'_, '_, '_> {
 
     /// Elements and branches: whether all is there, and what fits what.
     fn services(&mut self, name: &str, stream: &StreamConfig) {
-        let plan = stream.plan();
-        for error in plan.check(stream.contents()).err().unwrap_or_default() {
-            let (keys, index) = crate::services::place(&error.at);
-            let keys = keys.iter().map(|key| Key(key)).chain(index.map(Index));
-            let path: Vec<_> = [Key("streams"), Key(name)].into_iter().chain(keys).collect();
-            self.add(&path, error.what, error.help);
-        }
+        check_plan(&stream.plan(), stream.contents(), &["streams", name], self.root, self.errors);
     }
 
     /// Rules: whether what they name is there, and whether their changes fit.
@@ -141,12 +136,8 @@ impl Check<'_, '_, '_> {
                 self.add(&path, what, help);
             }
             let of = [Some(&rule.when), rule.until.as_ref()].into_iter().flatten();
-            for element in of.filter_map(|condition| condition.element.as_ref()) {
-                if !plan.elements.contains_key(element) {
-                    let known: Vec<_> = plan.elements.keys().map(String::as_str).collect();
-                    let help = format!("possible: {}", known.join(", "));
-                    self.add(&path[..4], format!("there is no element '{element}'"), help);
-                }
+            for Invalid { what, help } in of.filter_map(|condition| condition.check(&plan)) {
+                self.add(&path[..4], what, help);
             }
         }
     }
@@ -235,6 +226,23 @@ impl Check<'_, '_, '_> {
                 format!("add [streams.{meant}], or name one of these: {}", names.join(", "))
             }
         }
+    }
+}
+
+/// Writes down what is wrong with services that stand in the table `at`, of a stream that may carry
+/// `worlds`.
+pub(crate) fn check_plan(
+    plan: &Plan,
+    worlds: Contents,
+    at: &[&str],
+    root: &DeTable<'_>,
+    errors: &mut Collector<'_>,
+) {
+    for error in plan.check(worlds).err().unwrap_or_default() {
+        let (keys, index) = crate::services::place(&error.at);
+        let keys = at.iter().copied().chain(keys.iter().map(String::as_str)).map(Key);
+        let path: Vec<_> = keys.chain(index.map(Index)).collect();
+        errors.add(locate(root, &path), Invalid::new(error.what, error.help));
     }
 }
 

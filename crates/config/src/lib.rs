@@ -16,6 +16,7 @@ mod invalid;
 mod limits;
 mod model;
 mod name;
+mod plan;
 mod read;
 mod rules;
 mod section;
@@ -35,6 +36,7 @@ pub use model::{
     SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
 pub use name::check_name;
+pub use plan::plan;
 pub use rules::{Action, Condition, Measure, Rule, Rules};
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{SinkProtocol, SinkUrl};

@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::rules::{RULE_KEYS, Rules};
 use outflow_relay::View;
 
+use crate::rules::{RULE_KEYS, Rules};
 use crate::section::{Section, section};
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
 use crate::value::words;

@@ -21,27 +21,30 @@ impl Config {
     /// or else all of what the tables say together.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, ConfigErrors> {
         let mut errors = Collector::new(file_name, text);
-        if text.len() > TEXT_BYTES_MAX {
-            let what = format!("the configuration has {} bytes, more than {TEXT_BYTES_MAX}", text.len());
-            errors.add(0..0, Invalid::new(what, "give the path of an Outflow configuration"));
-            return errors.finish(Config::default());
-        }
-        let (root, syntax) = DeTable::parse_recoverable(text);
-        let root = root.get_ref();
-        for error in syntax {
-            let help =
-                "texts, addresses and quantities need quotes, as in ring = \"8 MB\"; see https://toml.io";
-            errors.add(error.span().unwrap_or(0..0), Invalid::new(error.message(), help));
-        }
         let mut config = Config::default();
-        if errors.is_empty() {
-            config = structure(root, Path::new(file_name), &mut errors);
-        }
-        if errors.is_empty() {
-            check(&config, root, &mut errors);
+        if let Some(root) = tables(text, &mut errors) {
+            config = structure(&root, Path::new(file_name), &mut errors);
+            if errors.is_empty() {
+                check(&config, &root, &mut errors);
+            }
         }
         errors.finish(config)
     }
+}
+
+/// The tables of a text, if it is TOML.
+pub(crate) fn tables<'t>(text: &'t str, errors: &mut Collector<'_>) -> Option<DeTable<'t>> {
+    if text.len() > TEXT_BYTES_MAX {
+        let what = format!("the configuration has {} bytes, more than {TEXT_BYTES_MAX}", text.len());
+        errors.add(0..0, Invalid::new(what, "give the path of an Outflow configuration"));
+        return None;
+    }
+    let (root, syntax) = DeTable::parse_recoverable(text);
+    for error in syntax {
+        let help = "texts, addresses and quantities need quotes, as in ring = \"8 MB\"; see https://toml.io";
+        errors.add(error.span().unwrap_or(0..0), Invalid::new(error.message(), help));
+    }
+    errors.is_empty().then(|| root.into_inner())
 }
 
 fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Config {

@@ -98,20 +98,29 @@ impl Action {
 
     /// What it names that is not there.
     pub(crate) fn check(&self, plan: &Plan) -> Option<Invalid> {
-        let missing = |kind: &str, name: &str, known: Vec<&str>| {
-            let help = format!("possible: {}", known.join(", "));
-            Some(Invalid::new(format!("there is no {kind} '{name}'"), help))
-        };
         match self {
-            Action::Bypass(name) | Action::Move(name, _) if !plan.elements.contains_key(name) => {
-                missing("element", name, plan.elements.keys().map(String::as_str).collect())
-            }
-            Action::Give(name, _) if !plan.branches.contains_key(name) => {
-                missing("branch", name, plan.branches.keys().map(String::as_str).collect())
-            }
-            _ => None,
+            Action::Bypass(name) | Action::Move(name, _) => missing("element", name, plan.elements.keys()),
+            Action::Give(name, _) => missing("branch", name, plan.branches.keys()),
         }
     }
+}
+
+impl Condition {
+    /// What it names that is not there.
+    pub(crate) fn check(&self, plan: &Plan) -> Option<Invalid> {
+        missing("element", self.element.as_ref()?, plan.elements.keys())
+    }
+}
+
+/// That there is nothing of this name, if so.
+fn missing<'n>(
+    kind: &str,
+    name: &String,
+    mut known: impl Iterator<Item = &'n String> + Clone,
+) -> Option<Invalid> {
+    let possible: Vec<_> = known.clone().map(String::as_str).collect();
+    let help = format!("possible: {}", possible.join(", "));
+    (!known.any(|other| other == name)).then(|| Invalid::new(format!("there is no {kind} '{name}'"), help))
 }
 
 impl fmt::Display for Condition {
@@ -228,7 +237,9 @@ fn rule(table: &DeTable<'_>) -> Result<Rule, RuleFault> {
                     list.ok_or_else(|| at(type_fault(value, "a list of changes", "[\"bypass shrink\"]")))?;
                 then = list.iter().map(|one| Action::read(one).map_err(at)).collect::<Result<_, _>>()?;
             }
-            other => return Err((Some(key.span()), unknown(other, "streams.NAME.rules.NAME", RULE_KEYS))),
+            other => {
+                return Err((Some(key.span()), unknown(other, " in [streams.NAME.rules.NAME]", RULE_KEYS)));
+            }
         }
     }
     let missing = |key: &str, example: &str| {

@@ -50,7 +50,8 @@ macro_rules! section {
                             Err((span, invalid)) => errors.add(span, invalid),
                         },)+
                         other => {
-                            let invalid = $crate::section::unknown(other, name, Self::KEYS);
+                            let place = format!(" in [{name}]");
+                            let invalid = $crate::section::unknown(other, &place, Self::KEYS);
                             errors.add(key.span(), invalid);
                         }
                     }
@@ -70,8 +71,7 @@ macro_rules! section {
 pub(crate) use section;
 
 /// What to say about a key that is not known.
-pub(crate) fn unknown(key: &str, section: &str, known: &[&str]) -> Invalid {
-    let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
+pub(crate) fn unknown(key: &str, place: &str, known: &[&str]) -> Invalid {
     let what = format!("unknown key '{key}'{place}");
     if let Some(near) = nearest(key, known.iter().copied()) {
         return Invalid::new(what, format!("did you mean '{near}'?"));

@@ -1,23 +1,29 @@
 //! Services of a stream: its elements and branches, as tables of the configuration and as a plan.
 
+use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use outflow_media::image::Rect;
+use outflow_media::image::{Rect, parse_size};
 use outflow_relay::graph::{
     At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, find,
 };
+use outflow_relay::limits::LANES_MAX;
 use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;
+use crate::section::unknown;
 use crate::value::{Fault, Given, Value, type_fault};
 use crate::{BitRate, ByteSize, Invalid, Share, SourceUrl, StreamConfig, check_name};
 
 /// Keys of an element that are not options of its kind.
-pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "bypass", "cpu_budget"];
+pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "lanes", "bypass", "cpu_budget"];
 /// Keys of a branch.
 pub(crate) const BRANCH_KEYS: &[&str] = &["input", "services"];
+
+/// No image is wider or higher than this.
+const SIDE_MAX: usize = 1 << 15;
 
 /// The elements of a stream, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,7 +62,7 @@ impl StreamConfig {
     pub fn contents(&self) -> Contents {
         let ts = Contents::of(&[Content::Ts]);
         match &self.source {
-            SourceUrl::Udp(source) if source.images => Contents::of(&[Content::Ppm]),
+            SourceUrl::Udp(source) if source.images => Contents::PNM,
             SourceUrl::Udp(_) | SourceUrl::Demo => ts,
             SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
             SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push => ts.with(Contents::RTP),
@@ -95,6 +101,7 @@ pub(crate) fn place(at: &At) -> (Vec<String>, Option<usize>) {
     match at {
         At::Kind(name) => element(name, "element"),
         At::Inputs(name) => element(name, "input"),
+        At::Lanes(name) => element(name, "lanes"),
         At::Setting(name, option) => element(name, option),
         At::Branch(name) => (vec!["branches".to_owned(), name.clone()], None),
         At::All => (vec!["elements".to_owned()], None),
@@ -152,7 +159,7 @@ fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
                 let list = list.ok_or_else(|| type_fault(value, "a list of elements", example))?;
                 branch.services = list.iter().map(service).collect::<Result<_, _>>()?;
             }
-            other => return Err((key.span(), unknown(other, "a branch", BRANCH_KEYS))),
+            other => return Err((key.span(), unknown(other, " of a branch", BRANCH_KEYS))),
         }
     }
     Ok(branch)
@@ -166,7 +173,7 @@ fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
     }
     let wanted = "{ element = \"shrink\", factor = 2 }";
     let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
-    element(table, given, &["element", "context", "bypass", "cpu_budget"])
+    element(table, given, &["element", "context", "lanes", "bypass", "cpu_budget"])
 }
 
 fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
@@ -182,13 +189,14 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "element" => {}
             "input" if keys.contains(&"input") => element.inputs = inputs(value)?,
             "context" => element.context = Some(String::read(value)?),
+            "lanes" => element.lanes = lanes(value)?,
             "bypass" => element.bypass = flag(value)?,
             "cpu_budget" => element.budget = Share::read_optional(value)?.map(|share| share.0),
             other => {
                 let option = kind.option(other).ok_or_else(|| {
                     let known: Vec<_> =
                         kind.options.iter().map(|o| o.name).chain(keys.iter().copied()).collect();
-                    (key.span(), unknown(other, &format!("element \"{}\"", kind.name), &known))
+                    (key.span(), unknown(other, &format!(" of element \"{}\"", kind.name), &known))
                 })?;
                 element.settings.set(option.name, setting(option, value)?);
             }
@@ -217,6 +225,16 @@ fn inputs(given: &Given<'_>) -> Result<Vec<Input>, Fault> {
     list.iter().map(|one| String::read(one).map(|text| Input::parse(&text))).collect()
 }
 
+fn lanes(given: &Given<'_>) -> Result<usize, Fault> {
+    let lanes = usize::read(given)?;
+    if !(1..=LANES_MAX).contains(&lanes) {
+        let invalid =
+            Invalid::new(format!("{lanes} lanes are not possible"), format!("write 1 to {LANES_MAX}"));
+        return Err((given.span(), invalid));
+    }
+    Ok(lanes)
+}
+
 fn flag(given: &Given<'_>) -> Result<bool, Fault> {
     match given.get_ref() {
         DeValue::Boolean(flag) => Ok(*flag),
@@ -225,30 +243,10 @@ fn flag(given: &Given<'_>) -> Result<bool, Fault> {
 }
 
 fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
-    let wrong =
-        |what: String| (given.span(), Invalid::new(what, format!("write {}", option.form.describe())));
-    let whole = |given: &Given<'_>, min, max| {
-        let number = usize::read(given)? as u64;
-        let fits = (min..=max).contains(&number);
-        fits.then_some(number).ok_or_else(|| wrong(format!("{number} is not possible for '{}'", option.name)))
-    };
-    let word = |given: &Given<'_>, words: &[&str]| {
-        let text = String::read(given)?;
-        let known = words.contains(&text.as_str());
-        known
-            .then_some(text.clone())
-            .ok_or_else(|| wrong(format!("\"{text}\" is not possible for '{}'", option.name)))
-    };
-    let list = |given: &Given<'_>| -> Result<Vec<usize>, Fault> {
-        let list = given.get_ref().as_array();
-        Ok((0..list.ok_or_else(|| wrong(format!("'{}' is a list", option.name)))?.len()).collect())
-    };
-    let items = given.get_ref().as_array();
-    let each = |read: &dyn Fn(&Given<'_>) -> Result<String, Fault>| {
-        list(given)?.into_iter().filter_map(|at| items?.get(at)).map(read).collect::<Result<Vec<_>, _>>()
-    };
+    let help = || format!("write {}", option.form.describe());
+    let wrong = |what: String| (given.span(), Invalid::new(what, help()));
     Ok(match option.form {
-        Form::Whole(min, max) => Setting::Whole(whole(given, min, max)?),
+        Form::Whole(min, max) => Setting::Whole(whole(option, given, min..=max)?),
         Form::Text | Form::Secret | Form::File => Setting::Text(String::read(given)?),
         Form::Flag => Setting::Flag(flag(given)?),
         Form::Duration => Setting::Duration(Duration::read(given)?),
@@ -256,37 +254,56 @@ fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
         Form::Size => Setting::Size(ByteSize::read(given)?.0),
         Form::Dimensions => {
             let text = String::read(given)?;
-            let (width, height) = dimensions(&text).ok_or_else(|| wrong(format!("'{text}' is no size")))?;
+            let size = parse_size(&text).filter(|(width, height)| *width.max(height) <= SIDE_MAX);
+            let (width, height) = size.ok_or_else(|| wrong(format!("'{text}' is no size")))?;
             Setting::Dimensions(width, height)
         }
         Form::Part => {
             let text = String::read(given)?;
-            Setting::Part(part(&text).ok_or_else(|| wrong(format!("'{text}' is no part of an image")))?)
+            let part = text.parse::<Rect>().ok().filter(|part| part.width.max(part.height) <= SIDE_MAX);
+            Setting::Part(part.ok_or_else(|| wrong(format!("'{text}' is no part of an image")))?)
         }
-        Form::Word(words) => Setting::Text(word(given, words)?),
-        Form::Words(words) => Setting::Texts(each(&|one| word(one, words))?),
-        Form::Texts => Setting::Texts(each(&|one| String::read(one))?),
+        Form::Word(words) => Setting::Text(word(option, given, words)?),
+        Form::Words(words) => Setting::Texts(each(option, given, |one| word(option, one, words))?),
+        Form::Texts => Setting::Texts(each(option, given, String::read)?),
         Form::Numbers(min, max) => {
-            list(given)?;
-            let numbers = items.into_iter().flatten().map(|one| whole(one, min, max));
-            Setting::Numbers(numbers.collect::<Result<_, _>>()?)
+            Setting::Numbers(each(option, given, |one| whole(option, one, min..=max))?)
         }
     })
 }
 
-/// "640x360".
-fn dimensions(text: &str) -> Option<(usize, usize)> {
-    let (width, height) = text.split_once('x')?;
-    let side = |text: &str| text.parse().ok().filter(|side| (1..=1 << 15).contains(side));
-    Some((side(width)?, side(height)?))
+/// A whole number within these bounds.
+fn whole(option: &Opt, given: &Given<'_>, bounds: RangeInclusive<u64>) -> Result<u64, Fault> {
+    let number = usize::read(given)? as u64;
+    if bounds.contains(&number) { Ok(number) } else { Err(impossible(option, given, number.to_string())) }
 }
 
-/// "640x360+16+0".
-fn part(text: &str) -> Option<Rect> {
-    let mut fields = text.split('+');
-    let (width, height) = dimensions(fields.next()?)?;
-    let (left, top) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    fields.next().is_none().then_some(Rect { left, top, width, height })
+/// One of these words.
+fn word(option: &Opt, given: &Given<'_>, words: &[&str]) -> Result<String, Fault> {
+    let text = String::read(given)?;
+    if words.contains(&text.as_str()) {
+        Ok(text)
+    } else {
+        Err(impossible(option, given, format!("\"{text}\"")))
+    }
+}
+
+/// All items of a list.
+fn each<T>(
+    option: &Opt,
+    given: &Given<'_>,
+    read: impl Fn(&Given<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let no_list = || {
+        let help = format!("write {}", option.form.describe());
+        (given.span(), Invalid::new(format!("'{}' is a list", option.name), help))
+    };
+    given.get_ref().as_array().ok_or_else(no_list)?.iter().map(read).collect()
+}
+
+fn impossible(option: &Opt, given: &Given<'_>, what: String) -> Fault {
+    let what = format!("{what} is not possible for '{}'", option.name);
+    (given.span(), Invalid::new(what, format!("write {}", option.form.describe())))
 }
 
 /// What was set for an element as a list of texts, "name = value", for people; secrets are left out.
@@ -299,7 +316,7 @@ pub(crate) fn written(element: &ElementPlan) -> Vec<String> {
         Setting::Rate(rate) => BitRate(*rate).to_string(),
         Setting::Size(size) => ByteSize(*size).to_string(),
         Setting::Dimensions(width, height) => format!("{width}x{height}"),
-        Setting::Part(Rect { left, top, width, height }) => format!("{width}x{height}+{left}+{top}"),
+        Setting::Part(part) => part.to_string(),
         Setting::Texts(texts) => texts.join(" "),
         Setting::Numbers(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
     };
@@ -313,12 +330,4 @@ pub(crate) fn written(element: &ElementPlan) -> Vec<String> {
 fn head(given: &Given<'_>) -> core::ops::Range<usize> {
     let span = given.span();
     span.start..span.start + 1
-}
-
-fn unknown(key: &str, of: &str, known: &[&str]) -> Invalid {
-    let what = format!("unknown key '{key}' of {of}");
-    match nearest(key, known.iter().copied()) {
-        Some(near) => Invalid::new(what, format!("did you mean '{near}'?")),
-        None => Invalid::new(what, format!("possible: {}", known.join(", "))),
-    }
 }

@@ -18,13 +18,6 @@ pub struct BitRate(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Share(pub u64);
 
-impl Share {
-    /// 1 for all of it.
-    pub fn as_fraction(self) -> f64 {
-        self.0 as f64 / 100_000.0
-    }
-}
-
 impl FromStr for Share {
     type Err = Invalid;
 

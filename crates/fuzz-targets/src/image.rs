@@ -4,6 +4,8 @@ use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
 use outflow_media::payload::jpeg2000 as payload;
 use outflow_media::payload::raw_video::RawVideo;
+use outflow_relay::element::ppm_bytes::PpmBytes;
+use outflow_relay::graph::{Item, Tally};
 
 /// The header of a PPM or PGM.
 pub(crate) fn ppm(data: &[u8]) {
@@ -13,6 +15,26 @@ pub(crate) fn ppm(data: &[u8]) {
     netpbm::emit(header.shape, &mut again).expect("it was read from such a format");
     let read = netpbm::Header::parse(&again).expect("it was just written").expect("all of it");
     assert_eq!(read.shape, header.shape);
+}
+
+/// A row of images, as a program writes it; the first byte tells how many bytes come at once. Wherever it
+/// is cut, the same comes out of it: whole images.
+pub(crate) fn ppm_bytes(data: &[u8]) {
+    let Some((&step, row)) = data.split_first() else { return };
+    let (whole, dropped) = images([row]);
+    assert_eq!(images(row.chunks(1 + usize::from(step))), (whole.clone(), dropped));
+    for image in &whole {
+        let header = netpbm::Header::parse(image).expect("it was cut by it").expect("all of it");
+        assert_eq!(header.bytes + header.shape.bytes(), image.len());
+    }
+    assert!(whole.iter().map(Vec::len).sum::<usize>() <= row.len());
+}
+
+/// The images of a row, and how many pieces were none.
+fn images<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, u64) {
+    let (mut bytes, mut out, mut tally) = (PpmBytes::default(), Vec::new(), Tally::default());
+    chunks.into_iter().for_each(|chunk| bytes.push(chunk, &Item::empty(), &mut out, &mut tally));
+    (out.iter().map(|item| item.packet.bytes.to_vec()).collect(), tally.drops.total())
 }
 
 /// The payload of a packet of raw video: its parts lie one behind the other, within it.

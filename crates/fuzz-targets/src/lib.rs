@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     ("jpeg2000", image::jpeg2000),
     ("jpeg2000_payload", image::jpeg2000_payload),
     ("ppm", image::ppm),
+    ("ppm_bytes", image::ppm_bytes),
     ("raw_video", image::raw_video),
     ("http_request", http::http_request),
     ("http_answer", http::http_answer),

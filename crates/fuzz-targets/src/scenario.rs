@@ -7,7 +7,7 @@ const WORK_MAX: f64 = 3_000.0;
 
 /// What is accepted can be played, and comes out the same both times.
 pub(crate) fn scenario(data: &[u8]) {
-    match Scenario::parse(&String::from_utf8_lossy(data)) {
+    match Scenario::parse(&String::from_utf8_lossy(data), "scenario.toml") {
         Ok(scenario) if work(&scenario) <= WORK_MAX => assert_eq!(run(&scenario), run(&scenario)),
         Ok(_) => {}
         Err(error) => assert!(!error.to_string().is_empty()),

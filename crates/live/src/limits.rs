@@ -320,7 +320,8 @@ pub(crate) const DECISIONS_KEPT: usize = 200;
 /// Packets that wait for another program. Beyond, they are dropped and counted (`context-full`).
 pub(crate) const EXTERNAL_PACKETS: usize = 4096;
 
-/// Chunks that another program has written and nobody has taken. Beyond, it waits.
+/// Chunks that another program has written and nobody has taken. Beyond, it waits. As many are taken
+/// with one batch of packets.
 pub(crate) const EXTERNAL_CHUNKS: usize = 256;
 
 /// Bytes of such a chunk at most.
@@ -332,5 +333,11 @@ pub(crate) const EXTERNAL_REST: Duration = Duration::from_secs(1);
 /// ... up to this. One that has run for longer begins with the shortest rest again.
 pub(crate) const EXTERNAL_REST_MAX: Duration = Duration::from_secs(30);
 
-/// Lines of its standard error that are logged each time it is started.
-pub(crate) const EXTERNAL_WORDS: usize = 100;
+/// Lines of its standard error that are logged in a second. Further ones are counted.
+pub(crate) const EXTERNAL_LINES_PER_SECOND: u32 = 10;
+
+/// Bytes of such a line. Its rest is cut off.
+pub(crate) const EXTERNAL_LINE_BYTES_MAX: usize = 512;
+
+/// How long its last words are waited for when it has ended: what it has started may go on to speak.
+pub(crate) const EXTERNAL_LAST_WORDS: Duration = Duration::from_millis(200);

@@ -17,20 +17,11 @@ struct Driver;
 impl Maker for Driver {
     fn make(&mut self, _: &str, kind: &'static Kind, settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
         match kind.name {
-            "wasm" => wasm(settings),
+            "wasm" => outflow_plugin::open(settings),
             "external" => Ok(Box::new(External::new(settings)?)),
             other => Err(Unfit::new(format!("\"{other}\" does not run here"), "leave it out")),
         }
     }
-}
-
-/// A plug-in, from its file.
-fn wasm(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
-    let file = settings.text("file").unwrap_or_default();
-    let bytes = std::fs::read(file).map_err(|error| {
-        Unfit::new(format!("{file} cannot be read: {error}"), "give the path of a plug-in that can be read")
-    })?;
-    outflow_plugin::load(settings, &bytes)
 }
 
 /// The services that are on trial, by stream.
@@ -97,7 +88,7 @@ async fn swap(
         if let Ok(format) = control.describe(stream, Wanted::default()).await {
             graph.bind(&format);
         }
-        let contexts: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         if !contexts.is_empty() {
             line = Some(control.line(&owner, &contexts)?);
         }

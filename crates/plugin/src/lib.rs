@@ -6,7 +6,7 @@
 //! and the instructions of a call are limited; it has no clock, chance, files or network. What goes
 //! wrong in it costs the packet with which it went wrong, and is counted.
 //!
-//! [`load`] makes an element of a file; [`scaffold`] begins a new one in Rust, Go, C or JavaScript.
+//! [`open`] makes an element of a file; [`scaffold`] begins a new one in Rust, Go, C or JavaScript.
 
 #![allow(
     clippy::disallowed_methods,
@@ -28,10 +28,33 @@ mod scaffold;
 mod tests;
 mod wrap;
 
+use std::fs::File;
+use std::io::Read as _;
+
+use limits::FILE_BYTES_MAX;
 use outflow_relay::graph::{Element, Settings, Unfit};
 
 pub use contract::{VERSION, WIT};
 pub use scaffold::{Lang, ScaffoldError, scaffold};
+
+/// Makes an element of the file that the options of kind "wasm" name. As [`load`], it belongs into the
+/// control plane.
+///
+/// # Errors
+/// The file cannot be read or is no plug-in, and what to do.
+pub fn open(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
+    let file = settings.text("file").unwrap_or_default();
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| {
+        Unfit::new(format!("{file} cannot be read: {error}"), "give the path of a plug-in that can be read")
+    })?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let what = format!("{file} has more than {FILE_BYTES_MAX} bytes");
+        return Err(Unfit::new(what, "give the path of a plug-in; strip it of what it does not need"));
+    }
+    load(settings, &bytes)
+}
 
 /// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
 ///

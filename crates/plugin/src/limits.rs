@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+/// Bytes of a plug-in's file. A larger one is refused.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
 /// Memory that a plug-in may have where nothing is said. What wants more is stopped.
 pub const MEMORY_BYTES: u64 = 16 << 20;
 

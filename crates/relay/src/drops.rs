@@ -25,8 +25,8 @@ macro_rules! reasons {
 reasons! {
     /// Could not be read as the format that the source announced.
     Malformed = "malformed",
-    /// Larger than a receive buffer, or than an access unit may be (when RTP is turned into a
-    /// transport stream).
+    /// Larger than a receive buffer, than an access unit may be (when RTP is turned into a transport
+    /// stream), or than an image of another program may be.
     Oversized = "oversized",
     /// An RTP payload type or channel that the description does not name.
     UnknownTrack = "unknown-track",
@@ -51,7 +51,8 @@ reasons! {
     /// Came too late to be put in order (when RTP is turned into a transport stream), or to be told from
     /// a copy (when flows are merged).
     Late = "late",
-    /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream).
+    /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream);
+    /// an image that another program did not finish.
     Incomplete = "incomplete",
     /// An element was told to leave such packets out.
     Filtered = "filtered",

@@ -72,6 +72,9 @@ pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
 /// frame may be one.
 pub const GAP_HELD_PACKETS_MAX: usize = 64;
 
+/// Lanes that an element works in at a time. A configuration with more is refused.
+pub const LANES_MAX: usize = 16;
+
 /// Elements of one stream. A plan with more is refused.
 pub const ELEMENTS_MAX: usize = 256;
 
@@ -96,7 +99,8 @@ pub const BUDGET_BURST_PARTS: u64 = 10;
 pub const POOL_BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes of an uncompressed frame that is gathered: one of 8K with three bytes a pixel has 99.5
-/// million. Larger ones can be worked on in fragments alone.
+/// million. Larger ones can be worked on in fragments alone; those that another program writes are
+/// dropped (`oversized`).
 pub const FRAME_BYTES_MAX: usize = 128 << 20;
 
 /// Packets of a codestream that are kept behind one that is missing. Those beyond are dropped.

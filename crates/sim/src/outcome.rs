@@ -30,6 +30,23 @@ pub struct Outcome {
     pub drops: BTreeMap<&'static str, u64>,
     /// Covers every delivery: to whom, which packet, when.
     pub digest: Digest,
+    /// Covers the bytes of every packet, as the first receiver got it.
+    pub content: Digest,
+    /// What went through the elements of the relay's services, by name.
+    pub elements: BTreeMap<String, Passed>,
+}
+
+/// What went through an element.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Packets that came in.
+    pub packets_in: u64,
+    /// Packets that went out.
+    pub packets_out: u64,
+    /// How often something went wrong.
+    pub faults: u64,
+    /// What went wrong last.
+    pub fault: Option<String>,
 }
 
 /// What receivers of a kind could show of the stream.
@@ -104,9 +121,14 @@ impl Digest {
     /// Adds a delivery.
     pub(crate) fn delivery(&mut self, to: u64, packet: u64, at: Time) {
         for word in [to, packet, at.as_nanos()] {
-            for byte in word.to_le_bytes() {
-                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
+            self.bytes(&word.to_le_bytes());
+        }
+    }
+
+    /// Adds bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use outflow_media::Time;
-use outflow_media::rtp::RtpHeader;
+use outflow_media::rtp::HEADER;
 use outflow_relay::buffer::Entry;
 
 /// A byte stream's path: what is on the way drains at the path's rate, and when it is full the
@@ -76,25 +76,36 @@ impl Path {
 /// frame before, or the frame is a key frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Viewer {
-    /// RTP timestamp of the first packet.
-    pub(crate) first: Option<u32>,
+    /// When the first packet came to the relay.
+    pub(crate) first: Option<Time>,
     /// Frames that it could decode.
     pub(crate) decodable: u64,
     next_sequence: u16,
     intact: bool,
+    /// A frame has begun and not ended yet.
+    is_open: bool,
 }
 
 impl Viewer {
     /// A packet came.
     pub(crate) fn packet(&mut self, entry: &Entry) {
-        let Ok(header) = RtpHeader::new_checked(&entry.packet.bytes) else { return };
-        let tag = entry.packet.tag;
-        self.first.get_or_insert(header.timestamp());
-        self.intact &= header.sequence() == self.next_sequence;
+        let Some([_, _, high, low, ..]) = wire(entry).0.first_chunk::<HEADER>() else { return };
+        let (tag, sequence) = (entry.packet.tag, u16::from_be_bytes([*high, *low]));
+        self.first.get_or_insert(entry.packet.arrived);
+        self.intact &= sequence == self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        // In a transport stream, a frame ends where the next one begins.
+        self.decodable += u64::from(tag.first && self.is_open && self.intact);
         self.intact |= tag.first && entry.starts_key;
-        self.next_sequence = header.sequence().wrapping_add(1);
         self.decodable += u64::from(tag.last && self.intact);
+        self.is_open = (self.is_open || tag.first) && !tag.last;
     }
+}
+
+/// A packet as it goes out by RTP: its header, where that stands apart, and what comes behind.
+pub(crate) fn wire(entry: &Entry) -> (&[u8], &[u8]) {
+    let bytes = &entry.packet.bytes[..];
+    if entry.rtp_header[0] == 0 { (bytes, &[]) } else { (&entry.rtp_header, bytes) }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use core::ops::RangeInclusive;
 
+use outflow_config::ConfigErrors;
 use outflow_relay::WhenFull;
-use serde::de::Error as _;
+use outflow_relay::graph::{Content, Contents, Plan, Unfit};
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
 /// No moment lies further away, in seconds.
@@ -64,6 +66,14 @@ pub struct RelayModel {
     pub when_full: WhenFull,
     /// How long a receiver may lose packets.
     pub hopeless_after: f64,
+    /// Its services: `[relay.elements.NAME]` and `[relay.branches.NAME]`, as in a configuration.
+    #[serde(skip)]
+    pub services: Plan,
+    /// Read by `outflow_config`.
+    #[serde(default)]
+    elements: IgnoredAny,
+    #[serde(default)]
+    branches: IgnoredAny,
 }
 
 /// Who receives.
@@ -72,6 +82,8 @@ pub struct RelayModel {
 pub struct Receivers {
     /// How many.
     pub count: usize,
+    /// The branch that they join; the stream as it comes in if none is named.
+    pub branch: Option<String>,
     /// Share of those that get datagrams; the others are byte streams.
     pub datagram_share: f64,
     /// They join evenly over so long.
@@ -128,6 +140,15 @@ pub enum ScenarioError {
         /// What it must be.
         must: &'static str,
     },
+    /// Its services are wrong, or do not fit.
+    #[error("{0}")]
+    Services(#[from] ConfigErrors),
+    /// An element cannot be made.
+    #[error("element '{0}': {1}")]
+    Element(String, Unfit),
+    /// Nothing comes out of a branch, or there is none of that name.
+    #[error("branch '{0}': {1}")]
+    Branch(String, Unfit),
 }
 
 impl SourceModel {
@@ -185,13 +206,18 @@ impl Pausing {
 }
 
 impl Scenario {
-    /// Reads a scenario.
+    /// Reads a scenario. Files of its elements are made relative to the folder of `file_name`, which is
+    /// otherwise only used in messages.
     ///
     /// # Errors
-    /// It is not TOML, has unknown or missing keys, or values that make no sense.
-    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Scenario = toml::from_str(text).map_err(|e| ScenarioError::Syntax(e.to_string()))?;
+    /// It is not TOML, has unknown or missing keys, values that make no sense, or services that do not
+    /// fit.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, ScenarioError> {
+        let mut scenario: Scenario =
+            toml::from_str(text).map_err(|e| ScenarioError::Syntax(e.to_string()))?;
         scenario.check()?;
+        let worlds = Contents::of(&[Content::H264]);
+        scenario.relay.services = outflow_config::plan(text, file_name, "relay", worlds)?;
         Ok(scenario)
     }
 
@@ -240,20 +266,24 @@ mod tests {
     const FANOUT: &str = include_str!("../scenarios/fanout.toml");
     const POLICIES: &str = include_str!("../scenarios/policies.toml");
 
+    fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse(text, "scenario.toml")
+    }
+
     #[test]
     fn the_shipped_scenarios_are_some() {
-        Scenario::parse(FANOUT).expect("valid");
-        let policies = Scenario::parse(POLICIES).expect("valid");
+        parse(FANOUT).expect("valid");
+        let policies = parse(POLICIES).expect("valid");
         assert!((3.5e6..3.6e6).contains(&policies.source.mean_bps()), "{}", policies.source.mean_bps());
     }
 
     #[test]
     fn errors_name_the_key() {
         let unknown = FANOUT.replace("count =", "cuont =");
-        let error = Scenario::parse(&unknown).expect_err("unknown key").to_string();
+        let error = parse(&unknown).expect_err("unknown key").to_string();
         assert!(error.contains("cuont"), "{error}");
         let wrong = FANOUT.replace("stalled_share = 0.1", "stalled_share = 2.0");
-        let error = Scenario::parse(&wrong).expect_err("no share").to_string();
+        let error = parse(&wrong).expect_err("no share").to_string();
         assert!(error.contains("receivers.stalled_share must be 0 to 1"), "{error}");
     }
 
@@ -263,7 +293,7 @@ mod tests {
         let refused = |from: &str, to: &str| {
             assert!(both.contains(from), "{from}");
             for text in [FANOUT, POLICIES].iter().filter(|text| text.contains(from)) {
-                Scenario::parse(&text.replace(from, to)).expect_err(to);
+                parse(&text.replace(from, to)).expect_err(to);
             }
         };
         refused("share = 0.05", "share = 1.1");

@@ -38,11 +38,10 @@ impl Source {
         Time::from_nanos(self.frame * 1_000_000_000 / u64::from(self.model.frames_per_second))
     }
 
-    /// Frames from that with the RTP timestamp `first` up to the newest.
-    pub(crate) fn frames_since(&self, first: u32) -> u64 {
-        let fps = u64::from(self.model.frames_per_second);
-        // Timestamps are rounded down to whole ticks.
-        let before = (u64::from(first) * fps).div_ceil(u64::from(CLOCK_RATE));
+    /// Frames from that which came at `first` up to the newest.
+    pub(crate) fn frames_since(&self, first: Time) -> u64 {
+        // Times are rounded down to whole nanoseconds.
+        let before = (first.as_nanos() * u64::from(self.model.frames_per_second)).div_ceil(1_000_000_000);
         self.frame.saturating_sub(before)
     }
 

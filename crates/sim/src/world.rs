@@ -4,15 +4,16 @@ use core::time::Duration;
 
 use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
+use outflow_relay::graph::Graph;
 use outflow_relay::{
-    Carriage, Order, Priority, Report, SinkKey, SinkSpec, Stream, StreamOptions, Timing, TrackMask,
-    Transport, Whom,
+    BranchId, Carriage, Order, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport, Whom,
 };
 
 use crate::agenda::Agenda;
-use crate::outcome::{Outcome, Viewing};
-use crate::receiver::{Path, Viewer};
-use crate::scenario::{Pausing, Receivers, Scenario};
+use crate::outcome::{Outcome, Passed, Viewing};
+use crate::receiver::{Path, Viewer, wire};
+use crate::scenario::{Pausing, Receivers, Scenario, ScenarioError};
+use crate::services;
 use crate::source::Source;
 
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,10 @@ struct World {
     agenda: Agenda<Happening>,
     stream: Stream,
     source: Source,
+    /// What everybody joins; the stream as it comes in if none.
+    branch: Option<BranchId>,
+    /// The first packet of it that nobody got yet.
+    unseen: u64,
     players: Vec<Player>,
     /// Players by their sink's key.
     by_key: Vec<Option<usize>>,
@@ -58,19 +63,22 @@ struct World {
 }
 
 /// Plays a scenario.
-pub fn run(scenario: &Scenario) -> Outcome {
-    let mut world = World::new(scenario);
+///
+/// # Errors
+/// Its services cannot be made, or nothing comes out of them.
+pub fn run(scenario: &Scenario) -> Result<Outcome, ScenarioError> {
+    let mut world = World::new(scenario)?;
     let end = seconds(scenario.duration);
     while world.agenda.next_at().is_some_and(|at| at < end) {
         let Some((now, happening)) = world.agenda.take() else { break };
         world.happen(now, happening);
         world.serve(now);
     }
-    world.close()
+    Ok(world.close())
 }
 
 impl World {
-    fn new(scenario: &Scenario) -> Self {
+    fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let options = StreamOptions {
             ring_bytes: scenario.relay.ring_bytes,
             hopeless_after: Duration::from_secs_f64(scenario.relay.hopeless_after),
@@ -84,6 +92,8 @@ impl World {
             agenda: Agenda::new(),
             stream: Stream::new(options),
             source: Source::new(scenario.source.clone()),
+            branch: None,
+            unseen: 0,
             players: Vec::new(),
             by_key: Vec::new(),
             pausing: scenario.receivers.pausing.clone(),
@@ -91,9 +101,10 @@ impl World {
             outcome: Outcome::default(),
         };
         world.stream.handle_source(Time::ZERO, Source::format());
+        world.branch = services::put(&mut world.stream, scenario)?;
         world.agenda.add(Time::ZERO, Happening::Frame);
         world.invite(scenario);
-        world
+        Ok(world)
     }
 
     fn invite(&mut self, scenario: &Scenario) {
@@ -172,18 +183,7 @@ impl World {
     fn join(&mut self, now: Time, player: usize) {
         let datagram = self.players[player].path.is_none();
         let transport = if datagram { Transport::Datagram } else { Transport::Stream };
-        let (carriage, tracks) = (Carriage::Rtp, TrackMask::ALL);
-        let (priority, timing) = (Priority::Normal, Timing::default());
-        let spec = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks,
-            priority,
-            timing,
-            held: false,
-        };
+        let spec = SinkSpec { branch: self.branch, ..SinkSpec::new(Carriage::Rtp, transport) };
         let key = self.stream.handle_join(now, player as u64, spec);
         self.players[player].key = Some(key);
         self.by_key.resize(self.by_key.len().max(key.0 + 1), None);
@@ -228,7 +228,8 @@ impl World {
     fn deliver(&mut self, now: Time, order: &Order, key: SinkKey, player: usize) {
         let mut blocked = None;
         for (seq, entry) in self.stream.packets(order) {
-            let bytes = entry.packet.bytes.len();
+            let (header, body) = wire(entry);
+            let bytes = header.len() + body.len();
             let Player { path, viewer, kind, joined, .. } = &mut self.players[player];
             if path.as_mut().is_some_and(|path| !path.take(now, bytes)) {
                 blocked = Some(seq);
@@ -242,6 +243,11 @@ impl World {
             }
             self.outcome.delivered += 1;
             self.outcome.digest.delivery(player as u64, seq, now);
+            if seq >= self.unseen {
+                self.unseen = seq + 1;
+                self.outcome.content.bytes(header);
+                self.outcome.content.bytes(body);
+            }
             if matches!(order.whom, Whom::Cohort { .. }) && *kind == Kind::Healthy {
                 let delay = now.since(entry.packet.arrived).as_nanos() as u64;
                 self.outcome.healthy_delay_most_ns = self.outcome.healthy_delay_most_ns.max(delay);
@@ -277,6 +283,12 @@ impl World {
         self.outcome.others_lost += drops.total();
         self.stream.sinks().for_each(|(key, _)| drops.merge(&self.stream.sink_drops(key)));
         drops.merge(&self.stream.source_counters().drops);
+        for report in self.stream.services().into_iter().flat_map(Graph::report) {
+            drops.merge(&report.drops);
+            let (packets_in, packets_out) = (report.gauge.packets_in, report.gauge.packets_out);
+            let passed = Passed { packets_in, packets_out, faults: report.faults, fault: report.fault };
+            self.outcome.elements.insert(report.name, passed);
+        }
         self.outcome.drops = drops.iter().filter(|(_, n)| *n > 0).map(|(r, n)| (r.as_str(), n)).collect();
         self.outcome
     }

@@ -1,9 +1,13 @@
 //! A source, a relay and a thousand receivers, of which a tenth of the byte streams stall.
 
-use outflow_sim::{Scenario, run};
+use outflow_sim::{Outcome, Scenario};
 
 fn fanout() -> Scenario {
-    Scenario::parse(include_str!("../scenarios/fanout.toml")).expect("the shipped scenario is valid")
+    Scenario::parse(include_str!("../scenarios/fanout.toml"), "").expect("the shipped scenario is valid")
+}
+
+fn run(scenario: &Scenario) -> Outcome {
+    outflow_sim::run(scenario).expect("it has no services")
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! What each policy of a full ring promises, with forty receivers of which some cannot keep up.
 
 use outflow_relay::WhenFull;
-use outflow_sim::{Outcome, Scenario, run};
+use outflow_sim::{Outcome, Scenario};
 
 fn scenario(when_full: WhenFull, slow: f64, pausing: f64) -> Scenario {
-    let mut scenario =
-        Scenario::parse(include_str!("../scenarios/policies.toml")).expect("the shipped scenario is valid");
+    let mut scenario = Scenario::parse(include_str!("../scenarios/policies.toml"), "")
+        .expect("the shipped scenario is valid");
     scenario.duration = 30.0;
     scenario.relay.when_full = when_full;
     scenario.receivers.count = 40;
@@ -16,6 +16,10 @@ fn scenario(when_full: WhenFull, slow: f64, pausing: f64) -> Scenario {
 
 fn drops(outcome: &Outcome, reason: &str) -> u64 {
     outcome.drops.get(reason).copied().unwrap_or(0)
+}
+
+fn run(scenario: &Scenario) -> Outcome {
+    outflow_sim::run(scenario).expect("it has no services")
 }
 
 #[test]

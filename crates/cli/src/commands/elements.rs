@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use outflow_relay::graph::{CATALOGUE, Kind, find};
+use outflow_relay::graph::{CATALOGUE, find};
 
 use super::fail;
 
@@ -25,7 +25,7 @@ impl Elements {
         match &self.name {
             None => CATALOGUE.iter().for_each(|kind| println!("{}", kind.describe())),
             Some(name) => match find(name) {
-                Some(kind) => print!("{}", Kind::describe(kind)),
+                Some(kind) => print!("{}", kind.describe()),
                 None => {
                     let names: Vec<_> = CATALOGUE.iter().map(|kind| kind.name).collect();
                     return fail(format!("there is no element '{name}': possible are {}", names.join(", ")));

@@ -27,6 +27,7 @@ pub(super) fn draw(
         let mut detail = vec![element.kind.clone()];
         detail.extend(written(element));
         detail.extend(element.context.iter().map(|context| format!("in context {context}")));
+        detail.extend((element.lanes > 1).then(|| format!("in {} lanes", element.lanes)));
         detail.extend(element.budget.map(|parts| format!("at most {} of a core", Share(parts))));
         if element.bypass {
             detail.push("bypassed".to_owned());

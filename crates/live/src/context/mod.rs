@@ -5,7 +5,13 @@
 //! full queue drops packets, and counts them. Stages themselves travel the line: they are sent out to
 //! their contexts, and recalled, in their place between the packets.
 
+mod hop;
+mod inlet;
 mod line;
+mod outlet;
+mod passed;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -30,15 +36,19 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// A line through these contexts, which are made if there are none of those names yet. Whoever is
-    /// at its home hears `home` when something comes back.
+    /// A line through these contexts, each with so many lanes, which are made if there are none of those
+    /// names yet. Whoever is at its home hears `home` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
-    pub(crate) fn line(&self, names: &[String], home: Arc<Bell>) -> Result<Line, ControlError> {
+    pub(crate) fn line(&self, contexts: &[(String, usize)], home: Arc<Bell>) -> Result<Line, ControlError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<&str> = names.iter().map(|name| shared(&threads, name)).collect();
-        for &name in &names {
+        let lanes = |(name, lanes): &(String, usize)| {
+            let name = shared(&threads, name);
+            (0..*lanes).map(|lane| lane_name(name, lane)).collect()
+        };
+        let names: Vec<Vec<String>> = contexts.iter().map(lanes).collect();
+        for name in names.iter().flatten() {
             if threads.contains_key(name) {
                 continue;
             }
@@ -46,16 +56,23 @@ impl Contexts {
                 let (what, key) = ("the execution contexts", "context, in fewer elements");
                 return Err(ControlError::Limit { what, limit: CONTEXTS_MAX, key });
             }
-            threads.insert(name.to_owned(), Thread::start(name)?);
+            threads.insert(name.clone(), Thread::start(name)?);
         }
-        let along: Vec<&Thread> = names.iter().filter_map(|name| threads.get(*name)).collect();
-        let ringers = along.iter().map(|thread| thread.ringer()).chain([Ringer::Home(home)]);
-        let (line, hops) = Line::new(ringers.collect());
-        for (thread, hop) in along.iter().zip(hops) {
+        let along = |lanes: &Vec<String>| lanes.iter().filter_map(|name| threads.get(name)).collect();
+        let along: Vec<Vec<&Thread>> = names.iter().map(along).collect();
+        let ringers = |lanes: &Vec<&Thread>| lanes.iter().map(|thread| thread.ringer()).collect();
+        let ringers: Vec<_> = along.iter().map(ringers).collect();
+        let (line, hops) = Line::new(&ringers, Ringer::Home(home));
+        for (thread, hop) in along.iter().flatten().zip(hops.into_iter().flatten()) {
             thread.attach(hop);
         }
         Ok(line)
     }
+}
+
+/// The name of a lane's thread: that of the context, with a number from the second on.
+fn lane_name(context: &str, lane: usize) -> String {
+    if lane == 0 { context.to_owned() } else { format!("{context}/{}", lane + 1) }
 }
 
 /// The context of that name, or, where too many streams have one for their plug-ins, that of all others.
@@ -66,20 +83,4 @@ fn shared<'n>(threads: &BTreeMap<String, Thread>, name: &'n str) -> &'n str {
         return PLUGIN_CONTEXT.trim_end();
     }
     name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn when_too_many_streams_have_plug_ins_some_share_a_context() {
-        let (contexts, home) = (Contexts::default(), Arc::new(Bell::new().expect("a bell")));
-        for number in 0..2 * PLUGIN_CONTEXTS_MAX {
-            let name = format!("{PLUGIN_CONTEXT}{number}");
-            contexts.line(&[name], Arc::clone(&home)).expect("there is room");
-        }
-        let threads = contexts.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(threads.len(), PLUGIN_CONTEXTS_MAX + 1);
-    }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-use super::line::{Hop, Ringer};
+use super::hop::Hop;
+use super::line::Ringer;
 use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
 

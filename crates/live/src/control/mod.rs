@@ -199,7 +199,7 @@ impl Control {
     }
 
     /// A line from a stream's worker through these contexts, and back.
-    pub(crate) fn line(&self, owner: &Owner, contexts: &[String]) -> Result<Line, ControlError> {
+    pub(crate) fn line(&self, owner: &Owner, contexts: &[(String, usize)]) -> Result<Line, ControlError> {
         self.inner.contexts.line(contexts, self.inner.workers[owner.worker].bell())
     }
 

@@ -81,16 +81,7 @@ impl Control {
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
         let timing = self.stream_timing(stream);
-        let sink = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks,
-            priority,
-            timing,
-            held: true,
-        };
+        let sink = SinkSpec { tracks, priority, timing, held: true, ..SinkSpec::new(carriage, transport) };
         self.join(
             stream,
             site,
@@ -109,17 +100,7 @@ impl Control {
     ) -> Result<Playing, ControlError> {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
         let to = route.to.to_string();
-        let (transport, tracks) = (Transport::Datagram, TrackMask::ALL);
-        let sink = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks,
-            priority,
-            timing,
-            held: false,
-        };
+        let sink = SinkSpec { priority, timing, ..SinkSpec::new(carriage, Transport::Datagram) };
         self.join(stream, None, Wish { sink, wanted, route: Route::Push(route), kind, to, name }).await
     }
 

@@ -198,18 +198,9 @@ mod tests {
     }
 
     fn entry(receivers_max: usize) -> StreamEntry {
-        let options = StreamOptions {
-            ring_bytes: 1 << 20,
-            hopeless_after: REPLICA_LINGER,
-            source_timeout: REPLICA_LINGER,
-            ssrc: 1,
-            ntp_at_zero: 0,
-            when_full: outflow_relay::WhenFull::SlowestSink,
-            seed: 1,
-        };
         StreamEntry {
             owner: Owner { worker: 0, stream: 1 },
-            options,
+            options: StreamOptions::default(),
             source: None,
             receivers_max,
             receivers: 0,

@@ -1,20 +1,29 @@
 //! Another program as an element: what comes in goes to its standard input, what it writes on its
 //! standard output goes on. It runs beside the path: nobody waits for it.
 
+mod log;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 
+use bytes::Bytes;
 use outflow_media::{Format, Time};
 use outflow_relay::DropReason;
+use outflow_relay::element::external::gives_images;
+use outflow_relay::element::ppm_bytes::PpmBytes;
 use outflow_relay::element::ts_bytes::TsBytes;
 use outflow_relay::graph::{Element, Item, Settings, Tally, Unfit};
-use process::{Process, Words};
+use process::{Output, Process, Words};
+
+use crate::limits::EXTERNAL_CHUNKS;
 
 /// The element. Its program is started with the first packet.
 #[derive(Debug)]
 pub(crate) struct External {
     words: Words,
+    images: bool,
     running: Option<Running>,
     made: Vec<Item>,
 }
@@ -23,8 +32,36 @@ pub(crate) struct External {
 #[derive(Debug)]
 struct Running {
     words: Words,
+    images: bool,
     process: Process,
-    bytes: TsBytes,
+    bytes: Apart,
+}
+
+/// What takes apart what the program writes.
+#[derive(Debug)]
+enum Apart {
+    Ts(Box<TsBytes>),
+    Ppm(PpmBytes),
+}
+
+impl Apart {
+    fn new(images: bool) -> Self {
+        if images { Apart::Ppm(PpmBytes::default()) } else { Apart::Ts(Box::default()) }
+    }
+
+    fn push(&mut self, chunk: Bytes, like: &Item, out: &mut Vec<Item>, tally: &mut Tally) {
+        match self {
+            Apart::Ts(ts) => ts.push(chunk, like, out, tally),
+            Apart::Ppm(ppm) => ppm.push(&chunk, like, out, tally),
+        }
+    }
+
+    fn restart(&mut self, tally: &mut Tally) {
+        match self {
+            Apart::Ts(ts) => ts.restart(),
+            Apart::Ppm(ppm) => ppm.restart(tally),
+        }
+    }
 }
 
 impl External {
@@ -39,24 +76,27 @@ impl External {
             return Err(Unfit::new("the command names no program", help));
         }
         let nice = settings.whole("nice").unwrap_or(5);
-        Ok(External { words: Words { command, nice }, running: None, made: Vec::new() })
+        let (words, images) = (Words { command, nice }, gives_images(settings));
+        Ok(External { words, images, running: None, made: Vec::new() })
     }
 }
 
 impl Element for External {
     fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
         match input {
+            Format::Ts if self.images => Ok(Format::Images),
             Format::Ts => Ok(Format::Ts),
             _ => Err(Unfit::new("another program gets MPEG-TS", "put \"to-ts\" before it")),
         }
     }
 
     fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
-        let Self { words, running, made } = self;
+        let Self { words, images, running, made } = self;
         let Running { process, bytes, .. } = running.get_or_insert_with(|| Running {
             words: words.clone(),
+            images: *images,
             process: Process::start(words),
-            bytes: TsBytes::default(),
+            bytes: Apart::new(*images),
         });
         for item in batch.iter() {
             if !process.give(&item.packet.bytes) {
@@ -64,10 +104,15 @@ impl Element for External {
             }
         }
         if let Some(like) = batch.last() {
-            while let Some(chunk) = process.take() {
-                bytes.push(chunk, like, made);
+            // No more at once than can wait: it may write as fast as it is read.
+            for output in std::iter::from_fn(|| process.take()).take(EXTERNAL_CHUNKS) {
+                match output {
+                    Output::Bytes(chunk) => bytes.push(chunk, like, made, tally),
+                    Output::End => bytes.restart(tally),
+                }
             }
         }
+        tally.drops.add(DropReason::ElementFault, process.missed());
         while let Some(what) = process.trouble() {
             tally.fail(what);
         }
@@ -81,65 +126,7 @@ impl Element for External {
 
     fn resume(&mut self, state: Box<dyn Any + Send>) {
         // Another command is another program: that of before ends.
-        self.running = state.downcast::<Running>().ok().map(|r| *r).filter(|r| r.words == self.words);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use bytes::Bytes;
-    use outflow_relay::graph::Setting;
-
-    use super::*;
-
-    fn element(command: &[&str]) -> External {
-        let command = command.iter().map(|word| (*word).to_owned()).collect();
-        External::new(&Settings::default().with("command", Setting::Texts(command))).expect("a program")
-    }
-
-    /// Gives null packets until `enough` says so; what came out of it.
-    fn run(element: &mut External, enough: impl Fn(&[Item], &Tally) -> bool) -> (Vec<Item>, Tally) {
-        let mut null = [0xff; 188];
-        null[..4].copy_from_slice(&[0x47, 0x1f, 0xff, 0x10]);
-        let (mut out, mut tally) = (Vec::new(), Tally::default());
-        let until = Instant::now() + Duration::from_secs(30);
-        while !enough(&out, &tally) && Instant::now() < until {
-            let mut item = Item::empty();
-            item.packet.bytes = Bytes::from(null.repeat(7));
-            let mut batch = vec![item];
-            element.work(Time::ZERO, &mut batch, &mut tally);
-            out.extend(batch);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        (out, tally)
-    }
-
-    #[test]
-    fn what_a_program_writes_goes_on() {
-        let mut cat = element(&["cat"]);
-        assert_eq!(cat.bind(&Format::Ts), Ok(Format::Ts));
-        let (out, tally) = run(&mut cat, |out, _| out.len() > 20);
-        assert!(out.len() > 20 && tally.faults == 0, "{} came out, {tally:?}", out.len());
-        assert!(out.iter().all(|item| item.packet.bytes[0] == 0x47));
-        // Another element of that name goes on with the same program.
-        let state = cat.state().expect("it runs");
-        let mut next = element(&["cat"]);
-        next.resume(state);
-        assert!(next.running.is_some());
-        let mut other = element(&["cat", "-u"]);
-        other.resume(next.state().expect("it runs"));
-        assert!(other.running.is_none());
-    }
-
-    #[test]
-    fn a_program_that_ends_is_a_fault_and_one_that_is_missing_too() {
-        let (_, tally) = run(&mut element(&["false"]), |_, tally| tally.faults > 0);
-        assert!(tally.fault.is_some_and(|fault| fault.contains("ended")));
-        let (_, tally) = run(&mut element(&["/no/such/program"]), |_, tally| tally.faults > 0);
-        assert!(tally.fault.is_some_and(|fault| fault.contains("cannot be started")));
-        let error = External::new(&Settings::default()).expect_err("nothing to run");
-        assert!(error.to_string().contains("command ="), "{error}");
+        let running = state.downcast::<Running>().ok().map(|running| *running);
+        self.running = running.filter(|running| running.words == self.words && running.images == self.images);
     }
 }

@@ -1,17 +1,20 @@
 //! A program that is kept running: a thread writes to it, one reads from it and starts it again.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::log;
 use crate::limits::{
-    EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_PACKETS, EXTERNAL_REST, EXTERNAL_REST_MAX, EXTERNAL_WORDS,
+    EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS, EXTERNAL_REST,
+    EXTERNAL_REST_MAX,
 };
 
 /// What is run.
@@ -21,11 +24,27 @@ pub(super) struct Words {
     pub(super) nice: u64,
 }
 
+/// What comes from it.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// What it has written.
+    Bytes(Bytes),
+    /// It has ended. What it writes next, it writes as another one.
+    End,
+}
+
+/// Its standard streams, and what it says last, once it has said that.
+struct Pipes {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    last_words: Receiver<String>,
+}
+
 /// A program that is kept running until this is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     input: SyncSender<Bytes>,
-    output: Receiver<Bytes>,
+    output: Receiver<Output>,
     troubles: Receiver<String>,
     shared: Arc<Shared>,
 }
@@ -34,6 +53,8 @@ pub(super) struct Process {
 struct Shared {
     over: AtomicBool,
     child: Mutex<Option<Child>>,
+    /// Packets that it was given and did not live to read.
+    missed: AtomicU64,
 }
 
 impl Shared {
@@ -41,11 +62,14 @@ impl Shared {
         self.over.load(Ordering::Acquire)
     }
 
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends the program, if one runs, and says how it ended.
     fn end(&self) -> Option<String> {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        // One that has ended by itself cannot be killed, and need not be.
-        let _ = child.kill();
+        let mut child = self.child().take()?;
+        kill(&child);
         child.wait().ok().map(|status| status.to_string())
     }
 }
@@ -70,9 +94,14 @@ impl Process {
         self.input.try_send(bytes.clone()).is_ok()
     }
 
-    /// What it has written.
-    pub(super) fn take(&self) -> Option<Bytes> {
+    /// What comes from it.
+    pub(super) fn take(&self) -> Option<Output> {
         self.output.try_recv().ok()
+    }
+
+    /// How many packets it was given since the last time and did not live to read.
+    pub(super) fn missed(&self) -> u64 {
+        self.shared.missed.swap(0, Ordering::Relaxed)
     }
 
     /// What went wrong.
@@ -82,10 +111,17 @@ impl Process {
 }
 
 impl Drop for Process {
+    /// Does not wait for its end: the thread that keeps it does.
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Release);
-        self.shared.end();
+        self.shared.child().iter().for_each(kill);
     }
+}
+
+/// Ends a program and what it has started, all of which is its group. One that has ended by itself cannot
+/// be killed, and need not be.
+fn kill(child: &Child) {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 /// Runs the program again and again, with growing rests.
@@ -93,7 +129,7 @@ fn keep(
     words: &Words,
     shared: &Arc<Shared>,
     inputs: Receiver<Bytes>,
-    outputs: &SyncSender<Bytes>,
+    outputs: &SyncSender<Output>,
     told: &Sender<String>,
 ) {
     let mut rest = EXTERNAL_REST;
@@ -101,11 +137,15 @@ fn keep(
     while !shared.is_over() {
         let began = std::time::Instant::now();
         let trouble = match launch(words) {
-            Ok((child, stdin, stdout)) => {
-                *shared.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+            Ok((child, Pipes { stdin, stdout, last_words })) => {
+                *shared.child() = Some(child);
                 let (back, status) = serve(shared, inputs.take(), stdin, stdout, outputs);
                 inputs = back;
-                status.map(|status| format!("{} ended: {status}", words.command[0]))
+                // Whoever took it may be gone; it is over then.
+                let _ = outputs.send(Output::End);
+                let last = last_words.recv_timeout(EXTERNAL_LAST_WORDS).unwrap_or_default();
+                let last = if last.is_empty() { last } else { format!("; its last words: {last}") };
+                status.map(|status| format!("{} ended: {status}{last}", words.command[0]))
             }
             Err(error) => Some(format!("{} cannot be started: {error}", words.command[0])),
         };
@@ -116,6 +156,9 @@ fn keep(
         trouble.into_iter().for_each(|trouble| drop(told.send(trouble)));
         rest = if began.elapsed() > EXTERNAL_REST_MAX { EXTERNAL_REST } else { rest };
         sleep_until_over(shared, rest);
+        // The next one begins with what comes now, without a gap behind it.
+        let missed = inputs.iter().flat_map(|inputs| inputs.try_iter()).count();
+        shared.missed.fetch_add(missed as u64, Ordering::Relaxed);
         rest = (rest * 2).min(EXTERNAL_REST_MAX);
     }
 }
@@ -130,10 +173,10 @@ fn sleep_until_over(shared: &Shared, rest: Duration) {
     }
 }
 
-fn launch(words: &Words) -> std::io::Result<(Child, ChildStdin, ChildStdout)> {
+fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
     let mut command = Command::new("nice");
     command.args(["-n", &words.nice.to_string(), "--"]).args(&words.command);
-    // Its own group, so that a signal to the relay's terminal is not one to it.
+    // Its own group: a signal to the relay's terminal is not one to it, and it ends with what it started.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if std::path::Path::new(&words.command[0]).components().count() > 1 {
         // What nice cannot find it tells nobody but its own standard error.
@@ -144,13 +187,16 @@ fn launch(words: &Words) -> std::io::Result<(Child, ChildStdin, ChildStdout)> {
     let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
         return Err(std::io::ErrorKind::BrokenPipe.into());
     };
+    let (say, last_words) = channel();
     let name = words.command[0].clone();
-    std::thread::Builder::new().name("external-words".to_owned()).spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok).take(EXTERNAL_WORDS) {
-            tracing::info!(program = name, line, "another program says");
-        }
-    })?;
-    Ok((child, stdin, stdout))
+    let drained = std::thread::Builder::new().name("external-words".to_owned());
+    // Nobody may wait for its last words any more.
+    if let Err(error) = drained.spawn(move || drop(say.send(log::drain(&name, stderr)))) {
+        kill(&child);
+        child.wait()?;
+        return Err(error);
+    }
+    Ok((child, Pipes { stdin, stdout, last_words }))
 }
 
 /// Writes to the program and reads from it until it has closed its output. Returns what feeds it, and
@@ -160,7 +206,7 @@ fn serve(
     inputs: Option<Receiver<Bytes>>,
     mut stdin: ChildStdin,
     mut stdout: ChildStdout,
-    outputs: &SyncSender<Bytes>,
+    outputs: &SyncSender<Output>,
 ) -> (Option<Receiver<Bytes>>, Option<String>) {
     // Whoever let it go while it was being started did not find it.
     let Some(inputs) = inputs.filter(|_| !shared.is_over()) else { return (None, shared.end()) };
@@ -172,7 +218,11 @@ fn serve(
             match inputs.recv_timeout(Duration::from_millis(50)) {
                 Ok(bytes) if stdin.write_all(&bytes).is_ok() => {}
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(_) => {
+                    theirs.missed.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         inputs
@@ -184,7 +234,7 @@ fn serve(
             Ok(read) => {
                 chunk.truncate(read);
                 // It waits while nobody takes what it writes: that is its clock.
-                if outputs.send(chunk.freeze()).is_err() {
+                if outputs.send(Output::Bytes(chunk.freeze())).is_err() {
                     break;
                 }
             }

@@ -106,14 +106,26 @@ impl LiveStream {
             self.recall(now);
             self.next = Some(Next { began: now, put: None });
         }
+        self.launch();
         let Some(line) = &mut self.line else { return };
         let mut any = false;
         for far in self.core.far() {
-            line.give(far);
+            line.give(now, far);
             any = true;
         }
         if any {
             line.wake();
+        }
+    }
+
+    /// Sends stages out that are here. Until it is known what comes in they stay: they would have to come
+    /// back to be told, and nobody could be served meanwhile.
+    fn launch(&mut self) {
+        if self.core.services_are_bound()
+            && let Some(mut line) = self.at_home.take()
+        {
+            line.launch(self.core.take_stages());
+            self.line = Some(line);
         }
     }
 
@@ -122,7 +134,7 @@ impl LiveStream {
         let is_on_its_way = self.next.is_some();
         let Some(line) = &mut self.line else { return };
         self.core.hold_services(now);
-        self.core.far().for_each(|far| line.give(far));
+        self.core.far().for_each(|far| line.give(now, far));
         if !is_on_its_way {
             line.recall();
         }
@@ -133,6 +145,7 @@ impl LiveStream {
             self.touched = true;
             match arrived {
                 Arrived::Packet(exit, item) => self.core.handle_near(now, exit, item),
+                Arrived::Messages(told_at, messages) => self.core.hear_near(told_at, messages),
                 Arrived::Stages(stages) => {
                     self.core.put_stages(now, stages);
                     self.go_on(clock);
@@ -151,10 +164,8 @@ impl LiveStream {
             (self.line, self.note) = (line, note);
             done = Some((before, began, reply));
         }
-        let stages = self.core.take_stages();
-        if let Some(line) = &mut self.line {
-            line.launch(stages);
-        }
+        self.at_home = self.line.take();
+        self.launch();
         self.core.release_services();
         if let Some((before, began, reply)) = done {
             // Whoever asked may have gone; the services are there all the same.

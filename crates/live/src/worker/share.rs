@@ -185,28 +185,16 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
 
     use bytes::BytesMut;
     use outflow_media::rtp::PlainHeader;
     use outflow_media::{Codec, Format, Track};
-    use outflow_relay::{
-        Carriage, DropReason, SinkKey, SinkSpec, Timing, TrackMask, Transport, control::Output,
-    };
+    use outflow_relay::{Carriage, DropReason, SinkKey, SinkSpec, Transport, control::Output};
 
     use super::*;
 
     fn stream(id: StreamId) -> LiveStream {
-        let options = StreamOptions {
-            ring_bytes: 64 << 20,
-            hopeless_after: Duration::from_secs(10),
-            source_timeout: Duration::from_secs(10),
-            ssrc: 1,
-            ntp_at_zero: 0,
-            when_full: outflow_relay::WhenFull::SlowestSink,
-            seed: 1,
-        };
-        LiveStream::new(id, 1, "live".to_owned(), String::new(), options)
+        LiveStream::new(id, 1, "live".to_owned(), String::new(), StreamOptions::default())
     }
 
     fn h264() -> Format {
@@ -257,16 +245,8 @@ mod tests {
         }
 
         fn join(&mut self) -> SinkKey {
-            let spec = SinkSpec {
-                branch: None,
-                view: Default::default(),
-                carriage: Carriage::Rtp,
-                transport: Transport::Stream,
-                tracks: TrackMask::ALL,
-                priority: Priority::High,
-                timing: Timing::default(),
-                held: false,
-            };
+            let spec =
+                SinkSpec { priority: Priority::High, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
             self.replica.core.handle_join(Time::ZERO, 1, spec)
         }
 

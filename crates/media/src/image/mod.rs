@@ -11,6 +11,7 @@ mod gray;
 mod planes;
 pub mod ppm;
 mod shrink;
+mod written;
 
 use fearless_simd::Level;
 
@@ -18,6 +19,7 @@ pub use convert::convert;
 pub use crop::{Rect, crop};
 pub use gray::gray;
 pub use shrink::{FACTOR_MAX, shrink, smaller};
+pub use written::{NoRect, parse_size};
 
 /// How the pixels of an image lie in memory, row by row from the top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -46,12 +46,32 @@ struct Input {
 /// How the decoding times of a track come about.
 #[derive(Debug)]
 enum Times {
-    /// Frames are decoded in the order in which they are presented; the last one's time.
-    InOrder(Option<i64>),
+    /// Frames are decoded in the order in which they are presented.
+    InOrder(Option<Last>),
     /// The depth of reordering is known beforehand.
     Ordered(DecodeOrder),
     /// It is told by parameter sets, which this reads.
     Told { order: DecodeOrder, depth_of: fn(&[u8]) -> Option<u8> },
+}
+
+/// The last unit of a track without reordering.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Its stamp, and the time that it got.
+    stamp: i64,
+    time: i64,
+    /// How far units lie apart.
+    apart: i64,
+}
+
+impl Last {
+    /// The next unit. Where a sender report moves a track back, it gets there by units that lie half as
+    /// far apart as usual: coarser clocks than this one still tell them from each other.
+    fn next(last: Option<Last>, stamp: i64) -> Last {
+        let Some(last) = last else { return Last { stamp, time: stamp, apart: 1 } };
+        let apart = if stamp > last.stamp { stamp - last.stamp } else { last.apart };
+        Last { stamp, time: stamp.max(last.time + (last.apart.min(apart) / 2).max(1)), apart }
+    }
 }
 
 impl RtpToTs {
@@ -146,9 +166,9 @@ impl Times {
     fn next(&mut self, unit: &DepacketizedUnit, stamp: clock::Stamp) -> (i64, i64) {
         match self {
             Times::InOrder(last) => {
-                let time = last.map_or(stamp.ticks, |last| stamp.ticks.max(last + 1));
-                *last = Some(time);
-                (time, time)
+                let next = Last::next(*last, stamp.ticks);
+                *last = Some(next);
+                (next.time, next.time)
             }
             Times::Ordered(order) => ordered(order, stamp),
             Times::Told { order, depth_of } => {

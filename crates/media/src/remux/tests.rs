@@ -60,7 +60,7 @@ fn tracks_are_brought_together_by_sender_reports() {
     let mut remux = RtpToTs::new(&[video(), opus()]).unwrap();
     let mut stream = Vec::new();
     // Sound arrives 60 ms behind the picture of the same moment.
-    for i in 0..10u16 {
+    for i in 0..20u16 {
         let at = u64::from(i) * 20;
         for (track, timestamp, payload, late) in [(0, 1800, &P[..], 0), (1, 960, b"opus", 60)] {
             let arrived = Time::from_millis(at + late);
@@ -75,10 +75,11 @@ fn tracks_are_brought_together_by_sender_reports() {
     let stamps = stamps(&stream);
     let of = |pid: u16| stamps.iter().filter(move |s| s.0 == pid).map(|s| s.1).collect::<Vec<_>>();
     let (picture, sound) = (of(0x100), of(0x101));
-    assert_eq!((picture.len(), sound.len()), (10, 10));
+    assert_eq!((picture.len(), sound.len()), (20, 20));
     assert_eq!(sound[0] - picture[0], 60 * 90);
-    assert_eq!(sound[9], picture[9]);
-    assert!(sound.windows(2).all(|pair| pair[0] < pair[1]), "{sound:?}");
+    assert_eq!(sound[19], picture[19]);
+    // Not at once: players' clocks are coarser.
+    assert!(sound.windows(2).all(|pair| pair[0] + 900 <= pair[1]), "{sound:?}");
 }
 
 #[test]

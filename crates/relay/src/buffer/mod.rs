@@ -7,6 +7,7 @@ pub use policy::{Verdict, WhenFull};
 pub use ring::{Entry, Ring, Seq};
 
 use bytes::Bytes;
+use outflow_media::rtp::HEADER;
 use outflow_media::{Tag, Time};
 
 /// One packet on its way: refcounted, immutable bytes and what they mean.
@@ -18,4 +19,15 @@ pub struct Packet {
     pub tag: Tag,
     /// When they came in.
     pub arrived: Time,
+}
+
+impl Packet {
+    /// The fixed part of its RTP header: `apart`, if it stands there, or its first bytes; `None` if it has
+    /// none.
+    pub fn rtp_header<'p>(&'p self, apart: &'p [u8; HEADER]) -> Option<&'p [u8; HEADER]> {
+        if apart[0] != 0 {
+            return Some(apart);
+        }
+        self.bytes.first_chunk().filter(|header| header[0] >> 6 == 2)
+    }
 }

@@ -1,6 +1,6 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
-use outflow_media::{Format, Tag, Time};
+use outflow_media::{Codec, Format, Tag, Time};
 
 use super::output::Event;
 use super::share::Understood;
@@ -48,11 +48,11 @@ impl Input {
         Input { format, turn, intake, clocks, ssrcs: vec![ssrc; rates.len()] }
     }
 
-    /// Notes what a packet says of its track's clock.
-    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
-        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return };
-        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta);
+    /// Notes what a packet says of its track's clock. Returns whether that goes by something else now.
+    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) -> bool {
+        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return false };
         self.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
+        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta)
     }
 }
 
@@ -99,14 +99,18 @@ impl Stream {
 
     /// The source's RTCP sender report of a track came in.
     pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
-        let Some(Input { format: Format::Rtp(_), intake: Some(intake), clocks, .. }) = &mut self.input else {
+        let Some(Input { format: Format::Rtp(tracks), intake: Some(intake), clocks, .. }) = &mut self.input
+        else {
             return;
         };
+        // What is encrypted cannot be told from what it says (RFC 3711, section 3.4).
+        if tracks.get(usize::from(track)).is_some_and(|track| matches!(track.codec, Codec::Srtp { .. })) {
+            return;
+        }
         let delta = intake.receive.timestamp_delta(track);
         let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
-        let rtp = clock.source_report(now, ntp, rtp, delta);
-        if let Some(rtp) = rtp {
-            self.tell_services(now, Message::Clock { track, ntp, rtp, at: now });
+        if clock.source_report(now, ntp, rtp, delta).is_some() {
+            self.tell_clock(now, track);
         }
         self.hand_clock(track);
     }
@@ -153,13 +157,14 @@ impl Stream {
 
     fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
         let Some(input) = &mut self.input else { return };
-        if self.handed.is_none() {
-            return input.note(now, track, header, delta);
-        }
         let at = usize::from(track);
-        let before = (input.clocks[at], input.ssrcs[at]);
-        input.note(now, track, header, delta);
-        if (input.clocks[at], input.ssrcs[at]) != before {
+        let ssrc = input.ssrcs[at];
+        let goes_by_another = input.note(now, track, header, delta);
+        let is_another = input.ssrcs[at] != ssrc;
+        if goes_by_another {
+            self.tell_clock(now, track);
+        }
+        if goes_by_another || is_another {
             self.hand_clock(track);
         }
     }

@@ -10,9 +10,8 @@ use super::gap::Gap;
 use super::intake::Input;
 use super::stream::Stream;
 use crate::buffer::Packet;
-use crate::graph::Message;
 use crate::schedule::Counters;
-use crate::send::{Anchor, ReportClock};
+use crate::send::ReportClock;
 
 /// What a replica is handed, in order.
 #[derive(Debug, Clone)]
@@ -160,7 +159,7 @@ impl Stream {
                     self.change_format(now, format, turn, None);
                 }
             }
-            Handed::Clock(clock) => self.take_clock(clock),
+            Handed::Clock(clock) => self.take_clock(now, clock),
             Handed::Packet(understood) if self.gap.is_some() => self.take_after_gap(now, understood),
             Handed::Packet(understood) => self.take_understood(now, understood),
             Handed::Away => self.source.went_away(now),
@@ -190,7 +189,7 @@ impl Stream {
         self.spread(now, understood);
     }
 
-    fn take_clock(&mut self, told: TrackClock) {
+    fn take_clock(&mut self, now: Time, told: TrackClock) {
         let (Some(input), Some(original)) = (&mut self.input, self.branches.get_mut(ORIGINAL)) else {
             return;
         };
@@ -200,8 +199,6 @@ impl Stream {
         };
         (*clock, *ssrc) = (told.clock, told.ssrc);
         original.set_passed(told.track, told.passed);
-        if let Some(Anchor { ntp, rtp, at }) = told.clock.told_by_source() {
-            self.tell_services(at, Message::Clock { track: told.track, ntp, rtp, at });
-        }
+        self.tell_clock(now, told.track);
     }
 }

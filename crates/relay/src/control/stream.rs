@@ -37,6 +37,21 @@ pub struct StreamOptions {
     pub ntp_at_zero: u64,
 }
 
+/// What holds where a configuration says nothing; without chance.
+impl Default for StreamOptions {
+    fn default() -> Self {
+        StreamOptions {
+            ring_bytes: 8_000_000,
+            when_full: WhenFull::SlowestSink,
+            hopeless_after: Duration::from_secs(10),
+            source_timeout: Duration::from_secs(2),
+            ssrc: 1,
+            seed: 1,
+            ntp_at_zero: 0,
+        }
+    }
+}
+
 /// A stream: its source, its branches and its sinks.
 #[derive(Debug)]
 pub struct Stream {
@@ -243,10 +258,8 @@ impl Stream {
 
     /// The sender report of a track of a branch, once a packet of it has passed.
     pub fn sender_report(&self, now: Time, branch: usize, track: u8) -> Option<SenderReport> {
-        let input = self.input.as_ref()?;
-        let clock = input.clocks.get(usize::from(track))?.at(now)?;
-        let ssrc = *input.ssrcs.get(usize::from(track))?;
-        let ssrc = self.branch_ssrc(branch, track).unwrap_or(ssrc);
+        let (clock, ssrc) = self.branch_sender(branch, track)?;
+        let clock = clock.at(now)?;
         let sent = self.branches.get(branch)?.passed(track);
         // RFC 3550: both counters are 32 bits wide and wrap.
         let (packets, octets) = (sent.packets as u32, sent.bytes as u32);
@@ -260,9 +273,10 @@ impl Stream {
 
     /// Where a sink's tracks begin.
     pub fn start_points(&self, key: SinkKey) -> Vec<StartPoint> {
-        let branch = self.sinks.get(key.0).and_then(|sink| self.branches.get(sink.branch?));
-        let mut points = branch.map(|branch| branch.start_points(&self.sinks, key)).unwrap_or_default();
-        align(&mut points, self.input.as_ref().map_or(&[], |input| &input.clocks));
+        let Some(index) = self.sinks.get(key.0).and_then(|sink| sink.branch) else { return Vec::new() };
+        let Some(branch) = self.branches.get(index) else { return Vec::new() };
+        let mut points = branch.start_points(&self.sinks, key);
+        align(&mut points, |track| Some(self.branch_sender(index, track)?.0));
         points
     }
 }
@@ -274,9 +288,12 @@ impl Stream {
         self.input = Some(Input::new(format.clone(), turn, intake, (options.ssrc, options.ntp_at_zero)));
         self.begin_branches(&format);
         self.hand_format();
-        for key in core::mem::take(&mut self.homeless) {
-            self.place(now, key);
-        }
+        self.house(now);
+    }
+
+    /// Places those sinks that wait for a branch.
+    pub(super) fn house(&mut self, now: Time) {
+        core::mem::take(&mut self.homeless).into_iter().for_each(|key| self.place(now, key));
     }
 
     /// Takes all sinks out of their branches. They wait for a format, or those of RTP end.

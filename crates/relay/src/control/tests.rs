@@ -12,7 +12,7 @@ use outflow_media::{Codec, Format, Time, Track};
 use super::*;
 use crate::buffer::WhenFull;
 use crate::drops::DropReason;
-use crate::schedule::{Carriage, Place, Priority, SinkKey, SinkSpec, Timing, TrackMask, Transport};
+use crate::schedule::{Carriage, Place, SinkKey, SinkSpec, Transport};
 use crate::send::{Report, Whom};
 
 const PAYLOAD_TYPE: u8 = 96;
@@ -31,12 +31,9 @@ fn format() -> Format {
 fn options() -> StreamOptions {
     StreamOptions {
         ring_bytes: 64 << 10,
-        when_full: WhenFull::SlowestSink,
         hopeless_after: Duration::from_secs(5),
-        source_timeout: Duration::from_secs(2),
         ssrc: 99,
-        seed: 1,
-        ntp_at_zero: 0,
+        ..StreamOptions::default()
     }
 }
 
@@ -116,16 +113,7 @@ impl Bench {
     }
 
     fn join(&mut self, held: bool) -> SinkKey {
-        let spec = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage: Carriage::Rtp,
-            transport: Transport::Stream,
-            tracks: TrackMask::ALL,
-            priority: Priority::Normal,
-            timing: Timing::default(),
-            held,
-        };
+        let spec = SinkSpec { held, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
         let key = self.stream.handle_join(self.now, 1, spec);
         self.poll();
         key

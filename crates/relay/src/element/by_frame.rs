@@ -17,8 +17,12 @@ use core::fmt::Debug;
 
 use outflow_media::{Format, Kind, Needs, Tag, Time};
 
-use crate::graph::{Element, Item, Message, Tally, Unfit};
+use crate::graph::{Contents, Contract, Control, Element, Gives, Item, Message, Signals, Tally, Unfit};
 use crate::limits::{HELD_PACKETS_MAX, REMEMBERED_VERDICTS, TRACKS_MAX};
+
+/// The contract of all of them.
+pub(super) const BY_FRAME: Contract =
+    Contract::new(Contents::ANY, Gives::Same).with(Control::hears(Signals::BREAK));
 
 /// What is decided of a frame.
 pub(crate) trait Verdict: Copy + Debug + Send + 'static {
@@ -132,11 +136,12 @@ impl<J: Judge> Element for ByFrame<J> {
         core::mem::swap(batch, &mut self.out);
     }
 
-    fn message(&mut self, _: Time, message: Message) {
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
         // Frames are numbered anew.
         if message == Message::Break {
             self.memory = Memory::default();
         }
+        Some(message)
     }
 
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -2,14 +2,14 @@
 
 use outflow_media::image::Pixels;
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe};
-use crate::graph::{Content, Contents, Contract, Form, Gives, Kind, Make, OUT, Opt, Settings, Unfit};
+use crate::element::images::{GRAY, Images, MEMORY, Memory, Recipe, contract};
+use crate::graph::{Content, Contents, Contract, Form, Kind, Make, OUT, Opt, Settings, Unfit};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "convert",
     doc: "Lays the pixels of images out anew: raw video as RGB or YCbCr-4:2:2, PPM as RGB or gray.",
-    contract: |settings| Contract { takes: takes(settings), gives: Gives::Same },
+    contract: |settings| promised(pixels(settings)),
     outputs: OUT,
     options: &[Opt::needed("pixels", Form::Word(&["rgb", "gray", "uyvy"]), "How they lie then."), MEMORY],
     make: Make::Core(|settings| {
@@ -30,10 +30,12 @@ fn pixels(settings: &Settings) -> Option<Pixels> {
 }
 
 /// PPM has no 4:2:2, and RFC 4175 nothing gray.
-fn takes(settings: &Settings) -> Contents {
-    match pixels(settings) {
-        Some(Pixels::Gray) => Contents::of(&[Content::Ppm]),
-        Some(Pixels::Uyvy) => Contents::of(&[Content::RawVideo]),
-        Some(Pixels::Rgb) | None => Contents::IMAGES,
+const fn promised(pixels: Option<Pixels>) -> Contract {
+    match pixels {
+        Some(Pixels::Gray) => contract(Contents::PNM, GRAY),
+        Some(Pixels::Uyvy) => contract(Contents::RAW_VIDEO, &[(Content::RawRgb, Content::RawUyvy)]),
+        Some(Pixels::Rgb) | None => {
+            contract(Contents::IMAGES, &[(Content::RawUyvy, Content::RawRgb), (Content::Pgm, Content::Ppm)])
+        }
     }
 }

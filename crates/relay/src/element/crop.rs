@@ -1,13 +1,13 @@
 //! A part of images.
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe, TAKES};
-use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Unfit};
+use crate::element::images::{Images, MEMORY, Memory, Recipe, TAKES, contract};
+use crate::graph::{Form, Kind, Make, OUT, Opt, Unfit};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "crop",
     doc: "Leaves a part of images. Of JPEG 2000, the tiles that have some of it.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Same },
+    contract: |_| contract(TAKES, &[]),
     outputs: OUT,
     options: &[Opt::needed("part", Form::Part, "What is left, in pixels of the image."), MEMORY],
     make: Make::Core(|settings| {

@@ -11,8 +11,8 @@ use super::select::mask;
 use super::srtp::{KEY, SUITE, Secret, TRACKS, owned, refused, replace};
 use crate::drops::DropReason;
 use crate::graph::{
-    Content, Contents, Contract, Element, Gives, Item, Kind, Make, Message, OUT, Places, Settings, Tally,
-    Unfit,
+    Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Places, Settings,
+    Signals, Tally, Unfit,
 };
 use crate::limits::{FLOWS_MAX, ROLLOVERS_AT_ONCE, ROLLOVERS_MAX};
 use crate::schedule::TrackMask;
@@ -25,9 +25,9 @@ use crate::schedule::TrackMask;
 pub const KIND: Kind = Kind {
     name: "decrypt",
     doc: "Checks and decrypts SRTP (RFC 3711); what comes out is what the description says of it.",
-    contract: |_| Contract {
-        takes: Contents::RTP.with(Contents::of(&[Content::Srtp])),
-        gives: Gives::OneOf(Contents::RTP),
+    contract: |_| {
+        let takes = Contents::RTP.with(Contents::of(&[Content::Srtp]));
+        Contract::new(takes, Gives::OneOf(Contents::RTP)).with(Control::hears(Signals::BREAK))
     },
     outputs: OUT,
     options: &[SUITE, KEY, TRACKS],
@@ -193,11 +193,12 @@ impl Element for Decrypt {
         batch.retain_mut(|item| self.take(item, tally));
     }
 
-    fn message(&mut self, _: Time, message: Message) {
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
         // A source that was restarted may count from zero again.
         if message == Message::Break {
             self.inner = Inner::new(self.secret.config());
         }
+        Some(message)
     }
 
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -20,7 +20,7 @@ const KEYS: &str = "key-frames";
 pub const KIND: Kind = Kind {
     name: "duplicate",
     doc: "A copy of everything leaves by `copy`; or packets are repeated behind themselves, by `out`.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| Contract::new(Contents::ANY, Gives::Same),
     outputs: &["out", "copy"],
     options: &[
         Opt::new(

@@ -26,7 +26,12 @@ use crate::schedule::TrackMask;
 pub const KIND: Kind = Kind {
     name: "encrypt",
     doc: "Encrypts and signs RTP (SRTP, RFC 3711); headers stay readable. One key for each such element.",
-    contract: |_| Contract { takes: Contents::RTP, gives: Gives::Only(Content::Srtp) },
+    contract: |settings| {
+        let srtp = Contents::of(&[Content::Srtp]);
+        // Tracks that are not asked for stay as they are.
+        let gives = if settings.has(TRACKS.name) { Contents::RTP.with(srtp) } else { srtp };
+        Contract::new(Contents::RTP, Gives::OneOf(gives))
+    },
     outputs: OUT,
     options: &[SUITE, KEY, TRACKS],
     make: Make::Core(|settings| Ok(Box::new(Encrypt::new(settings)?))),

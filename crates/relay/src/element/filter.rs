@@ -3,11 +3,11 @@
 use outflow_media::Time;
 
 use super::bucket::{Bucket, Level};
-use super::by_frame::{ByFrame, Judge};
+use super::by_frame::{BY_FRAME, ByFrame, Judge};
 use super::select::{KINDS, LAYER, PAYLOAD_TYPES, SSRCS, Select, TRACKS};
 use super::verdict::{DEPENDENTS, Kept, OUT_AND_REST};
 use crate::drops::DropReason;
-use crate::graph::{Contents, Contract, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit};
+use crate::graph::{Form, Item, Kind, Make, Opt, Settings, Tally, Unfit};
 
 const KEEP: &str = "keep";
 const DROP: &str = "drop";
@@ -23,7 +23,7 @@ pub(super) const BURST: Opt =
 pub const KIND: Kind = Kind {
     name: "filter",
     doc: "Keeps the frames that are all that is given, or drops them; all packets of a frame alike.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| BY_FRAME,
     outputs: OUT_AND_REST,
     options: &[
         Opt::new("mode", Form::Word(&[KEEP, DROP]), Some(KEEP), "What happens to the frames that are meant."),

@@ -1,13 +1,13 @@
 //! Images without their colour.
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe, TAKES};
-use crate::graph::{Contract, Gives, Kind, Make, OUT};
+use crate::element::images::{GRAY, Images, MEMORY, Memory, Recipe, TAKES, contract};
+use crate::graph::{Kind, Make, OUT};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "gray",
     doc: "Takes the colour out of images. Raw video stays of its sampling; PPM becomes PGM.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Same },
+    contract: |_| contract(TAKES, GRAY),
     outputs: OUT,
     options: &[MEMORY],
     make: Make::Core(|settings| {

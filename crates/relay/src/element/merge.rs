@@ -8,7 +8,8 @@ use outflow_media::{Format, Time};
 use super::copies::{Came, Copies};
 use crate::drops::DropReason;
 use crate::graph::{
-    Contents, Contract, Element, Form, Gives, Item, Kind, Make, OUT, Opt, Places, Settings, Tally, Unfit,
+    Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Places, Settings,
+    Signals, Tally, TrackTime, Unfit,
 };
 use crate::limits::TRACKS_MAX;
 
@@ -22,7 +23,11 @@ const WINDOW: u64 = 512;
 pub const KIND: Kind = Kind {
     name: "merge",
     doc: "Flows come together, in the order in which they came in; copies go no further if so asked.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| {
+        // Tracks that become one have other numbers.
+        let control = Control { changes: Signals::CLOCK, ..Control::NONE };
+        Contract::new(Contents::ANY, Gives::Same).with(control)
+    },
     outputs: OUT,
     options: &[
         Opt::new(
@@ -157,6 +162,16 @@ impl Element for Merge {
 
     fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
         batch.retain_mut(|item| self.take(item, tally));
+    }
+
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
+        Some(match message {
+            Message::Clock(time) => {
+                let track = self.becomes[usize::from(time.track) % TRACKS_MAX];
+                Message::Clock(TrackTime { track, ..time })
+            }
+            Message::Break => message,
+        })
     }
 
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -12,6 +12,7 @@ pub mod gray;
 pub mod images;
 pub mod merge;
 pub mod pass;
+pub mod ppm_bytes;
 pub mod prioritise;
 pub mod rate_limit;
 pub mod redirect;

@@ -8,7 +8,7 @@ use crate::graph::{Contents, Contract, Element, Gives, Item, Kind, Make, OUT, Ta
 pub const KIND: Kind = Kind {
     name: "pass",
     doc: "Lets everything pass as it is; flows come together here, or have a place to be measured.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| Contract::new(Contents::ANY, Gives::Same).parallel(Contents::FRAMES),
     outputs: OUT,
     options: &[],
     make: Make::Core(|_| Ok(Box::new(Pass))),

@@ -2,9 +2,9 @@
 
 use outflow_media::{Tag, Time};
 
-use super::by_frame::{ByFrame, Judge, Verdict};
+use super::by_frame::{BY_FRAME, ByFrame, Judge, Verdict};
 use super::select::{KINDS, PAYLOAD_TYPES, SSRCS, Select, TRACKS, WORDS, place};
-use crate::graph::{Contents, Contract, Form, Gives, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit};
+use crate::graph::{Form, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit};
 
 /// Layers of one kind: those that the frames had stay apart.
 const LAYERS_A_KIND: u8 = 16;
@@ -20,7 +20,7 @@ const ORDER: [&str; WORDS.len()] = ["header", "intra", "data", "predicted", "bid
 pub const KIND: Kind = Kind {
     name: "prioritise",
     doc: "Says what is important: sets the layer by which later elements choose, 0 is the base.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| BY_FRAME,
     outputs: OUT,
     options: &[
         Opt::new(

@@ -3,17 +3,17 @@
 use outflow_media::{Kind as Frame, Tag, Time};
 
 use super::bucket::{Bucket, Level};
-use super::by_frame::{ByFrame, Judge};
+use super::by_frame::{BY_FRAME, ByFrame, Judge};
 use super::filter::{BURST, BURST_BYTES};
 use super::verdict::{DEPENDENTS, Kept};
 use crate::drops::DropReason;
-use crate::graph::{Contents, Contract, Form, Gives, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit};
+use crate::graph::{Form, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "rate-limit",
     doc: "Keeps to a rate: whole frames are left out, and what needs them; key frames last.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| BY_FRAME,
     outputs: OUT,
     options: &[Opt::needed("rate", Form::Rate, "What passes, in the long run."), BURST, DEPENDENTS],
     make: Make::Core(|settings| Ok(Box::new(ByFrame::new(RateLimit::new(settings)?)))),

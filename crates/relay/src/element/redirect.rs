@@ -2,10 +2,10 @@
 
 use outflow_media::Time;
 
-use super::by_frame::{ByFrame, Judge, Verdict};
+use super::by_frame::{BY_FRAME, ByFrame, Judge, Verdict};
 use super::select::{KINDS, LAYER, PAYLOAD_TYPES, SSRCS, Select, TRACKS};
 use crate::drops::DropReason;
-use crate::graph::{Contents, Contract, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit};
+use crate::graph::{Form, Item, Kind, Make, Opt, Settings, Tally, Unfit};
 use crate::limits::TRACKS_MAX;
 
 const OUT: u8 = 0;
@@ -14,7 +14,7 @@ const OTHER: u8 = 1;
 pub const KIND: Kind = Kind {
     name: "redirect",
     doc: "A switch: what is meant, or everything, leaves by `other`, and the rest by `out`.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| BY_FRAME,
     outputs: &["out", "other"],
     options: &[
         Opt::new("all", Form::Flag, Some("false"), "Everything leaves by `other`."),

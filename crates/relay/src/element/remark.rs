@@ -5,7 +5,8 @@ use outflow_media::{Codec, Format, Tag, Time, Track};
 
 use super::select::mask;
 use crate::graph::{
-    Contents, Contract, Element, Form, Gives, Item, Kind, Make, OUT, Opt, Settings, Tally, Unfit,
+    Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Settings,
+    Signals, Tally, TrackTime, Unfit,
 };
 use crate::schedule::TrackMask;
 
@@ -18,7 +19,10 @@ const MARKER: u8 = 0x80;
 pub const KIND: Kind = Kind {
     name: "remark",
     doc: "Rewrites the RTP header: payload type, source, marker, timestamp; the payload is not touched.",
-    contract: |_| Contract { takes: Contents::RTP, gives: Gives::Same },
+    contract: |_| {
+        let control = Control { changes: Signals::CLOCK, ..Control::NONE };
+        Contract::new(Contents::RTP, Gives::Same).with(control)
+    },
     outputs: OUT,
     options: &[
         Opt::new(
@@ -148,6 +152,16 @@ impl Element for Remark {
                 self.rewrite(header, &tag);
             }
         }
+    }
+
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
+        Some(match message {
+            Message::Clock(time) if self.tracks.has(time.track) => {
+                let rtp = time.rtp.wrapping_add(self.timestamp_offset);
+                Message::Clock(TrackTime { rtp, ..time })
+            }
+            message => message,
+        })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use outflow_media::Time;
 
-use super::by_frame::{ByFrame, Judge};
+use super::by_frame::{BY_FRAME, ByFrame, Judge};
 use super::verdict::{DEPENDENTS, Kept, OUT_AND_REST};
 use crate::drops::DropReason;
-use crate::graph::{Contents, Contract, Element, Form, Gives, Item, Kind, Make, Opt, Settings, Tally, Unfit};
+use crate::graph::{Element, Form, Item, Kind, Make, Opt, Settings, Tally, Unfit};
 use crate::limits::TRACKS_MAX;
 
 const FRAMES: &str = "frames";
@@ -16,7 +16,7 @@ const SEED: u64 = 1;
 pub const KIND: Kind = Kind {
     name: "sample",
     doc: "Keeps every n-th frame or packet of each track, or a part of them by chance.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract: |_| BY_FRAME,
     outputs: OUT_AND_REST,
     options: &[
         Opt::new("of", Form::Word(&[FRAMES, PACKETS]), Some(FRAMES), "What is counted."),

@@ -2,15 +2,15 @@
 
 use outflow_media::image::FACTOR_MAX;
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe, Size, TAKES};
-use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Settings, Unfit};
+use crate::element::images::{Images, MEMORY, Memory, Recipe, Size, TAKES, contract};
+use crate::graph::{Form, Kind, Make, OUT, Opt, Settings, Unfit};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "shrink",
     doc: "Makes images smaller by a whole number; each pixel is the mean of those that it stands for. \
           Of JPEG 2000, the resolution that is next in size, or the smallest that there is.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Same },
+    contract: |_| contract(TAKES, &[]),
     outputs: OUT,
     options: &[
         Opt::new("to", Form::Dimensions, None, "A size that they fit into; they keep their proportions."),

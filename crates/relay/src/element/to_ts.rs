@@ -11,7 +11,8 @@ use outflow_media::{Format, Time, Track};
 use crate::buffer::Packet;
 use crate::drops::DropReason;
 use crate::graph::{
-    Content, Contents, Contract, Element, Gives, Item, Kind, Make, Message, OUT, Tally, Unfit,
+    Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Signals, Tally,
+    Unfit,
 };
 use crate::receive::RtpWrap;
 
@@ -22,7 +23,11 @@ const TAKES: Contents = Contents::of(&[Content::H264, Content::H265, Content::Mp
 pub const KIND: Kind = Kind {
     name: "to-ts",
     doc: "Puts RTP tracks into one transport stream. Tracks that it cannot carry are left out.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Only(Content::Ts) },
+    contract: |_| {
+        // Its clocks are inside of the transport stream.
+        let control = Control { ends: Signals::CLOCK, ..Control::NONE };
+        Contract::new(TAKES, Gives::Only(Content::Ts)).with(control)
+    },
     outputs: OUT,
     options: &[],
     make: Make::Core(|_| Ok(Box::new(ToTs::default()))),
@@ -101,10 +106,13 @@ impl Element for ToTs {
         works.count(tally);
     }
 
-    fn message(&mut self, _: Time, message: Message) {
-        if let (Some(works), Message::Clock { track, ntp, rtp, at }) = (&mut self.works, message) {
-            works.mux.sender_report(track, ntp, rtp, at);
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
+        if let (Some(works), Message::Clock(time)) = (&mut self.works, message)
+            && time.told
+        {
+            works.mux.sender_report(time.track, time.ntp, time.rtp, time.at);
         }
+        None
     }
 
     /// All of it: the transport stream goes on, with its counters and clocks.

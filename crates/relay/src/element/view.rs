@@ -3,16 +3,16 @@
 use core::fmt;
 use core::str::FromStr;
 
-use outflow_media::image::Rect;
+use outflow_media::image::{Rect, parse_size};
 
-use crate::element::images::{Images, MEMORY, Memory, Recipe, Size, TAKES};
-use crate::graph::{Contract, Form, Gives, Kind, Make, OUT, Opt, Setting, Settings};
+use crate::element::images::{GRAY, Images, MEMORY, Memory, Recipe, Size, TAKES, contract};
+use crate::graph::{Form, Kind, Make, OUT, Opt, Setting, Settings};
 
 /// The element.
 pub const KIND: Kind = Kind {
     name: "view",
     doc: "What a receiver asks to see: a part of images, that made smaller, and that without colour.",
-    contract: |_| Contract { takes: TAKES, gives: Gives::Same },
+    contract: |settings| contract(TAKES, if View::of(settings).gray { GRAY } else { &[] }),
     outputs: OUT,
     options: &[
         Opt::new("part", Form::Part, None, "What is left, in pixels of the image."),
@@ -80,8 +80,8 @@ impl From<View> for Recipe {
 impl fmt::Display for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut join = "";
-        if let Some(Rect { left, top, width, height }) = self.part {
-            write!(f, "part={width}x{height}+{left}+{top}")?;
+        if let Some(part) = self.part {
+            write!(f, "part={part}")?;
             join = "&";
         }
         if let Some((width, height)) = self.size {
@@ -101,8 +101,12 @@ impl FromStr for View {
             let wrong = || NoView { what: parameter.to_owned() };
             let (name, value) = parameter.split_once('=').ok_or_else(wrong)?;
             match name {
-                "part" if view.part.is_none() => view.part = Some(part(value).ok_or_else(wrong)?),
-                "size" if view.size.is_none() => view.size = Some(size(value).ok_or_else(wrong)?),
+                "part" if view.part.is_none() => {
+                    // In URLs, a plus may be written as %2B, and may have become a blank.
+                    let value = value.replace("%2B", "+").replace("%2b", "+").replace(' ', "+");
+                    view.part = Some(value.parse().map_err(|_| wrong())?);
+                }
+                "size" if view.size.is_none() => view.size = Some(parse_size(value).ok_or_else(wrong)?),
                 "gray" => {
                     view.gray = match value {
                         "1" | "true" => true,
@@ -115,26 +119,6 @@ impl FromStr for View {
         }
         Ok(view)
     }
-}
-
-/// In URLs, a plus may be written as %2B, and may have become a blank.
-fn part(text: &str) -> Option<Rect> {
-    let text = text.replace("%2B", "+").replace("%2b", "+").replace(' ', "+");
-    let mut fields = text.splitn(3, '+');
-    let (width, height) = size(fields.next()?)?;
-    let (left, top) = (number(fields.next()?)?, number(fields.next()?)?);
-    Some(Rect { left, top, width, height })
-}
-
-fn size(text: &str) -> Option<(usize, usize)> {
-    let (width, height) = text.split_once('x')?;
-    let (width, height) = (number(width)?, number(height)?);
-    (width > 0 && height > 0).then_some((width, height))
-}
-
-/// Digits alone; [`str::parse`] would take a sign, too.
-fn number(text: &str) -> Option<usize> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A plug-in: an element in WebAssembly, which the driver keeps in a sandbox (`outflow-plugin`).
 
-use crate::graph::{Contents, Contract, Form, Gives, Kind, Make, Opt};
+use crate::graph::{
+    Contents, Contract, Control, Form, Gives, Kind, Make, Opt, Settings, Signal, Signals, Unit,
+};
 
 /// The element.
 ///
@@ -9,7 +11,7 @@ use crate::graph::{Contents, Contract, Form, Gives, Kind, Make, Opt};
 pub const KIND: Kind = Kind {
     name: "wasm",
     doc: "A plug-in in WebAssembly: does what its file says, and can do no harm.",
-    contract: |_| Contract { takes: Contents::ANY, gives: Gives::Same },
+    contract,
     outputs: OUTPUTS,
     options: &[
         Opt::needed("file", Form::File, "The plug-in; `outflow element new` begins one."),
@@ -32,9 +34,33 @@ pub const KIND: Kind = Kind {
             Some("restart"),
             "When it went wrong: start it again, let everything pass from then on, or nothing.",
         ),
+        Opt::new(
+            "unit",
+            Form::Word(&["packets", FRAMES]),
+            Some("packets"),
+            "What it is given at once: packets as they come, or all that came of a frame together.",
+        ),
+        Opt::new(
+            "needs",
+            Form::Words(Signal::NAMES),
+            None,
+            "Messages without which it cannot work; it is an error if something before it ends them.",
+        ),
     ],
     make: Make::Driver,
 };
+
+const FRAMES: &str = "frames";
+
+fn contract(settings: &Settings) -> Contract {
+    let (takes, unit) = match settings.text("unit") {
+        Some(FRAMES) => (Contents::FRAMES, Unit::Frames),
+        _ => (Contents::ANY, Unit::Packets),
+    };
+    let needs = settings.texts("needs").unwrap_or_default().iter().map(String::as_str);
+    let control = Control { changes: Signals::ALL, needs: Signals::named(needs), ..Control::NONE };
+    Contract::new(takes, Gives::Same).each(unit).with(control).parallel(Contents::FRAMES)
+}
 
 /// Its outputs.
 pub const OUTPUTS: &[&str] = &["out", "second", "third", "fourth"];

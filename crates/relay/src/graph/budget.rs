@@ -26,9 +26,25 @@ impl Budget {
     pub fn new(parts: u64) -> Self {
         let per_second_ns = u64::try_from(u128::from(parts) * SECOND_NS / u128::from(BUDGET_PARTS));
         let per_second_ns = per_second_ns.unwrap_or(u64::MAX);
+        Budget::of(per_second_ns)
+    }
+
+    fn of(per_second_ns: u64) -> Self {
         let mut budget = Budget { per_second_ns, left_ns: 0, at: None, verdicts: Memory::default() };
         budget.left_ns = budget.burst_ns();
         budget
+    }
+
+    /// The same with nothing used up yet.
+    pub(super) fn anew(&self) -> Self {
+        Budget::of(self.per_second_ns)
+    }
+
+    /// The same of another share; what was decided stays.
+    pub(super) fn scaled(mut self, share: impl Fn(u64) -> u64) -> Self {
+        self.per_second_ns = share(self.per_second_ns).max(1);
+        self.left_ns = self.left_ns.min(self.burst_ns());
+        self
     }
 
     /// What can be saved up.

@@ -1,9 +1,9 @@
 //! Every element there is: one line each. What `outflow elements` prints, what a configuration is
 //! checked against, and where elements come from.
 
-use core::fmt::Write as _;
+use core::fmt::{self, Write as _};
 
-use super::contract::{Contract, Gives};
+use super::contract::Contract;
 use super::settings::{Opt, Settings};
 use super::{Element, Unfit};
 use crate::element;
@@ -68,17 +68,25 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 impl Kind {
     /// All about it, as people read it.
     pub fn describe(&self) -> String {
-        let Contract { takes, gives } = (self.contract)(&Settings::default());
+        let Contract { takes, gives, control, parallel, unit: _ } = (self.contract)(&Settings::default());
         let mut text = format!("{}: {}\n", self.name, self.doc);
-        let _ = writeln!(text, "    takes   {takes}");
-        match gives {
-            Gives::Same => text.push_str("    gives   what it took\n"),
-            gives => {
-                let _ = writeln!(text, "    gives   {gives}");
-            }
-        }
+        let mut line = |what: &str, words: &dyn fmt::Display| {
+            let _ = writeln!(text, "    {what:<8} {words}");
+        };
+        line("takes", &takes);
+        line("gives", &gives);
         if self.outputs.len() > 1 {
-            let _ = writeln!(text, "    outputs {}", self.outputs.join(", "));
+            line("outputs", &self.outputs.join(", "));
+        }
+        if !parallel.is_empty() {
+            line("lanes", &format!("one or more, of {parallel}"));
+        }
+        for (what, signals) in
+            [("hears", control.hears), ("changes", control.changes), ("ends", control.ends)]
+        {
+            if !signals.is_empty() {
+                line(what, &signals);
+            }
         }
         for option in self.options {
             let default = match (option.default, option.needed) {

@@ -26,9 +26,11 @@ pub trait Element: Debug + Send {
     /// What is left out is counted in `tally`, unless it went into something that comes out later.
     fn work(&mut self, now: Time, batch: &mut Vec<Item>, tally: &mut Tally);
 
-    /// Told what the source tells, in its place between the packets.
-    fn message(&mut self, now: Time, message: Message) {
-        let _ = (now, message);
+    /// Told what the source tells, behind the packets before it, as far as its contract says that it
+    /// is ([`Control`](super::Control)). Says what goes on, where the contract says that it changes it.
+    fn message(&mut self, now: Time, message: Message) -> Option<Message> {
+        let _ = now;
+        Some(message)
     }
 
     /// Takes out what an element of the same name and kind can go on from in another graph.

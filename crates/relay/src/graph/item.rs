@@ -82,10 +82,7 @@ impl Item {
 
     /// The fixed part of its RTP header, wherever it stands; `None` if it has none.
     pub fn header(&self) -> Option<&[u8; HEADER]> {
-        if self.rtp_header[0] != 0 {
-            return Some(&self.rtp_header);
-        }
-        self.packet.bytes.first_chunk().filter(|header| header[0] >> 6 == 2)
+        self.packet.rtp_header(&self.rtp_header)
     }
 
     /// Its fixed RTP header to be changed, without touching bytes that others may hold.
@@ -166,25 +163,6 @@ impl Item {
     pub(crate) fn understood(self) -> Understood {
         Understood { packet: self.packet, rtp_header: self.rtp_header, preamble: self.preamble }
     }
-}
-
-/// What the source tells besides its packets. It comes to each element between the packets between
-/// which it was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Message {
-    /// The source's clocks of a track (RFC 3550, section 6.4.1).
-    Clock {
-        /// The track.
-        track: u8,
-        /// Wall clock, NTP, 32.32 fixed point seconds since 1900.
-        ntp: u64,
-        /// The same in ticks of the track.
-        rtp: u32,
-        /// When it was told.
-        at: outflow_media::Time,
-    },
-    /// The source was restarted: what comes does not continue what was.
-    Break,
 }
 
 #[cfg(test)]

@@ -10,12 +10,18 @@
 //! anything of do not work. The elements of one execution context are a [`Stage`]; packets go through
 //! the stages in order, each into the next by one queue, so that no two packets change places.
 
+mod bind;
 mod budget;
 mod catalogue;
+mod content;
 mod contract;
 mod element;
 mod exit;
+mod fit;
+mod frames;
 mod item;
+mod lanes;
+mod message;
 mod number;
 mod plan;
 mod report;
@@ -24,13 +30,17 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use outflow_media::{Format, Time};
 
 pub use budget::Budget;
 pub use catalogue::{CATALOGUE, Kind, Make, OUT, find};
-pub use contract::{Content, Contents, Contract, Gives};
+pub use content::{Content, Contents};
+pub use contract::{Contract, Control, Gives, Unit};
 pub use element::{Element, Tally, Unfit};
-pub use item::{Item, Message};
+pub use item::Item;
+pub use message::{Message, Signal, Signals, TrackTime};
 pub use number::{Numbering, Places};
 pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
 pub use report::{Gauge, NodeReport};
@@ -117,7 +127,9 @@ impl Graph {
             if stages.last().is_some_and(|stage| stage.context != context) {
                 stages.push(Stage::new(context, number));
             }
-            let mut node = Self::node(plan, name, maker).map_err(|unfit| (name.to_owned(), unfit))?;
+            let lanes = stage.checked_sub(1).map_or(1, |context| checked.lanes[context]);
+            let node = Self::node(plan, name, lanes, maker);
+            let mut node = node.map_err(|unfit| (name.to_owned(), unfit))?;
             let stage = stages.last_mut().expect("one was made");
             let is_inside = |input: &Input| {
                 names.iter().position(|other| *other == input.from) >= Some(usize::from(stage.first))
@@ -140,17 +152,17 @@ impl Graph {
         Ok(graph)
     }
 
-    fn node(plan: &Plan, name: &str, maker: &mut dyn Maker) -> Result<Node, Unfit> {
+    fn node(plan: &Plan, name: &str, lanes: usize, maker: &mut dyn Maker) -> Result<Node, Unfit> {
         let element = &plan.elements[name];
         let kind = find(&element.kind)
             .ok_or_else(|| Unfit::new("there is no such element", "see `outflow elements`"))?;
-        let made = match kind.make {
-            Make::Core(make) => make(&element.settings)?,
-            Make::Driver => maker.make(name, kind, &element.settings)?,
+        let mut make = || match kind.make {
+            Make::Core(make) => make(&element.settings),
+            Make::Driver => maker.make(name, kind, &element.settings),
         };
-        let mut node = Node::new(name, kind, made, element.bypass, plan.inputs(name).len());
-        node.budget = element.budget.map(Budget::new);
-        Ok(node)
+        let first = make()?;
+        let others = (1..lanes).map(|_| make()).collect::<Result<_, _>>()?;
+        Ok(Node::new(name, kind, element, (first, others), plan.inputs(name).len()))
     }
 
     /// Puts the connections down at their beginnings.
@@ -198,55 +210,6 @@ impl Graph {
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.stages.iter().flat_map(|stage| &stage.nodes)
-    }
-
-    /// Tells all elements what comes in. What cannot work on it lets nothing through; see
-    /// [`Graph::exit_format`]. Nothing happens if they were told the same before.
-    pub fn bind(&mut self, format: &Format) {
-        if self.bound.as_ref() == Some(format) {
-            return;
-        }
-        if !self.is_whole() {
-            self.bound = None;
-            let unfit = || Unfit::new("the services are being bound anew", "try again in a moment");
-            self.exits.iter_mut().for_each(|exit| exit.format = Err(unfit()));
-            return;
-        }
-        self.bound = Some(format.clone());
-        let mut gives: Vec<Result<Format, Unfit>> = Vec::new();
-        let inputs = self.origins();
-        for (index, node) in self.stages.iter_mut().flat_map(|stage| &mut stage.nodes).enumerate() {
-            let given = together(&inputs[index], format, &gives);
-            let name = node.name.clone();
-            let out = node.bind(given.as_ref());
-            let unfit = |unfit: Unfit| Unfit { what: format!("'{name}': {}", unfit.what), ..unfit };
-            gives.push(match (out, given) {
-                (Some(format), _) => Ok(format),
-                (None, Err(before)) => Err(before),
-                (None, Ok(_)) => Err(unfit(node.unfit.clone().expect("it was not bound"))),
-            });
-        }
-        for exit in &mut self.exits {
-            exit.format = together(&exit.from, format, &gives);
-        }
-    }
-
-    /// From where each element's packets come.
-    fn origins(&self) -> Vec<Vec<Origin>> {
-        let mut origins = vec![Vec::new(); self.wires.len()];
-        let from_source = self.source.iter().map(|target| (Origin::Source, *target));
-        let from_nodes = (0_u16..).zip(&self.wires).flat_map(|(number, outs)| {
-            let outs = (0_u8..).zip(outs);
-            outs.flat_map(move |(output, targets)| {
-                targets.iter().map(move |t| (Origin::Node(number, output), *t))
-            })
-        });
-        for (from, to) in from_source.chain(from_nodes) {
-            if let Target::Node(to) = to {
-                origins[usize::from(to)].push(from);
-            }
-        }
-        origins
     }
 
     /// Names of the branches, in order.
@@ -355,11 +318,6 @@ impl Graph {
         self.spread_wishes();
     }
 
-    /// How many packets have come in, wrapping.
-    pub fn entered(&self) -> u32 {
-        self.count.all
-    }
-
     /// Lets the stages that are here work on all that came in. What comes out goes to `each`, with
     /// the number of its branch; what goes to stages that were taken out goes to `further`.
     pub fn run(
@@ -398,10 +356,28 @@ impl Graph {
         leave(&mut self.exits, &mut |_, _| {}, each, Target::Exit(exit), item);
     }
 
-    /// Tells every element what the source tells, behind all packets before it, which have gone
-    /// through.
-    pub fn message(&mut self, now: Time, message: Message) {
-        self.stages.iter_mut().for_each(|stage| stage.message(now, message));
+    /// The source tells something; all packets before it have gone through. What comes out goes to
+    /// `each`, with the number of its branch; what goes to stages that were taken out to `further`.
+    pub fn tell(
+        &mut self,
+        now: Time,
+        message: Message,
+        further: &mut dyn FnMut(Target, Message),
+        each: &mut dyn FnMut(usize, Message),
+    ) {
+        let targets: BTreeSet<_> = self.source.iter().copied().collect();
+        let mut on: Vec<_> = targets.into_iter().map(|target| (target, message)).collect();
+        for stage in &mut self.stages {
+            // What another stage hears waits there until its turn.
+            on.retain(|(target, message)| stage.hear(*target, *message).is_some());
+            stage.tell(now, &mut |target, message| on.push((target, message)));
+        }
+        for (target, message) in on {
+            match target {
+                Target::Exit(exit) => each(exit.into(), message),
+                Target::Node(_) => further(target, message),
+            }
+        }
     }
 
     /// Keeps the work of all elements to so many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core, each stage to an
@@ -435,9 +411,9 @@ impl Graph {
     }
 
     /// The contexts in which its stages run besides the stream's own worker, in the order in which
-    /// packets go through.
-    pub fn contexts(&self) -> impl Iterator<Item = &str> {
-        self.stages.iter().skip(1).map(Stage::context)
+    /// packets go through, each with how many lanes it has.
+    pub fn contexts(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.stages.iter().skip(1).map(|stage| (stage.context(), stage.lanes()))
     }
 
     /// Goes on where `before` stops: elements that kept their name and kind take over the state of
@@ -466,23 +442,6 @@ impl Graph {
     pub fn report(&self) -> impl Iterator<Item = NodeReport> + '_ {
         self.stages.iter().flat_map(Stage::report)
     }
-}
-
-/// What comes out of several places: of one format, or it does not fit.
-fn together(from: &[Origin], source: &Format, gives: &[Result<Format, Unfit>]) -> Result<Format, Unfit> {
-    let mut all = from.iter().map(|origin| match origin {
-        Origin::Source => Ok(source),
-        Origin::Node(number, _) => gives[usize::from(*number)].as_ref(),
-    });
-    let first = all.next().ok_or_else(|| Unfit::new("nothing comes in", "give it an input"))?;
-    let first = first.map_err(Clone::clone)?;
-    for other in all {
-        if other.map_err(Clone::clone)? != first {
-            let help = "let only flows of one format come together";
-            return Err(Unfit::new("what comes together here is of different formats", help));
-        }
-    }
-    Ok(first.clone())
 }
 
 impl Count {

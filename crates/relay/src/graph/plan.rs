@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::catalogue::{CATALOGUE, Kind, find};
-use super::contract::{Content, Contents};
+use super::catalogue::{CATALOGUE, find};
+use super::content::Contents;
+use super::fit::{Fit, check_settings};
 use super::settings::Settings;
 use crate::limits::{BRANCHES_MAX, ELEMENTS_MAX};
 
@@ -32,6 +33,9 @@ pub struct ElementPlan {
     /// The execution context that it runs in; that of what it takes from if none is named, which is the
     /// stream's own worker in the beginning.
     pub context: Option<String>,
+    /// In so many lanes it works at a time, each a thread, frame by frame in turn; what comes out is in
+    /// the order in which it came in. 0 and 1 are one.
+    pub lanes: usize,
     /// It lets everything pass as it is.
     pub bypass: bool,
     /// So many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core may it take, if that is
@@ -88,6 +92,8 @@ pub enum At {
     Kind(String),
     /// The inputs of an element.
     Inputs(String),
+    /// In how many lanes an element works.
+    Lanes(String),
     /// An option of an element.
     Setting(String, String),
     /// A branch.
@@ -105,6 +111,8 @@ pub struct Checked<'p> {
     /// The execution contexts by name, in the order in which packets go through them; the stream's
     /// own worker comes before them and is not among them.
     pub contexts: Vec<&'p str>,
+    /// In how many lanes each of them works.
+    pub lanes: Vec<usize>,
 }
 
 impl Plan {
@@ -125,17 +133,13 @@ impl Plan {
         let sorted = self.sorted().map_err(|error| vec![error])?;
         let contexts = self.contexts(&sorted).map_err(|error| vec![error])?;
         let order = self.staged(&sorted, &contexts);
-        let mut gives = BTreeMap::from([(SOURCE, worlds)]);
-        for &(name, _) in &order {
-            match self.fit(name, &gives) {
-                Ok(given) => gives.insert(name, given),
-                Err(error) => {
-                    errors.push(error);
-                    gives.insert(name, Contents::ANY)
-                }
-            };
-        }
-        if errors.is_empty() { Ok(Checked { order, contexts }) } else { Err(errors) }
+        let lanes: Vec<_> = contexts.iter().map(|context| self.lanes(context)).collect();
+        let laned = |stage: usize| {
+            let context = stage.checked_sub(1)?;
+            (lanes[context] > 1).then_some(contexts[context])
+        };
+        errors.extend(Fit::new(self, worlds).check(order.iter().map(|(name, stage)| (*name, laned(*stage)))));
+        if errors.is_empty() { Ok(Checked { order, contexts, lanes }) } else { Err(errors) }
     }
 
     fn check_names(&self) -> Vec<PlanError> {
@@ -214,6 +218,18 @@ impl Plan {
         Ok(done)
     }
 
+    /// The context that an element names; several lanes are one of their own.
+    fn context<'p>(&'p self, name: &'p str) -> Option<&'p str> {
+        let element = self.elements.get(name)?;
+        element.context.as_deref().or((element.lanes > 1).then_some(name))
+    }
+
+    /// In how many lanes a context works.
+    fn lanes(&self, context: &str) -> usize {
+        let of_it = self.elements.iter().filter(|(name, _)| self.context(name) == Some(context));
+        of_it.map(|(_, element)| element.lanes).max().unwrap_or(1).max(1)
+    }
+
     /// The contexts in an order in which packets go from each only to later ones. An element that
     /// names none is in the latest of those that it takes from.
     fn contexts<'p>(&'p self, order: &[&'p str]) -> Result<Vec<&'p str>, PlanError> {
@@ -223,7 +239,7 @@ impl Plan {
             let inputs = self.inputs(name);
             let before = inputs.iter().filter_map(|input| of_element.get(input.from.as_str())).flatten();
             let mut contexts: BTreeSet<&str> = before.copied().collect();
-            if let Some(own) = self.elements[*name].context.as_deref() {
+            if let Some(own) = self.context(name) {
                 contexts.remove(own);
                 feeds.entry(own).or_default().extend(&contexts);
                 contexts = BTreeSet::from([own]);
@@ -252,7 +268,7 @@ impl Plan {
     fn staged<'p>(&'p self, order: &[&'p str], contexts: &[&str]) -> Vec<(&'p str, usize)> {
         let mut stages: BTreeMap<&str, usize> = BTreeMap::new();
         for name in order {
-            let own = self.elements[*name].context.as_deref();
+            let own = self.context(name);
             let own = own.and_then(|own| contexts.iter().position(|context| *context == own));
             let inputs = self.inputs(name);
             let before = inputs.iter().filter_map(|input| stages.get(input.from.as_str())).copied().max();
@@ -262,74 +278,8 @@ impl Plan {
         staged.sort_by_key(|(_, stage)| *stage);
         staged
     }
-
-    /// What comes out of an element, if what goes in fits.
-    fn fit(&self, name: &str, gives: &BTreeMap<&str, Contents>) -> Result<Contents, PlanError> {
-        let element = &self.elements[name];
-        let Some(kind) = find(&element.kind) else { return Ok(Contents::ANY) };
-        let contract = (kind.contract)(&element.settings);
-        let mut out = Contents::NONE;
-        for input in self.inputs(name) {
-            let given = gives.get(input.from.as_str()).copied().unwrap_or(Contents::ANY);
-            let through = contract.through(given);
-            if through.is_empty() {
-                let what = format!("'{name}' takes {}, but '{input}' gives {given}", contract.takes);
-                return Err(PlanError {
-                    at: At::Inputs(name.to_owned()),
-                    what,
-                    help: between(given, contract.takes),
-                });
-            }
-            out = out.with(through);
-        }
-        Ok(out)
-    }
-}
-
-/// What would fit between something that gives this and something that takes that.
-pub(super) fn between(given: Contents, takes: Contents) -> String {
-    let fits = |kind: &&&Kind| {
-        let through = (kind.contract)(&Settings::default()).through(given);
-        !through.and(takes).is_empty() && through != given
-    };
-    let fitting: Vec<_> = CATALOGUE.iter().filter(fits).map(|kind| format!("\"{}\"", kind.name)).collect();
-    match fitting.as_slice() {
-        [] => format!("no element makes {takes} of that: let it take from another place"),
-        all => format!("what would fit between them: {}", all.join(" or ")),
-    }
-}
-
-/// What an element may be given that a stream of this content is made of; for errors.
-impl From<Content> for Contents {
-    fn from(content: Content) -> Self {
-        Contents::of(&[content])
-    }
 }
 
 fn names() -> Vec<&'static str> {
     CATALOGUE.iter().map(|kind| kind.name).collect()
-}
-
-fn check_settings(name: &str, kind: &Kind, settings: &Settings) -> Vec<PlanError> {
-    let mut errors = Vec::new();
-    for (option, _) in settings.iter().filter(|(option, _)| kind.option(option).is_none()) {
-        let known: Vec<_> = kind.options.iter().map(|option| option.name).collect();
-        errors.push(PlanError {
-            at: At::Setting(name.to_owned(), option.to_owned()),
-            what: format!("\"{}\" has no option '{option}'", kind.name),
-            help: if known.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("possible: {}", known.join(", "))
-            },
-        });
-    }
-    for option in kind.options.iter().filter(|option| option.needed && !settings.has(option.name)) {
-        errors.push(PlanError {
-            at: At::Kind(name.to_owned()),
-            what: format!("\"{}\" needs '{}'", kind.name, option.name),
-            help: format!("add it: {} ({})", option.doc.trim_end_matches('.'), option.form.describe()),
-        });
-    }
-    errors
 }

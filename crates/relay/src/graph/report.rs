@@ -1,6 +1,7 @@
 //! What elements show of themselves.
 
 use super::Item;
+use super::frames::Frames;
 use super::stage::Node;
 use crate::drops::Drops;
 use crate::limits::SAMPLE_EVERY;
@@ -50,6 +51,17 @@ impl Gauge {
     pub(super) fn sampled(&mut self, nanos: u64, packets: usize) {
         self.sampled_ns += nanos;
         self.sampled_packets += packets as u64;
+    }
+
+    /// Adds what was counted elsewhere.
+    pub(super) fn add(&mut self, other: &Gauge) {
+        self.packets_in += other.packets_in;
+        self.bytes_in += other.bytes_in;
+        self.packets_out += other.packets_out;
+        self.bytes_out += other.bytes_out;
+        self.batches += other.batches;
+        self.sampled_ns += other.sampled_ns;
+        self.sampled_packets += other.sampled_packets;
     }
 
     /// Nanoseconds a packet, as far as was timed.
@@ -105,7 +117,7 @@ impl Node {
             unfit: self.unfit.is_some(),
             bypass: self.bypass,
             wanted: self.wanted,
-            memory_bytes: self.tally.memory_bytes,
+            memory_bytes: self.tally.memory_bytes + self.frames.as_ref().map_or(0, Frames::bytes) as u64,
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The elements of one execution context, and how packets go from one to the next.
 
+use std::collections::BTreeSet;
+
 use outflow_media::{Format, Time};
 
 use super::catalogue::Kind;
+use super::frames::Frames;
 use super::report::{Gauge, NodeReport};
-use super::{Budget, Element, Item, Message, Tally, Unfit};
+use super::{Budget, Control, Element, ElementPlan, Item, Message, Signal, Tally, Unfit, Unit};
 use crate::drops::DropReason;
 
 /// A clock that is only read to say how long something took, never to decide anything: nanoseconds
@@ -26,6 +29,8 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) kind: &'static Kind,
     pub(super) element: Box<dyn Element>,
+    /// The same once more for each further lane.
+    pub(super) others: Vec<Box<dyn Element>>,
     /// Where its packets go, by output.
     pub(super) outs: Vec<Vec<Target>>,
     /// From how many places packets come.
@@ -39,7 +44,12 @@ pub(super) struct Node {
     pub(super) budget: Option<Budget>,
     /// It cannot work on what comes in: nothing goes through it.
     pub(super) unfit: Option<Unfit>,
+    pub(super) control: Control,
+    /// It is given whole frames.
+    pub(super) frames: Option<Frames>,
     pub(super) batch: Vec<Item>,
+    /// What it is to be told.
+    pub(super) inbox: Vec<Message>,
     pub(super) tally: Tally,
     pub(super) gauge: Gauge,
 }
@@ -60,32 +70,37 @@ impl Node {
     pub(super) fn new(
         name: &str,
         kind: &'static Kind,
-        element: Box<dyn Element>,
-        bypass: bool,
+        plan: &ElementPlan,
+        (element, others): (Box<dyn Element>, Vec<Box<dyn Element>>),
         fan_in: usize,
     ) -> Self {
+        let contract = (kind.contract)(&plan.settings);
         Node {
             name: name.to_owned(),
             kind,
             element,
+            others,
             outs: vec![Vec::new(); kind.outputs.len()],
             fan_in,
             wanted: false,
-            bypass,
+            bypass: plan.bypass,
             begins: true,
-            budget: None,
+            budget: plan.budget.map(Budget::new),
             unfit: None,
+            control: contract.control,
+            frames: (contract.unit == Unit::Frames).then(Frames::default),
             batch: Vec::new(),
+            inbox: Vec::new(),
             tally: Tally::default(),
             gauge: Gauge::default(),
         }
     }
 
     pub(super) fn bind(&mut self, input: Result<&Format, &Unfit>) -> Option<Format> {
-        let bound = match input {
-            Ok(format) => self.element.bind(format),
-            Err(unfit) => Err(unfit.clone()),
-        };
+        let bound = input.map_err(Clone::clone).and_then(|format| {
+            self.others.iter_mut().try_for_each(|other| other.bind(format).map(drop))?;
+            self.element.bind(format)
+        });
         match bound {
             Ok(format) => {
                 self.unfit = None;
@@ -99,7 +114,7 @@ impl Node {
     }
 
     /// Works on its batch; `budget` is that of its stage.
-    fn work(&mut self, now: Time, probe: Option<Probe>, budget: &mut Option<Budget>) {
+    pub(super) fn work(&mut self, now: Time, probe: Option<Probe>, budget: &mut Option<Budget>) {
         if self.fan_in > 1 && !self.batch.is_sorted_by_key(|item| item.ordinal) {
             let first = self.batch[0].ordinal;
             // Ordinals wrap; those of a batch are near each other.
@@ -115,6 +130,13 @@ impl Node {
         if self.bypass {
             return;
         }
+        if let Some(frames) = &mut self.frames {
+            frames.gather(&mut self.batch);
+        }
+        let before = self.batch.len();
+        if before == 0 {
+            return;
+        }
         let of_stage = budget.as_mut().filter(|_| self.begins);
         for budget in self.budget.as_mut().into_iter().chain(of_stage) {
             budget.admit(now, &mut self.batch, |reason| self.tally.drop(reason));
@@ -127,6 +149,26 @@ impl Node {
             let nanos = probe().wrapping_sub(began);
             self.gauge.sampled(nanos, before);
             self.budget.iter_mut().chain(budget).for_each(|budget| budget.spend(nanos));
+        }
+    }
+
+    /// Tells it what it is to be told by its contract; what goes on.
+    pub(super) fn tell(&mut self, now: Time, message: Message) -> Option<Message> {
+        let signal = message.signal();
+        if signal == Signal::Break
+            && let Some(frames) = &mut self.frames
+        {
+            self.tally.drops.add(DropReason::Incomplete, frames.clear());
+        }
+        if self.unfit.is_some() || !self.control.told().has(signal) {
+            return Some(message);
+        }
+        let made = self.element.message(now, message);
+        match self.control {
+            _ if self.bypass => Some(message),
+            control if control.ends.has(signal) => None,
+            control if control.changes.has(signal) => made,
+            _ => Some(message),
         }
     }
 
@@ -205,10 +247,29 @@ impl Stage {
         }
     }
 
-    /// Tells every element what the source tells, behind all packets before it.
-    pub fn message(&mut self, now: Time, message: Message) {
-        for node in &mut self.nodes {
-            node.element.message(now, message);
+    /// Puts a message where it goes, behind all packets before it; gives it back if that is not here.
+    pub fn hear(&mut self, target: Target, message: Message) -> Option<Message> {
+        let Some(local) = self.local(target) else { return Some(message) };
+        let inbox = &mut self.nodes[local].inbox;
+        // It may come by several ways.
+        if !inbox.contains(&message) {
+            inbox.push(message);
+        }
+        None
+    }
+
+    /// Tells the elements what they are to be told. What goes further than this stage goes to `out`.
+    pub fn tell(&mut self, now: Time, out: &mut dyn FnMut(Target, Message)) {
+        for index in 0..self.nodes.len() {
+            for message in core::mem::take(&mut self.nodes[index].inbox) {
+                let Some(message) = self.nodes[index].tell(now, message) else { continue };
+                let targets: BTreeSet<_> = self.nodes[index].outs.iter().flatten().copied().collect();
+                for target in targets {
+                    if let Some(message) = self.hear(target, message) {
+                        out(target, message);
+                    }
+                }
+            }
         }
     }
 
@@ -270,6 +331,9 @@ impl Stage {
             let Some(other) = before.nodes.iter_mut().find(same) else { continue };
             if let Some(state) = other.element.state() {
                 node.element.resume(state);
+            }
+            if let (Some(frames), Some(before)) = (&mut node.frames, other.frames.take()) {
+                *frames = before;
             }
             node.gauge = other.gauge;
             let memory_bytes = node.tally.memory_bytes;

@@ -210,3 +210,111 @@ fn copies_that_are_left_out_leave_no_hole() {
     // The source sends everything twice, and 4 was lost.
     assert_eq!(run(&mut graph, [1, 1, 2, 2, 3, 3, 5, 5]), [(0, 1), (0, 2), (0, 3), (0, 5)]);
 }
+
+/// What comes out of a graph to which this is told.
+fn told(graph: &mut Graph, message: Message) -> Vec<(usize, Message)> {
+    let mut out = Vec::new();
+    let mut far = |_, _| panic!("all stages are here");
+    graph.tell(Time::ZERO, message, &mut far, &mut |exit, message| out.push((exit, message)));
+    out
+}
+
+fn clock(rtp: u32) -> Message {
+    Message::Clock(TrackTime { track: 0, ntp: 7, rtp, at: Time::ZERO, told: true })
+}
+
+#[test]
+fn messages_go_where_packets_go_and_elements_do_with_them_what_their_contracts_say() {
+    let elements: [(&str, &str, &[&str]); 5] = [
+        ("a", "remark", &[]),
+        ("b", "pass", &["a"]),
+        ("c", "pass", &["a"]),
+        ("m", "pass", &["b", "c"]),
+        ("ts", "to-ts", &["m"]),
+    ];
+    let mut plan = plan(&elements, &[("later", &["m"]), ("muxed", &["ts"]), ("plain", &[])]);
+    let later = Settings::default().with("timestamp_offset", Setting::Whole(90));
+    plan.elements.get_mut("a").unwrap().settings = later;
+    let mut graph = Graph::new(&plan, &mut CoreOnly).unwrap();
+    graph.bind(&Format::Rtp(vec![Track { codec: outflow_media::Codec::Opus, ..Track::mp2t() }]));
+    // By two ways, and yet once; a transport stream has its clocks inside.
+    assert_eq!(told(&mut graph, clock(10)), [(2, clock(10)), (0, clock(100))]);
+    let all = [(2, Message::Break), (0, Message::Break), (1, Message::Break)];
+    assert_eq!(told(&mut graph, Message::Break), all);
+    graph.set_bypass("a", true);
+    assert_eq!(told(&mut graph, clock(10)), [(2, clock(10)), (0, clock(10))]);
+}
+
+#[test]
+fn whoever_is_given_frames_gets_all_of_one_together() {
+    let mut node = {
+        let settings = Settings::default().with("unit", Setting::Text("frames".to_owned()));
+        let plan = ElementPlan { settings, ..ElementPlan::default() };
+        let Make::Core(make) = find("pass").unwrap().make else { panic!("the core makes it") };
+        let element = make(&Settings::default()).unwrap();
+        Node::new("f", find("wasm").unwrap(), &plan, (element, Vec::new()), 1)
+    };
+    let item = |sequence: u16, last: bool| {
+        let mut understood = rtp(sequence);
+        (understood.packet.tag.frame, understood.packet.tag.last) = (u32::from(sequence) / 10, last);
+        Item::entering(understood, sequence.into())
+    };
+    node.batch = vec![item(10, false), item(11, false)];
+    node.work(Time::ZERO, None, &mut None);
+    assert!(node.batch.is_empty());
+    node.batch.push(item(12, true));
+    node.work(Time::ZERO, None, &mut None);
+    assert_eq!(node.batch.len(), 3);
+    // A restart cuts a frame off.
+    node.batch = vec![item(20, false)];
+    node.work(Time::ZERO, None, &mut None);
+    assert_eq!(node.tell(Time::ZERO, Message::Break), Some(Message::Break));
+    assert_eq!(node.tally.drops.get(DropReason::Incomplete), 1);
+}
+
+#[test]
+fn messages_that_are_needed_are_to_come() {
+    let elements: [(&str, &str, &[&str]); 3] =
+        [("out", "external", &[]), ("p", "pass", &["out"]), ("w", "wasm", &["p"])];
+    let mut plan = plan(&elements, &[("all", &["w"])]);
+    let settings = |name: &str, setting| Settings::default().with(name, setting);
+    let texts = |text: &str| Setting::Texts(vec![text.to_owned()]);
+    plan.elements.get_mut("out").unwrap().settings = settings("command", texts("cat"));
+    let file = || settings("file", Setting::Text("a.wasm".to_owned()));
+    plan.elements.get_mut("w").unwrap().settings = file();
+    assert_eq!(errors(&plan, Contents::ANY), []);
+    plan.elements.get_mut("w").unwrap().settings = file().with("needs", texts("clock"));
+    let error = "'w' needs messages (clock), which end at 'out': let it take from before 'out', or leave \
+                 `needs` out";
+    assert_eq!(errors(&plan, Contents::ANY), [(At::Inputs("w".to_owned()), error.to_owned())]);
+}
+
+#[test]
+fn several_lanes_are_for_what_can_work_in_several() {
+    let elements: [(&str, &str, &[&str]); 3] =
+        [("g", "gray", &[]), ("p", "pass", &["g"]), ("f", "filter", &["p"])];
+    let mut plan = plan(&elements, &[("all", &["f"])]);
+    plan.elements.get_mut("g").unwrap().lanes = 3;
+    let error = "'f' works on one packet after the other, and 'g' has several lanes: give it another \
+                 `context`, or leave `lanes` out";
+    assert_eq!(errors(&plan, Contents::PNM), [(At::Lanes("f".to_owned()), error.to_owned())]);
+    plan.elements.get_mut("f").unwrap().context = Some("one".to_owned());
+    let checked = plan.check(Contents::PNM).unwrap();
+    assert_eq!((checked.contexts, checked.lanes), (vec!["g", "one"], vec![3, 1]));
+    let error = "'g' works on PPM images in several lanes, but 'source' gives raw RGB video in RTP: leave \
+                 `lanes` out";
+    let raw = Contents::of(&[Content::RawRgb]);
+    assert_eq!(errors(&plan, raw)[0], (At::Lanes("g".to_owned()), error.to_owned()));
+}
+
+#[test]
+fn pixels_are_part_of_what_is_promised() {
+    let elements: [(&str, &str, &[&str]); 2] = [("rgb", "convert", &[]), ("pgm", "convert", &["rgb"])];
+    let mut plan = plan(&elements, &[("all", &["pgm"])]);
+    let pixels = |pixels: &str| Settings::default().with("pixels", Setting::Text(pixels.to_owned()));
+    plan.elements.get_mut("rgb").unwrap().settings = pixels("rgb");
+    plan.elements.get_mut("pgm").unwrap().settings = pixels("gray");
+    assert_eq!(errors(&plan, Contents::PNM), []);
+    let raw = errors(&plan, Contents::of(&[Content::RawUyvy]));
+    assert!(raw[0].1.starts_with("'pgm' takes PPM images, but 'rgb' gives raw RGB video in RTP"), "{raw:?}");
+}

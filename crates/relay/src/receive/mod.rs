@@ -80,11 +80,11 @@ impl Receive {
             }
             (Form::Ts { in_rtp, wrap }, Format::Rtp(new)) => {
                 *in_rtp = new.first().map(RtpStatistics::new);
-                wrap.marker = true;
+                wrap.mark_break();
             }
             (Form::Ts { in_rtp, wrap }, Format::Ts) => {
                 *in_rtp = None;
-                wrap.marker = true;
+                wrap.mark_break();
             }
             (Form::Rtp(_) | Form::Images, _) | (_, Format::Images) => {}
         }
@@ -219,6 +219,11 @@ impl RtpWrap {
     pub(crate) fn new(ssrc: u32) -> Self {
         // RFC 3550, section 5.1: the first sequence number should not be guessable.
         RtpWrap { ssrc, sequence: (ssrc >> 7) as u16, marker: false }
+    }
+
+    /// The next packet follows a discontinuity of the timestamps.
+    pub(crate) const fn mark_break(&mut self) {
+        self.marker = true;
     }
 
     pub(crate) fn next(&mut self, now: Time) -> [u8; 12] {

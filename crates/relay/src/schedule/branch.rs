@@ -184,12 +184,11 @@ impl Branch {
                 continue;
             }
             seen = seen.with(TrackMask::only(track));
-            let wrapped = match &entry.preamble {
-                Some(_) => entry.preamble_header(),
-                None => entry.rtp_header,
+            let apart = match &entry.preamble {
+                Some(_) if entry.rtp_header[0] != 0 => entry.preamble_header(),
+                _ => entry.rtp_header,
             };
-            let header = if entry.rtp_header[0] != 0 { &wrapped } else { &entry.packet.bytes[..] };
-            if let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header {
+            if let Some([_, _, s0, s1, t0, t1, t2, t3, ..]) = entry.packet.rtp_header(&apart).copied() {
                 points.push(StartPoint {
                     track,
                     sequence: u16::from_be_bytes([s0, s1]),

@@ -168,3 +168,19 @@ pub struct SinkSpec {
     /// [`Report::Writable`]: crate::Report::Writable
     pub held: bool,
 }
+
+impl SinkSpec {
+    /// One that wants the stream as it came in, all tracks, at once.
+    pub fn new(carriage: Carriage, transport: Transport) -> Self {
+        SinkSpec {
+            branch: None,
+            view: View::default(),
+            carriage,
+            transport,
+            tracks: TrackMask::ALL,
+            priority: Priority::Normal,
+            timing: Timing::default(),
+            held: false,
+        }
+    }
+}

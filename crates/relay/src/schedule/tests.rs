@@ -61,18 +61,8 @@ impl Bench {
     }
 
     fn join(&mut self, transport: Transport, priority: Priority) -> SinkKey {
-        let carriage = Carriage::Rtp;
         let timing = self.timing;
-        let spec = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks: TrackMask::ALL,
-            priority,
-            timing,
-            held: false,
-        };
+        let spec = SinkSpec { priority, timing, ..SinkSpec::new(Carriage::Rtp, transport) };
         let key = SinkKey(self.sinks.insert(Sink::new(0, spec, self.now)));
         self.branch.join(&mut self.sinks, key);
         self.sent.resize(self.sent.len().max(key.0 + 1), Vec::new());

@@ -43,22 +43,24 @@ impl ReportClock {
     }
 
     /// A packet arrived. Anchors the clock, or anchors it anew if the track's timestamps jumped by
-    /// more than a second and the source says nothing itself. `delta` was added to the timestamp.
-    pub fn packet(&mut self, now: Time, rtp: u32, delta: u32) {
+    /// more than a second and the source says nothing itself. `delta` was added to the timestamp. Returns
+    /// whether it goes by something else now.
+    pub fn packet(&mut self, now: Time, rtp: u32, delta: u32) -> bool {
         self.restarted = false;
-        if let Some(held) = self.held.take() {
-            self.source_report(held.at, held.ntp, held.rtp, delta);
-        }
+        let held = self.held.take();
+        let told = held.is_some_and(|held| self.source_report(held.at, held.ntp, held.rtp, delta).is_some());
         if self.from_source {
-            return;
+            return told;
         }
         let off = match self.at(now) {
             Some(expected) => rtp.wrapping_sub(expected.rtp) as i32,
             None => i32::MAX,
         };
-        if off.unsigned_abs() > self.clock_rate {
+        let jumped = off.unsigned_abs() > self.clock_rate;
+        if jumped {
             self.anchor = Some(Anchor { at: now, ntp: self.ntp(now), rtp });
         }
+        jumped
     }
 
     /// The source's own report came. `delta` is added to its timestamps for the receivers. Returns
@@ -74,9 +76,14 @@ impl ReportClock {
         Some(rtp)
     }
 
-    /// What the source's newest report said, if it sends any.
-    pub fn told_by_source(&self) -> Option<Anchor> {
-        self.anchor.filter(|_| self.from_source)
+    /// What it goes by, and whether the source has told that.
+    pub fn anchor(&self) -> Option<(Anchor, bool)> {
+        self.anchor.map(|anchor| (anchor, self.from_source))
+    }
+
+    /// It goes by this from now on.
+    pub fn set(&mut self, anchor: Anchor, told: bool) {
+        (self.anchor, self.from_source, self.restarted) = (Some(anchor), told, false);
     }
 
     /// The source begins anew.
@@ -109,9 +116,9 @@ impl ReportClock {
 
 /// Sets the timestamps of tracks back to that of the earliest of them: RTP-Info tells the RTP
 /// timestamps of one moment (RFC 2326, section 12.33).
-pub fn align(points: &mut [StartPoint], clocks: &[ReportClock]) {
+pub fn align(points: &mut [StartPoint], clock: impl Fn(u8) -> Option<ReportClock>) {
     let of = |point: &StartPoint| {
-        let clock = clocks.get(usize::from(point.track))?;
+        let clock = clock(point.track)?;
         Some((clock, clock.ntp_of(point.timestamp)?))
     };
     let Some(earliest) = points.iter().filter_map(|point| of(point).map(|(_, ntp)| ntp)).min() else {
@@ -173,7 +180,7 @@ mod tests {
         let point = |track, timestamp| StartPoint { track, sequence: 9, timestamp };
         let aligned = |video_at, audio_at| {
             let mut points = [point(0, video_at), point(1, audio_at)];
-            align(&mut points, &[video, audio]);
+            align(&mut points, |track| [video, audio].get(usize::from(track)).copied());
             points.map(|p| p.timestamp)
         };
         // Audio begins half a second after video.

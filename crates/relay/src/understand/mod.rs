@@ -38,7 +38,8 @@ impl Understand {
     /// The source begins anew, with the same format.
     pub fn restart(&mut self, format: &Format) {
         let before = match self {
-            Understand::Ts(reader, _) => reader.programme().cloned(),
+            // What never got as far as its programme came in between.
+            Understand::Ts(reader, previous) => reader.programme().cloned().or_else(|| previous.take()),
             Understand::Rtp(_) | Understand::Images(_) => None,
         };
         *self = Understand::new(format);
@@ -64,8 +65,7 @@ impl Understand {
             Understand::Images(next) => image(bytes).map(|()| {
                 let frame = *next;
                 *next = next.wrapping_add(1);
-                let kind = Kind::Intra;
-                Tag { frame, kind, first: true, last: true, key: true, ..Tag::default() }
+                image_tag(frame)
             }),
             Understand::Ts(reader, _) => reader.read(bytes),
             Understand::Rtp(readers) => {
@@ -108,6 +108,11 @@ impl Understand {
             (Understand::Rtp(_), Format::Ts) => "MPEG-TS".to_owned(),
         }
     }
+}
+
+/// The tag of an image, which needs no other.
+pub(crate) fn image_tag(frame: u32) -> Tag {
+    Tag { frame, kind: Kind::Intra, first: true, last: true, key: true, ..Tag::default() }
 }
 
 /// Whether a packet is an image.

@@ -48,6 +48,24 @@ async fn with_a_token_control_is_for_who_knows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nobody_runs_programs_through_the_api() {
+    let program = json!({ "element": "external", "command": ["true"] });
+    let file = "[streams.a.elements.e]\nelement = \"external\"\ncommand = [\"true\"]\n";
+    let bench = Bench::start(file).await;
+    for services in [
+        // Not even the one that is there already: what is asked for is all that it will be.
+        json!({ "elements": { "e": program } }),
+        json!({ "branches": { "b": { "services": [program] } } }),
+        json!({ "elements": { "e": program }, "branches": { "b": { "input": "e" } } }),
+    ] {
+        let uri = "/api/v1/streams/a/services";
+        let refused = bench.ask(Method::PUT, uri, &services.to_string()).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{services}");
+        assert!(refused.error().contains("from the configuration file only"), "{}", refused.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_of_another_site_cannot_control() {
     let bench = Bench::start("[streams.a]\n").await;
     let local = SocketAddr::from(([127, 0, 0, 1], 9));

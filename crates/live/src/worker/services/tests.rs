@@ -8,7 +8,7 @@ use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Output;
 use outflow_relay::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
-use outflow_relay::{Carriage, Priority, SinkKey, SinkSpec, StreamOptions, Timing, TrackMask, Transport};
+use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -30,14 +30,18 @@ fn video() -> Format {
     Format::Rtp(vec![Track { codec, payload_type: 96, ..Track::mp2t() }])
 }
 
-/// A chain of elements, each in a context, and a branch behind it.
+/// A chain of elements, each in a context, of which "x*3" has three lanes, and a branch behind it.
 fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
     let mut from = Input::source();
     let mut plan = Plan::default();
     for (name, context) in chain {
-        let context = context.map(str::to_owned);
-        let element =
-            ElementPlan { kind: "pass".to_owned(), inputs: vec![from], context, ..ElementPlan::default() };
+        let (context, lanes) = match context.map(|context| context.split_once('*').unwrap_or((context, "1")))
+        {
+            Some((context, lanes)) => (Some(context.to_owned()), lanes.parse().expect("a number")),
+            None => (None, 1),
+        };
+        let (kind, inputs) = ("pass".to_owned(), vec![from]);
+        let element = ElementPlan { kind, inputs, context, lanes, ..ElementPlan::default() };
         plan.elements.insert((*name).to_owned(), element);
         from = Input::parse(name);
     }
@@ -47,16 +51,7 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
 
 impl Home {
     fn new() -> Self {
-        let options = StreamOptions {
-            ring_bytes: 64 << 20,
-            hopeless_after: Duration::from_secs(10),
-            source_timeout: Duration::from_secs(10),
-            ssrc: 1,
-            ntp_at_zero: 0,
-            when_full: outflow_relay::WhenFull::SlowestSink,
-            seed: 1,
-        };
-        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), options);
+        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), StreamOptions::default());
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
         let bell = Arc::new(Bell::new().expect("an eventfd"));
@@ -67,7 +62,7 @@ impl Home {
     fn put(&mut self, plan: &Plan) -> oneshot::Receiver<Result<Swapped, ControlError>> {
         let mut graph = Graph::new(plan, &mut CoreOnly).expect("it fits");
         graph.bind(&video());
-        let names: Vec<_> = graph.contexts().map(str::to_owned).collect();
+        let names: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         let line =
             (!names.is_empty()).then(|| self.contexts.line(&names, Arc::clone(&self.bell)).expect("threads"));
         let (reply, answer) = oneshot::channel();
@@ -78,16 +73,7 @@ impl Home {
 
     fn join(&mut self) -> SinkKey {
         let branch = Some(self.stream.core.branch_named("b").expect("declared"));
-        let spec = SinkSpec {
-            branch,
-            view: Default::default(),
-            carriage: Carriage::Rtp,
-            transport: Transport::Stream,
-            tracks: TrackMask::ALL,
-            priority: Priority::Normal,
-            timing: Timing::default(),
-            held: false,
-        };
+        let spec = SinkSpec { branch, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
         self.stream.core.handle_join(self.clock.now(), 1, spec)
     }
 
@@ -137,7 +123,7 @@ impl Home {
 #[test]
 fn packets_go_through_other_threads_and_come_back_in_order() {
     let mut home = Home::new();
-    home.put(&plan(&[("a", None), ("b", Some("x")), ("c", Some("y"))]))
+    home.put(&plan(&[("a", None), ("b", Some("x*3")), ("c", Some("y")), ("d", Some("z*2"))]))
         .try_recv()
         .expect("at once")
         .expect("ok");
@@ -156,7 +142,8 @@ fn services_change_across_threads_and_nothing_is_lost_or_out_of_order() {
         plan(&[("a", None), ("b", Some("x"))]),
         plan(&[("a", Some("x")), ("b", Some("y")), ("c", Some("z"))]),
         plan(&[("a", None)]),
-        plan(&[("b", Some("y")), ("a", Some("z"))]),
+        plan(&[("b", Some("y*2")), ("a", Some("z"))]),
+        plan(&[("b", Some("y*3")), ("a", Some("z*2"))]),
     ];
     home.put(&plans[0]);
     home.join();

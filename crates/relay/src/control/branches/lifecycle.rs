@@ -34,11 +34,13 @@ impl Stream {
 
     /// A sink has left a branch: it rests soon if nobody else wants it.
     pub(in crate::control) fn left_branch(&mut self, now: Time, index: usize) {
+        if index == ORIGINAL {
+            return;
+        }
         let is_of = |(_, sink): (usize, &Sink)| sink.branch == Some(index);
         let derives = |slot: &Slot| slot.base() == Some(index);
         let wanted = self.sinks.iter().any(is_of) || self.branches.slots.iter().flatten().any(derives);
         if let Some(Some(slot)) = self.branches.slots.get_mut(index)
-            && index != ORIGINAL
             && !wanted
         {
             slot.idle_since.get_or_insert(now);
@@ -130,11 +132,5 @@ impl Stream {
     pub fn branch_format(&self, index: usize) -> Option<&Format> {
         let slot = self.branches.slots.get(index)?.as_ref()?;
         slot.format.as_ref().or_else(|| self.format())
-    }
-
-    /// SSRC of a track in a branch that is not the stream itself.
-    pub(in crate::control) fn branch_ssrc(&self, index: usize, track: u8) -> Option<u32> {
-        let slot = self.branches.slots.get(index)?.as_ref()?;
-        slot.ssrcs.get(usize::from(track)).copied().filter(|ssrc| *ssrc != 0)
     }
 }

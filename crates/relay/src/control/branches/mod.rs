@@ -2,6 +2,7 @@
 //! derived from one because a receiver wants it in another form.
 
 mod lifecycle;
+mod messages;
 mod places;
 mod services;
 
@@ -14,6 +15,7 @@ use crate::element::view::View;
 use crate::graph::{Graph, Item, Message, Probe, Target};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId};
+use messages::Sender;
 
 /// The stream as it came in.
 pub(in crate::control) const ORIGINAL: usize = 0;
@@ -25,8 +27,8 @@ pub(in crate::control) struct Slot {
     /// What it carries; `None` for the stream's own format.
     format: Option<Format>,
     made: Made,
-    /// SSRC of each track's newest packet, where that is not the stream's own.
-    ssrcs: Vec<u32>,
+    /// What its packets say of each track, where they are not the stream's own.
+    senders: Vec<Sender>,
     /// Since when nobody wants it.
     pub(in crate::control) idle_since: Option<Time>,
 }
@@ -58,8 +60,8 @@ pub enum Far {
     Packet(Target, Item),
     /// The packets before this belong together: the stage works on them, at this time.
     End(Time),
-    /// What the source tells.
-    Message(Time, Message),
+    /// What the source tells, and where it goes.
+    Message(Time, Target, Message),
     /// Whether anybody wants what comes out of each element ([`Graph::wishes`]).
     Wanted(std::sync::Arc<[bool]>),
     /// An element is to let everything pass as it is, or no longer.
@@ -166,7 +168,7 @@ impl Branches {
 
 impl Slot {
     fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
-        Slot { branch, format, made, ssrcs: Vec::new(), idle_since: None }
+        Slot { branch, format, made, senders: Vec::new(), idle_since: None }
     }
 
     fn chain(&self) -> Option<&Graph> {
@@ -185,17 +187,6 @@ impl Slot {
 
     fn is_derived(&self, of: usize, wanted: What) -> bool {
         matches!(self.made, Made::Derived { base, what, .. } if (base, what) == (of, wanted))
-    }
-
-    fn note_ssrc(&mut self, understood: &Understood) {
-        let Understood { packet, rtp_header, .. } = understood;
-        let header = if rtp_header[0] != 0 { &rtp_header[..] } else { &packet.bytes[..] };
-        let [_, _, _, _, _, _, _, _, s0, s1, s2, s3, ..] = *header else { return };
-        let track = usize::from(packet.tag.track);
-        if self.ssrcs.len() <= track {
-            self.ssrcs.resize(track + 1, 0);
-        }
-        self.ssrcs[track] = u32::from_be_bytes([s0, s1, s2, s3]);
     }
 }
 

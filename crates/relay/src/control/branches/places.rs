@@ -127,6 +127,7 @@ impl Stream {
         }
         self.wishes_changed();
         made.into_iter().for_each(|understood| self.push_to(now, index, understood));
+        self.repeat_clocks(now);
         Some(index)
     }
 
@@ -138,10 +139,16 @@ impl Stream {
         let (mut chain, format) = chain(what, self.branch_format(base)?).ok()?;
         self.serve(now);
         chain.set_wanted(0, true);
+        // Before the packets: times that are known later only would move those that come then.
+        let mut told = Vec::new();
+        for clock in self.clocks_of(base) {
+            chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
+        }
         self.held(base).into_iter().for_each(|understood| chain.enter(understood));
         let ring = self.ring(format.main_track());
         let made = Made::Derived { base, what, chain: Box::new(chain) };
         let index = self.branches.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+        told.into_iter().for_each(|message| self.tell_branch(now, index, message));
         self.branches.waiting += 1;
         self.serve(now);
         Some(index)

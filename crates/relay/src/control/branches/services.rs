@@ -8,7 +8,7 @@ use super::{Branches, Far, Made, ORIGINAL, Slot};
 use crate::control::Stream;
 use crate::control::share::Understood;
 use crate::drops::DropReason;
-use crate::graph::{Graph, Item, Message, Probe, Stage, Unfit};
+use crate::graph::{Graph, Item, Probe, Stage, Unfit};
 use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
 use crate::schedule::BranchId;
 
@@ -67,7 +67,8 @@ impl Stream {
         }
         self.branches.graph = graph;
         self.reconcile(now);
-        mem::take(&mut self.homeless).into_iter().for_each(|key| self.place(now, key));
+        self.house(now);
+        self.repeat_clocks(now);
         before
     }
 
@@ -114,7 +115,8 @@ impl Stream {
         }
         self.branches.far.clear();
         self.reconcile(now);
-        mem::take(&mut self.homeless).into_iter().for_each(|key| self.place(now, key));
+        self.house(now);
+        self.repeat_clocks(now);
     }
 
     /// Lets those packets into the services that waited since [`Stream::hold_services`].
@@ -130,6 +132,11 @@ impl Stream {
         self.services().is_some_and(|graph| !graph.is_whole() && graph.is_unbound())
     }
 
+    /// Whether the services know what comes in.
+    pub fn services_are_bound(&self) -> bool {
+        self.services().is_some_and(|graph| !graph.is_unbound())
+    }
+
     /// Takes out what is for the stages that run elsewhere.
     pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
         self.branches.far.drain(..)
@@ -141,12 +148,17 @@ impl Stream {
         if let Some(graph) = &mut self.branches.graph {
             graph.leave(exit, item, &mut |exit, understood| made.push((exit, understood)));
         }
+        self.push_out(now, &mut made);
+        self.branches.made = made;
+    }
+
+    /// Puts what came out of the services into the branches.
+    fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Understood)>) {
         for (exit, understood) in made.drain(..) {
             if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
                 self.push_to(now, slot, understood);
             }
         }
-        self.branches.made = made;
     }
 
     /// Tells the stages that run elsewhere what is wanted now.
@@ -173,11 +185,7 @@ impl Stream {
                 far.push(Far::End(now));
             }
         }
-        for (exit, understood) in made.drain(..) {
-            if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
-                self.push_to(now, slot, understood);
-            }
-        }
+        self.push_out(now, &mut made);
         // What is derived from a derived branch may stand before it.
         loop {
             self.branches.waiting = 0;
@@ -235,6 +243,7 @@ impl Stream {
 
     /// Puts a packet into a branch, and before those that are derived from it.
     pub(super) fn push_to(&mut self, now: Time, index: usize, understood: Understood) {
+        let ntp_at_zero = self.options.ntp_at_zero;
         let Branches { slots, waiting, .. } = &mut self.branches;
         for slot in slots.iter_mut().flatten() {
             if let Made::Derived { base, chain, .. } = &mut slot.made
@@ -246,23 +255,9 @@ impl Stream {
         }
         let Some(Some(slot)) = slots.get_mut(index) else { return };
         if index != ORIGINAL {
-            slot.note_ssrc(&understood);
+            slot.note(&understood, ntp_at_zero);
         }
         let Understood { packet, rtp_header, preamble } = understood;
         slot.branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
-    }
-
-    /// Tells all services what the source tells.
-    pub(in crate::control) fn tell_services(&mut self, now: Time, message: Message) {
-        self.serve(now);
-        let Branches { slots, graph, far, .. } = &mut self.branches;
-        let chains = slots.iter_mut().flatten().filter_map(|slot| match &mut slot.made {
-            Made::Derived { chain, .. } => Some(chain),
-            Made::Original | Made::Declared(_) => None,
-        });
-        chains.chain(graph.as_mut()).for_each(|graph| graph.message(now, message));
-        if graph.as_ref().is_some_and(|graph| !graph.is_whole()) {
-            far.push(Far::Message(now, message));
-        }
     }
 }

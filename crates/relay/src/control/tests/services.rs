@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::View;
-use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
+use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings};
 
 /// Services of one branch by this name, made by a chain of these elements.
 fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {
@@ -24,16 +24,7 @@ fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
 }
 
 fn spec() -> SinkSpec {
-    SinkSpec {
-        branch: None,
-        view: Default::default(),
-        carriage: Carriage::Rtp,
-        transport: Transport::Stream,
-        tracks: TrackMask::ALL,
-        priority: Priority::Normal,
-        timing: Timing::default(),
-        held: false,
-    }
+    SinkSpec::new(Carriage::Rtp, Transport::Stream)
 }
 
 #[test]
@@ -205,4 +196,53 @@ fn there_are_so_many_views_of_a_stream_and_no_more() {
     let refused = stream.offer(&wish(1000)).expect_err("one too many");
     assert!(refused.to_string().contains("views already"), "{refused}");
     stream.offer(&wish(7)).expect("others have it");
+}
+
+#[test]
+fn what_comes_encrypted_tells_no_time() {
+    let mut bench = Bench::new();
+    let Format::Rtp(mut tracks) = format() else { panic!("it has tracks") };
+    tracks[0].codec = outflow_media::Codec::Srtp { video: true };
+    bench.stream.handle_source(bench.now, Format::Rtp(tracks));
+    bench.frame(true);
+    let before = bench.stream.sender_report(bench.now, 0, 0);
+    bench.stream.handle_sender_report(bench.now, 0, 0x1234_5678, 0x9abc_def0);
+    assert_eq!(bench.stream.sender_report(bench.now, 0, 0), before);
+}
+
+#[test]
+fn the_clock_of_a_branch_is_that_of_its_packets() {
+    let mut bench = Bench::new();
+    let mut plan = Plan::default();
+    let later = Settings::default().with("timestamp_offset", Setting::Whole(90_000));
+    let element = ElementPlan { kind: "remark".to_owned(), settings: later, ..ElementPlan::default() };
+    plan.elements.insert("later".to_owned(), element);
+    plan.branches.insert("b".to_owned(), vec![Input::parse("later")]);
+    let graph = Graph::new(&plan, &mut CoreOnly).expect("it fits");
+    bench.stream.set_services(Time::ZERO, Some(Box::new(graph)));
+    bench.frame(true);
+    let key = join(&mut bench, "b", Carriage::Rtp);
+    let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
+    let reports = |bench: &Bench| {
+        let report = |branch| bench.stream.sender_report(bench.now, branch, 0).expect("packets came");
+        (report(0), report(index))
+    };
+    // Nobody has told of a clock: both begin with what they have.
+    let (own, later) = reports(&bench);
+    assert_eq!((later.rtp.wrapping_sub(own.rtp), later.ntp, later.ssrc), (90_000, own.ntp, own.ssrc));
+    bench.stream.handle_sender_report(bench.now, 0, 99 << 32, 5);
+    let (own, later) = reports(&bench);
+    assert_eq!((own.rtp, own.ntp, later.rtp, later.ntp), (5, 99 << 32, 90_005, 99 << 32));
+    // A branch that comes later is told what was told before.
+    let ts = join(&mut bench, "b", Carriage::Ts);
+    bench.stream.set_services(bench.now, services("c", &[("p", "pass")]));
+    assert!(bench.stream.sink(ts).is_none());
+    let key = join(&mut bench, "c", Carriage::Rtp);
+    let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
+    for _ in 0..2 {
+        let report = |branch| bench.stream.sender_report(bench.now, branch, 0).expect("packets came");
+        let (own, made) = (report(0), report(index));
+        assert_eq!((own.ssrc, own.ntp, own.rtp), (made.ssrc, made.ntp, made.rtp));
+        bench.frame(true);
+    }
 }

@@ -19,18 +19,7 @@ impl Site {
     }
 
     fn join(&mut self, now: Time, carriage: Carriage) -> SinkKey {
-        let (tracks, priority, timing) = (TrackMask::ALL, Priority::Normal, Timing::default());
-        let transport = Transport::Stream;
-        let spec = SinkSpec {
-            branch: None,
-            view: Default::default(),
-            carriage,
-            transport,
-            tracks,
-            priority,
-            timing,
-            held: false,
-        };
+        let spec = SinkSpec::new(carriage, Transport::Stream);
         let key = self.stream.handle_join(now, 1, spec);
         self.serve(now);
         key

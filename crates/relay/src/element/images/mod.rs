@@ -25,12 +25,24 @@ use outflow_media::{Codec, Format, Time, Track, fmtp};
 pub use recipe::{Recipe, Size};
 
 use crate::drops::DropReason;
-use crate::graph::{Contents, Element, Form, Item, Message, Opt, Settings, Tally, Unfit};
+use crate::graph::{
+    Content, Contents, Contract, Control, Element, Form, Gives, Item, Message, Opt, Settings, Signals, Tally,
+    Unfit,
+};
 use crate::limits::{FRAME_BYTES_MAX, TRACKS_MAX};
 use packets::{Numbers, Out, Pool};
 
 /// What can be worked on.
-pub(super) const TAKES: Contents = Contents::IMAGES.with(Contents::of(&[crate::graph::Content::Jpeg2000]));
+pub(super) const TAKES: Contents = Contents::IMAGES.with(Contents::of(&[Content::Jpeg2000]));
+
+/// The contract of elements that do something to images. Packets of RTP are numbered one after the other.
+pub(super) const fn contract(takes: Contents, turned: &'static [(Content, Content)]) -> Contract {
+    let contract = Contract::new(takes, Gives::Turned(turned)).parallel(Contents::PNM);
+    contract.with(Control::hears(Signals::BREAK))
+}
+
+/// PPM without its colour.
+pub(super) const GRAY: &[(Content, Content)] = &[(Content::Ppm, Content::Pgm)];
 
 /// The option that chooses how raw video is worked on.
 pub(super) const MEMORY: Opt = Opt::new(
@@ -250,12 +262,13 @@ impl Element for Images {
         tally.memory_bytes = carriers.iter().flatten().map(|carrier| carrier.memory_bytes() as u64).sum();
     }
 
-    fn message(&mut self, _: Time, message: Message) {
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
         if message == Message::Break {
             for carrier in self.carriers.iter_mut().flatten() {
                 carrier.clear(&mut self.missed);
             }
         }
+        Some(message)
     }
 
     /// The numbers of its packets: frames that are not complete do not go along.

@@ -1,0 +1,158 @@
+//! What the source tells goes through the services, and to the branches; what branches say of their
+//! senders.
+
+use outflow_media::{Format, Time, Track};
+
+use super::{Branches, Far, Made, ORIGINAL, Slot, What};
+use crate::control::Stream;
+use crate::control::share::Understood;
+use crate::graph::{Message, Target, TrackTime};
+use crate::limits::TRACKS_MAX;
+use crate::send::{Anchor, ReportClock};
+
+/// Who sends a track of a branch, and its clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sender {
+    clock: ReportClock,
+    /// SSRC of the newest packet; 0 before the first.
+    ssrc: u32,
+}
+
+impl Stream {
+    /// Tells all services what the source tells.
+    pub(in crate::control) fn tell_services(&mut self, now: Time, message: Message) {
+        self.serve(now);
+        let mut made = Vec::new();
+        let Branches { graph, far, .. } = &mut self.branches;
+        if let Some(graph) = graph {
+            let mut further = |target, message| far.push(Far::Message(now, target, message));
+            graph.tell(now, message, &mut further, &mut |exit, message| made.push((exit, message)));
+        }
+        made.into_iter().for_each(|(exit, message)| self.tell_exit(now, exit, message));
+        self.tell_branch(now, ORIGINAL, message);
+    }
+
+    /// Messages come out of the last of the stages that run elsewhere.
+    pub fn hear_near(&mut self, now: Time, messages: Vec<(Target, Message)>) {
+        for (target, message) in messages {
+            if let Target::Exit(exit) = target {
+                self.tell_exit(now, exit.into(), message);
+            }
+        }
+    }
+
+    /// Tells once more what the clocks are: somebody is new.
+    pub(super) fn repeat_clocks(&mut self, now: Time) {
+        self.clocks_of(ORIGINAL).into_iter().for_each(|clock| self.tell_services(now, clock));
+    }
+
+    /// Tells what the clock of a track is now.
+    pub(in crate::control) fn tell_clock(&mut self, now: Time, track: u8) {
+        if let Some(clock) = self.clock_of(ORIGINAL, track) {
+            self.tell_services(now, clock);
+        }
+    }
+
+    /// The clocks of a branch, to be told.
+    pub(super) fn clocks_of(&self, index: usize) -> Vec<Message> {
+        (0..TRACKS_MAX as u8).filter_map(|track| self.clock_of(index, track)).collect()
+    }
+
+    fn clock_of(&self, index: usize, track: u8) -> Option<Message> {
+        let (clock, _) = self.branch_sender(index, track)?;
+        let (Anchor { ntp, rtp, at }, told) = clock.anchor()?;
+        Some(Message::Clock(TrackTime { track, ntp, rtp, at, told }))
+    }
+
+    fn tell_exit(&mut self, now: Time, exit: usize, message: Message) {
+        if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
+            self.tell_branch(now, slot, message);
+        }
+    }
+
+    /// Tells a branch, and those that are derived from it.
+    pub(super) fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
+        let ntp_at_zero = self.options.ntp_at_zero;
+        let mut further = Vec::new();
+        for (at, slot) in self.branches.slots.iter_mut().enumerate() {
+            if let Some(Slot { made: Made::Derived { base, chain, .. }, .. }) = slot
+                && *base == index
+            {
+                chain.tell(now, message, &mut |_, _| {}, &mut |_, message| further.push((at, message)));
+            }
+        }
+        if let Some(Some(slot)) = self.branches.slots.get_mut(index)
+            && index != ORIGINAL
+        {
+            slot.told(message, ntp_at_zero);
+        }
+        further.into_iter().for_each(|(at, message)| self.tell_branch(now, at, message));
+    }
+
+    /// The clock of a track in a branch, and its SSRC. Before its first packet, they are those of what the
+    /// branch is made of, as far as that can be known.
+    pub(in crate::control) fn branch_sender(&self, index: usize, track: u8) -> Option<(ReportClock, u32)> {
+        let at = usize::from(track);
+        let slot = self.branches.slots.get(index)?.as_ref()?;
+        let made_of = match slot.made {
+            Made::Original => {
+                let input = self.input.as_ref()?;
+                return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
+            }
+            Made::Declared(_) => Some(ORIGINAL),
+            Made::Derived { base, what: What::View(_), .. } => Some(base),
+            Made::Derived { what: What::Ts, .. } => None,
+        };
+        let sender = slot.senders.get(at).copied();
+        if let Some(Sender { clock, ssrc }) = sender.filter(|sender| sender.ssrc != 0) {
+            return Some((clock, ssrc));
+        }
+        let (clock, ssrc) = self.branch_sender(made_of?, track)?;
+        let told = sender.map(|sender| sender.clock).filter(|clock| clock.anchor().is_some());
+        Some((told.unwrap_or(clock), ssrc))
+    }
+}
+
+impl Slot {
+    /// Notes what a packet says of its sender.
+    pub(super) fn note(&mut self, understood: &Understood, ntp_at_zero: u64) {
+        let Understood { packet, rtp_header, .. } = understood;
+        let Some([_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3]) = packet.rtp_header(rtp_header).copied()
+        else {
+            return;
+        };
+        let sender = self.sender(packet.tag.track, ntp_at_zero);
+        sender.ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
+        // It has a clock of its own only where none was told: that of a transport stream.
+        if sender.clock.anchor().is_none() {
+            sender.clock.packet(packet.arrived, u32::from_be_bytes([t0, t1, t2, t3]), 0);
+        }
+    }
+
+    fn told(&mut self, message: Message, ntp_at_zero: u64) {
+        match message {
+            Message::Clock(TrackTime { track, ntp, rtp, at, told }) => {
+                self.sender(track, ntp_at_zero).clock.set(Anchor { at, ntp, rtp }, told);
+            }
+            Message::Break => self.senders.iter_mut().for_each(|sender| sender.clock.restart()),
+        }
+    }
+
+    fn sender(&mut self, track: u8, ntp_at_zero: u64) -> &mut Sender {
+        let at = usize::from(track);
+        while self.senders.len() <= at {
+            let clock = ReportClock::new(self.clock_rate(self.senders.len()), ntp_at_zero);
+            self.senders.push(Sender { clock, ssrc: 0 });
+        }
+        &mut self.senders[at]
+    }
+
+    /// Ticks a second of a track.
+    fn clock_rate(&self, track: usize) -> u32 {
+        match &self.format {
+            Some(Format::Rtp(tracks)) => tracks.get(track).map(|track| track.clock_rate),
+            _ => None,
+        }
+        .unwrap_or(Track::mp2t().clock_rate)
+    }
+}

@@ -1,0 +1,73 @@
+//! A graph is told what comes in.
+
+use outflow_media::Format;
+
+use super::{Graph, Origin, Target, Unfit};
+
+impl Graph {
+    /// Tells all elements what comes in. What cannot work on it lets nothing through; see
+    /// [`Graph::exit_format`]. Nothing happens if they were told the same before.
+    pub fn bind(&mut self, format: &Format) {
+        if self.bound.as_ref() == Some(format) {
+            return;
+        }
+        if !self.is_whole() {
+            self.bound = None;
+            let unfit = || Unfit::new("the services are being bound anew", "try again in a moment");
+            self.exits.iter_mut().for_each(|exit| exit.format = Err(unfit()));
+            return;
+        }
+        self.bound = Some(format.clone());
+        let mut gives: Vec<Result<Format, Unfit>> = Vec::new();
+        let inputs = self.origins();
+        for (index, node) in self.stages.iter_mut().flat_map(|stage| &mut stage.nodes).enumerate() {
+            let given = together(&inputs[index], format, &gives);
+            let name = node.name.clone();
+            let out = node.bind(given.as_ref());
+            let unfit = |unfit: Unfit| Unfit { what: format!("'{name}': {}", unfit.what), ..unfit };
+            gives.push(match (out, given) {
+                (Some(format), _) => Ok(format),
+                (None, Err(before)) => Err(before),
+                (None, Ok(_)) => Err(unfit(node.unfit.clone().expect("it was not bound"))),
+            });
+        }
+        for exit in &mut self.exits {
+            exit.format = together(&exit.from, format, &gives);
+        }
+    }
+
+    /// From where each element's packets come.
+    pub(super) fn origins(&self) -> Vec<Vec<Origin>> {
+        let mut origins = vec![Vec::new(); self.wires.len()];
+        let from_source = self.source.iter().map(|target| (Origin::Source, *target));
+        let from_nodes = (0_u16..).zip(&self.wires).flat_map(|(number, outs)| {
+            let outs = (0_u8..).zip(outs);
+            outs.flat_map(move |(output, targets)| {
+                targets.iter().map(move |t| (Origin::Node(number, output), *t))
+            })
+        });
+        for (from, to) in from_source.chain(from_nodes) {
+            if let Target::Node(to) = to {
+                origins[usize::from(to)].push(from);
+            }
+        }
+        origins
+    }
+}
+
+/// What comes out of several places: of one format, or it does not fit.
+fn together(from: &[Origin], source: &Format, gives: &[Result<Format, Unfit>]) -> Result<Format, Unfit> {
+    let mut all = from.iter().map(|origin| match origin {
+        Origin::Source => Ok(source),
+        Origin::Node(number, _) => gives[usize::from(*number)].as_ref(),
+    });
+    let first = all.next().ok_or_else(|| Unfit::new("nothing comes in", "give it an input"))?;
+    let first = first.map_err(Clone::clone)?;
+    for other in all {
+        if other.map_err(Clone::clone)? != first {
+            let help = "let only flows of one format come together";
+            return Err(Unfit::new("what comes together here is of different formats", help));
+        }
+    }
+    Ok(first.clone())
+}
