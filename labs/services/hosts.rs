@@ -86,10 +86,11 @@ pub(crate) fn busy_program(paths: &Paths) -> Result<Running> {
 }
 
 impl<'p> Hosts<'p> {
-    pub(crate) fn start(paths: &'p Paths) -> Result<Self> {
+    /// Starts all; the relay's settings besides its streams are given.
+    pub(crate) fn start(paths: &'p Paths, settings: &str) -> Result<Self> {
         let place = |program: Program| program.within(&paths.relay).on_cpu(CPU);
         let folder = tempfile::tempdir()?;
-        let mut text = listen() + "[limits]\nworkers = 1\n[log]\nlevel = \"warn\"\n";
+        let mut text = listen() + "[log]\nlevel = \"warn\"\n[limits]\nworkers = 1\n" + settings;
         let (mut programs, mut wanted) = (Vec::new(), Vec::new());
         let mut port = FIRST_PORT;
         for picture in PICTURES {

@@ -6,6 +6,7 @@ use outflow_labs::core_time::Use;
 use outflow_labs::figures::{progress, quantile, rounded};
 use serde_json::{Map, Value, json};
 
+use super::State;
 use super::hosts::{Place, Way, Work};
 use super::lane::Flow;
 use super::picture::PICTURES;
@@ -16,9 +17,9 @@ type Key = (usize, Work, Way);
 /// All that was measured.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Microseconds; also whether a busy program was there.
-    delays: BTreeMap<(Key, bool), Vec<f64>>,
-    lost: BTreeMap<(Key, bool), u64>,
+    /// Microseconds.
+    delays: BTreeMap<(Key, State), Vec<f64>>,
+    lost: BTreeMap<(Key, State), u64>,
     /// Megabits of images a second, and microseconds of the core an image.
     flows: BTreeMap<Key, Vec<(f64, f64)>>,
 }
@@ -28,10 +29,10 @@ fn key(place: &Place) -> Key {
 }
 
 impl Tables {
-    pub(crate) fn latency(&mut self, place: &Place, loaded: bool, delay: Option<f64>) {
+    pub(crate) fn latency(&mut self, place: &Place, state: State, delay: Option<f64>) {
         match delay {
-            Some(delay) => self.delays.entry((key(place), loaded)).or_default().push(delay),
-            None => *self.lost.entry((key(place), loaded)).or_default() += 1,
+            Some(delay) => self.delays.entry((key(place), state)).or_default().push(delay),
+            None => *self.lost.entry((key(place), state)).or_default() += 1,
         }
     }
 
@@ -70,8 +71,9 @@ impl Tables {
     fn compared(&self, bytes: usize, work: Work, host: Way, outflow: Way) -> Map<String, Value> {
         let (host, outflow) = ((bytes, work, host), (bytes, work, outflow));
         let mut figures = Map::new();
-        for (loaded, suffix) in [(false, ""), (true, "_loaded")] {
-            let delay = |key, q| quantile(self.delays.get(&(key, loaded)).map_or(&[], Vec::as_slice), q);
+        for state in State::ALL {
+            let suffix = state.suffix();
+            let delay = |key, q| quantile(self.delays.get(&(key, state)).map_or(&[], Vec::as_slice), q);
             let (of_host, ours) = (delay(host, 0.5), delay(outflow, 0.5));
             let mut put = |name: &str, value: f64| {
                 figures.insert(format!("{name}{suffix}"), json!(rounded(value)));

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
+    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
 };
 use crate::units::Written;
 use crate::{BitRate, Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource, parse_duration};
@@ -58,6 +58,9 @@ impl Check<'_, '_, '_> {
             if let Some(invalid) = out_of(value, &allowed, |n| n.to_string()) {
                 self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
             }
+        }
+        if let Some(invalid) = out_of(limits.poll, &POLL, |time| Written(*time).to_string()) {
+            self.add(&[Key("limits"), Key("poll")], invalid.what, invalid.help);
         }
         let ports = &self.config.listen.rtp_ports;
         if ports.len() < RTP_PORTS_MIN {

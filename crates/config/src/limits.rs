@@ -47,5 +47,8 @@ pub(crate) const COUNT: RangeInclusive<usize> = 1..=1_000_000;
 /// Worker threads; 0 stands for one a core.
 pub(crate) const WORKERS: RangeInclusive<usize> = 0..=256;
 
+/// How long a thread may look for packets before it sleeps.
+pub(crate) const POLL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
+
 /// The fewest ports for RTP: two pairs, one for a stream's receivers and one for a publisher.
 pub(crate) const RTP_PORTS_MIN: usize = 4;

@@ -78,6 +78,9 @@ section! {
         /// Receivers of one stream on one core, from which on others help. To send them a packet
         /// takes a millisecond or more, so that waking another core, some microseconds, is nothing.
         split: usize = 1_024,
+        /// How long a thread that carries packets looks for more before it sleeps. Receivers get
+        /// packets sooner, and the core is busy meanwhile; if others want it, it sleeps at once.
+        poll: Duration = Duration::ZERO,
     }
 }
 

@@ -12,6 +12,9 @@ pub const SLOT_BYTES: usize = 2048;
 /// Datagrams read by one system call.
 pub const RECEIVE_BATCH: usize = 32;
 
+/// The same from a socket that did not have so many the last time.
+pub const RECEIVE_FEW: usize = 8;
+
 /// Bytes of a receive block; packets in the ring keep their block alive.
 pub const BLOCK_BYTES: usize = 512 << 10;
 
@@ -166,6 +169,14 @@ pub const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 /// Events taken from the kernel at once.
 pub const EVENTS: usize = 256;
+
+/// A worker that looks for packets instead of sleeping lost its core to others for longer than that:
+/// from now on it sleeps when it has nothing to do, for [`POLL_REST`]. Who sleeps goes first when
+/// packets come, who does not waits for his turn.
+pub const POLL_GAP: Duration = Duration::from_micros(500);
+
+/// See [`POLL_GAP`].
+pub const POLL_REST: Duration = Duration::from_secs(1);
 
 /// How often snapshots are made, at least.
 pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);

@@ -50,6 +50,17 @@ pub(crate) fn raise_descriptor_limit() {
 /// What to do when there are no more descriptors.
 pub(crate) const MORE_FILES: &str = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
 
+/// How often this thread has lost its core to others.
+pub(crate) fn preemptions() -> i64 {
+    // SAFETY: zeros are a valid rusage, which the call writes.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nivcsw
+}
+
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

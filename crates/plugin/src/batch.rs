@@ -57,6 +57,7 @@ pub(crate) fn seen(payload: Payload, size: usize) -> usize {
         Payload::None => 0,
         Payload::Head(bytes) => size.min(bytes as usize),
         Payload::All => size,
+        Payload::Parts(bytes) => size.min(bytes as usize),
     }
 }
 
@@ -86,6 +87,19 @@ impl Scratch {
             packets.push(Packet::new(&item.packet.tag, item.packet.arrived, offset, seen, size));
         }
         (self.packets.clone(), self.bytes.split().freeze())
+    }
+
+    /// What a plug-in is given of a packet part by part.
+    pub(crate) fn part(&mut self, item: &Item, begin: usize, seen: usize, size: usize) -> Packets {
+        let (tag, arrived) = (&item.packet.tag, item.packet.arrived);
+        match Arc::get_mut(&mut self.packets) {
+            Some(packets) => {
+                packets.clear();
+                packets.push(Packet::new(tag, arrived, begin, seen, size));
+            }
+            None => self.packets = Arc::new(vec![Packet::new(tag, arrived, begin, seen, size)]),
+        }
+        self.packets.clone()
     }
 
     /// Gets back the memory of bytes that were gathered, if nobody else has them.
@@ -181,6 +195,34 @@ impl Editor {
             item.rtp_header = [0; HEADER];
         }
     }
+}
+
+/// A packet in one piece.
+pub(crate) fn whole(item: &Item, carries: Carries) -> Bytes {
+    match apart(item, carries) {
+        [] => item.packet.bytes.clone(),
+        head => [head, &item.packet.bytes].concat().into(),
+    }
+}
+
+/// Puts other bytes in the place of a packet's, as many.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn replace(item: &mut Item, carries: Carries, bytes: Bytes) -> Result<(), String> {
+    let is_what_it_says = match carries {
+        Carries::Rtp => bytes.first().is_some_and(|first| first >> 6 == 2),
+        Carries::Ts => starts(&bytes, 0x47),
+        Carries::Images => is_image(&bytes),
+    };
+    if !is_what_it_says {
+        return Err(format!("the {} bytes that it wrote are no {}", bytes.len(), name(carries)));
+    }
+    item.packet.bytes = bytes;
+    if carries == Carries::Rtp {
+        item.rtp_header = [0; HEADER];
+    }
+    Ok(())
 }
 
 /// Checks what a plug-in said of a batch; how many bytes are to be put together for it.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use outflow_relay::graph::Unfit;
 use sha2::{Digest, Sha256};
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, WasmStr};
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, WasmList, WasmStr};
 use wasmtime::{Config, Engine};
 use wasmtime::{Result, StoreContextMut};
 
@@ -73,6 +73,15 @@ impl Shared {
             let text = paid(&mut store, &text)?;
             store.data_mut().print(&text);
             Ok(())
+        })?;
+        host.func_wrap("write", |mut store: StoreContextMut<'_, Guest>, (bytes,): (WasmList<u8>,)| {
+            let mut parts = store.data_mut().parts().take();
+            let written = match &mut parts {
+                Some(parts) => parts.write(bytes.as_le_slice(&store)),
+                None => Err("only who asked for `parts` may write".to_owned()),
+            };
+            *store.data_mut().parts() = parts;
+            written.map_err(|why| wasmtime::format_err!("{why}"))
         })?;
         Ok(Shared { engine, linker, compiled: Mutex::new(BTreeMap::new()) })
     }

@@ -45,6 +45,8 @@ pub(crate) enum Payload {
     Head(u32),
     #[component(name = "all")]
     All,
+    #[component(name = "parts")]
+    Parts(u32),
 }
 
 #[derive(ComponentType, Lift, Debug, Clone, Copy)]

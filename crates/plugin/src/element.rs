@@ -10,10 +10,11 @@ use outflow_relay::graph::{Element, Item, Tally, Unfit};
 
 use crate::batch::{self, Carries, Scratch};
 use crate::code::Code;
-use crate::contract::Answer;
+use crate::contract::{Answer, Payload};
 use crate::guest::Live;
 use crate::limits::{CALL_MEMORY_PARTS, CALL_MEMORY_REST, CALL_PACKETS_MAX, FAULTS_PER_BATCH_MAX};
 use crate::options::{OnFault, Options};
+use crate::parts::Parts;
 use crate::rest::Rest;
 
 /// A plug-in in the graph.
@@ -93,7 +94,8 @@ impl WasmElement {
             bytes += batch::seen(live.payload, batch::size(item, self.carries)) as u64;
             bytes <= room
         };
-        items.iter().take(CALL_PACKETS_MAX).take_while(fits).count().max(1)
+        let most = if matches!(live.payload, Payload::Parts(_)) { 1 } else { CALL_PACKETS_MAX };
+        items.iter().take(most).take_while(fits).count().max(1)
     }
 
     /// Lets it work on packets that go into a call; `faults` counts what went wrong with the batch.
@@ -153,6 +155,9 @@ impl WasmElement {
             drop_all(items, tally);
             return Ok(());
         }
+        if let Payload::Parts(bytes) = payload {
+            return self.by_parts(now, bytes as usize, items, tally);
+        }
         let (packets, bytes) = self.scratch.gather(items, carries, payload);
         let live = self.live.as_mut().expect("it lives");
         let answer = live.work(now, packets, bytes.clone());
@@ -167,6 +172,44 @@ impl WasmElement {
                 let made = batch::check(&chosen, items, carries, bytes_max)?;
                 self.scratch.apply(chosen, made, carries, items, tally);
             }
+        }
+        Ok(())
+    }
+
+    /// Lets it work on a packet part by part. Nothing has happened to it after an error.
+    fn by_parts(
+        &mut self,
+        now: Time,
+        size: usize,
+        items: &mut Vec<Item>,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let [item] = &mut items[..] else { return Ok(()) };
+        let whole = batch::whole(item, self.carries);
+        let bytes = whole.len();
+        let mut parts = Parts::new(whole, size);
+        let live = self.live.as_mut().expect("it lives");
+        let mut fuel = live.fuel();
+        let answer = loop {
+            let (begin, part) = parts.part();
+            let packets = self.scratch.part(item, begin, part.len(), bytes);
+            let (answer, left) = live.work_on(now, packets, &mut parts, fuel)?;
+            fuel = left;
+            if !parts.next() {
+                break answer;
+            }
+        };
+        tally.memory_bytes = live.memory_bytes() as u64;
+        let made = parts.made();
+        if let Answer::Only(chosen) = answer {
+            if chosen.actions.iter().any(|action| action.edit.is_some()) {
+                return Err("it edits a packet that it is given in parts".to_owned());
+            }
+            batch::check(&chosen, items, self.carries, 0)?;
+            self.scratch.apply(chosen, 0, self.carries, items, tally);
+        }
+        for item in items {
+            made.iter().try_for_each(|made| batch::replace(item, self.carries, made.clone()))?;
         }
         Ok(())
     }

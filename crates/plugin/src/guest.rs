@@ -13,10 +13,11 @@ use wasmtime::{ResourceLimiter, Store, Trap};
 use crate::code::Code;
 use crate::contract::{Answer, Input, Packet, Payload, Setup};
 use crate::limits::{
-    BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PARTS_MAX,
-    SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
+    BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PART_INSTRUCTIONS,
+    PARTS_MAX, SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
 };
 use crate::options::Options;
+use crate::parts::Parts;
 
 /// What the host keeps of a plug-in.
 #[derive(Debug)]
@@ -32,12 +33,19 @@ pub(crate) struct Guest {
     begun: String,
     /// What it logged in the call that it is in.
     words: String,
+    /// The packet that it is given part by part.
+    parts: Option<Parts>,
 }
 
 impl Guest {
     /// Nanoseconds: the time of the batch.
     pub(crate) const fn now(&self) -> u64 {
         self.now.as_nanos()
+    }
+
+    /// The packet that it is given part by part, in the call that it is in.
+    pub(crate) const fn parts(&mut self) -> &mut Option<Parts> {
+        &mut self.parts
     }
 
     /// A line for the log.
@@ -146,6 +154,7 @@ impl Live {
             logged: (0, 0, 0),
             begun: String::new(),
             words: String::new(),
+            parts: None,
         };
         let mut store = Store::new(code.pre.engine(), guest);
         store.limiter(|guest| guest);
@@ -212,6 +221,35 @@ impl Live {
         let fuel = self.fuel;
         let done = self.store.set_fuel(fuel).and_then(|()| self.work.call(&mut self.store, (packets, bytes)));
         done.map(|(answer,)| answer).map_err(|error| words(&error, &self.store, fuel))
+    }
+
+    /// Lets it work on a part of a packet, of `fuel` that is for all of them; what it wrote stands in
+    /// `parts` then. Returns also how much is left.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub(crate) fn work_on(
+        &mut self,
+        now: Time,
+        packets: Packets,
+        parts: &mut Parts,
+        fuel: u64,
+    ) -> Result<(Answer, u64), String> {
+        self.begin(now);
+        let (_, part) = parts.part();
+        let lent = core::mem::replace(parts, Parts::new(Bytes::new(), 0));
+        self.store.data_mut().parts = Some(lent);
+        let done = self.store.set_fuel(fuel).and_then(|()| self.work.call(&mut self.store, (packets, part)));
+        if let Some(lent) = self.store.data_mut().parts.take() {
+            *parts = lent;
+        }
+        let left = self.store.get_fuel().unwrap_or(0).saturating_sub(PART_INSTRUCTIONS);
+        done.map(|(answer,)| (answer, left)).map_err(|error| words(&error, &self.store, self.fuel))
+    }
+
+    /// Instructions of a call, or of all parts of a packet.
+    pub(crate) const fn fuel(&self) -> u64 {
+        self.fuel
     }
 
     /// What it keeps in mind, for another; `None` if it keeps nothing, or went wrong.

@@ -21,6 +21,7 @@ mod element;
 mod guest;
 pub mod limits;
 mod options;
+mod parts;
 mod rest;
 mod scaffold;
 #[cfg(test)]

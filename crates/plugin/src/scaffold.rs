@@ -42,6 +42,12 @@ macro_rules! files {
     };
 }
 
+macro_rules! example {
+    ($file:literal) => {
+        include_str!(concat!("../../../examples/plugins/", $file))
+    };
+}
+
 impl Lang {
     /// Every one there is.
     pub const ALL: [Lang; 4] = [Lang::Rust, Lang::Go, Lang::C, Lang::Js];
@@ -77,13 +83,14 @@ impl Lang {
     const fn bindings(self) -> &'static [File] {
         match self {
             Lang::Rust | Lang::Js => &[],
-            Lang::Go => &[(
-                "outflow/outflow.go",
-                include_str!("../../../examples/plugins/thinner/outflow/outflow.go"),
-            )],
+            Lang::Go => &[
+                ("outflow/outflow.go", example!("thinner/outflow/outflow.go")),
+                ("outflow/host_wasm.go", example!("thinner/outflow/host_wasm.go")),
+                ("outflow/host_other.go", example!("thinner/outflow/host_other.go")),
+            ],
             Lang::C => &[
-                ("outflow_plugin.h", include_str!("../../../examples/plugins/gray/outflow_plugin.h")),
-                ("outflow_plugin.c", include_str!("../../../examples/plugins/gray/outflow_plugin.c")),
+                ("outflow_plugin.h", example!("gray/outflow_plugin.h")),
+                ("outflow_plugin.c", example!("gray/outflow_plugin.c")),
             ],
         }
     }

@@ -348,3 +348,69 @@ fn large_batches_go_in_parts_and_large_packets_need_memory() {
     assert_eq!(work(&mut *element, 0, &["a", &huge, "b"], &mut tally), out(&["a", "b"]));
     assert!(tally.fault.is_some_and(|fault| fault.contains("raise `memory`")));
 }
+
+/// A plug-in that is given packets four bytes at a time, and does this with each part.
+fn by_four(work: &str) -> String {
+    let text = plugin(work).replace("(memory", WRITE);
+    let asks = "(i32.store (i32.const 1028) (i32.const 3)) (i32.store (i32.const 1032) (i32.const 4))";
+    text.replace("(i32.store (i32.const 1028) (i32.const 2))", asks)
+}
+
+const WRITE: &str = r#"
+    (import "outflow:plugin/host@1.0.0" "write" (func $write (param i32 i32)))
+    (memory"#;
+
+#[test]
+fn parts_are_written_over_one_by_one() {
+    // From the body on, the first byte of each part becomes 'X', and the next part begins behind it.
+    let body = "(if (i32.ge_u (i32.load offset=8 (local.get $p)) (i32.const 12)) (then
+        (i32.store8 (local.get $b) (i32.const 88)) (call $write (local.get $b) (i32.const 1))))";
+    let mut element = bound(Settings::default(), &by_four(body));
+    let mut tally = Tally::default();
+    assert_eq!(work(&mut *element, 0, &["abcdefg", "", "h"], &mut tally), out(&["XXXXXXX", "", "X"]));
+    let mut apart = vec![rtp("ab")];
+    apart[0].header_mut();
+    element.work(Time::ZERO, &mut apart, &mut tally);
+    assert_eq!((&apart[0].packet.bytes[12..], apart[0].rtp_header[0]), (&b"XX"[..], 0));
+    assert_eq!(tally.faults, 0, "{:?}", tally.fault);
+
+    let mut passing = bound(Settings::default(), &by_four(""));
+    assert_eq!(work(&mut *passing, 0, &["abc"], &mut tally), out(&["abc"]));
+    let mut dropping = bound(Settings::default(), &by_four(&only(0, "(i32.const 0)", 0)));
+    assert_eq!(work(&mut *dropping, 0, &["abc"], &mut tally), []);
+    assert_eq!((tally.faults, tally.drops.get(DropReason::Filtered)), (0, 1));
+}
+
+#[test]
+fn who_writes_what_it_may_not_loses_the_packet() {
+    for (wrong, words) in [
+        ("(call $write (local.get $b) (i32.const 5))", "over a part of 4"),
+        ("(call $write (local.get $b) (i32.const 1)) (call $write (local.get $b) (i32.const 1))", "twice"),
+        ("(call $write (i32.const -4) (i32.const 4))", "out of bounds"),
+        ("(i32.store8 (local.get $b) (i32.const 1)) (call $write (local.get $b) (i32.const 4))", "no RTP"),
+        ("(loop $ever (br $ever))", "`budget`"),
+    ] {
+        let mut element = bound(Settings::default(), &by_four(wrong));
+        let mut tally = Tally::default();
+        assert_eq!(work(&mut *element, 0, &["abcd"], &mut tally), [], "{wrong}");
+        let fault = tally.fault.expect("something went wrong");
+        assert!(fault.contains(words), "{fault}");
+    }
+    let mut element = bound(
+        Settings::default(),
+        &plugin("(call $write (local.get $b) (i32.const 1))").replace("(memory", WRITE),
+    );
+    let mut tally = Tally::default();
+    assert_eq!(work(&mut *element, 0, &["a"], &mut tally), []);
+    assert!(tally.fault.is_some_and(|fault| fault.contains("`parts`")));
+}
+
+#[test]
+fn many_small_parts_end_too() {
+    // Byte by byte, each for little.
+    let mut element = bound(Settings::default(), &by_four("(call $write (local.get $b) (i32.const 1))"));
+    let mut tally = Tally::default();
+    let body = "y".repeat(60_000);
+    assert_eq!(work(&mut *element, 0, &["a", &body, "b"], &mut tally), out(&["a", "b"]));
+    assert!(tally.fault.is_some_and(|fault| fault.contains("`budget`")));
+}

@@ -130,7 +130,7 @@ fn a_thinner_in_go_lets_key_frames_through() {
 
 fn makes_gray(code: &[u8]) {
     let mut element = element(code, "", &Format::Images);
-    for (width, height) in [(1, 1), (17, 3), (160, 120)] {
+    for (width, height) in [(1, 1), (17, 3), (160, 120), (641, 361)] {
         let shape = Shape { pixels: Pixels::Rgb, width, height };
         let mut image = Vec::new();
         ppm::emit(shape, &mut image).expect("it is a PPM");

@@ -19,7 +19,7 @@ typedef struct {
 } outflow_track;
 
 enum { OUTFLOW_TS, OUTFLOW_RTP, OUTFLOW_IMAGES };
-enum { OUTFLOW_SEE_NONE, OUTFLOW_SEE_HEAD, OUTFLOW_SEE_ALL };
+enum { OUTFLOW_SEE_NONE, OUTFLOW_SEE_HEAD, OUTFLOW_SEE_ALL, OUTFLOW_SEE_PARTS };
 enum { OUTFLOW_HEADER, OUTFLOW_INTRA, OUTFLOW_PREDICTED, OUTFLOW_BIDIRECTIONAL, OUTFLOW_ENHANCEMENT, OUTFLOW_DATA };
 enum { OUTFLOW_FIRST = 1, OUTFLOW_LAST = 2, OUTFLOW_KEY = 4 };
 
@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     uint64_t arrived;        /* nanoseconds */
-    uint32_t offset, length; /* of its bytes in the batch's */
+    uint32_t offset, length; /* of its bytes in the batch's; of a part in the packet */
     uint32_t size;           /* all its bytes */
     uint32_t frame;
     uint8_t track, kind, layer, marks;
@@ -56,7 +56,7 @@ typedef struct {
 typedef struct {
     uint32_t is_error;
     uint32_t see;  /* OUTFLOW_SEE_…; the text of an error, if it is one */
-    uint32_t head; /* bytes, with OUTFLOW_SEE_HEAD; the length of that text */
+    uint32_t head; /* bytes, with OUTFLOW_SEE_HEAD and _PARTS; the length of that text */
 } outflow_setup;
 
 /* What an element defines. */
@@ -65,6 +65,8 @@ outflow_answer outflow_work(const outflow_packet *packets, uint32_t count, uint8
 
 /* What is there for it. */
 void *outflow_alloc(size_t bytes);
+/* These take the place of as many bytes at the beginning of the part, the next part begins behind them. */
+void outflow_write(const void *bytes, size_t count);
 outflow_setup outflow_refuse(const char *why);
 
 #endif

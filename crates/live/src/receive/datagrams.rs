@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use bytes::BytesMut;
 
-use crate::limits::{BLOCK_BYTES, DATAGRAM_BYTES_MAX, RECEIVE_BATCH, SLOT_BYTES};
+use crate::limits::{BLOCK_BYTES, DATAGRAM_BYTES_MAX, RECEIVE_BATCH, RECEIVE_FEW, SLOT_BYTES};
 
 const SPILL_BYTES: usize = DATAGRAM_BYTES_MAX - SLOT_BYTES;
 /// Room for a segment size (UDP_GRO) and a drop counter (SO_RXQ_OVFL), each a `cmsghdr` and an int.
@@ -31,6 +31,8 @@ pub(crate) struct Datagram {
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     block: BytesMut,
+    /// There were many the last time.
+    is_busy: bool,
     /// The kernel's count of datagrams that found the socket's buffer full.
     overflows: u32,
 }
@@ -62,8 +64,8 @@ impl Receiver {
         }
     }
 
-    /// Receives what is there, at most one batch, and hands each datagram to `tell`. Returns the
-    /// number of messages, and how many datagrams the kernel has dropped since the last call.
+    /// Receives what is there, at most one batch, and hands each datagram to `tell`. Returns whether
+    /// there may be more, and how many datagrams the kernel has dropped since the last call.
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there; else what the system says.
@@ -72,11 +74,14 @@ impl Receiver {
         socket: BorrowedFd<'_>,
         arena: &mut Arena,
         mut tell: impl FnMut(Datagram),
-    ) -> io::Result<(usize, u32)> {
+    ) -> io::Result<(bool, u32)> {
         if arena.block.len() < RECEIVE_BATCH * SLOT_BYTES {
             arena.block = BytesMut::zeroed(BLOCK_BYTES);
         }
-        let count = self.recvmmsg(socket, &mut arena.block)?;
+        // To ask for many takes longer than to receive one.
+        let most = if arena.is_busy { RECEIVE_BATCH } else { RECEIVE_FEW };
+        let count = self.recvmmsg(socket, &mut arena.block, most)?;
+        arena.is_busy = count >= RECEIVE_FEW;
         let mut dropped = 0;
         for index in 0..count {
             let message = &self.messages[index];
@@ -95,11 +100,11 @@ impl Receiver {
             let spill = &self.spill[index * SPILL_BYTES..][..length.saturating_sub(slot.len())];
             split(slot, spill, segment.unwrap_or(length), |bytes| tell(Datagram { bytes, from, truncated }));
         }
-        Ok((count, dropped))
+        Ok((count == most, dropped))
     }
 
-    fn recvmmsg(&mut self, socket: BorrowedFd<'_>, block: &mut BytesMut) -> io::Result<usize> {
-        for index in 0..RECEIVE_BATCH {
+    fn recvmmsg(&mut self, socket: BorrowedFd<'_>, block: &mut BytesMut, most: usize) -> io::Result<usize> {
+        for index in 0..most {
             let slot = &mut block[index * SLOT_BYTES..][..SLOT_BYTES];
             let spill = &mut self.spill[index * SPILL_BYTES..][..SPILL_BYTES];
             self.iovecs[index] = [
@@ -121,7 +126,7 @@ impl Receiver {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                RECEIVE_BATCH as u32,
+                most as u32,
                 libc::MSG_DONTWAIT,
                 core::ptr::null_mut(),
             )

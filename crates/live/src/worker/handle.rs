@@ -16,6 +16,7 @@ use slab::Slab;
 use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
 use super::tasks::Tasks;
+use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
@@ -83,10 +84,10 @@ impl WorkerHandle {
         let handle =
             WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
         let (told, hears) = mpsc::channel();
-        let ways = (config.fanout.clone(), config.limits.receivers);
+        let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || match worker(clock, bell, queue, states, pair, ways) {
+            .spawn(move || match worker(clock, bell, queue, states, pair, (ways, limits)) {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
                     if let Err(error) = worker.run() {
@@ -137,7 +138,7 @@ fn worker(
     commands: mpsc::Receiver<Command>,
     published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
     pair: PortPair,
-    (ways, receivers_max): (outflow_config::Fanout, usize),
+    (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
 ) -> io::Result<Worker> {
     let uring = match ways.io_uring {
         Switch::Auto => Uring::open(),
@@ -155,9 +156,10 @@ fn worker(
         rtcp_ports: [None; 2],
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
-        fanout: Fanout::open(ways.udp, receivers_max),
+        fanout: Fanout::open(ways.udp, limits.receivers),
         next_refresh: Time::ZERO,
         tasks: Tasks::default(),
+        poll: Poll::new(limits.poll),
         highest: Priority::default(),
         snapshot: Snapshot::new(published),
         streamer: StreamSender::default(),

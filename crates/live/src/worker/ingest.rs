@@ -8,7 +8,7 @@ use outflow_relay::{DropReason, Priority};
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};
-use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_BATCH, RECEIVE_ROUNDS, SENDER_SILENCE};
+use crate::limits::{INGEST_ROUND_PACKETS, RECEIVE_ROUNDS, SENDER_SILENCE};
 use crate::message::{Ingest, SocketRole};
 
 impl Worker {
@@ -37,9 +37,9 @@ impl Worker {
                 }
             });
             match received {
-                Ok((count, dropped)) => {
+                Ok((is_more, dropped)) => {
                     core.count_drop(DropReason::ReceiveBuffer, u64::from(dropped));
-                    if count < RECEIVE_BATCH {
+                    if !is_more {
                         return;
                     }
                 }

@@ -13,6 +13,7 @@ mod share;
 mod snapshot;
 mod stream;
 mod tasks;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,6 +33,7 @@ pub(crate) use share::{Inlet, Outlet};
 use snapshot::Snapshot;
 use stream::LiveStream;
 use tasks::{Task, Tasks};
+use wait::Poll;
 
 use crate::clock::Clock;
 use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
@@ -79,6 +81,7 @@ struct Worker {
     fanout: Fanout,
     next_refresh: Time,
     tasks: Tasks,
+    poll: Poll,
     /// The highest class of any receiver here.
     highest: Priority,
     snapshot: Snapshot,
@@ -92,16 +95,18 @@ impl Worker {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while self.running {
-            let timeout = self.timeout();
-            events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            let due = self.due();
+            self.wait(due, &mut events)?;
+            // What comes to sources is served when it has been read: nothing else is to be looked for.
+            let mut anything = self.clock.now() >= due;
             for event in &events {
-                self.event(event.data.u64() as usize, event.flags);
+                let token = event.data.u64() as usize;
+                anything |= !matches!(self.watched.get(token), Some(Watched::Source { .. }));
+                self.event(token, event.flags);
             }
-            self.plan();
+            if anything {
+                self.plan();
+            }
             self.work();
         }
         Ok(())
@@ -111,9 +116,7 @@ impl Worker {
     /// come, and for the snapshot.
     fn plan(&mut self) {
         let now = self.clock.now();
-        self.highest = Priority::Low;
         for (index, stream) in &mut self.streams {
-            self.highest = self.highest.min(stream.class());
             plan_stream(&mut self.tasks, now, index, stream);
         }
         if now >= self.next_refresh {
@@ -177,19 +180,6 @@ impl Worker {
             Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),
             None => {}
         }
-    }
-
-    /// Until when nothing has to be done unless something comes in.
-    fn timeout(&self) -> rustix::event::Timespec {
-        if !self.tasks.is_empty() || self.streams.iter().any(|(_, stream)| stream.touched) {
-            return rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        }
-        let now = self.clock.now();
-        let wake = self.streams.iter().filter_map(|(_, stream)| stream.wake).min();
-        let snapshot = self.snapshot.due();
-        let until = wake.map_or(snapshot, |wake| wake.min(snapshot));
-        let wait = until.since(now);
-        rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) }
     }
 
     /// Waits for a descriptor from now on. Returns the token at which the caller puts down in

@@ -34,6 +34,9 @@ const (
 // All is the number of bytes to see for those who want to see all.
 const All = ^uint32(0)
 
+// Parts is added to the number of bytes to see by those who want to see all, so many at a time.
+const Parts = 1 << 31
+
 // Track is one RTP media of a stream.
 type Track struct {
 	Codec, Encoding, Fmtp string
@@ -51,7 +54,7 @@ type Format struct {
 // Packet is a packet, as the relay knows it.
 type Packet struct {
 	Arrived        uint64 // nanoseconds
-	Offset, Length uint32 // of its bytes in the batch's
+	Offset, Length uint32 // of its bytes in the batch's; of a part in the packet
 	Size           uint32 // all its bytes
 	Frame          uint32
 	Track          uint8
@@ -85,6 +88,10 @@ type Element interface {
 	// Work works on a batch.
 	Work(packets []Packet, bytes []byte) Answer
 }
+
+// Write puts these bytes in the place of as many at the beginning of the part that is worked on; the
+// next part begins behind them.
+func Write(bytes []byte) { hostWrite(unsafe.Pointer(unsafe.SliceData(bytes)), uint32(len(bytes))) }
 
 var element Element
 
@@ -145,6 +152,8 @@ func initialize(config unsafe.Pointer, length, kind uint32, tracks unsafe.Pointe
 		setup = [3]uint32{}
 	case see == All:
 		setup = [3]uint32{0, 2}
+	case see >= Parts:
+		setup = [3]uint32{0, 3, see - Parts}
 	default:
 		setup = [3]uint32{0, 1, see}
 	}
