@@ -69,6 +69,8 @@ pub struct Graph {
     wires: Vec<Vec<Vec<Target>>>,
     /// Whether anybody wants what comes out of each element.
     wanted: Vec<bool>,
+    /// Elements that make something else of what comes in.
+    turning: Vec<String>,
 }
 
 /// How many packets came in.
@@ -146,6 +148,7 @@ impl Graph {
             direct: Vec::new(),
             wires: Vec::new(),
             wanted: vec![false; checked.order.len()],
+            turning: Vec::new(),
         };
         graph.wire(plan, &names);
         graph.wires = graph.nodes().map(|node| node.outs.clone()).collect();
@@ -431,6 +434,12 @@ impl Graph {
             }
         }
         self.spread_wishes();
+    }
+
+    /// Whether an element makes something else of what comes in: to pass it by, the graph is to be bound
+    /// anew.
+    pub fn turns(&self, name: &str) -> bool {
+        self.turning.iter().any(|turning| turning == name)
     }
 
     /// Lets an element pass everything as it is, or no longer. Returns whether there is one.

@@ -318,3 +318,19 @@ fn pixels_are_part_of_what_is_promised() {
     let raw = errors(&plan, Contents::of(&[Content::RawUyvy]));
     assert!(raw[0].1.starts_with("'pgm' takes PPM images, but 'rgb' gives raw RGB video in RTP"), "{raw:?}");
 }
+
+#[test]
+fn what_an_element_makes_something_else_of_is_passed_by_only_when_bound_so() {
+    let opus = Format::Rtp(vec![Track { codec: outflow_media::Codec::Opus, ..Track::mp2t() }]);
+    let mut plan = plan(&[("ts", "to-ts", &[]), ("p", "pass", &["ts"])], &[("all", &["p"])]);
+    let bound = |plan: &Plan| {
+        let mut graph = Graph::new(plan, &mut CoreOnly).unwrap();
+        graph.bind(&opus);
+        graph
+    };
+    let graph = bound(&plan);
+    assert_eq!((graph.exit_format(0), graph.turns("ts"), graph.turns("p")), (Ok(&Format::Ts), true, false));
+    plan.elements.get_mut("ts").unwrap().bypass = true;
+    let graph = bound(&plan);
+    assert_eq!((graph.exit_format(0), graph.turns("ts")), (Ok(&opus), true));
+}
