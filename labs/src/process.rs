@@ -43,12 +43,19 @@ pub fn be_preferred() {
     let _no_groups = std::fs::write("/proc/self/autogroup", PREFERRED);
 }
 
+/// How many there are, whichever this thread may use.
+fn processors() -> usize {
+    let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN);
+    online.ok().flatten().and_then(|count| usize::try_from(count).ok()).unwrap_or(1).max(1)
+}
+
 /// A program about to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     line: Vec<String>,
     namespace: Option<String>,
-    cpu: Option<usize>,
+    /// As taskset(1) wants them.
+    cpus: Option<String>,
     cages: Vec<PathBuf>,
     preferred: bool,
     environment: Vec<(String, String)>,
@@ -61,7 +68,7 @@ impl Program {
         Self {
             line: vec![name.into()],
             namespace: None,
-            cpu: None,
+            cpus: None,
             cages: Vec::new(),
             preferred: false,
             environment: Vec::new(),
@@ -101,7 +108,13 @@ impl Program {
 
     /// Keeps it on one processor, if there are two or more.
     pub fn on_cpu(mut self, cpu: usize) -> Self {
-        self.cpu = std::thread::available_parallelism().is_ok_and(|n| n.get() > cpu).then_some(cpu);
+        self.cpus = (processors() > cpu).then(|| cpu.to_string());
+        self
+    }
+
+    /// Lets it run on every processor, also where whoever starts it is kept on one.
+    pub fn on_any_cpu(mut self) -> Self {
+        self.cpus = Some(format!("0-{}", processors() - 1));
         self
     }
 
@@ -143,8 +156,8 @@ impl Program {
         if let Some(name) = &self.namespace {
             line.extend(["ip", "netns", "exec", name].map(String::from));
         }
-        if let Some(cpu) = self.cpu {
-            line.extend(["taskset".into(), "--cpu-list".into(), cpu.to_string()]);
+        if let Some(cpus) = &self.cpus {
+            line.extend(["taskset".into(), "--cpu-list".into(), cpus.clone()]);
         }
         line.extend_from_slice(&self.line);
         let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);

@@ -74,7 +74,8 @@ fn run(series: &plans::Series, swaps: usize) -> Result<Value> {
         );
     let socket = paths.players.run(|| std::net::UdpSocket::bind((PLAYER, PLAYER_PORT)))?;
     let receiver = Numbered::start(socket)?;
-    let mut relay = Relay::start_as(&paths.relay, &configuration, |program| program.preferred())?;
+    let mut relay =
+        Relay::start_as(&paths.relay, &configuration, |program| program.on_any_cpu().preferred())?;
     let source = Source::start(&paths.source, SOURCE_PORT, PULSES)?;
     relay.wait_up(STREAM)?;
     let until = Instant::now() + PATIENCE;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
 use outflow_relay::graph::Plan;
 
+use crate::context::PLUGIN_CONTEXT;
 use crate::control::{RelayState, StreamState};
 use crate::limits::{
     OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_AFTER, OWN_CONTEXT_BELOW_PERCENT, OWN_CONTEXT_HOLD,
@@ -102,7 +103,7 @@ impl Rules {
 
     /// The plan of a stream with the changes of all rules that are in force.
     pub(crate) fn plan(&self, name: &str, config: &StreamConfig) -> Plan {
-        let mut plan = config.plan();
+        let mut plan = placed(name, config);
         let own = own_context(config);
         let rules = config.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
         for (rule_name, rule) in rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule))) {
@@ -119,6 +120,30 @@ impl Rules {
         let of = self.standing.iter().filter(|((of, _), _)| of == stream);
         let in_force = of.filter(|(_, standing)| matches!(standing, Standing::InForce(_)));
         in_force.map(|((_, rule), _)| rule.clone()).collect()
+    }
+}
+
+/// The plan of a stream as it is configured, with what says where its elements run.
+pub(crate) fn placed(name: &str, config: &StreamConfig) -> Plan {
+    let mut plan = config.plan();
+    if config.contexts == ContextChoice::Auto && has_other_cores() {
+        keep_apart(name, &mut plan);
+    }
+    plan
+}
+
+/// Whether a thread more can run beside the others.
+fn has_other_cores() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+}
+
+/// Plug-ins get a context of the stream's own, unless the plan says where elements run: whatever they do,
+/// no other stream waits for it.
+fn keep_apart(name: &str, plan: &mut Plan) {
+    if plan.elements.values().all(|element| element.context.is_none() && element.lanes <= 1) {
+        for element in plan.elements.values_mut().filter(|element| element.kind == "wasm") {
+            element.context = Some(format!("{PLUGIN_CONTEXT}{name}"));
+        }
     }
 }
 
@@ -262,6 +287,30 @@ hold = "10 s"
         let decisions = rules.look(zero + OWN_CONTEXT_AFTER, &state(70.0), &config);
         assert_eq!(decisions.iter().map(|d| d.rule.as_str()).collect::<Vec<_>>(), [OWN_CONTEXT]);
         assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
+    }
+
+    #[test]
+    fn plug_ins_are_kept_apart_unless_contexts_are_named() {
+        let text = r#"
+[streams.s.elements.plain]
+element = "pass"
+[streams.s.elements.plugin]
+element = "wasm"
+file = "a.wasm"
+input = "plain"
+[streams.s.branches.b]
+input = "plugin"
+"#;
+        let contexts = |text: &str| {
+            let mut plan = config(text).streams["s"].plan();
+            keep_apart("s", &mut plan);
+            plan.elements.into_values().map(|element| element.context).collect::<Vec<_>>()
+        };
+        assert_eq!(contexts(text), [None, Some("plug-ins of s".to_owned())]);
+        let named = text.replace("\"pass\"", "\"pass\"\ncontext = \"here\"");
+        assert_eq!(contexts(&named), [Some("here".to_owned()), None]);
+        let in_lanes = text.replace("\"a.wasm\"", "\"a.wasm\"\nlanes = 2");
+        assert_eq!(contexts(&in_lanes), [None, None], "they have their own");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::control::{
     SocketRole, SourceSocket, StreamEntry, StreamLimits, Wanted,
 };
 use crate::receive::bind_source;
-use crate::rules::{Decision, Rules};
+use crate::rules::{Decision, Rules, placed};
 use crate::services::Trials;
 use crate::source;
 use crate::system::random_u32;
@@ -192,7 +192,7 @@ impl Supervisor {
         control
             .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
         if !config.plan().is_empty() {
-            self.trials.put(&control, name, config.plan(), config.cpu_budget).await?;
+            self.trials.put(&control, name, placed(name, config), config.cpu_budget).await?;
         }
         self.start_source(name, config)
     }
@@ -227,7 +227,7 @@ impl Supervisor {
                 self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
             }
         });
-        let services = |config: &StreamConfig| (config.plan(), config.cpu_budget);
+        let services = |config: &StreamConfig| (placed(name, config), config.cpu_budget);
         if services(old) != services(new) {
             let control = self.control.clone();
             let plan = self.rules.plan(name, new);

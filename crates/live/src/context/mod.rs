@@ -21,9 +21,13 @@ use line::Ringer;
 pub(crate) use line::{Arrived, Line};
 use thread::Thread;
 
-use crate::limits::CONTEXTS_MAX;
+use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 use crate::message::ControlError;
 use crate::worker::Bell;
+
+/// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
+/// the stream.
+pub(crate) const PLUGIN_CONTEXT: &str = "plug-ins of ";
 
 /// All contexts of the relay, by name.
 #[derive(Debug, Default)]
@@ -32,14 +36,17 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// A line through these contexts, each with so many lanes, which are made if there are none of those names yet. Whoever is
-    /// at its home hears `home` when something comes back.
+    /// A line through these contexts, each with so many lanes; they are made if there are none of those
+    /// names yet. Whoever is at its home hears `home` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
     pub(crate) fn line(&self, contexts: &[(String, usize)], home: Arc<Bell>) -> Result<Line, ControlError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let lanes = |(name, lanes): &(String, usize)| (0..*lanes).map(|lane| lane_name(name, lane)).collect();
+        let lanes = |(name, lanes): &(String, usize)| {
+            let name = shared(&threads, name);
+            (0..*lanes).map(|lane| lane_name(name, lane)).collect()
+        };
         let names: Vec<Vec<String>> = contexts.iter().map(lanes).collect();
         for name in names.iter().flatten() {
             if threads.contains_key(name) {
@@ -66,4 +73,14 @@ impl Contexts {
 /// The name of a lane's thread: that of the context, with a number from the second on.
 fn lane_name(context: &str, lane: usize) -> String {
     if lane == 0 { context.to_owned() } else { format!("{context}/{}", lane + 1) }
+}
+
+/// The context of that name, or, where too many streams have one for their plug-ins, that of all others.
+fn shared<'n>(threads: &BTreeMap<String, Thread>, name: &'n str) -> &'n str {
+    let is_own = |name: &str| name.starts_with(PLUGIN_CONTEXT);
+    let own = threads.keys().filter(|name| is_own(name)).count();
+    if is_own(name) && own >= PLUGIN_CONTEXTS_MAX && !threads.contains_key(name) {
+        return PLUGIN_CONTEXT.trim_end();
+    }
+    name
 }

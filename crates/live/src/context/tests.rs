@@ -1,6 +1,6 @@
 //! Lanes, stepped by hand in an order that chance draws: what threads may do, again and again the same.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use outflow_media::{Codec, Format, Tag, Time, Track};
@@ -12,6 +12,9 @@ use outflow_relay::graph::{
 use super::hop::Hop;
 use super::line::{Arrived, Line, Ringer};
 use super::thread::Parked;
+use super::{Contexts, PLUGIN_CONTEXT};
+use crate::limits::PLUGIN_CONTEXTS_MAX;
+use crate::worker::Bell;
 
 /// A line whose threads are this test.
 struct Bench {
@@ -197,4 +200,15 @@ fn every_lane_has_its_turn_and_frames_stay_together() {
     let reports = bench.line.reports();
     assert_eq!(reports.iter().map(|(report, ..)| &*report.name).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!(reports[0].0.gauge.packets_in, 1200);
+}
+
+#[test]
+fn when_too_many_streams_have_plug_ins_some_share_a_context() {
+    let (contexts, home) = (Contexts::default(), Arc::new(Bell::new().expect("a bell")));
+    for number in 0..2 * PLUGIN_CONTEXTS_MAX {
+        let name = format!("{PLUGIN_CONTEXT}{number}");
+        contexts.line(&[(name, 1)], Arc::clone(&home)).expect("there is room");
+    }
+    let threads = contexts.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(threads.len(), PLUGIN_CONTEXTS_MAX + 1);
 }

@@ -35,7 +35,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }

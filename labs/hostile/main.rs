@@ -1,0 +1,116 @@
+//! Do plug-ins that mean no good disturb others? A stream with a receiver, and beside it, at the same
+//! worker, streams whose packets go through a plug-in each: one that is harmless, and after it each of
+//! those that loop for ever, want all memory, stop, answer nonsense, or take long now and then; and
+//! somebody who asks again and again for one of another contract. Told is the 99th percentile of the
+//! delay of the stream that has none, and how many times that is what it is beside the harmless one.
+
+mod plugins;
+mod scene;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
+use outflow_labs::net::Paths;
+use outflow_labs::process::keep_to_cpu;
+use outflow_labs::relay::{Relay, listen};
+use serde_json::{Map, Value, json};
+
+use plugins::{HARMLESS, HOSTILE};
+use scene::{FIRST_PORT, Scene, VICTIM, ask_in_vain, source, stream};
+
+/// Source and receiver keep off the first core.
+const OTHER_CPU: usize = 1;
+
+fn main() -> ExitCode {
+    run_lab("hostile", lab)
+}
+
+fn lab(options: &Options) -> Result<Value> {
+    keep_to_cpu(OTHER_CPU)?;
+    let (rounds, time) = if options.quick { (5, 500) } else { (25, 1000) };
+    let mut found = Found::default();
+    let paths = Paths::new()?;
+    for number in 1..=rounds {
+        // A relay of its own: who went wrong too often rests, and would do no harm the next time.
+        round(&paths, Duration::from_millis(time), &mut found)?;
+        progress(format!("round {number} of {rounds}"));
+    }
+    Ok(found.figures().into())
+}
+
+/// What was measured, by plug-in.
+#[derive(Debug, Default)]
+struct Found {
+    p99_us: BTreeMap<&'static str, Vec<f64>>,
+    ratios: BTreeMap<&'static str, Vec<f64>>,
+    faults: BTreeMap<&'static str, u64>,
+    lost: u64,
+}
+
+impl Found {
+    fn figures(&self) -> Map<String, Value> {
+        let mut figures = Map::new();
+        for (name, times) in &self.p99_us {
+            let mut of_it = json!({ "p99_us": rounded(quantile(times, 0.5)) });
+            if let Some(ratios) = self.ratios.get(name) {
+                of_it["p99_ratio"] = json!(rounded(quantile(ratios, 0.5)));
+                of_it["faults"] = json!(self.faults.get(name).copied().unwrap_or(0));
+            }
+            progress(format!("{name}: {of_it}"));
+            figures.insert((*name).to_owned(), of_it);
+        }
+        let ratios = self.ratios.values().map(|ratios| quantile(ratios, 0.5));
+        figures.insert("worst_p99_ratio".into(), json!(rounded(ratios.fold(0.0, f64::max))));
+        figures.insert("lost".into(), json!(self.lost));
+        figures
+    }
+}
+
+/// A relay, with the harmless plug-in and each of the others in turn.
+fn round(paths: &Paths, time: Duration, found: &mut Found) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    let refused = HOSTILE.iter().filter(|plugin| !plugin.is_taken());
+    for plugin in refused {
+        std::fs::write(folder.join(plugin.name), plugin.code()?)?;
+    }
+    let taken = || [&HARMLESS].into_iter().chain(HOSTILE.iter().filter(|plugin| plugin.is_taken()));
+    let ports = || (FIRST_PORT + 2..).step_by(2);
+    let mut text = listen() + "[limits]\nworkers = 1\n[log]\nlevel = \"error\"\n";
+    text += &stream(folder, VICTIM, FIRST_PORT, None)?;
+    let mut beside = BTreeMap::new();
+    for (plugin, port) in taken().zip(ports()) {
+        text += &stream(folder, plugin.name, port, Some(plugin))?;
+        beside.insert(plugin.name, source(paths, port)?);
+    }
+    let mut scene = Scene::open(paths, ports().take(beside.len()))?;
+    let mut relay = Relay::start_as(&paths.relay, &text, |program| program.on_any_cpu())?;
+    scene.warm_up(&mut relay)?;
+    for plugin in &HOSTILE {
+        for one in [&HARMLESS, plugin] {
+            match beside.get_mut(one.name) {
+                Some(pulse) => scene.period(one.name, time, || {
+                    pulse.run(time);
+                }),
+                None => scene.period(one.name, time, || ask_in_vain(&relay, &folder.join(one.name), time)),
+            }
+        }
+    }
+    for plugin in taken() {
+        let faults = relay.stream(plugin.name)?["elements"][0]["faults"].as_u64();
+        *found.faults.entry(plugin.name).or_default() += faults.context("there is no element")?;
+    }
+    relay.healthy()?;
+    let (periods, lost) = scene.end()?;
+    found.lost += lost;
+    for pair in periods.chunks_exact(2) {
+        let ((harmless, usual), (name, p99)) = (pair[0], pair[1]);
+        found.p99_us.entry(harmless).or_default().push(usual);
+        found.p99_us.entry(name).or_default().push(p99);
+        found.ratios.entry(name).or_default().push(p99 / usual);
+    }
+    Ok(())
+}
