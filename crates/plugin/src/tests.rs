@@ -364,8 +364,8 @@ fn frames_are_never_parted() {
 /// Moves clocks on by five ticks; restarts end with it. With the track 9, it stops.
 const HEAR: &str = r#"
         (func (export "outflow:plugin/control@1.0.0#hear")
-            (param $kind i32) (param $track i32) (param $ntp i64) (param $rtp i32) (param $at i64) (param $told i32)
-            (result i32)
+            (param $kind i32) (param $track i32) (param $ntp i64) (param $rtp i32) (param $at i64)
+            (param $told i32) (result i32)
             (if (i32.eq (local.get $track) (i32.const 9)) (then unreachable))
             (i64.store (i32.const 2048) (i64.const 0))
             (if (i32.eqz (local.get $kind)) (then (i32.store8 (i32.const 2048) (i32.const 1))))
