@@ -369,7 +369,18 @@ impl Graph {
         each: &mut dyn FnMut(usize, Message),
     ) {
         let targets: BTreeSet<_> = self.source.iter().copied().collect();
-        let mut on: Vec<_> = targets.into_iter().map(|target| (target, message)).collect();
+        let on = targets.into_iter().map(|target| (target, message)).collect();
+        self.tell_on(now, on, further, each);
+    }
+
+    /// The same for messages that are on their way already.
+    pub fn tell_on(
+        &mut self,
+        now: Time,
+        mut on: Vec<(Target, Message)>,
+        further: &mut dyn FnMut(Target, Message),
+        each: &mut dyn FnMut(usize, Message),
+    ) {
         for stage in &mut self.stages {
             // What another stage hears waits there until its turn.
             on.retain(|(target, message)| stage.hear(*target, *message).is_some());
