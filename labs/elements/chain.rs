@@ -12,7 +12,7 @@ use outflow_relay::graph::{
     CoreOnly, Element, ElementPlan, Graph, Input, Item, Make, Plan, Settings, Tally, find,
 };
 
-const BYTES: usize = 1400;
+pub(crate) const BYTES: usize = 1400;
 
 /// RTP video that nobody looks into.
 pub(crate) fn format() -> Format {

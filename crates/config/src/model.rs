@@ -244,7 +244,8 @@ words! {
 words! {
     /// In which contexts elements run that name none.
     pub enum ContextChoice: "a choice" {
-        /// In the stream's own worker, or, when they take much of it, in a context of the stream's own.
+        /// In the stream's own worker, or, if they are plug-ins or take much of it, in a context of the
+        /// stream's own.
         Auto = "auto",
         /// In the stream's own worker.
         Worker = "worker",

@@ -111,6 +111,7 @@ impl LiveStream {
             self.recall(now);
             self.next = Some(Next { began: now, put: None });
         }
+        self.launch();
         let Some(line) = &mut self.line else { return };
         let mut any = false;
         for far in self.core.far() {
@@ -119,6 +120,17 @@ impl LiveStream {
         }
         if any {
             line.wake();
+        }
+    }
+
+    /// Sends stages out that are here. Until it is known what comes in they stay: they would have to come
+    /// back to be told, and nobody could be served meanwhile.
+    fn launch(&mut self) {
+        if self.core.services_are_bound()
+            && let Some(mut line) = self.at_home.take()
+        {
+            line.launch(self.core.take_stages());
+            self.line = Some(line);
         }
     }
 
@@ -157,10 +169,8 @@ impl LiveStream {
             (self.line, self.note) = (line, note);
             done = Some((before, began, reply));
         }
-        let stages = self.core.take_stages();
-        if let Some(line) = &mut self.line {
-            line.launch(stages);
-        }
+        self.at_home = self.line.take();
+        self.launch();
         self.core.release_services();
         if let Some((before, began, reply)) = done {
             // Whoever asked may have gone; the services are there all the same.

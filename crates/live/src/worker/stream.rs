@@ -39,6 +39,8 @@ pub(super) struct LiveStream {
     pub(super) shown: (Counters, Drops),
     /// To the contexts in which other stages of its services run.
     pub(super) line: Option<Line>,
+    /// The same, whose stages are here.
+    pub(super) at_home: Option<Line>,
     /// Services that are put in place once all stages have come back; or those that are there, bound
     /// anew.
     pub(super) next: Option<Next>,
@@ -144,6 +146,7 @@ impl LiveStream {
             out_bytes: Rate::default(),
             shown: Default::default(),
             line: None,
+            at_home: None,
             next: None,
             note: None,
             work: BTreeMap::new(),

@@ -136,6 +136,11 @@ impl Stream {
         self.services().is_some_and(|graph| !graph.is_whole() && graph.is_unbound())
     }
 
+    /// Whether the services know what comes in.
+    pub fn services_are_bound(&self) -> bool {
+        self.services().is_some_and(|graph| !graph.is_unbound())
+    }
+
     /// Takes out what is for the stages that run elsewhere.
     pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
         self.branches.far.drain(..)
