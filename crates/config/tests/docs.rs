@@ -1,7 +1,5 @@
 //! What the documentation writes in TOML is a configuration.
 
-use std::path::{Path, PathBuf};
-
 use outflow_config::Config;
 
 /// Pieces of TOML in a document.
@@ -27,36 +25,22 @@ fn completed(piece: &str) -> String {
     text + piece
 }
 
-fn good(file: &Path, piece: &str) {
+fn good(file: &str, piece: &str) {
     let given = completed(piece);
-    if let Err(errors) = Config::parse(&given, &file.display().to_string()) {
+    if let Err(errors) = Config::parse(&given, file) {
         panic!("{errors}\nin:\n{given}");
     }
 }
 
-fn text(file: &Path) -> String {
-    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 #[test]
 fn each_piece_of_the_readme_is_a_good_configuration() {
-    let file = root().join("README.md");
-    assert!(pieces(&text(&file)).inspect(|piece| good(&file, piece)).count() > 5);
+    let readme = include_str!("../../../README.md");
+    assert!(pieces(readme).inspect(|piece| good("README.md", piece)).count() > 5);
 }
 
 #[test]
-fn the_pieces_of_a_page_are_one_good_configuration() {
-    let pages =
-        std::fs::read_dir(root().join("docs")).expect("a folder").map(|entry| entry.expect("it").path());
-    let mut read = 0;
-    for file in pages.filter(|file| file.extension() == Some("md".as_ref())) {
-        let text = text(&file);
-        read += pieces(&text).count();
-        good(&file, &pieces(&text).collect::<Vec<_>>().join("\n"));
-    }
-    assert!(read > 3, "{read} pieces");
+fn the_pieces_of_the_page_on_services_are_one_good_configuration() {
+    let all: Vec<_> = pieces(include_str!("../../../docs/services.md")).collect();
+    assert!(all.len() > 3, "{all:?}");
+    good("docs/services.md", &all.join("\n"));
 }

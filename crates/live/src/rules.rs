@@ -137,10 +137,10 @@ fn has_other_cores() -> bool {
     std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }
 
-/// Plug-ins get a context of the stream's own, unless the plan names contexts: whatever they do, no
-/// other stream waits for it.
+/// Plug-ins get a context of the stream's own, unless the plan says where elements run: whatever they do,
+/// no other stream waits for it.
 fn keep_apart(name: &str, plan: &mut Plan) {
-    if plan.elements.values().all(|element| element.context.is_none()) {
+    if plan.elements.values().all(|element| element.context.is_none() && element.lanes <= 1) {
         for element in plan.elements.values_mut().filter(|element| element.kind == "wasm") {
             element.context = Some(format!("{PLUGIN_CONTEXT}{name}"));
         }
@@ -309,6 +309,8 @@ input = "plugin"
         assert_eq!(contexts(text), [None, Some("plug-ins of s".to_owned())]);
         let named = text.replace("\"pass\"", "\"pass\"\ncontext = \"here\"");
         assert_eq!(contexts(&named), [Some("here".to_owned()), None]);
+        let in_lanes = text.replace("\"a.wasm\"", "\"a.wasm\"\nlanes = 2");
+        assert_eq!(contexts(&in_lanes), [None, None], "they have their own");
     }
 
     #[test]

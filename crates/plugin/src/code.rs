@@ -26,6 +26,8 @@ pub(crate) struct Code {
     pub(crate) work: ComponentExportIndex,
     /// `save` and `restore`, if it has them.
     pub(crate) state: Option<(ComponentExportIndex, ComponentExportIndex)>,
+    /// `hear`, if it has it.
+    pub(crate) hear: Option<ComponentExportIndex>,
 }
 
 impl core::fmt::Debug for Code {
@@ -136,12 +138,13 @@ impl Code {
             let help = "build it anew with the wit folder of this version";
             Unfit::new(format!("it has no function `{name}`, which elements have"), help)
         };
-        let state = wrap::spoken(names.iter().map(String::as_str), "state").ok();
+        let besides = |interface| wrap::spoken(names.iter().map(String::as_str), interface).ok();
         Ok(Code {
             hash,
             init: function(element, "init").ok_or_else(|| missing("init"))?,
             work: function(element, "work").ok_or_else(|| missing("work"))?,
-            state: state.and_then(|state| function(state, "save").zip(function(state, "restore"))),
+            state: besides("state").and_then(|state| function(state, "save").zip(function(state, "restore"))),
+            hear: besides("control").and_then(|control| function(control, "hear")),
             pre,
         })
     }

@@ -1,6 +1,7 @@
 //! The contract's types as they cross the boundary; `wit/plugin.wit` says what they mean.
 
 use outflow_media::{Codec, Format, Tag, Time, Track as MediaTrack};
+use outflow_relay::graph::{Message, TrackTime};
 use wasmtime::component::{ComponentType, Lift, Lower, flags};
 
 /// The contract: `wit/plugin.wit`.
@@ -71,6 +72,48 @@ pub(crate) enum Kind {
     Enhancement,
     #[component(name = "data")]
     Data,
+}
+
+/// What the source tells.
+#[derive(ComponentType, Lift, Lower, Debug, Clone, Copy)]
+#[component(variant)]
+pub(crate) enum Told {
+    #[component(name = "clock")]
+    Clock(Clock),
+    #[component(name = "restart")]
+    Restart,
+}
+
+#[derive(ComponentType, Lift, Lower, Debug, Clone, Copy)]
+#[component(record)]
+pub(crate) struct Clock {
+    track: u8,
+    ntp: u64,
+    rtp: u32,
+    at: u64,
+    told: bool,
+}
+
+impl From<Message> for Told {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Clock(TrackTime { track, ntp, rtp, at, told }) => {
+                Told::Clock(Clock { track, ntp, rtp, at: at.as_nanos(), told })
+            }
+            Message::Break => Told::Restart,
+        }
+    }
+}
+
+impl From<Told> for Message {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Clock(Clock { track, ntp, rtp, at, told }) => {
+                Message::Clock(TrackTime { track, ntp, rtp, at: Time::from_nanos(at), told })
+            }
+            Told::Restart => Message::Break,
+        }
+    }
 }
 
 flags! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outflow_media::{Format, Time};
 use outflow_relay::DropReason;
-use outflow_relay::graph::{Element, Item, Tally, Unfit};
+use outflow_relay::graph::{Element, Item, Message, Tally, Unfit};
 
 use crate::batch::{self, Carries, Scratch};
 use crate::code::Code;
@@ -88,44 +88,61 @@ impl WasmElement {
     /// How many of these packets, beginning with the first, go into a call.
     fn fitting(&self, items: &[Item]) -> usize {
         let Some(live) = &self.live else { return items.len().min(CALL_PACKETS_MAX) };
-        let room = self.options.memory_bytes / CALL_MEMORY_PARTS;
-        let mut bytes = 0;
-        let fits = |item: &&Item| {
-            bytes += batch::seen(live.payload, batch::size(item, self.carries)) as u64;
-            bytes <= room
-        };
         let most = if matches!(live.payload, Payload::Parts(_)) { 1 } else { CALL_PACKETS_MAX };
-        items.iter().take(most).take_while(fits).count().max(1)
+        let mut room = self.options.memory_bytes / CALL_MEMORY_PARTS;
+        let mut count = 0;
+        while count < items.len() {
+            let group = &items[count..][..self.together(&items[count..])];
+            let seen = |item: &Item| batch::seen(live.payload, batch::size(item, self.carries)) as u64;
+            let bytes = group.iter().map(seen).sum();
+            // What does not go in at all is found out when it is tried.
+            if count > 0 && (count + group.len() > most || bytes > room) {
+                break;
+            }
+            room = room.saturating_sub(bytes);
+            count += group.len();
+        }
+        count
+    }
+
+    /// How many of these packets, from the first on, go into the same call in any case.
+    fn together(&self, items: &[Item]) -> usize {
+        let frame = |item: &Item| (item.packet.tag.track, item.packet.tag.frame);
+        let is_of_it = |item: &&Item| self.options.whole_frames && frame(item) == frame(&items[0]);
+        items.iter().skip(1).take_while(is_of_it).count() + 1
     }
 
     /// Lets it work on packets that go into a call; `faults` counts what went wrong with the batch.
     fn part(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally, faults: &mut u32) {
         let Err(words) = self.call(now, items, tally) else { return };
         tally.fail(words);
-        self.live = None;
         *faults += 1;
+        self.went_wrong(now);
         match self.options.on_fault {
-            OnFault::Bypass => self.is_given_up = true,
-            OnFault::Drop => {
-                self.is_given_up = true;
-                drop_all(items, tally);
-            }
-            OnFault::Restart => {
-                self.rest.fault(now);
-                self.one_by_one(now, items, tally, faults);
-            }
+            OnFault::Bypass => {}
+            OnFault::Drop => drop_all(items, tally),
+            OnFault::Restart => self.one_by_one(now, items, tally, faults),
         }
     }
 
-    /// Only the packets at which it goes wrong are lost.
+    /// It is dead; whether it begins anew is up to the policy.
+    fn went_wrong(&mut self, now: Time) {
+        self.live = None;
+        match self.options.on_fault {
+            OnFault::Bypass | OnFault::Drop => self.is_given_up = true,
+            OnFault::Restart => self.rest.fault(now),
+        }
+    }
+
+    /// Only the packets at which it goes wrong are lost, or the frames if it is given frames.
     fn one_by_one(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally, faults: &mut u32) {
-        if items.len() == 1 {
+        if self.together(items) == items.len() {
             return drop_all(items, tally);
         }
         let mut all = core::mem::take(items);
         let mut one = Vec::with_capacity(1);
-        for item in all.drain(..) {
-            one.push(item);
+        while !all.is_empty() {
+            one.extend(all.drain(..self.together(&all)));
             if *faults >= FAULTS_PER_BATCH_MAX {
                 drop_all(&mut one, tally);
             } else if let Err(words) = self.call(now, &mut one, tally) {
@@ -257,6 +274,15 @@ impl Element for WasmElement {
             batch.append(&mut part);
             self.part = part;
         }
+    }
+
+    fn message(&mut self, now: Time, message: Message) -> Option<Message> {
+        let Some(live) = &mut self.live else { return Some(message) };
+        live.hear(now, message).unwrap_or_else(|words| {
+            self.untold = Some(words);
+            self.went_wrong(now);
+            Some(message)
+        })
     }
 
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outflow_media::{Format, Time};
-use outflow_relay::graph::Unfit;
+use outflow_relay::graph::{Message, Unfit};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, Trap};
 
 use crate::code::Code;
-use crate::contract::{Answer, Input, Packet, Payload, Setup};
+use crate::contract::{Answer, Input, Packet, Payload, Setup, Told};
 use crate::limits::{
     BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PART_INSTRUCTIONS,
     PARTS_MAX, SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
@@ -124,6 +124,7 @@ pub(crate) struct Live {
     init: TypedFunc<(String, Input), (Result<Setup, String>,)>,
     work: TypedFunc<(Packets, Bytes), (Answer,)>,
     state: Option<State>,
+    hear: Option<TypedFunc<(Told,), (Option<Told>,)>>,
     fuel: u64,
     pub(crate) payload: Payload,
 }
@@ -170,7 +171,9 @@ impl Live {
                 restore: typed(&instance, &mut store, restore, "restore")?,
             }),
         };
+        let hear = code.hear.as_ref().map(|hear| typed(&instance, &mut store, hear, "hear")).transpose()?;
         Ok(Live {
+            hear,
             init: typed(&instance, &mut store, &code.init, "init")?,
             work: typed(&instance, &mut store, &code.work, "work")?,
             state,
@@ -250,6 +253,18 @@ impl Live {
     /// Instructions of a call, or of all parts of a packet.
     pub(crate) const fn fuel(&self) -> u64 {
         self.fuel
+    }
+
+    /// Lets it hear a message; what goes on.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub(crate) fn hear(&mut self, now: Time, message: Message) -> Result<Option<Message>, String> {
+        self.begin(now);
+        let Some(hear) = &self.hear else { return Ok(Some(message)) };
+        let fuel = self.fuel;
+        let done = self.store.set_fuel(fuel).and_then(|()| hear.call(&mut self.store, (message.into(),)));
+        done.map(|(on,)| on.map(Message::from)).map_err(|error| words(&error, &self.store, fuel))
     }
 
     /// What it keeps in mind, for another; `None` if it keeps nothing, or went wrong.

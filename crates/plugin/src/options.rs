@@ -15,6 +15,8 @@ pub(crate) struct Options {
     /// Instructions of a call.
     pub(crate) fuel: u64,
     pub(crate) on_fault: OnFault,
+    /// Packets of a frame go into one call.
+    pub(crate) whole_frames: bool,
 }
 
 /// What happens when a plug-in went wrong.
@@ -45,6 +47,7 @@ impl Options {
                 Some("drop") => OnFault::Drop,
                 _ => OnFault::Restart,
             },
+            whole_frames: settings.text("unit") == Some("frames"),
         })
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_relay::DropReason;
-use outflow_relay::graph::{Element, Item, Setting, Settings, Tally, Unfit};
+use outflow_relay::graph::{Element, Item, Message, Setting, Settings, Tally, TrackTime, Unfit};
 
 /// A plug-in that sees everything and does `work` with the packets $p, $n and the bytes $b, $l; the
 /// answer lies at 4096, actions at 8192.
@@ -334,6 +334,67 @@ fn another_plug_in_goes_on_from_what_was_saved() {
     let mut after = bound(Settings::default(), &next);
     after.resume(before.state().expect("it lives"));
     assert_eq!(work(&mut *after, 0, &["b"], &mut tally), out(&["b"]));
+}
+
+#[test]
+fn frames_are_never_parted() {
+    // Frame 2 is to come alone, with its three packets.
+    let stops = r#"
+        (local.set $l (local.get $n))
+        (loop $next
+            (local.set $i (i32.add (local.get $i) (i32.eq (i32.load offset=20 (local.get $p)) (i32.const 2))))
+            (local.set $p (i32.add (local.get $p) (i32.const 32)))
+            (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+            (br_if $next (local.get $n)))
+        (if (i32.and (i32.ne (local.get $i) (i32.const 0))
+                (i32.or (i32.ne (local.get $i) (i32.const 3)) (i32.ne (local.get $l) (i32.const 3))))
+            (then unreachable))"#;
+    // One by one, so many go wrong that the rest of the batch is not tried.
+    for (unit, left) in [("frames", 6), ("packets", 2)] {
+        let mut element = bound(word("unit", unit), &plugin(stops));
+        let mut batch: Vec<Item> = [1, 1, 2, 2, 2, 3].map(|_| rtp("a")).into();
+        for (item, frame) in batch.iter_mut().zip([1, 1, 2, 2, 2, 3]) {
+            item.packet.tag.frame = frame;
+        }
+        element.work(Time::ZERO, &mut batch, &mut Tally::default());
+        assert_eq!(batch.len(), left, "{unit}");
+    }
+}
+
+/// Moves clocks on by five ticks; restarts end with it. With the track 9, it stops.
+const HEAR: &str = r#"
+        (func (export "outflow:plugin/control@1.0.0#hear")
+            (param $kind i32) (param $track i32) (param $ntp i64) (param $rtp i32) (param $at i64)
+            (param $told i32) (result i32)
+            (if (i32.eq (local.get $track) (i32.const 9)) (then unreachable))
+            (i64.store (i32.const 2048) (i64.const 0))
+            (if (i32.eqz (local.get $kind)) (then (i32.store8 (i32.const 2048) (i32.const 1))))
+            (i32.store8 (i32.const 2056) (i32.const 0))
+            (i32.store8 (i32.const 2064) (local.get $track))
+            (i64.store (i32.const 2072) (local.get $ntp))
+            (i32.store (i32.const 2080) (i32.add (local.get $rtp) (i32.const 5)))
+            (i64.store (i32.const 2088) (local.get $at))
+            (i32.store8 (i32.const 2096) (local.get $told))
+            (i32.const 2048))"#;
+
+#[test]
+fn messages_are_heard_changed_and_ended() {
+    let clock = |track, rtp| {
+        Message::Clock(TrackTime { track, ntp: 1 << 40, rtp, at: Time::from_millis(3), told: true })
+    };
+    let mut tally = Tally::default();
+    let mut element = bound(Settings::default(), &plugin_of("1.0.0", "", HEAR));
+    assert_eq!(element.message(Time::ZERO, clock(1, 7)), Some(clock(1, 12)));
+    assert_eq!(element.message(Time::ZERO, Message::Break), None);
+    // What goes wrong is counted with the next packets, and ends nothing.
+    assert_eq!(element.message(Time::ZERO, clock(9, 7)), Some(clock(9, 7)));
+    let later = Time::from_millis(60_000);
+    assert_eq!(element.message(later, clock(1, 7)), Some(clock(1, 7)), "it is dead");
+    element.work(later, &mut Vec::new(), &mut tally);
+    assert_eq!(tally.faults, 1, "{:?}", tally.fault);
+    // Whoever does not listen lets all pass.
+    let mut deaf = bound(Settings::default(), &plugin(""));
+    assert_eq!(deaf.message(Time::ZERO, clock(1, 7)), Some(clock(1, 7)));
 }
 
 #[test]

@@ -30,16 +30,22 @@ pub(crate) fn component(bytes: &[u8]) -> Result<Vec<u8>, Unfit> {
     })?;
     let interfaces = || names.exports.iter().filter_map(|name| Some(name.split_once('#')?.0));
     spoken(interfaces(), "element")?;
-    encode(bytes, &names, spoken(interfaces(), "state").is_ok()).map_err(|error| {
+    let has = |interface| spoken(interfaces(), interface).is_ok();
+    let world = match (has("state"), has("control")) {
+        (false, false) => "plugin",
+        (true, false) => "stateful",
+        (false, true) => "listening",
+        (true, true) => "full",
+    };
+    encode(bytes, &names, world).map_err(|error| {
         let help = "build it anew with the wit folder and the template of this version";
         Unfit::new(format!("it does not fit the contract: {error:#}"), help)
     })
 }
 
-fn encode(bytes: &[u8], names: &Names<'_>, has_state: bool) -> anyhow::Result<Vec<u8>> {
+fn encode(bytes: &[u8], names: &Names<'_>, world: &str) -> anyhow::Result<Vec<u8>> {
     let mut module = bytes.to_vec();
     if !names.is_typed {
-        let world = if has_state { "stateful" } else { "plugin" };
         embed(&mut module, world)?;
     }
     let mut encoder = ComponentEncoder::default().validate(true).module(&module)?;

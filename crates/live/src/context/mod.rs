@@ -36,7 +36,7 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// A line through these contexts, each with so many lanes, which are made if there are none of those
+    /// A line through these contexts, each with so many lanes; they are made if there are none of those
     /// names yet. Whoever is at its home hears `home` when something comes back.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Lanes, stepped by hand in an order that chance draws: what threads may do, again and again the same.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use outflow_media::{Codec, Format, Tag, Time, Track};
@@ -209,6 +209,6 @@ fn when_too_many_streams_have_plug_ins_some_share_a_context() {
         let name = format!("{PLUGIN_CONTEXT}{number}");
         contexts.line(&[(name, 1)], Arc::clone(&home)).expect("there is room");
     }
-    let threads = contexts.threads.lock().expect("nobody panicked");
+    let threads = contexts.threads.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(threads.len(), PLUGIN_CONTEXTS_MAX + 1);
 }

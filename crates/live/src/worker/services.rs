@@ -79,6 +79,11 @@ impl Worker {
     ) -> Result<(), ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
+        if stream.core.services().is_some_and(|graph| graph.turns(element)) {
+            let what = format!("'{element}' makes something else of what comes in");
+            let unfit = Unfit::new(what, "change the services, with `bypass` at the element or without it");
+            return Err(unsupported(&stream.name, &unfit));
+        }
         if stream.core.set_bypass(element, bypass) {
             return Ok(());
         }

@@ -69,6 +69,8 @@ pub struct Graph {
     wires: Vec<Vec<Vec<Target>>>,
     /// Whether anybody wants what comes out of each element.
     wanted: Vec<bool>,
+    /// Elements that make something else of what comes in.
+    turning: Vec<String>,
 }
 
 /// How many packets came in.
@@ -146,6 +148,7 @@ impl Graph {
             direct: Vec::new(),
             wires: Vec::new(),
             wanted: vec![false; checked.order.len()],
+            turning: Vec::new(),
         };
         graph.wire(plan, &names);
         graph.wires = graph.nodes().map(|node| node.outs.clone()).collect();
@@ -366,7 +369,18 @@ impl Graph {
         each: &mut dyn FnMut(usize, Message),
     ) {
         let targets: BTreeSet<_> = self.source.iter().copied().collect();
-        let mut on: Vec<_> = targets.into_iter().map(|target| (target, message)).collect();
+        let on = targets.into_iter().map(|target| (target, message)).collect();
+        self.tell_on(now, on, further, each);
+    }
+
+    /// The same for messages that are on their way already.
+    pub fn tell_on(
+        &mut self,
+        now: Time,
+        mut on: Vec<(Target, Message)>,
+        further: &mut dyn FnMut(Target, Message),
+        each: &mut dyn FnMut(usize, Message),
+    ) {
         for stage in &mut self.stages {
             // What another stage hears waits there until its turn.
             on.retain(|(target, message)| stage.hear(*target, *message).is_some());
@@ -431,6 +445,12 @@ impl Graph {
             }
         }
         self.spread_wishes();
+    }
+
+    /// Whether an element makes something else of what comes in: to pass it by, the graph is to be bound
+    /// anew.
+    pub fn turns(&self, name: &str) -> bool {
+        self.turning.iter().any(|turning| turning == name)
     }
 
     /// Lets an element pass everything as it is, or no longer. Returns whether there is one.

@@ -318,3 +318,35 @@ fn pixels_are_part_of_what_is_promised() {
     let raw = errors(&plan, Contents::of(&[Content::RawUyvy]));
     assert!(raw[0].1.starts_with("'pgm' takes PPM images, but 'rgb' gives raw RGB video in RTP"), "{raw:?}");
 }
+
+#[test]
+fn what_an_element_makes_something_else_of_is_passed_by_only_when_bound_so() {
+    let opus = Format::Rtp(vec![Track { codec: outflow_media::Codec::Opus, ..Track::mp2t() }]);
+    let mut plan = plan(&[("ts", "to-ts", &[]), ("p", "pass", &["ts"])], &[("all", &["p"])]);
+    let bound = |plan: &Plan| {
+        let mut graph = Graph::new(plan, &mut CoreOnly).unwrap();
+        graph.bind(&opus);
+        graph
+    };
+    let graph = bound(&plan);
+    assert_eq!((graph.exit_format(0), graph.turns("ts"), graph.turns("p")), (Ok(&Format::Ts), true, false));
+    plan.elements.get_mut("ts").unwrap().bypass = true;
+    let graph = bound(&plan);
+    assert_eq!((graph.exit_format(0), graph.turns("ts")), (Ok(&opus), true));
+}
+
+#[test]
+fn messages_that_were_on_their_way_go_on_when_stages_are_back() {
+    let mut plan = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[("far", &["b"])]);
+    plan.elements.get_mut("b").unwrap().context = Some("x".to_owned());
+    let mut graph = graph(&plan);
+    let stages = graph.take_stages();
+    let mut late = Vec::new();
+    let mut early = |_, _| panic!("it is behind the stage");
+    graph.tell(Time::ZERO, Message::Break, &mut |to, message| late.push((to, message)), &mut early);
+    graph.put_stages(stages);
+    let mut out = Vec::new();
+    let mut far = |_, _| panic!("all stages are here");
+    graph.tell_on(Time::ZERO, late, &mut far, &mut |exit, message| out.push((exit, message)));
+    assert_eq!(out, [(0, Message::Break)]);
+}

@@ -6,7 +6,7 @@ use outflow_media::{Format, Time, Track};
 use super::{Branches, Far, Made, ORIGINAL, Slot, What};
 use crate::control::Stream;
 use crate::control::share::Understood;
-use crate::graph::{Message, Target, TrackTime};
+use crate::graph::{Graph, Message, Target, TrackTime};
 use crate::limits::TRACKS_MAX;
 use crate::send::{Anchor, ReportClock};
 
@@ -22,23 +22,26 @@ impl Stream {
     /// Tells all services what the source tells.
     pub(in crate::control) fn tell_services(&mut self, now: Time, message: Message) {
         self.serve(now);
-        let mut made = Vec::new();
-        let Branches { graph, far, .. } = &mut self.branches;
-        if let Some(graph) = graph {
-            let mut further = |target, message| far.push(Far::Message(now, target, message));
-            graph.tell(now, message, &mut further, &mut |exit, message| made.push((exit, message)));
-        }
-        made.into_iter().for_each(|(exit, message)| self.tell_exit(now, exit, message));
+        self.tell_graph(now, |graph, further, each| graph.tell(now, message, further, each));
         self.tell_branch(now, ORIGINAL, message);
     }
 
-    /// Messages come out of the last of the stages that run elsewhere.
+    /// Messages come out of the last of the stages that run elsewhere; or come back without having been in
+    /// all of them, because those were on their way.
     pub fn hear_near(&mut self, now: Time, messages: Vec<(Target, Message)>) {
-        for (target, message) in messages {
-            if let Target::Exit(exit) = target {
-                self.tell_exit(now, exit.into(), message);
-            }
-        }
+        self.tell_graph(now, |graph, further, each| graph.tell_on(now, messages, further, each));
+    }
+
+    fn tell_graph(
+        &mut self,
+        now: Time,
+        tell: impl FnOnce(&mut Graph, &mut dyn FnMut(Target, Message), &mut dyn FnMut(usize, Message)),
+    ) {
+        let mut made = Vec::new();
+        let Branches { graph: Some(graph), far, .. } = &mut self.branches else { return };
+        let mut further = |target, message| far.push(Far::Message(now, target, message));
+        tell(graph, &mut further, &mut |exit, message| made.push((exit, message)));
+        made.into_iter().for_each(|(exit, message)| self.tell_exit(now, exit, message));
     }
 
     /// Tells once more what the clocks are: somebody is new.

@@ -113,7 +113,11 @@ impl Stream {
         if let Some(input) = &self.input {
             graph.bind(&input.format);
         }
-        self.branches.far.clear();
+        let late = mem::take(&mut self.branches.far).into_iter().filter_map(|far| match far {
+            Far::Message(_, target, message) => Some((target, message)),
+            _ => None,
+        });
+        self.hear_near(now, late.collect());
         self.reconcile(now);
         self.house(now);
         self.repeat_clocks(now);
