@@ -285,6 +285,10 @@ const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "
 /// Execution contexts of the relay. With more, services that name them are refused.
 pub(crate) const CONTEXTS_MAX: usize = 64;
 
+/// How far the contexts stand back behind other threads that plug-ins have without asking: whoever carries
+/// packets goes first.
+pub(crate) const PLUGIN_NICE: i32 = 10;
+
 /// Streams whose plug-ins have a context of their own without asking for it. Those of further ones share
 /// one.
 pub(crate) const PLUGIN_CONTEXTS_MAX: usize = 32;

@@ -99,7 +99,8 @@ impl Supervisor {
         elements: Elements,
         branches: Branches,
     ) -> Result<Changed, ControlError> {
-        let mut new = Config::clone(&self.control.config());
+        let old = self.control.config();
+        let mut new = Config::clone(&old);
         let known =
             new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
         let wrong = |errors: Vec<PlanError>| {
@@ -108,7 +109,10 @@ impl Supervisor {
         };
         (known.elements, known.branches) = (elements, branches);
         known.plan().check(known.contents()).map_err(wrong)?;
-        self.become_like(new).await
+        let (known, mut waited) = (known.clone(), None);
+        self.change_stream(stream, &old.streams[stream], &known, &mut waited).await?;
+        let lines = self.is_now(new);
+        Ok(Changed { lines, waited })
     }
 
     /// Looks at what is measured, and changes services as the rules say.
@@ -133,13 +137,22 @@ impl Supervisor {
     async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
         let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
-        let mut lines = changes.lines();
+        let mut lines = self.is_now(new);
+        for line in &failed {
+            tracing::error!(change = line, "configuration not changed");
+        }
         lines.extend(failed);
+        Ok(Changed { lines, waited })
+    }
+
+    /// The configuration is this one now. Returns a line for each change.
+    fn is_now(&self, new: Config) -> Vec<String> {
+        let lines = outflow_config::diff(&self.control.config(), &new).lines();
         self.control.set_config(Arc::new(new));
         for line in &lines {
             tracing::info!(change = line, "configuration changed");
         }
-        Ok(Changed { lines, waited })
+        lines
     }
 
     /// Makes every change, whatever becomes of the others. Returns a line for each that failed.

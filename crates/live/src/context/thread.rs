@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
+use super::PLUGIN_CONTEXT;
 use super::hop::Hop;
 use super::line::Ringer;
-use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
+use crate::limits::{CONTEXT_IDLE, PLUGIN_NICE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
 
 /// A thread that waits to be woken; waking it again before it has looked costs nothing.
@@ -42,9 +43,16 @@ impl Thread {
         let parked = Arc::new(Parked::default());
         let (hops, new) = mpsc::channel();
         let shared = Arc::clone(&parked);
+        let stands_back = name.starts_with(PLUGIN_CONTEXT.trim_end());
         std::thread::Builder::new()
             .name(format!("context-{name}"))
-            .spawn(move || run(&shared, &new))
+            .spawn(move || {
+                if stands_back {
+                    // Where that is refused, it takes its turns like others.
+                    let _ = rustix::process::nice(PLUGIN_NICE);
+                }
+                run(&shared, &new);
+            })
             .map_err(|e| ControlError::system(format!("starting the context '{name}'"), &e))?;
         Ok(Thread { parked, hops })
     }

@@ -447,6 +447,11 @@ impl Graph {
         self.spread_wishes();
     }
 
+    /// Whether an element that is here does something with clocks.
+    pub fn hears_clocks(&self) -> bool {
+        self.nodes().any(|node| node.control.told().has(Signal::Clock))
+    }
+
     /// Whether an element makes something else of what comes in: to pass it by, the graph is to be bound
     /// anew.
     pub fn turns(&self, name: &str) -> bool {

@@ -66,6 +66,20 @@ async fn nobody_runs_programs_through_the_api() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn services_that_cannot_be_made_change_nothing() {
+    let bench = Bench::start("[streams.a.branches.b]\nservices = [\"pass\"]\n").await;
+    let uri = "/api/v1/streams/a/services";
+    let wasm = json!({ "element": "wasm", "file": "/no/such/plug-in.wasm" });
+    let refused = bench.ask(Method::PUT, uri, &json!({ "elements": { "e": wasm } }).to_string()).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text());
+    assert!(refused.error().contains("cannot be read"), "{}", refused.text());
+    // What is there already is no change, so nothing else has become of it.
+    let same = json!({ "branches": { "b": { "services": ["pass"] } } });
+    let same = bench.ask(Method::PUT, uri, &same.to_string()).await;
+    assert_eq!((same.status, same.json()["changes"].clone()), (StatusCode::OK, json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_of_another_site_cannot_control() {
     let bench = Bench::start("[streams.a]\n").await;
     let local = SocketAddr::from(([127, 0, 0, 1], 9));

@@ -65,10 +65,14 @@ impl Stream {
                 graph.resume(before);
             }
         }
+        // Branches know their clocks, unless elements change them, or did.
+        let changes = [&before, &graph].into_iter().flatten().any(|graph| graph.hears_clocks());
         self.branches.graph = graph;
         self.reconcile(now);
         self.house(now);
-        self.repeat_clocks(now);
+        if changes {
+            self.repeat_clocks(now);
+        }
         before
     }
 
