@@ -136,7 +136,7 @@ pub(crate) fn ask_in_vain(relay: &Relay<'_>, file: &Path, time: Duration) {
         let elements = json!({ "plugin": { "element": "wasm", "file": file, "config": config } });
         let services = json!({ "elements": elements, "branches": { "out": { "input": "plugin" } } });
         let answer = relay.put(&format!("/api/v1/streams/{}/services", HARMLESS.name), &services);
-        let is_refused = answer.as_ref().is_ok_and(|answer| answer.contains("of the contract"));
+        let is_refused = answer.as_ref().is_err_and(|error| format!("{error:#}").contains("of the contract"));
         assert!(is_refused, "a plug-in of another contract was not refused: {answer:?}");
         std::thread::sleep(ASK_EVERY);
     }
