@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outflow_media::image::{Rect, parse_size};
 use outflow_relay::graph::{
-    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Opt, Plan, SOURCE, Setting, find,
+    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Kind, Opt, Plan, SOURCE, Setting, find,
 };
 use outflow_relay::limits::LANES_MAX;
 use toml::de::{DeTable, DeValue};
@@ -205,7 +205,7 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
     Ok(element)
 }
 
-fn check_kind(name: &str) -> Result<&'static outflow_relay::graph::Kind, Invalid> {
+fn check_kind(name: &str) -> Result<&'static Kind, Invalid> {
     find(name).ok_or_else(|| {
         let what = format!("there is no element \"{name}\"");
         let help = match nearest(name, CATALOGUE.iter().map(|kind| kind.name)) {
@@ -243,8 +243,7 @@ fn flag(given: &Given<'_>) -> Result<bool, Fault> {
 }
 
 fn setting(option: &Opt, given: &Given<'_>) -> Result<Setting, Fault> {
-    let help = || format!("write {}", option.form.describe());
-    let wrong = |what: String| (given.span(), Invalid::new(what, help()));
+    let wrong = |what: String| refused(option, given, what);
     Ok(match option.form {
         Form::Whole(min, max) => Setting::Whole(whole(option, given, min..=max)?),
         Form::Text | Form::Secret | Form::File => Setting::Text(String::read(given)?),
@@ -294,15 +293,16 @@ fn each<T>(
     given: &Given<'_>,
     read: impl Fn(&Given<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
-    let no_list = || {
-        let help = format!("write {}", option.form.describe());
-        (given.span(), Invalid::new(format!("'{}' is a list", option.name), help))
-    };
+    let no_list = || refused(option, given, format!("'{}' is a list", option.name));
     given.get_ref().as_array().ok_or_else(no_list)?.iter().map(read).collect()
 }
 
 fn impossible(option: &Opt, given: &Given<'_>, what: String) -> Fault {
-    let what = format!("{what} is not possible for '{}'", option.name);
+    refused(option, given, format!("{what} is not possible for '{}'", option.name))
+}
+
+/// What is given for an option is not what it takes.
+fn refused(option: &Opt, given: &Given<'_>, what: String) -> Fault {
     (given.span(), Invalid::new(what, format!("write {}", option.form.describe())))
 }
 

@@ -285,9 +285,12 @@ const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "
 /// Execution contexts of the relay. With more, services that name them are refused.
 pub(crate) const CONTEXTS_MAX: usize = 64;
 
-/// How far the contexts stand back behind other threads that plug-ins have without asking: whoever carries
-/// packets goes first.
-pub(crate) const PLUGIN_NICE: i32 = 10;
+/// How far threads stand back behind others that plug-ins keep busy: the contexts that they have without
+/// asking, and the making of services. Whoever carries packets goes first.
+pub(crate) const BACKGROUND_NICE: i32 = 10;
+
+/// The turn on a processor that a worker asks for: the shortest that Linux gives.
+pub(crate) const WORKER_TURN: Duration = Duration::from_micros(100);
 
 /// Streams whose plug-ins have a context of their own without asking for it. Those of further ones share
 /// one.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outflow_config::Share;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::control::{Command, Control, ControlError, Services, ServicesCommand, Swapped, Wanted};
@@ -66,8 +67,17 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
     if plan.is_empty() {
         return Ok(None);
     }
-    let made = tokio::task::spawn_blocking(move || Graph::new(&plan, &mut Driver)).await;
-    let made = made.map_err(|_| ControlError::ShuttingDown)?;
+    let (done, made) = oneshot::channel();
+    let work = move || {
+        crate::system::stand_back();
+        let _ = done.send(Graph::new(&plan, &mut Driver));
+    };
+    // A thread of its own: one that has stood back once cannot come forward again.
+    std::thread::Builder::new()
+        .name("services".to_owned())
+        .spawn(work)
+        .map_err(|e| ControlError::system("starting a thread that makes services".to_owned(), &e))?;
+    let made = made.await.map_err(|_| ControlError::ShuttingDown)?;
     made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
         ControlError::Configuration(format!("stream '{stream}', element '{element}': {unfit}"))
     })

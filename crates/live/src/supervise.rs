@@ -111,7 +111,7 @@ impl Supervisor {
         known.plan().check(known.contents()).map_err(wrong)?;
         let (known, mut waited) = (known.clone(), None);
         self.change_stream(stream, &old.streams[stream], &known, &mut waited).await?;
-        let lines = self.is_now(new);
+        let lines = self.is_now(&outflow_config::diff(&old, &new), new);
         Ok(Changed { lines, waited })
     }
 
@@ -137,7 +137,7 @@ impl Supervisor {
     async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
         let changes = outflow_config::diff(&self.control.config(), &new);
         let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
-        let mut lines = self.is_now(new);
+        let mut lines = self.is_now(&changes, new);
         for line in &failed {
             tracing::error!(change = line, "configuration not changed");
         }
@@ -146,8 +146,8 @@ impl Supervisor {
     }
 
     /// The configuration is this one now. Returns a line for each change.
-    fn is_now(&self, new: Config) -> Vec<String> {
-        let lines = outflow_config::diff(&self.control.config(), &new).lines();
+    fn is_now(&self, changes: &outflow_config::Changes, new: Config) -> Vec<String> {
+        let lines = changes.lines();
         self.control.set_config(Arc::new(new));
         for line in &lines {
             tracing::info!(change = line, "configuration changed");

@@ -118,6 +118,11 @@ impl Codec {
                 | Codec::Other { video: true }
         )
     }
+
+    /// Whether only its headers can be read (RFC 3711).
+    pub const fn is_srtp(&self) -> bool {
+        matches!(self, Codec::Srtp { .. })
+    }
 }
 
 impl Format {
@@ -127,6 +132,19 @@ impl Format {
             Format::Ts | Format::Images => 1,
             Format::Rtp(tracks) => tracks.len(),
         }
+    }
+
+    /// An RTP track, by its number.
+    pub fn track(&self, track: u8) -> Option<&Track> {
+        match self {
+            Format::Rtp(tracks) => tracks.get(usize::from(track)),
+            Format::Ts | Format::Images => None,
+        }
+    }
+
+    /// Ticks a second of a track's RTP timestamps; what is not RTP gets those of video.
+    pub fn clock_rate(&self, track: u8) -> u32 {
+        self.track(track).map_or(90_000, |track| track.clock_rate)
     }
 
     /// The track at whose key frames a receiver joins: the first video, or track 0.

@@ -77,8 +77,14 @@ pub struct Tag {
     pub track: u8,
     /// Kind of the frame. Fragments carry the kind of their frame.
     pub kind: Kind,
-    /// Quality layer, 0 is the base; 7 bits are used.
+    /// Quality layer, 0 is the base; 7 bits are used. Layers are in one order: whoever takes those from 0
+    /// up to any one of them can decode what he has, because nothing needs a packet of a higher layer.
     pub layer: u8,
+    /// How many layers the track has, as far as is known. 0 and 1 mean that there is nothing to choose.
+    pub layers: u8,
+    /// Whoever has had all frames of lower layers since the last key frame can take the layer of this one,
+    /// too, from here on. Key frames open all layers.
+    pub opens: bool,
     /// This packet holds the first bytes of its frame.
     pub first: bool,
     /// This packet holds the last bytes of its frame, as far as the format lets one know.

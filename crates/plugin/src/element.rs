@@ -64,6 +64,10 @@ impl WasmElement {
     fn start(&self, input: &Format, now: Time) -> Result<Live, Unfit> {
         let mut live = Live::born(&self.code, &self.options, now)?;
         live.init(&self.options.config, input, now)?;
+        if self.options.whole_frames && matches!(live.payload, Payload::Parts(_)) {
+            let help = "take `unit = \"frames\"` out, or let it ask for the whole payload";
+            return Err(Unfit::new("it asks for packets in parts, and is to be given frames", help));
+        }
         Ok(live)
     }
 
@@ -87,13 +91,13 @@ impl WasmElement {
 
     /// How many of these packets, beginning with the first, go into a call.
     fn fitting(&self, items: &[Item]) -> usize {
-        let Some(live) = &self.live else { return items.len().min(CALL_PACKETS_MAX) };
-        let most = if matches!(live.payload, Payload::Parts(_)) { 1 } else { CALL_PACKETS_MAX };
+        let payload = self.live.as_ref().map_or(Payload::None, |live| live.payload);
+        let most = if matches!(payload, Payload::Parts(_)) { 1 } else { CALL_PACKETS_MAX };
         let mut room = self.options.memory_bytes / CALL_MEMORY_PARTS;
         let mut count = 0;
         while count < items.len() {
             let group = &items[count..][..self.together(&items[count..])];
-            let seen = |item: &Item| batch::seen(live.payload, batch::size(item, self.carries)) as u64;
+            let seen = |item: &Item| batch::seen(payload, batch::size(item, self.carries)) as u64;
             let bytes = group.iter().map(seen).sum();
             // What does not go in at all is found out when it is tried.
             if count > 0 && (count + group.len() > most || bytes > room) {
@@ -115,8 +119,8 @@ impl WasmElement {
     /// Lets it work on packets that go into a call; `faults` counts what went wrong with the batch.
     fn part(&mut self, now: Time, items: &mut Vec<Item>, tally: &mut Tally, faults: &mut u32) {
         let Err(words) = self.call(now, items, tally) else { return };
-        tally.fail(words);
         *faults += 1;
+        tally.fail(words);
         self.went_wrong(now);
         match self.options.on_fault {
             OnFault::Bypass => {}
@@ -146,10 +150,9 @@ impl WasmElement {
             if *faults >= FAULTS_PER_BATCH_MAX {
                 drop_all(&mut one, tally);
             } else if let Err(words) = self.call(now, &mut one, tally) {
-                tally.fail(words);
-                self.live = None;
-                self.rest.fault(now);
                 *faults += 1;
+                tally.fail(words);
+                self.went_wrong(now);
                 drop_all(&mut one, tally);
             }
             items.append(&mut one);
@@ -201,7 +204,7 @@ impl WasmElement {
         items: &mut Vec<Item>,
         tally: &mut Tally,
     ) -> Result<(), String> {
-        let [item] = &mut items[..] else { return Ok(()) };
+        let [item] = &mut items[..] else { unreachable!("parts are of one packet; see `fitting`") };
         let whole = batch::whole(item, self.carries);
         let bytes = whole.len();
         let mut parts = Parts::new(whole, size);

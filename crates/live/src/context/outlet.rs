@@ -49,8 +49,8 @@ struct Open {
 /// The writing end of a queue.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    pub(super) queue: Producer<Passed>,
-    pub(super) ringer: Ringer,
+    queue: Producer<Passed>,
+    ringer: Ringer,
     /// What must not be lost waits here if the queue is full; nothing overtakes it.
     waiting: VecDeque<Passed>,
     dropped: Arc<AtomicU64>,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::PLUGIN_CONTEXT;
 use super::hop::Hop;
 use super::line::Ringer;
-use crate::limits::{CONTEXT_IDLE, PLUGIN_NICE, SNAPSHOT_EVERY};
+use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
 
 /// A thread that waits to be woken; waking it again before it has looked costs nothing.
@@ -48,8 +48,7 @@ impl Thread {
             .name(format!("context-{name}"))
             .spawn(move || {
                 if stands_back {
-                    // Where that is refused, it takes its turns like others.
-                    let _ = rustix::process::nice(PLUGIN_NICE);
+                    crate::system::stand_back();
                 }
                 run(&shared, &new);
             })

@@ -90,6 +90,7 @@ impl WorkerHandle {
             .spawn(move || match worker(clock, bell, queue, states, pair, (ways, limits)) {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
+                    crate::system::take_short_turns();
                     if let Err(error) = worker.run() {
                         tracing::error!(%error, "a worker had to stop: it cannot wait for events");
                     }

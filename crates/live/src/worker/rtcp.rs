@@ -50,7 +50,7 @@ impl Worker {
             }
         });
         for (track, block) in found {
-            let rate = clock_rate(stream, branch, track);
+            let rate = stream.core.branch_format(branch).map_or(90_000, |format| format.clock_rate(track));
             let report = ReceiverReport {
                 track,
                 fraction_lost: f64::from(block.fraction_lost) / 256.0,
@@ -158,11 +158,8 @@ fn reports_of(core: &Stream, now: Time, branch: usize) -> Vec<(u8, Vec<u8>)> {
     let format = core.branch_format(branch);
     let tracks = format.map_or(0, Format::tracks).min(usize::from(u8::MAX)) as u8;
     // Who gets a track encrypted takes no report that is not (RFC 3711, section 3.4).
-    let is_plain = |track: &u8| match format {
-        Some(Format::Rtp(tracks)) => {
-            tracks.get(usize::from(*track)).is_none_or(|track| !matches!(track.codec, Codec::Srtp { .. }))
-        }
-        _ => true,
+    let is_plain = |track: &u8| {
+        format.and_then(|format| format.track(*track)).is_none_or(|track| !track.codec.is_srtp())
     };
     let report = |track| Some((track, rtcp::sender_report(&core.sender_report(now, branch, track)?, CNAME)));
     (0..tracks).filter(is_plain).filter_map(report).collect()
@@ -173,11 +170,4 @@ fn track_of(stream: &LiveStream, now: Time, branch: usize, ssrc: u32) -> Option<
     let report = |track| stream.core.sender_report(now, branch, track);
     let is_it = |track: &u8| report(*track).is_some_and(|report| report.ssrc == ssrc);
     (0..tracks.min(255) as u8).find(is_it)
-}
-
-fn clock_rate(stream: &LiveStream, branch: usize, track: u8) -> u32 {
-    match stream.core.branch_format(branch) {
-        Some(Format::Rtp(tracks)) => tracks.get(usize::from(track)).map_or(90_000, |t| t.clock_rate),
-        _ => 90_000,
-    }
 }

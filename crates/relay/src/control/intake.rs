@@ -40,12 +40,10 @@ impl Input {
         intake: Option<Intake>,
         (ssrc, ntp_at_zero): (u32, u64),
     ) -> Self {
-        let rates: Vec<u32> = match &format {
-            Format::Ts | Format::Images => vec![90_000],
-            Format::Rtp(tracks) => tracks.iter().map(|track| track.clock_rate).collect(),
-        };
-        let clocks = rates.iter().map(|rate| ReportClock::new(*rate, ntp_at_zero)).collect();
-        Input { format, turn, intake, clocks, ssrcs: vec![ssrc; rates.len()] }
+        let tracks = format.tracks();
+        let clock = |track: usize| ReportClock::new(format.clock_rate(track as u8), ntp_at_zero);
+        let clocks = (0..tracks).map(clock).collect();
+        Input { format, turn, intake, clocks, ssrcs: vec![ssrc; tracks] }
     }
 
     /// Notes what a packet says of its track's clock. Returns whether that goes by something else now.
@@ -104,7 +102,7 @@ impl Stream {
             return;
         };
         // What is encrypted cannot be told from what it says (RFC 3711, section 3.4).
-        if tracks.get(usize::from(track)).is_some_and(|track| matches!(track.codec, Codec::Srtp { .. })) {
+        if tracks.get(usize::from(track)).is_some_and(|track| track.codec.is_srtp()) {
             return;
         }
         let delta = intake.receive.timestamp_delta(track);

@@ -166,11 +166,10 @@ impl Element for Decrypt {
             return Err(Unfit::new("what comes in is no RTP", "let it take from where there is SRTP"));
         };
         // Where the description says which tracks are encrypted, those; else all.
-        let is_srtp = |track: &Track| matches!(track.codec, Codec::Srtp { .. });
-        let is_said = tracks.iter().any(is_srtp);
+        let is_said = tracks.iter().any(|track| track.codec.is_srtp());
         let is_meant = |index: usize, track: &Track| match self.asked {
             Some(asked) => asked.has(index as u8),
-            None => !is_said || is_srtp(track),
+            None => !is_said || track.codec.is_srtp(),
         };
         let mut out = tracks.clone();
         self.tracks.clear();

@@ -4,9 +4,9 @@ use core::any::Any;
 
 use libsrtp::SendSession;
 use outflow_media::rtp::{self, RtpHeader, sequence_distance};
-use outflow_media::{Codec, Format, Time, Track};
+use outflow_media::{Codec, Format, Time};
 
-use super::select::mask;
+use super::select::{can_be_changed, mask};
 use super::srtp::{KEY, LONGER, SUITE, Secret, TRACKS, WINDOW, owned, refused, replace};
 use crate::drops::DropReason;
 use crate::graph::{
@@ -146,11 +146,6 @@ impl Inner {
     }
 }
 
-/// Whether a track is asked for and can be encrypted.
-fn is_meant(asked: TrackMask, index: usize, track: &Track) -> bool {
-    asked.has(index as u8) && !matches!(track.codec, Codec::Srtp { .. } | Codec::Mp2t)
-}
-
 impl Element for Encrypt {
     fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
         let Format::Rtp(tracks) = input else {
@@ -159,7 +154,7 @@ impl Element for Encrypt {
         self.tracks = TrackMask::NONE;
         let mut out = tracks.clone();
         for (index, track) in out.iter_mut().enumerate() {
-            if is_meant(self.asked, index, track) {
+            if can_be_changed(self.asked, index, track) {
                 self.tracks = self.tracks.with(TrackMask::only(index as u8));
                 track.codec = Codec::Srtp { video: track.codec.is_video() };
             }

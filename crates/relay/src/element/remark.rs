@@ -3,7 +3,7 @@
 use outflow_media::rtp::{self, HEADER};
 use outflow_media::{Codec, Format, Tag, Time, Track};
 
-use super::select::mask;
+use super::select::{can_be_changed, mask};
 use crate::graph::{
     Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Settings,
     Signals, Tally, TrackTime, Unfit,
@@ -116,18 +116,13 @@ impl Remark {
     }
 }
 
-/// Whether a track is asked for and can be changed.
-fn is_meant(asked: TrackMask, index: usize, track: &Track) -> bool {
-    asked.has(index as u8) && !matches!(track.codec, Codec::Srtp { .. } | Codec::Mp2t)
-}
-
 impl Element for Remark {
     fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
         let Format::Rtp(tracks) = input else {
             return Err(Unfit::new("what comes in is no RTP", "let it take from where there is RTP"));
         };
         let meant: Vec<usize> =
-            (0..tracks.len()).filter(|index| is_meant(self.asked, *index, &tracks[*index])).collect();
+            (0..tracks.len()).filter(|index| can_be_changed(self.asked, *index, &tracks[*index])).collect();
         let mut out = tracks.clone();
         match meant[..] {
             [] => {

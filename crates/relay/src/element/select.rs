@@ -1,6 +1,6 @@
 //! Which packets are meant: what elements share that match packets.
 
-use outflow_media::{Kind, Tag};
+use outflow_media::{Codec, Kind, Tag, Track};
 
 use crate::graph::{Form, Item, Opt, Settings};
 use crate::schedule::TrackMask;
@@ -97,6 +97,11 @@ pub(super) fn place(kind: Kind) -> usize {
         Kind::Enhancement => 4,
         Kind::Data => 5,
     }
+}
+
+/// Whether a track is asked for and its RTP packets can be changed.
+pub(super) fn can_be_changed(asked: TrackMask, index: usize, track: &Track) -> bool {
+    asked.has(index as u8) && !track.codec.is_srtp() && track.codec != Codec::Mp2t
 }
 
 /// A set of tracks as it is given.

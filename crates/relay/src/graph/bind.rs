@@ -23,7 +23,6 @@ impl Graph {
         let inputs = self.origins();
         for (index, node) in self.stages.iter_mut().flat_map(|stage| &mut stage.nodes).enumerate() {
             let given = together(&inputs[index], format, &gives);
-            let name = node.name.clone();
             let out = node.bind(given.as_ref());
             let turns = out.as_ref().zip(given.as_ref().ok()).is_some_and(|(out, given)| out != given);
             if turns {
@@ -31,7 +30,7 @@ impl Graph {
             }
             // What is passed by is what came in.
             let out = if node.bypass && turns { given.clone().ok() } else { out };
-            let unfit = |unfit: Unfit| Unfit { what: format!("'{name}': {}", unfit.what), ..unfit };
+            let unfit = |unfit: Unfit| Unfit { what: format!("'{}': {}", node.name, unfit.what), ..unfit };
             gives.push(match (out, given) {
                 (Some(format), _) => Ok(format),
                 (None, Err(before)) => Err(before),

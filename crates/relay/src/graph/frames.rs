@@ -58,6 +58,13 @@ impl Frames {
         packets
     }
 
+    /// Puts what is not complete before these packets: nobody is given frames any more.
+    pub(super) fn release(&mut self, batch: &mut Vec<Item>) {
+        self.tracks.iter_mut().for_each(|gathered| gathered.give(&mut self.whole));
+        self.whole.append(batch);
+        core::mem::swap(batch, &mut self.whole);
+    }
+
     /// Bytes that it keeps.
     pub(super) fn bytes(&self) -> usize {
         self.tracks.iter().map(|gathered| gathered.bytes).sum()
@@ -96,5 +103,15 @@ mod tests {
         assert_eq!(gathered(&mut frames, &[(0, 9, false), (0, 7, false)]), [(0, 8), (0, 7)]);
         assert_eq!(frames.clear(), 1);
         assert_eq!(gathered(&mut frames, &[(0, 0, true)]), [(0, 0)]);
+    }
+
+    #[test]
+    fn what_is_not_complete_is_released_before_what_comes_behind_it() {
+        let mut frames = Frames::default();
+        assert_eq!(gathered(&mut frames, &[(0, 7, false), (0, 7, false)]), []);
+        let mut batch = vec![item(0, 7, true), item(0, 8, false)];
+        frames.release(&mut batch);
+        let released: Vec<_> = batch.iter().map(|item| item.packet.tag.frame).collect();
+        assert_eq!((released, frames.bytes()), (vec![7, 7, 7, 8], 0));
     }
 }

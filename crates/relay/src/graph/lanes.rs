@@ -16,12 +16,12 @@ impl Stage {
         let mut lanes: Vec<Stage> = (1..count).map(|_| Stage::new(&self.context, self.first)).collect();
         for node in &mut self.nodes {
             let others = core::mem::take(&mut node.others);
-            share(&mut node.budget, count);
+            scale(&mut node.budget, |all| all / count as u64);
             for (lane, element) in lanes.iter_mut().zip(others) {
                 lane.nodes.push(node.twin(element));
             }
         }
-        share(&mut self.budget, count);
+        scale(&mut self.budget, |all| all / count as u64);
         lanes.iter_mut().for_each(|lane| lane.budget = self.budget.as_ref().map(Budget::anew));
         lanes.insert(0, self);
         lanes
@@ -41,17 +41,14 @@ impl Stage {
                 node.others.push(other.element);
             }
         }
-        let whole = |budget: &mut Option<Budget>| {
-            *budget = budget.take().map(|budget| budget.scaled(|each| each.saturating_mul(count as u64)));
-        };
-        first.nodes.iter_mut().for_each(|node| whole(&mut node.budget));
-        whole(&mut first.budget);
+        let budgets = first.nodes.iter_mut().map(|node| &mut node.budget).chain([&mut first.budget]);
+        budgets.for_each(|budget| scale(budget, |each| each.saturating_mul(count as u64)));
         Some(first)
     }
 }
 
-fn share(budget: &mut Option<Budget>, count: usize) {
-    *budget = budget.take().map(|budget| budget.scaled(|all| all / count as u64));
+fn scale(budget: &mut Option<Budget>, of: impl Fn(u64) -> u64) {
+    *budget = budget.take().map(|budget| budget.scaled(of));
 }
 
 impl Node {

@@ -128,6 +128,9 @@ impl Node {
             return;
         }
         if self.bypass {
+            if let Some(frames) = &mut self.frames {
+                frames.release(&mut self.batch);
+            }
             return;
         }
         if let Some(frames) = &mut self.frames {

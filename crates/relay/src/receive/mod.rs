@@ -170,7 +170,7 @@ impl RtpTrack {
     fn new(track: &Track) -> Self {
         RtpTrack {
             payload_type: track.payload_type,
-            encrypted: matches!(track.codec, Codec::Srtp { .. }),
+            encrypted: track.codec.is_srtp(),
             continuity: Continuity::new(track.clock_rate),
             statistics: RtpStatistics::new(track),
         }

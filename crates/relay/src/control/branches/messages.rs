@@ -144,18 +144,11 @@ impl Slot {
     fn sender(&mut self, track: u8, ntp_at_zero: u64) -> &mut Sender {
         let at = usize::from(track);
         while self.senders.len() <= at {
-            let clock = ReportClock::new(self.clock_rate(self.senders.len()), ntp_at_zero);
+            let track = self.senders.len() as u8;
+            let rate = self.format.as_ref().map_or(Track::mp2t().clock_rate, |format| format.clock_rate(track));
+            let clock = ReportClock::new(rate, ntp_at_zero);
             self.senders.push(Sender { clock, ssrc: 0 });
         }
         &mut self.senders[at]
-    }
-
-    /// Ticks a second of a track.
-    fn clock_rate(&self, track: usize) -> u32 {
-        match &self.format {
-            Some(Format::Rtp(tracks)) => tracks.get(track).map(|track| track.clock_rate),
-            _ => None,
-        }
-        .unwrap_or(Track::mp2t().clock_rate)
     }
 }
