@@ -54,6 +54,8 @@ reasons! {
     /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream);
     /// an image that another program did not finish.
     Incomplete = "incomplete",
+    /// Of a layer above those of the level that the receiver wants.
+    Level = "level",
     /// An element was told to leave such packets out.
     Filtered = "filtered",
     /// More than an element's rate lets pass.

@@ -26,5 +26,7 @@ pub use buffer::WhenFull;
 pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use element::view::View;
-pub use schedule::{BranchId, Carriage, Priority, Room, SinkKey, SinkSpec, Timing, TrackMask, Transport};
+pub use schedule::{
+    BranchId, Carriage, Cut, Level, Priority, Room, Share, SinkKey, SinkSpec, Timing, TrackMask, Transport,
+};
 pub use send::{Order, Report, Whom};

@@ -227,7 +227,7 @@ impl World {
 
     fn deliver(&mut self, now: Time, order: &Order, key: SinkKey, player: usize) {
         let mut blocked = None;
-        for (seq, entry) in self.stream.packets(order) {
+        for (seq, entry, _) in self.stream.packets(order, self.stream.share(order, key)) {
             let (header, body) = wire(entry);
             let bytes = header.len() + body.len();
             let Player { path, viewer, kind, joined, .. } = &mut self.players[player];

@@ -16,13 +16,17 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
-use outflow_relay::buffer::Seq;
+use outflow_media::rtp::{self, HEADER};
+use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{Carriage, Order, Stream};
+use outflow_relay::{Carriage, Order, Share, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
 use crate::message::{ControlError, PushRoute, WriteSide};
+
+/// No RTP header: none begins with a zero.
+const NO_HEADER: [u8; HEADER] = [0; HEADER];
 
 /// One packet of an order, as it goes on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -36,37 +40,60 @@ pub(crate) struct Piece<'a> {
     pub(crate) is_preamble: bool,
 }
 
+/// RTP headers that are made for an order: those of a preamble, and of packets before which others were left
+/// out.
+pub(crate) type Headers = ArrayVec<[u8; HEADER], { ORDER_PACKETS_MAX + 1 }>;
+
 /// All packets of an order, which are at most [`ORDER_PACKETS_MAX`], and its preamble.
 pub(crate) type Pieces<'a> = ArrayVec<Piece<'a>, { ORDER_PACKETS_MAX + 1 }>;
 
-/// What goes on the wire for an order to sinks of this carriage. `preamble_header` is only the
-/// place where the preamble's RTP header is put.
+/// What goes on the wire for an order to sinks of this carriage that get this share of it. `headers` is only
+/// the place where RTP headers are put that are made for it.
 pub(crate) fn pieces<'a>(
     stream: &'a Stream,
     order: &Order,
+    share: Share,
     carriage: Carriage,
-    preamble_header: &'a mut [u8; 12],
+    headers: &'a mut Headers,
 ) -> Pieces<'a> {
+    headers.clear();
+    let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
+    let preamble = stream.preamble(order).and_then(|entry| Some((entry, entry.preamble.as_ref()?)));
+    headers.extend(preamble.map(|(entry, _)| match carriage {
+        Carriage::Rtp if entry.rtp_header[0] != 0 => lower(entry.preamble_header(), share.lowered),
+        _ => NO_HEADER,
+    }));
+    headers.extend(packets().map(|(_, entry, lowered)| header(entry, carriage, lowered)));
+    let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();
-    // A transport stream in RTP: the header was made when the packet came in.
-    // One of RTP, when a service wrote another than came in; else that is part of the bytes.
-    let wrap = |header: &[u8; 12]| carriage == Carriage::Rtp && header[0] != 0;
-    let header = |header: &'a [u8; 12]| if wrap(header) { &header[..] } else { &[] };
-    if let Some(entry) = stream.preamble(order)
-        && let Some(body) = &entry.preamble
-    {
-        *preamble_header = entry.preamble_header();
-        let header = header(preamble_header);
+    if let Some(((_, body), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
         pieces.push(Piece { seq: order.from, track: 0, header, body, is_preamble: true });
     }
-    for (seq, entry) in stream.packets(order) {
-        let (track, body) = (entry.packet.tag.track, &entry.packet.bytes[..]);
-        if pieces.is_full() {
-            break;
-        }
-        pieces.push(Piece { seq, track, header: header(&entry.rtp_header), body, is_preamble: false });
+    for ((seq, entry, _), header) in packets().zip(made) {
+        let (track, bytes) = (entry.packet.tag.track, &entry.packet.bytes[..]);
+        let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
+        let body = if is_replaced { &bytes[HEADER..] } else { bytes };
+        pieces.push(Piece { seq, track, header, body, is_preamble: false });
     }
     pieces
+}
+
+/// The RTP header that goes before a packet's bytes, or instead of their first.
+///
+/// A transport stream in RTP: it was made when the packet came in. One of RTP: when a service wrote another
+/// than came in, or packets before it were left out; else it is part of the bytes.
+fn header(entry: &Entry, carriage: Carriage, lowered: u16) -> [u8; HEADER] {
+    match entry.packet.rtp_header(&entry.rtp_header) {
+        _ if carriage != Carriage::Rtp => NO_HEADER,
+        Some(header) if lowered != 0 => lower(*header, lowered),
+        _ => entry.rtp_header,
+    }
+}
+
+fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
+    let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
+    rtp::set_sequence(&mut header, sequence);
+    header
 }
 
 impl Piece<'_> {

@@ -165,6 +165,7 @@ fn worker(
         snapshot: Snapshot::new(published),
         streamer: StreamSender::default(),
         uring,
+        shares: Vec::new(),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

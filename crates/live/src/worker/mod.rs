@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
 
 use outflow_media::Time;
-use outflow_relay::{Priority, SinkKey};
+use outflow_relay::{Priority, Share, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
 
@@ -87,6 +87,8 @@ struct Worker {
     snapshot: Snapshot,
     streamer: StreamSender,
     uring: Uring,
+    /// What each sink of an order gets, if that differs; kept so that no memory is asked for an order.
+    shares: Vec<(Share, SinkKey)>,
     running: bool,
 }
 

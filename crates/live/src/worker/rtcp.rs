@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrayvec::ArrayVec;
-use outflow_media::{Codec, Format, Time, rtcp};
+use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use outflow_relay::control::{Event, Output, SinkEnd};
-use outflow_relay::{Order, Priority, Report, SinkKey, Transport, Whom};
+use outflow_relay::{Order, Priority, Report, Share, SinkKey, Transport, Whom};
 use rustix::event::epoll::{self, EventFlags};
 
 use super::stream::{LiveSink, LiveStream, Out};
@@ -12,8 +12,8 @@ use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
 use crate::send::fanout::{Audience, Means, Members};
-use crate::send::pieces;
 use crate::send::stream::{Connection, Flush, Outcome};
+use crate::send::{Headers, pieces};
 
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
@@ -45,22 +45,51 @@ impl Worker {
     }
 
     fn carry_out(&mut self, index: usize, order: &Order) {
+        match (order.share, order.whom) {
+            (None, Whom::Cohort { .. }) => self.send_shares(index, order),
+            (share, _) => self.send(index, order, share.unwrap_or(Share::WHOLE), None),
+        }
+    }
+
+    /// Gives each member of a cohort its own part of an order. Those with the same part are served together.
+    fn send_shares(&mut self, index: usize, order: &Order) {
+        let Some(stream) = self.streams.get(index) else { return };
+        let mut shares = core::mem::take(&mut self.shares);
+        let members = stream.core.members(order).iter();
+        shares.extend(members.map(|key| (stream.core.share(order, *key), *key)));
+        shares.sort_unstable();
+        let mut keys = Vec::with_capacity(shares.len());
+        for same in shares.chunk_by(|one, other| one.0 == other.0) {
+            keys.clear();
+            keys.extend(same.iter().map(|(_, key)| *key));
+            self.send(index, order, same[0].0, Some(&keys));
+        }
+        shares.clear();
+        self.shares = shares;
+    }
+
+    /// Sends this part of an order's packets to those whom it names, or to some of them.
+    fn send(&mut self, index: usize, order: &Order, share: Share, some: Option<&[SinkKey]>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
-        let (members, audience) = match order.whom {
-            Whom::Cohort { cohort, first, count } => {
+        let (members, audience) = match (some, order.whom) {
+            (Some(keys), _) => (keys, Audience::Some(keys)),
+            (None, Whom::Cohort { cohort, first, count }) => {
                 let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
                 let members = Members { id, all, first, count };
                 (stream.core.members(order), Audience::Members(members))
             }
-            Whom::One(key) => {
+            (None, Whom::One(key)) => {
                 one = [key];
-                (&one[..], Audience::One(key))
+                (&one[..], Audience::Some(&one))
             }
         };
-        let Some(spec) = members.first().and_then(|key| stream.core.spec(*key)) else { return };
-        let mut preamble_header = [0; 12];
-        let pieces = pieces(&stream.core, order, spec.carriage, &mut preamble_header);
+        let Some(spec) = members.iter().find_map(|key| stream.core.spec(*key)) else { return };
+        let mut headers = Headers::new();
+        let pieces = pieces(&stream.core, order, share, spec.carriage, &mut headers);
+        if pieces.is_empty() {
+            return;
+        }
         let mut gone = Vec::new();
         match spec.transport {
             Transport::Datagram => {
@@ -83,16 +112,22 @@ impl Worker {
             }
         }
         drop(pieces);
+        self.report(index, spec.transport);
+        for key in gone {
+            self.end(index, key, CloseReason::PeerGone);
+        }
+    }
+
+    /// Tells the core what of an order did not go.
+    fn report(&mut self, index: usize, transport: Transport) {
+        let Some(stream) = self.streams.get_mut(index) else { return };
         let mut blocked = false;
         for (key, report) in self.fanout.reports().drain(..) {
-            blocked |= spec.transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
+            blocked |= transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
             stream.core.handle_report(key, report);
         }
         if blocked {
             self.wait_for_ports();
-        }
-        for key in gone {
-            self.end(index, key, CloseReason::PeerGone);
         }
     }
 

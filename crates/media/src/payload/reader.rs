@@ -195,6 +195,7 @@ impl RtpReader {
             key: frame.key,
             needs: frame.needs,
             deadline: None,
+            ..Tag::default()
         }
     }
 

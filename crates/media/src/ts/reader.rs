@@ -262,6 +262,7 @@ impl TsReader {
             key: told.frame.key,
             needs: told.frame.needs,
             deadline: None,
+            ..Tag::default()
         }
     }
 }

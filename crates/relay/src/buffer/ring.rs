@@ -9,6 +9,7 @@ use outflow_media::{Tag, Time};
 use super::policy::{Load, Policy};
 use super::{Packet, Verdict, WhenFull};
 use crate::limits::{RING_BYTES_MIN, RING_GIVE_UP_PARTS, RING_PACKETS_MAX, TRACKS_MAX};
+use crate::schedule::Cut;
 
 /// Position of a packet in its branch, counting from 0, never reused.
 pub type Seq = u64;
@@ -91,6 +92,16 @@ impl Ring {
             self.when_full = when_full;
             self.policy = when_full.begin(seed);
         }
+    }
+
+    /// The track at whose key frames sinks join, and of which they may take fewer layers.
+    pub fn main_track(&self) -> u8 {
+        self.main_track
+    }
+
+    /// Whether a packet is for those who take layers up to `cut`.
+    pub fn is_within(&self, cut: Cut, tag: &Tag) -> bool {
+        tag.track != self.main_track || cut.takes(tag.layer)
     }
 
     /// Position of the oldest packet that is still here.

@@ -1,6 +1,6 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
-use outflow_media::{Codec, Format, Tag, Time};
+use outflow_media::{Format, Tag, Time};
 
 use super::output::Event;
 use super::share::Understood;

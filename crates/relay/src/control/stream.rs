@@ -15,7 +15,9 @@ use super::source::Source;
 use crate::buffer::{Entry, Seq, WhenFull};
 use crate::drops::Drops;
 use crate::limits::SENDER_REPORT_EVERY;
-use crate::schedule::{Carriage, Counters, Priority, Room, Sink, SinkKey, SinkSpec, Sinks, StartPoint};
+use crate::schedule::{
+    Carriage, Counters, Level, Priority, Room, Share, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
+};
 use crate::send::{Order, Report, Whom, align};
 
 /// What a stream is configured with.
@@ -227,14 +229,49 @@ impl Stream {
         Output::Wait { until: self.next_wake() }
     }
 
-    /// The packets of an order, in order.
-    pub fn packets(&self, order: &Order) -> impl Iterator<Item = (Seq, &Entry)> {
+    /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
+    /// can be decoded.
+    pub fn set_level(&mut self, key: SinkKey, level: Level) {
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        match sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
+            Some(branch) => branch.set_level(&mut self.sinks, key, level),
+            None => sink.spec.level = level,
+        }
+    }
+
+    /// Those packets of an order that a sink with this share of it gets, in order, and by how much the
+    /// sequence number of each is lower for it.
+    pub fn packets(&self, order: &Order, share: Share) -> impl Iterator<Item = (Seq, &Entry, u16)> {
         let tracks = order.tracks;
         let branch = self.branches.get(order.branch);
-        branch
-            .into_iter()
-            .flat_map(move |branch| branch.range(order.from, order.to))
-            .filter(move |(_, entry)| tracks.has(entry.packet.tag.track))
+        let main_track = branch.map_or(0, |branch| branch.ring().main_track());
+        let entries = branch.into_iter().flat_map(move |branch| branch.range(order.from, order.to));
+        let mut lowered = share.lowered;
+        entries.filter_map(move |(seq, entry)| {
+            let tag = &entry.packet.tag;
+            if !tracks.has(tag.track) {
+                None
+            } else if tag.track != main_track {
+                Some((seq, entry, 0))
+            } else if share.cut.takes(tag.layer) {
+                Some((seq, entry, lowered))
+            } else {
+                lowered = lowered.wrapping_add(1);
+                None
+            }
+        })
+    }
+
+    /// What of an order's packets a sink gets.
+    pub fn share(&self, order: &Order, key: SinkKey) -> Share {
+        let of_cohort = || {
+            let (branch, sink) = (self.branches.get(order.branch)?, self.sinks.get(key.0)?);
+            match order.whom {
+                Whom::Cohort { cohort, .. } => Some(branch.share(cohort, sink)),
+                Whom::One(_) => None,
+            }
+        };
+        order.share.or_else(of_cohort).unwrap_or(Share::WHOLE)
     }
 
     /// What an order begins with, if it says so.

@@ -100,7 +100,7 @@ impl Bench {
                         Whom::One(key) => vec![key],
                         Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
                     };
-                    for (_, entry) in self.stream.packets(&order) {
+                    for (_, entry, _) in self.stream.packets(&order, crate::Share::WHOLE) {
                         let header = RtpHeader::new_checked(&entry.packet.bytes).expect("RTP");
                         members.iter().for_each(|key| self.sent[key.0].push(header.sequence()));
                     }

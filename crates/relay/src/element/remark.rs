@@ -1,7 +1,7 @@
 //! Other RTP headers, without touching what is behind them.
 
 use outflow_media::rtp::{self, HEADER};
-use outflow_media::{Codec, Format, Tag, Time, Track};
+use outflow_media::{Format, Tag, Time};
 
 use super::select::{can_be_changed, mask};
 use crate::graph::{

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
-use super::{Counters, Place, Priority, Room, Sink, SinkKey, Sinks, TrackMask};
+use super::{Counters, Cut, Place, Priority, Room, Share, Sink, SinkKey, Sinks, TrackMask};
 use crate::buffer::{Entry, Packet, Ring, Seq, Verdict};
 use crate::drops::DropReason;
 use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
@@ -45,6 +45,10 @@ pub struct Branch {
     resting: BTreeSet<(Time, SinkKey)>,
     /// Sinks that wait for a key frame.
     waiting: Vec<SinkKey>,
+    /// How many layers the main track has, as its newest packet says.
+    pub(super) layers: u8,
+    /// Sinks that take other layers than they want until they can change.
+    pub(super) changing: Vec<SinkKey>,
     /// Packets and bytes per track that went into the ring, for sender reports.
     passed: [Counters; TRACKS_MAX],
     /// Kept so that giving up packets does not allocate.
@@ -65,6 +69,8 @@ impl Branch {
             idle: Vec::new(),
             resting: BTreeSet::new(),
             waiting: Vec::new(),
+            layers: 0,
+            changing: Vec::new(),
             passed: [Counters::default(); TRACKS_MAX],
             lost_scratch: Vec::new(),
         }
@@ -100,9 +106,7 @@ impl Branch {
         let Some(sink) = sinks.get(key.0) else { return Counters::default() };
         let mut sum = sink.counters;
         if let Place::Live { cohort, slot } = sink.place {
-            let totals = self.cohorts[cohort].totals_of(slot);
-            sum.packets = sum.packets.wrapping_add(totals.packets);
-            sum.bytes = sum.bytes.wrapping_add(totals.bytes);
+            sum.add(self.cohorts[cohort].standing(slot, sink.cut).0);
         }
         sum
     }
@@ -130,15 +134,16 @@ impl Branch {
     ) {
         let verdict = self.ring.arrives(now, self.owed_from(), &packet);
         if let Verdict::Refuse(reason) = verdict {
-            self.refuse(now, sinks, packet.tag.track, reason);
+            self.refuse(now, sinks, &packet.tag, reason);
             return;
         }
+        self.look_at_layers(sinks, &packet.tag);
         let passed = &mut self.passed[usize::from(packet.tag.track) % TRACKS_MAX];
         passed.packets += 1;
         passed.bytes += packet.bytes.len() as u64;
         if let Some(start) = self.ring.push(packet, rtp_header, preamble) {
             while let Some(key) = self.waiting.pop() {
-                self.place_behind(sinks, key, start);
+                self.begin(sinks, key, start);
             }
         }
         if let Some(until) = self.ring.overflow() {
@@ -163,7 +168,7 @@ impl Branch {
         sink.needs_preamble = true;
         sink.broken = TrackMask::NONE;
         match self.ring.join_point() {
-            Some(start) => self.place_behind(sinks, key, start),
+            Some(start) => self.begin(sinks, key, start),
             None => {
                 sink.place = Place::Waiting;
                 self.waiting.push(key);
@@ -189,9 +194,10 @@ impl Branch {
                 _ => entry.rtp_header,
             };
             if let Some([_, _, s0, s1, t0, t1, t2, t3, ..]) = entry.packet.rtp_header(&apart).copied() {
+                let lowered = if track == self.ring.main_track() { sink.lowered } else { 0 };
                 points.push(StartPoint {
                     track,
-                    sequence: u16::from_be_bytes([s0, s1]),
+                    sequence: u16::from_be_bytes([s0, s1]).wrapping_sub(lowered),
                     timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
                 });
             }
@@ -217,6 +223,7 @@ impl Branch {
             Place::Live { .. } | Place::Paused => {}
         }
         sink.place = Place::Paused;
+        self.changing.retain(|&k| k != key);
         self.trim();
     }
 
@@ -321,12 +328,15 @@ impl Branch {
         };
         if let Some(entry) = self.ring.get(from) {
             mend(&mut sink.broken, entry);
+            sink.cut = cut_from(&self.ring, sink, entry);
         }
         let tracks = sink.spec.tracks.without(sink.broken);
-        let Stride { to, sent, skipped } = stride(&self.ring, sink, from..front, room);
+        let share = Share { cut: sink.cut, lowered: sink.lowered };
+        let Stride { to, sent, skipped, left_out } = stride(&self.ring, sink, from..front, room);
         sink.drops.add(DropReason::DependsOnDropped, skipped);
-        sink.counters.packets = sink.counters.packets.wrapping_add(sent.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_add(sent.bytes);
+        sink.drops.add(DropReason::Level, left_out);
+        sink.lowered = sink.lowered.wrapping_add(left_out as u16);
+        sink.counters.add(sent);
         sink.pace.spend(sent.bytes as usize);
         let has_preamble = self.ring.get(from).is_some_and(|entry| entry.preamble.is_some());
         let preamble = sink.needs_preamble && has_preamble && sent.packets > 0;
@@ -341,6 +351,7 @@ impl Branch {
             from,
             to,
             tracks,
+            share: Some(share),
             preamble,
         })
     }
@@ -369,11 +380,14 @@ impl Branch {
         self.behind.remove(&(at, key));
         sink.lossy_since = None;
         sink.broken = TrackMask::NONE;
-        sink.place = Place::Live { cohort, slot: state.members.len() };
-        sink.counters.packets = sink.counters.packets.wrapping_sub(state.totals.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_sub(state.totals.bytes);
-        sink.drops.take_off(&state.refused);
-        state.members.push(key);
+        let (slot, group) = state.add(key, sink.cut, sink.lowered);
+        sink.place = Place::Live { cohort, slot };
+        sink.lowered = sink.lowered.wrapping_sub(group.lowered);
+        sink.counters.take_off(group.totals);
+        sink.drops.take_off(&group.drops);
+        if sink.cut != sink.spec.level.of(self.layers) {
+            self.changing.push(key);
+        }
     }
 
     /// Out of its cohort, if it is in one, with its counters made whole. Its place is then unset.
@@ -381,13 +395,14 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let Place::Live { cohort, slot } = sink.place else { return };
         let state = &mut self.cohorts[cohort];
-        let totals = state.totals_of(slot);
-        sink.counters.packets = sink.counters.packets.wrapping_add(totals.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_add(totals.bytes);
-        sink.drops.merge(&state.refused);
+        let (totals, drops, lowered) = state.standing(slot, sink.cut);
+        let apart = sink.lowered;
+        sink.lowered = apart.wrapping_add(lowered);
+        sink.counters.add(totals);
+        sink.drops.merge(&drops);
         sink.place = Place::Paused;
         sink.queued = false;
-        state.remove(slot, |moved, slot| {
+        state.remove(slot, sink.cut, apart, |moved, slot| {
             if let Some(moved) = sinks.get_mut(moved.0) {
                 moved.place = Place::Live { cohort, slot };
             }
@@ -426,42 +441,35 @@ impl Branch {
     }
 }
 
-/// Packets and bytes of `tracks` between two positions.
-pub(super) fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask) -> Counters {
-    let mut sum = Counters::default();
-    for (_, entry) in ring.range(from, to) {
-        if tracks.has(entry.packet.tag.track) {
-            sum.packets += 1;
-            sum.bytes += entry.packet.bytes.len() as u64;
-        }
-    }
-    sum
-}
-
 /// How far a sink goes by one order.
 struct Stride {
     to: Seq,
     sent: Counters,
     /// Packets that are of no use to it, because it has lost what they need.
     skipped: u64,
+    /// Packets of layers that it does not take.
+    left_out: u64,
 }
 
-/// As far as packets and bytes of one order reach, but not beyond where a broken track mends.
+/// As far as packets and bytes of one order reach, but not beyond where a broken track mends, or where the
+/// sink takes other layers.
 fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> Stride {
     let from = reach.start;
-    let mut stride = Stride { to: from, sent: Counters::default(), skipped: 0 };
+    let mut stride = Stride { to: from, sent: Counters::default(), skipped: 0, left_out: 0 };
     for (seq, entry) in ring.range(from, reach.end) {
         let track = entry.packet.tag.track;
         let mends = seq > from && sink.broken.has(track) && entry.starts_key;
         let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
-        if mends || full {
+        if mends || full || cut_from(ring, sink, entry) != sink.cut {
             break;
         }
         stride.to = seq + 1;
         if !sink.spec.tracks.has(track) {
             continue;
         }
-        if sink.broken.has(track) {
+        if !ring.is_within(sink.cut, &entry.packet.tag) {
+            stride.left_out += 1;
+        } else if sink.broken.has(track) {
             stride.skipped += 1;
         } else {
             stride.sent.packets += 1;
@@ -475,5 +483,14 @@ fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> Stride {
 fn mend(broken: &mut TrackMask, entry: &Entry) {
     if entry.starts_key {
         *broken = broken.without(TrackMask::only(entry.packet.tag.track));
+    }
+}
+
+/// The layers that a sink takes from this packet on.
+fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
+    let tag = &entry.packet.tag;
+    match tag.track == ring.main_track() {
+        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.starts_key),
+        false => sink.cut,
     }
 }

@@ -2,10 +2,11 @@
 
 use outflow_media::Time;
 
+use super::layers::Cut;
 use super::pace::Pace;
-use super::{Counters, Priority, SinkKey, SinkSpec, Timing, TrackMask};
-use crate::buffer::Seq;
-use crate::drops::Drops;
+use super::{Counters, Priority, Share, SinkKey, SinkSpec, Timing, TrackMask};
+use crate::buffer::{Ring, Seq};
+use crate::drops::{DropReason, Drops};
 use crate::schedule::{Carriage, Transport};
 
 /// What the members of a cohort have in common.
@@ -35,14 +36,12 @@ impl Class {
 pub(crate) struct Cohort {
     pub(crate) class: Class,
     pub(crate) members: Vec<SinkKey>,
+    /// The members by how much they take; none is empty.
+    pub(crate) groups: Vec<Group>,
     /// The next packet that is owed to those who have not had their part of the turn.
     pub(crate) cursor: Seq,
     /// Packets that are being handed out now.
     pub(crate) turn: Option<Turn>,
-    /// What one who had been a member from the beginning would have been sent, turn included.
-    pub(crate) totals: Counters,
-    /// What such a one would have lost because the ring refused it.
-    pub(crate) refused: Drops,
     pub(crate) pace: Option<Pace>,
     /// Packets are owed, but their time has not come.
     pub(crate) waits_until: Option<Time>,
@@ -55,8 +54,29 @@ pub(crate) struct Turn {
     pub(crate) to: Seq,
     /// So many members, from the first on, have been given them.
     pub(crate) served: usize,
-    /// What a member is sent.
-    pub(crate) sent: Counters,
+    /// Packets for a member who takes all layers that any of them takes.
+    pub(crate) packets: u64,
+}
+
+/// Members of a cohort who take the same layers.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) cut: Cut,
+    pub(crate) members: usize,
+    /// Members whose sequence numbers are not those of the group, because they have changed to it.
+    apart: usize,
+    /// What one who had been a member from the beginning would have been sent, turn included.
+    pub(crate) totals: Counters,
+    /// What such a one would not have got: because the ring refused it, or it was left out.
+    pub(crate) drops: Drops,
+    /// What a member is sent by the turn, ...
+    sent: Counters,
+    /// ... and how many packets are left out.
+    left_out: u16,
+    /// [`Share::lowered`] at the cursor, ...
+    pub(crate) lowered: u16,
+    /// ... and at the beginning of the turn, or of the last if there is none.
+    lowered_before: u16,
 }
 
 impl Cohort {
@@ -64,10 +84,9 @@ impl Cohort {
         Cohort {
             class,
             members: Vec::new(),
+            groups: Vec::new(),
             cursor,
             turn: None,
-            totals: Counters::default(),
-            refused: Drops::default(),
             pace: class.timing.pace_bps.map(|bps| Pace::smooth(now, bps)),
             waits_until: None,
         }
@@ -86,20 +105,94 @@ impl Cohort {
         }
     }
 
-    /// What a member at `slot` would have been sent, had it been one from the beginning.
-    pub(crate) fn totals_of(&self, slot: usize) -> Counters {
+    /// Those who take layers up to `cut`.
+    pub(crate) fn group(&self, cut: Cut) -> Option<&Group> {
+        self.groups.iter().find(|group| group.cut == cut)
+    }
+
+    /// What the member at `slot` has been sent and what not, and by how much its sequence numbers are lower
+    /// than they came, as if it had been a member from the beginning.
+    pub(crate) fn standing(&self, slot: usize, cut: Cut) -> (Counters, Drops, u16) {
+        let Some(group) = self.group(cut) else { return Default::default() };
+        let (mut totals, mut drops, mut lowered) = (group.totals, group.drops, group.lowered);
         match self.turn {
-            Some(turn) if slot >= turn.served => Counters {
-                packets: self.totals.packets - turn.sent.packets,
-                bytes: self.totals.bytes - turn.sent.bytes,
-            },
-            _ => self.totals,
+            Some(turn) if slot >= turn.served => {
+                totals.packets -= group.sent.packets;
+                totals.bytes -= group.sent.bytes;
+            }
+            Some(_) => {
+                drops.add(DropReason::Level, group.left_out.into());
+                lowered = lowered.wrapping_add(group.left_out);
+            }
+            None => {}
+        }
+        (totals, drops, lowered)
+    }
+
+    /// A new member who takes layers up to `cut`, and whose sequence numbers are `lowered` at the cursor.
+    /// Returns its slot, and what it would have got before.
+    pub(crate) fn add(&mut self, key: SinkKey, cut: Cut, lowered: u16) -> (usize, &Group) {
+        self.members.push(key);
+        let index = self.groups.iter().position(|group| group.cut == cut).unwrap_or_else(|| {
+            self.groups.push(Group::new(cut, lowered));
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[index];
+        group.members += 1;
+        group.apart += usize::from(group.lowered != lowered);
+        (self.members.len() - 1, group)
+    }
+
+    /// What of the turn's packets everyone gets, if that is the same for all; see [`Cohort::share`].
+    pub(crate) fn common_share(&self) -> Option<Share> {
+        match &self.groups[..] {
+            [only] if only.apart == 0 => Some(Share { cut: only.cut, lowered: only.lowered_before }),
+            _ => None,
         }
     }
 
-    /// Takes the member at `slot` out. Those who stand elsewhere afterwards are handed to `moved`
-    /// with their new slots; who has been served in this turn, and who not, stays so.
-    pub(crate) fn remove(&mut self, slot: usize, mut moved: impl FnMut(SinkKey, usize)) {
+    /// What of the turn's packets, or of the last if there is none, a member gets who takes layers up to
+    /// `cut`, and whose sequence numbers are by so much lower than its group's.
+    pub(crate) fn share(&self, cut: Cut, apart: u16) -> Share {
+        let lowered = self.group(cut).map_or(0, |group| group.lowered_before);
+        Share { cut, lowered: lowered.wrapping_add(apart) }
+    }
+
+    /// The packets up to `to` are owed now. Returns how many these are for who gets most; if that is
+    /// nothing, the cursor goes on, and else they are a turn.
+    pub(crate) fn begin_turn(&mut self, ring: &Ring, to: Seq) -> Counters {
+        let mut most = Counters::default();
+        for group in &mut self.groups {
+            group.owe(ring, self.class.tracks, (self.cursor, to));
+            if group.sent.packets > most.packets {
+                most = group.sent;
+            }
+        }
+        self.turn = Some(Turn { to, served: 0, packets: most.packets });
+        if most.packets == 0 {
+            self.end_turn();
+        }
+        most
+    }
+
+    /// Takes the member at `slot` out, who took layers up to `cut`; `apart` is by how much its sequence
+    /// numbers were lower than its group's. Those who stand elsewhere afterwards are handed to `moved` with
+    /// their new slots; who has been served in this turn, and who not, stays so.
+    pub(crate) fn remove(
+        &mut self,
+        slot: usize,
+        cut: Cut,
+        apart: u16,
+        mut moved: impl FnMut(SinkKey, usize),
+    ) {
+        if let Some(at) = self.groups.iter().position(|group| group.cut == cut) {
+            let group = &mut self.groups[at];
+            group.members -= 1;
+            group.apart -= usize::from(apart != 0);
+            if group.members == 0 {
+                self.groups.swap_remove(at);
+            }
+        }
         let mut hole = slot;
         if let Some(turn) = &mut self.turn
             && slot < turn.served
@@ -121,10 +214,65 @@ impl Cohort {
         if let Some(turn) = self.turn
             && turn.served >= self.members.len()
         {
-            self.cursor = turn.to;
-            self.turn = None;
+            self.end_turn();
         }
     }
+
+    fn end_turn(&mut self) {
+        let Some(turn) = self.turn.take() else { return };
+        self.cursor = turn.to;
+        self.groups.iter_mut().for_each(Group::settle);
+    }
+}
+
+impl Group {
+    fn new(cut: Cut, lowered: u16) -> Self {
+        Group {
+            cut,
+            members: 0,
+            apart: 0,
+            totals: Counters::default(),
+            drops: Drops::default(),
+            sent: Counters::default(),
+            left_out: 0,
+            lowered,
+            lowered_before: lowered,
+        }
+    }
+
+    /// The packets between two positions are owed to its members.
+    fn owe(&mut self, ring: &Ring, tracks: TrackMask, (from, to): (Seq, Seq)) {
+        let (sent, left_out) = count(ring, from, to, tracks, self.cut);
+        (self.sent, self.left_out, self.lowered_before) = (sent, left_out as u16, self.lowered);
+        self.totals.packets += sent.packets;
+        self.totals.bytes += sent.bytes;
+    }
+
+    /// All have had what was owed.
+    fn settle(&mut self) {
+        self.sent = Counters::default();
+        let left_out = core::mem::take(&mut self.left_out);
+        self.drops.add(DropReason::Level, left_out.into());
+        self.lowered = self.lowered.wrapping_add(left_out);
+    }
+}
+
+/// Packets and bytes of `tracks` between two positions for who takes layers up to `cut`, and how many packets
+/// are left out because of that.
+fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask, cut: Cut) -> (Counters, u64) {
+    let (mut sum, mut left_out) = (Counters::default(), 0);
+    for (_, entry) in ring.range(from, to) {
+        if !tracks.has(entry.packet.tag.track) {
+            continue;
+        }
+        if ring.is_within(cut, &entry.packet.tag) {
+            sum.packets += 1;
+            sum.bytes += entry.packet.bytes.len() as u64;
+        } else {
+            left_out += 1;
+        }
+    }
+    (sum, left_out)
 }
 
 #[cfg(test)]
@@ -140,10 +288,10 @@ mod tests {
             timing: Timing::default(),
         };
         let mut cohort = Cohort::new(class, 10, Time::ZERO);
-        cohort.members = (0..members).map(SinkKey).collect();
+        (0..members).for_each(|key| drop(cohort.add(SinkKey(key), Cut::ALL, 0)));
         let sent = Counters { packets: 2, bytes: 200 };
-        cohort.totals = sent;
-        cohort.turn = Some(Turn { to: 12, served, sent });
+        (cohort.groups[0].totals, cohort.groups[0].sent) = (sent, sent);
+        cohort.turn = Some(Turn { to: 12, served, packets: 2 });
         cohort
     }
 
@@ -155,13 +303,13 @@ mod tests {
                 for slot in 0..members {
                     let mut cohort = cohort(members, served);
                     let mut slots: Vec<usize> = (0..members).collect();
-                    cohort.remove(slot, |key, slot| slots[key.0] = slot);
+                    cohort.remove(slot, Cut::ALL, 0, |key, slot| slots[key.0] = slot);
                     for (key, &now_at) in slots.iter().enumerate().filter(|(key, _)| *key != slot) {
                         assert_eq!(cohort.members[now_at], SinkKey(key));
                         let expected = if key < served { 12 } else { 10 };
                         assert_eq!(cohort.cursor_of(now_at), expected, "{members} {served} {slot} {key}");
                         let packets = if key < served { 2 } else { 0 };
-                        assert_eq!(cohort.totals_of(now_at).packets, packets);
+                        assert_eq!(cohort.standing(now_at, Cut::ALL).0.packets, packets);
                     }
                 }
             }

@@ -3,9 +3,9 @@
 
 use outflow_media::Time;
 
-use super::branch::{Branch, count};
-use super::cohort::{Cohort, Turn};
-use super::{Priority, Room, SinkKey, Sinks};
+use super::branch::Branch;
+use super::cohort::Cohort;
+use super::{Priority, Room, Share, Sink, SinkKey, Sinks};
 use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
 use crate::send::{Order, Whom};
@@ -29,16 +29,18 @@ impl Branch {
             let from = cohort.cursor;
             let Some(turn) = &mut cohort.turn else { continue };
             let first = turn.served;
-            let room = room.of(cohort.class.transport, turn.sent.packets);
+            let room = room.of(cohort.class.transport, turn.packets);
             let count = (cohort.members.len() - first).min(room);
             turn.served += count;
             let to = turn.to;
+            let share = cohort.common_share();
             let order = Order {
                 branch: self.index,
                 whom: Whom::Cohort { cohort: index, first, count },
                 from,
                 to,
                 tracks: cohort.class.tracks,
+                share,
                 preamble: false,
             };
             cohort.end_turn_if_served();
@@ -62,6 +64,11 @@ impl Branch {
             Some(cohort) if !cohort.members.is_empty() => cohort.cursor,
             _ => self.ring.head(),
         }
+    }
+
+    /// What of an order to a cohort one of its members gets.
+    pub fn share(&self, cohort: usize, member: &Sink) -> Share {
+        self.cohorts.get(cohort).map_or(Share::WHOLE, |cohort| cohort.share(member.cut, member.lowered))
     }
 
     /// The members of a cohort that an order goes to.
@@ -97,17 +104,10 @@ fn begin_turn(cohort: &mut Cohort, ring: &Ring, now: Time) -> bool {
             _ => usize::MAX,
         };
         let to = reach(cohort, ring, room);
-        let sent = count(ring, cohort.cursor, to, cohort.class.tracks);
-        if sent.packets == 0 {
-            cohort.cursor = to;
-            continue;
-        }
+        let most = cohort.begin_turn(ring, to);
         if let Some(pace) = &mut cohort.pace {
-            pace.spend(sent.bytes as usize);
+            pace.spend(most.bytes as usize);
         }
-        cohort.totals.packets += sent.packets;
-        cohort.totals.bytes += sent.bytes;
-        cohort.turn = Some(Turn { to, served: 0, sent });
     }
     true
 }

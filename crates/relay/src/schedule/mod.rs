@@ -6,8 +6,10 @@
 //! of their own.
 
 mod branch;
+mod change;
 mod cohort;
 mod gather;
+mod layers;
 mod pace;
 mod sink;
 mod slow;
@@ -17,6 +19,7 @@ mod tests;
 use core::time::Duration;
 
 pub use branch::{Branch, StartPoint};
+pub use layers::{Cut, Level, Share};
 pub use sink::{Counters, Place, Sink};
 
 use crate::element::view::View;
@@ -152,6 +155,8 @@ pub struct SinkSpec {
     pub branch: Option<BranchId>,
     /// What it wants to see of the branch's images; the default is all there is.
     pub view: View,
+    /// The quality that it wants; the default is the best.
+    pub level: Level,
     /// What its packets are on the wire.
     pub carriage: Carriage,
     /// How it is reached.
@@ -175,6 +180,7 @@ impl SinkSpec {
         SinkSpec {
             branch: None,
             view: View::default(),
+            level: Level::BEST,
             carriage,
             transport,
             tracks: TrackMask::ALL,

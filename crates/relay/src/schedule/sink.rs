@@ -2,6 +2,7 @@
 
 use outflow_media::Time;
 
+use super::layers::Cut;
 use super::pace::{Pace, catch_up_bps};
 use super::{SinkSpec, TrackMask, Transport};
 use crate::buffer::Seq;
@@ -34,6 +35,20 @@ pub struct Counters {
     pub bytes: u64,
 }
 
+impl Counters {
+    /// Adds what was sent. Sums wrap where more was taken off before.
+    pub(crate) fn add(&mut self, sent: Counters) {
+        self.packets = self.packets.wrapping_add(sent.packets);
+        self.bytes = self.bytes.wrapping_add(sent.bytes);
+    }
+
+    /// Takes off what was not sent, or what will be added again.
+    pub(crate) fn take_off(&mut self, sent: Counters) {
+        self.packets = self.packets.wrapping_sub(sent.packets);
+        self.bytes = self.bytes.wrapping_sub(sent.bytes);
+    }
+}
+
 /// One receiver of a stream.
 #[derive(Debug)]
 pub struct Sink {
@@ -51,6 +66,11 @@ pub struct Sink {
     /// [`super::Branch::drops`].
     pub(crate) drops: Drops,
     pub(crate) place: Place,
+    /// The layers that it takes now.
+    pub(crate) cut: Cut,
+    /// By how much its sequence numbers are lower than they came: in all, or, in a cohort, than those of its
+    /// group there.
+    pub(crate) lowered: u16,
     /// The driver said that it takes nothing now.
     pub(crate) blocked: bool,
     /// It stands in a queue of its branch (ready, idle or resting) and is not to be queued again.
@@ -75,6 +95,8 @@ impl Sink {
             lossy_since: None,
             drops: Drops::default(),
             place: Place::Waiting,
+            cut: Cut::ALL,
+            lowered: 0,
             blocked: spec.held,
             queued: false,
             broken: TrackMask::NONE,
@@ -91,6 +113,11 @@ impl Sink {
             (None, Transport::Datagram) => self.pace.allowance(now, catch_up_bps(stream_bps)),
             (None, Transport::Stream) => Ok(usize::MAX),
         }
+    }
+
+    /// The layers that it takes now.
+    pub fn cut(&self) -> Cut {
+        self.cut
     }
 
     /// Where it stands.

@@ -2,9 +2,9 @@
 //! hold for them is lost to them and to nobody else; or, under other policies, what arrives is lost
 //! to all.
 
-use outflow_media::Time;
+use outflow_media::{Tag, Time};
 
-use super::{Branch, Counters, Place, SinkKey, Sinks, TrackMask};
+use super::{Branch, Counters, Level, Place, Sink, SinkKey, Sinks, TrackMask};
 use crate::buffer::Seq;
 use crate::drops::{DropReason, Drops};
 use crate::limits::TRACKS_MAX;
@@ -14,8 +14,8 @@ impl Branch {
     pub fn drops(&self, sinks: &Sinks, key: SinkKey) -> Drops {
         let Some(sink) = sinks.get(key.0) else { return Drops::default() };
         let mut sum = sink.drops;
-        if let Place::Live { cohort, .. } = sink.place {
-            sum.merge(&self.cohorts[cohort].refused);
+        if let Place::Live { cohort, slot } = sink.place {
+            sum.merge(&self.cohorts[cohort].standing(slot, sink.cut).1);
         }
         sum
     }
@@ -36,19 +36,23 @@ impl Branch {
         let Some(until) = until else { return };
         let next = next.clamp(self.ring.first(), until);
         let mut untaken = Counters::default();
-        let mut skipped = 0;
+        let (mut skipped, mut left_out) = (0, 0);
         for (_, entry) in self.ring.range(next, until) {
             let track = entry.packet.tag.track;
-            if sink.broken.has(track) && sink.spec.tracks.has(track) {
+            if !sink.spec.tracks.has(track) {
+            } else if !self.ring.is_within(sink.cut, &entry.packet.tag) {
+                left_out += 1;
+            } else if sink.broken.has(track) {
                 skipped += 1;
-            } else if sink.spec.tracks.has(track) {
+            } else {
                 untaken.packets += 1;
                 untaken.bytes += entry.packet.bytes.len() as u64;
             }
         }
-        sink.counters.packets = sink.counters.packets.wrapping_sub(untaken.packets);
-        sink.counters.bytes = sink.counters.bytes.wrapping_sub(untaken.bytes);
+        sink.counters.take_off(untaken);
         sink.drops.take_back(DropReason::DependsOnDropped, skipped);
+        sink.drops.take_back(DropReason::Level, left_out);
+        sink.lowered = sink.lowered.wrapping_sub(left_out as u16);
         if let Place::Behind(seq) = sink.place {
             self.behind.remove(&(seq, key));
         }
@@ -56,15 +60,18 @@ impl Branch {
         self.behind.insert((next, key));
     }
 
-    /// The ring refused a packet of `track`: all that want it have lost it. Policies that refuse are
-    /// plain queues: what depends on the packet is sent nevertheless.
-    pub(super) fn refuse(&mut self, now: Time, sinks: &mut Sinks, track: u8, reason: DropReason) {
+    /// The ring refused a packet: all that want it have lost it. Policies that refuse are plain queues: what
+    /// depends on the packet is sent nevertheless.
+    pub(super) fn refuse(&mut self, now: Time, sinks: &mut Sinks, tag: &Tag, reason: DropReason) {
+        let (ring, track) = (&self.ring, tag.track);
         for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.class.tracks.has(track)) {
-            cohort.refused.add(reason, 1);
+            for group in cohort.groups.iter_mut().filter(|group| ring.is_within(group.cut, tag)) {
+                group.drops.add(reason, 1);
+            }
         }
         for (_, key) in &self.behind {
             let Some(sink) = sinks.get_mut(key.0) else { continue };
-            if sink.spec.tracks.has(track) {
+            if sink.spec.tracks.has(track) && ring.is_within(sink.cut, tag) {
                 sink.drops.add(reason, 1);
                 sink.lossy_since.get_or_insert(now);
             }
@@ -87,21 +94,16 @@ impl Branch {
         overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
         // From the newest on, so that each packet is looked at once and not once a sink: a higher class
         // waits while this is done.
-        let mut given_up = [0; TRACKS_MAX];
+        let mut given_up = GivenUp::new(self.ring.main_track());
         let mut counted = until;
         for &key in overtaken.iter().rev() {
             let Some(sink) = sinks.get_mut(key.0) else { continue };
             let Place::Behind(from) = sink.place else { continue };
             for (_, entry) in self.ring.range(from, counted) {
-                given_up[usize::from(entry.packet.tag.track) % TRACKS_MAX] += 1;
+                given_up.add(&entry.packet.tag);
             }
             counted = counted.min(from);
-            for (track, &packets) in (0..).zip(&given_up).filter(|(_, packets)| **packets > 0) {
-                if sink.spec.tracks.has(track) {
-                    sink.drops.add(DropReason::SlowSink, packets);
-                    sink.broken = sink.broken.with(TrackMask::only(track));
-                }
-            }
+            given_up.take_from(sink);
             sink.lossy_since.get_or_insert(now);
             sink.place = Place::Behind(until);
         }
@@ -109,5 +111,43 @@ impl Branch {
         self.behind.extend(overtaken.iter().map(|&key| (until, key)));
         self.lost_scratch = overtaken;
         self.ring.forget_before(until);
+    }
+}
+
+/// Packets that go, by track, and by layer of the main track.
+struct GivenUp {
+    main_track: u8,
+    tracks: [u64; TRACKS_MAX],
+    layers: [u64; Level::MAX as usize],
+}
+
+impl GivenUp {
+    fn new(main_track: u8) -> Self {
+        GivenUp { main_track, tracks: [0; TRACKS_MAX], layers: [0; Level::MAX as usize] }
+    }
+
+    fn add(&mut self, tag: &Tag) {
+        self.tracks[usize::from(tag.track) % TRACKS_MAX] += 1;
+        if tag.track == self.main_track {
+            self.layers[usize::from(tag.layer % Level::MAX)] += 1;
+        }
+    }
+
+    /// A sink has lost what it wanted of them.
+    fn take_from(&self, sink: &mut Sink) {
+        let above = &self.layers[usize::from(sink.cut.layer()) + 1..];
+        let left_out: u64 = above.iter().sum();
+        for (track, &packets) in (0..).zip(&self.tracks) {
+            let of_main = track == self.main_track;
+            let packets = packets - if of_main { left_out } else { 0 };
+            if sink.spec.tracks.has(track) && packets > 0 {
+                sink.drops.add(DropReason::SlowSink, packets);
+                sink.broken = sink.broken.with(TrackMask::only(track));
+            }
+        }
+        if sink.spec.tracks.has(self.main_track) {
+            sink.drops.add(DropReason::Level, left_out);
+            sink.lowered = sink.lowered.wrapping_add(left_out as u16);
+        }
     }
 }

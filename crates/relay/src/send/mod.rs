@@ -6,7 +6,7 @@ pub use sender_report::{Anchor, ReportClock, align};
 
 use crate::buffer::Seq;
 use crate::drops::DropReason;
-use crate::schedule::{SinkKey, TrackMask};
+use crate::schedule::{Share, SinkKey, TrackMask};
 
 /// To whom an order goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Order {
     pub to: Seq,
     /// Only packets of these tracks.
     pub tracks: TrackMask,
+    /// What of them each sink gets; `None` if that differs: see [`Stream::share`](crate::Stream::share).
+    pub share: Option<Share>,
     /// Begin with the preamble of the packet at `from`.
     pub preamble: bool,
 }

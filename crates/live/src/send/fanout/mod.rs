@@ -34,8 +34,8 @@ type CohortId = (usize, usize, usize);
 /// An order's sinks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Audience<'a> {
-    /// One that lags or has just joined.
-    One(SinkKey),
+    /// One that lags or has just joined, or those who get the same.
+    Some(&'a [SinkKey]),
     /// Part of a cohort.
     Members(Members<'a>),
 }
@@ -197,7 +197,7 @@ impl Fanout {
         means: &mut Means<'_, R>,
     ) {
         match audience {
-            Audience::One(key) => self.by_user(&[key], pieces, means),
+            Audience::Some(keys) => self.by_user(keys, pieces, means),
             Audience::Members(members) if self.asks_kernel(members) => {
                 let mut rest = pieces;
                 while !rest.is_empty() {

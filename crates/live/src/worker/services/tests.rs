@@ -96,7 +96,7 @@ impl Home {
             self.stream.give_far(now);
             match output {
                 Output::Order(order) => {
-                    for (_, entry) in self.stream.core.packets(&order) {
+                    for (_, entry, _) in self.stream.core.packets(&order, outflow_relay::Share::WHOLE) {
                         let bytes = &entry.packet.bytes;
                         self.got.push(u16::from_be_bytes([bytes[2], bytes[3]]));
                     }

@@ -1,7 +1,7 @@
 //! What the source tells goes through the services, and to the branches; what branches say of their
 //! senders.
 
-use outflow_media::{Format, Time, Track};
+use outflow_media::{Time, Track};
 
 use super::{Branches, Far, Made, ORIGINAL, Slot, What};
 use crate::control::Stream;
@@ -145,7 +145,8 @@ impl Slot {
         let at = usize::from(track);
         while self.senders.len() <= at {
             let track = self.senders.len() as u8;
-            let rate = self.format.as_ref().map_or(Track::mp2t().clock_rate, |format| format.clock_rate(track));
+            let rate =
+                self.format.as_ref().map_or(Track::mp2t().clock_rate, |format| format.clock_rate(track));
             let clock = ReportClock::new(rate, ntp_at_zero);
             self.senders.push(Sender { clock, ssrc: 0 });
         }

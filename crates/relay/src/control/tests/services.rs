@@ -127,7 +127,7 @@ fn shown(stream: &mut Stream, now: Time) -> Vec<(usize, String)> {
                     Whom::One(key) => vec![key],
                     Whom::Cohort { .. } => stream.members(&order).to_vec(),
                 };
-                for (_, entry) in stream.packets(&order) {
+                for (_, entry, _) in stream.packets(&order, crate::Share::WHOLE) {
                     let head: String = entry.packet.bytes[..6].iter().map(|b| char::from(*b)).collect();
                     shown.extend(members.iter().map(|key| (key.0, head.replace('\n', " "))));
                 }

@@ -43,8 +43,8 @@ impl Site {
                     let preamble = self.stream.preamble(&order);
                     let preamble =
                         preamble.and_then(|e| Some(wire(e.preamble_header(), e.preamble.as_ref()?)));
-                    let packets =
-                        self.stream.packets(&order).map(|(_, e)| wire(e.rtp_header, &e.packet.bytes));
+                    let packets = self.stream.packets(&order, crate::Share::WHOLE);
+                    let packets = packets.map(|(_, e, _)| wire(e.rtp_header, &e.packet.bytes));
                     let wire: Vec<_> = preamble.into_iter().chain(packets).collect();
                     members.iter().for_each(|key| self.sent[key.0].extend(wire.iter().cloned()));
                 }

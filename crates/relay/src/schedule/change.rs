@@ -1,0 +1,73 @@
+//! Sinks that want other layers than they take: they change where decoding can go on.
+
+use outflow_media::Tag;
+
+use super::cohort::Class;
+use super::{Branch, Level, Place, SinkKey, Sinks};
+use crate::buffer::Seq;
+
+impl Branch {
+    /// How many levels there are: layers of the main track.
+    pub fn levels(&self) -> u8 {
+        self.layers.max(1)
+    }
+
+    /// A sink wants another quality. It gets less from the next frame on, and more from where that can be
+    /// decoded.
+    pub fn set_level(&mut self, sinks: &mut Sinks, key: SinkKey, level: Level) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.spec.level = level;
+        if matches!(sink.place, Place::Live { .. }) && !self.changing.contains(&key) {
+            self.changing.push(key);
+        }
+    }
+
+    /// Puts a sink at the beginning of a key frame, with the sequence numbers of those who take the same.
+    pub(super) fn begin(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        let (class, cut) = (Class::of(&sink.spec), sink.spec.level.of(self.layers));
+        let cohort = self.cohorts.iter().find(|cohort| cohort.class == class);
+        let group = cohort.and_then(|cohort| Some((cohort.cursor, cohort.group(cut)?.lowered)));
+        sink.cut = cut;
+        sink.lowered = group.map_or(0, |(cursor, lowered)| {
+            let is_left_out = |tag: &Tag| sink.spec.tracks.has(tag.track) && !self.ring.is_within(cut, tag);
+            let before = self.ring.range(at, cursor).filter(|(_, entry)| is_left_out(&entry.packet.tag));
+            lowered.wrapping_sub(before.count() as u16)
+        });
+        self.place_behind(sinks, key, at);
+    }
+
+    /// A packet arrives. Those members of cohorts for whom something changes with it go on with a cursor of
+    /// their own, until they are up again.
+    pub(super) fn look_at_layers(&mut self, sinks: &mut Sinks, tag: &Tag) {
+        if tag.track != self.ring.main_track() {
+            return;
+        }
+        if tag.layers != self.layers && tag.layers > 0 {
+            self.layers = tag.layers;
+            let keys = self.cohorts.iter().flat_map(|cohort| &cohort.members);
+            self.changing = keys.copied().collect();
+        }
+        if self.changing.is_empty() || !(tag.first || tag.key) {
+            return;
+        }
+        let mut changing = core::mem::take(&mut self.changing);
+        changing.retain(|&key| {
+            let Some(sink) = sinks.get(key.0) else { return false };
+            let (cut, wish) = (sink.cut, sink.spec.level.of(self.layers));
+            if cut == wish || !matches!(sink.place, Place::Live { .. }) {
+                return false;
+            }
+            let changes = cut.from(wish, tag, tag.key) != cut;
+            if changes && let Some(cursor) = self.cursor(sinks, key) {
+                self.detach(sinks, key);
+                self.place_behind(sinks, key, cursor);
+            }
+            !changes
+        });
+        self.changing = changing;
+    }
+}
+
+#[cfg(test)]
+mod tests;

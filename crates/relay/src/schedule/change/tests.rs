@@ -1,0 +1,321 @@
+use bytes::Bytes;
+use outflow_media::{Kind, Needs, Time};
+use proptest::prelude::*;
+
+use super::super::*;
+use super::*;
+use crate::buffer::{Packet, Ring, WhenFull};
+use crate::drops::DropReason;
+use crate::limits::RING_BYTES_MIN;
+use crate::send::Whom;
+
+const LAYERS: u8 = 3;
+const GROUP: u32 = 16;
+const SIZE: usize = 1000;
+
+/// Temporal layers as encoders make them: T0 T2 T1 T2. With `chained`, frames of T1 need the one before of T1,
+/// too, so that it opens only with a key frame.
+fn tag(frame: u32, chained: bool) -> Tag {
+    let place = frame % GROUP;
+    let layer = [0, 2, 1, 2][(place % 4) as usize];
+    let key = place == 0;
+    let needs = match layer {
+        _ if key => Needs::NOTHING,
+        0 => Needs::back(4),
+        1 if chained && place > 4 => Needs::back(2).and(Needs::back(4)),
+        1 => Needs::back(2),
+        _ => Needs::back(1),
+    };
+    let opens = layer == 2 || (layer == 1 && !chained);
+    Tag { frame, kind: Kind::Predicted, layer, layers: LAYERS, opens, key, needs, ..Tag::default() }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Got {
+    frame: u32,
+    part: usize,
+    sequence: u16,
+}
+
+/// What happens to a sink.
+#[derive(Debug, Clone)]
+enum Step {
+    Join(u8),
+    Wish(usize, u8),
+    /// It takes so many packets of its next order and no more, for so many frames.
+    Block(usize, u64, u32),
+    Leave(usize),
+    Frames(u32),
+}
+
+struct Bench {
+    branch: Branch,
+    sinks: Sinks,
+    now: Time,
+    chained: bool,
+    frame: u32,
+    sequence: u16,
+    /// By key; who has left, too.
+    got: Vec<Vec<Got>>,
+    /// By key: so many packets are taken, and then none for so many frames.
+    blocks: Vec<Option<(u64, u32)>>,
+}
+
+impl Bench {
+    fn new(ring_bytes: usize, chained: bool) -> Self {
+        Bench {
+            branch: Branch::new(0, Ring::new(ring_bytes, WhenFull::SlowestSink, 1, 0)),
+            sinks: Sinks::new(),
+            now: Time::ZERO,
+            chained,
+            frame: 0,
+            // Soon it wraps.
+            sequence: 65_400,
+            got: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    fn join(&mut self, level: u8) -> usize {
+        let level = Level::new(level).expect("a level");
+        let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+        // Keys are not given anew here: who leaves is only taken out of the branch.
+        let key = self.sinks.insert(Sink::new(1, spec, self.now));
+        self.branch.join(&mut self.sinks, SinkKey(key));
+        self.got.push(Vec::new());
+        self.blocks.push(None);
+        key
+    }
+
+    fn frame(&mut self) {
+        let tag = tag(self.frame, self.chained);
+        let parts = 1 + (self.frame as usize * 7) % 3;
+        for part in 0..parts {
+            let mut bytes = vec![0x80; SIZE];
+            bytes[2..4].copy_from_slice(&self.sequence.to_be_bytes());
+            bytes[12..16].copy_from_slice(&self.frame.to_be_bytes());
+            bytes[16] = part as u8;
+            self.sequence = self.sequence.wrapping_add(1);
+            let tag = Tag { first: part == 0, last: part + 1 == parts, ..tag };
+            let packet = Packet { bytes: Bytes::from(bytes), tag, arrived: self.now };
+            self.branch.push(self.now, &mut self.sinks, packet, [0; 12], || None);
+            self.serve();
+        }
+        self.frame += 1;
+        for key in 0..self.blocks.len() {
+            match &mut self.blocks[key] {
+                Some((_, frames)) if *frames > 0 => *frames -= 1,
+                Some(_) => {
+                    self.blocks[key] = None;
+                    self.branch.writable(&mut self.sinks, SinkKey(key));
+                }
+                None => {}
+            }
+        }
+        self.serve();
+    }
+
+    fn serve(&mut self) {
+        let order = |bench: &mut Self| {
+            let (now, sinks) = (bench.now, &mut bench.sinks);
+            bench.branch.next_order(now, sinks, Priority::Normal, Room { datagram: 3, stream: 3 }, 0)
+        };
+        while let Some(order) = order(self) {
+            let members = match order.whom {
+                Whom::One(key) => vec![key],
+                Whom::Cohort { cohort, first, count } => self.branch.ordered(cohort, first, count).to_vec(),
+            };
+            let share = |key: &SinkKey| match order.whom {
+                Whom::Cohort { cohort, .. } => {
+                    let own = self.branch.share(cohort, &self.sinks[key.0]);
+                    assert!(order.share.is_none_or(|share| share == own), "{order:?} {own:?}");
+                    own
+                }
+                Whom::One(_) => order.share.expect("of one sink"),
+            };
+            let shares: Vec<_> = members.iter().map(share).collect();
+            for (key, share) in members.into_iter().zip(shares) {
+                self.deliver(&order, key, share);
+            }
+        }
+    }
+
+    fn deliver(&mut self, order: &crate::Order, key: SinkKey, share: Share) {
+        let mut lowered = share.lowered;
+        let mut blocked = None;
+        for (seq, entry) in self.branch.range(order.from, order.to) {
+            let bytes = &entry.packet.bytes;
+            if !share.cut.takes(entry.packet.tag.layer) {
+                lowered = lowered.wrapping_add(1);
+                continue;
+            }
+            if let Some((room, _)) = &mut self.blocks[key.0] {
+                if *room == 0 {
+                    blocked = Some(seq);
+                    break;
+                }
+                *room -= 1;
+            }
+            let word =
+                |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+            let sequence = u16::from_be_bytes([bytes[2], bytes[3]]).wrapping_sub(lowered);
+            self.got[key.0].push(Got { frame: word(12), part: bytes[16].into(), sequence });
+        }
+        if let Some(next) = blocked {
+            self.branch.blocked(&mut self.sinks, key, next);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let known = |bench: &Self, key: usize| bench.sinks.len().checked_sub(1).map(|last| key.min(last));
+        match *step {
+            Step::Join(level) => drop(self.join(level)),
+            Step::Wish(key, level) => {
+                if let Some(key) = known(self, key) {
+                    let level = Level::new(level).expect("a level");
+                    self.branch.set_level(&mut self.sinks, SinkKey(key), level);
+                }
+            }
+            Step::Block(key, room, frames) => {
+                if let Some(key) = known(self, key).filter(|key| self.blocks[*key].is_none()) {
+                    self.blocks[key] = Some((room, frames));
+                }
+            }
+            Step::Leave(key) => {
+                if let Some(key) = known(self, key) {
+                    self.branch.remove(&mut self.sinks, SinkKey(key));
+                }
+            }
+            Step::Frames(count) => (0..count).for_each(|_| self.frame()),
+        }
+    }
+
+    fn lost(&self, key: usize) -> u64 {
+        let drops = self.branch.drops(&self.sinks, SinkKey(key));
+        drops.get(DropReason::SlowSink) + drops.get(DropReason::DependsOnDropped)
+    }
+
+    fn parts(frame: u32) -> usize {
+        1 + (frame as usize * 7) % 3
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        1 => (1..=4_u8).prop_map(Step::Join),
+        3 => (0..6_usize, 1..=4_u8).prop_map(|(key, level)| Step::Wish(key, level)),
+        2 => (0..6_usize, 0..9_u64, 0..9_u32).prop_map(|(key, room, frames)| Step::Block(key, room, frames)),
+        1 => (0..6_usize).prop_map(Step::Leave),
+        4 => (1..9_u32).prop_map(Step::Frames),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+proptest! {
+    /// Whatever is asked for, whoever is slow: nobody gets a packet that needs one that he was refused, no
+    /// frame comes in part, and what is left out leaves no gap.
+    #[test]
+    fn what_a_sink_gets_can_be_decoded_and_has_no_gaps(steps in steps(), chained: bool) {
+        let mut bench = Bench::new(64 << 20, chained);
+        steps.iter().for_each(|step| bench.step(step));
+        for (key, got) in bench.got.iter().enumerate() {
+            prop_assert_eq!(bench.lost(key), 0);
+            for pair in got.windows(2) {
+                prop_assert_eq!(pair[1].sequence, pair[0].sequence.wrapping_add(1), "sink {}: {:?}", key, pair);
+                let goes_on = pair[0].part + 1 < Bench::parts(pair[0].frame);
+                let next = if goes_on { pair[0].part + 1 } else { 0 };
+                prop_assert_eq!((pair[1].part, pair[1].frame == pair[0].frame), (next, goes_on));
+            }
+            let has = |frame: u32| got.iter().any(|got| got.frame == frame);
+            for one in got {
+                let needs = tag(one.frame, chained).needs;
+                prop_assert!(needs.distances().all(|back| has(one.frame - back)), "sink {}: {:?}", key, one);
+            }
+            let counted = bench.branch.counters(&bench.sinks, SinkKey(key)).packets;
+            prop_assert_eq!(counted, got.len() as u64);
+        }
+    }
+
+    /// The same through a ring that is too small: gaps are as large as what was lost, and no larger.
+    #[test]
+    fn only_what_is_lost_leaves_gaps(steps in steps(), chained: bool) {
+        let mut bench = Bench::new(RING_BYTES_MIN, chained);
+        steps.iter().for_each(|step| bench.step(step));
+        for (key, got) in bench.got.iter().enumerate() {
+            let gap = |pair: &[Got]| u64::from(pair[1].sequence.wrapping_sub(pair[0].sequence).wrapping_sub(1));
+            let gaps: u64 = got.windows(2).map(gap).sum();
+            // What it lost last may show no gap yet.
+            prop_assert!(gaps <= bench.lost(key), "sink {}: {} of {}", key, gaps, bench.lost(key));
+            let counted = bench.branch.counters(&bench.sinks, SinkKey(key)).packets;
+            prop_assert_eq!(counted, got.len() as u64);
+        }
+    }
+
+    /// Once nobody is slow, everyone gets what he wants within a group of pictures, all by one order.
+    #[test]
+    fn everyone_ends_up_with_what_he_wants(steps in steps(), chained: bool) {
+        let mut bench = Bench::new(64 << 20, chained);
+        steps.iter().for_each(|step| bench.step(step));
+        bench.step(&Step::Frames(10 + 2 * GROUP));
+        let first = bench.frame;
+        let begun = bench.got.iter().map(Vec::len).collect::<Vec<_>>();
+        bench.step(&Step::Frames(GROUP));
+        for (key, sink) in &bench.sinks {
+            if sink.place == Place::Paused {
+                continue;
+            }
+            let wish = sink.spec.level.of(LAYERS);
+            prop_assert!(matches!(sink.place, Place::Live { .. }), "sink {}: {:?}", key, sink.place);
+            let wanted = (first..first + GROUP).filter(|frame| wish.takes(tag(*frame, chained).layer));
+            let wanted: Vec<_> = wanted.flat_map(|frame| (0..Bench::parts(frame)).map(move |_| frame)).collect();
+            let got: Vec<_> = bench.got[key][begun[key]..].iter().map(|got| got.frame).collect();
+            prop_assert_eq!(got, wanted);
+        }
+        prop_assert!(bench.branch.cohorts.len() <= 1);
+    }
+}
+
+#[test]
+fn less_comes_with_the_next_frame_and_more_where_it_can_be_decoded() {
+    let mut bench = Bench::new(64 << 20, true);
+    let key = bench.join(1);
+    bench.step(&Step::Frames(GROUP));
+    bench.step(&Step::Wish(key, 3));
+    bench.step(&Step::Frames(5));
+    bench.step(&Step::Wish(key, 1));
+    bench.step(&Step::Frames(GROUP));
+    let mut frames: Vec<_> = bench.got[key].iter().map(|got| got.frame).filter(|f| *f >= GROUP).collect();
+    frames.dedup();
+    let only_base = (GROUP..2 * GROUP).step_by(4);
+    assert_eq!(frames, only_base.chain(2 * GROUP..bench.frame).collect::<Vec<_>>());
+}
+
+#[test]
+fn those_with_the_same_level_share_sequence_numbers_and_one_order_serves_all_levels() {
+    let mut bench = Bench::new(64 << 20, false);
+    let keys: Vec<_> = (0..9).map(|index| bench.join(1 + index % 3)).collect();
+    bench.step(&Step::Frames(2 * GROUP));
+    let late = bench.join(3);
+    bench.step(&Step::Frames(GROUP));
+    assert_eq!(bench.branch.cohorts.len(), 1);
+    let mut groups: Vec<_> = bench.branch.cohorts[0].groups.iter().map(|group| group.members).collect();
+    groups.sort_unstable();
+    assert_eq!(groups, [3, 3, 4]);
+    assert!(bench.sinks.iter().all(|(_, sink)| sink.lowered == 0), "all have the numbers of their group");
+    let last = |key: usize| bench.got[key].last().expect("packets");
+    assert_eq!(last(keys[2]), last(late));
+    assert_ne!(last(keys[0]).sequence, last(late).sequence);
+}
+
+#[test]
+fn who_lags_changes_where_he_is() {
+    let mut bench = Bench::new(64 << 20, false);
+    let key = bench.join(1);
+    bench.step(&Step::Frames(GROUP + 1));
+    bench.step(&Step::Block(key, 1, 4));
+    bench.step(&Step::Frames(1));
+    bench.step(&Step::Wish(key, 3));
+    bench.step(&Step::Frames(5));
+    let behind: Vec<_> = bench.got[key].iter().map(|got| got.frame).filter(|frame| *frame > GROUP).collect();
+    assert_eq!(behind, [17, 17, 17, 20, 20, 20], "the frame that had begun as a whole");
+}

@@ -1,0 +1,133 @@
+//! How much of a layered stream a sink takes, and where that may change: the `gmc` filter of the paper
+//! (GMS, section III). A packet goes to a sink if its layer is within what the sink takes.
+
+use core::num::NonZeroU8;
+
+use outflow_media::Tag;
+
+/// The quality that a receiver asks for: 1 is the best, and the number of layers the base alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(NonZeroU8);
+
+impl Level {
+    /// All there is.
+    pub const BEST: Level = Level(NonZeroU8::MIN);
+
+    /// Layers have 7 bits, so there are no more levels than that.
+    pub const MAX: u8 = 128;
+
+    /// The level of this number, if that is 1 to [`Level::MAX`].
+    pub const fn new(number: u8) -> Option<Self> {
+        match NonZeroU8::new(number) {
+            Some(number) if number.get() <= Self::MAX => Some(Level(number)),
+            _ => None,
+        }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self.0.get()
+    }
+
+    /// The layers that belong to it, of so many: 0 … n − q. A level beyond the last is the base.
+    pub const fn of(self, layers: u8) -> Cut {
+        match self {
+            Level::BEST => Cut::ALL,
+            Level(number) => Cut(layers.saturating_sub(number.get())),
+        }
+    }
+}
+
+impl Default for Level {
+    fn default() -> Self {
+        Level::BEST
+    }
+}
+
+/// The highest layer of its main track that a sink takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cut(u8);
+
+impl Cut {
+    /// All layers, however many there are.
+    pub const ALL: Cut = Cut(Level::MAX - 1);
+
+    /// Whether packets of this layer are taken.
+    pub const fn takes(self, layer: u8) -> bool {
+        layer <= self.0
+    }
+
+    /// The layer itself.
+    pub const fn layer(self) -> u8 {
+        self.0
+    }
+
+    /// What is taken from this packet of the main track on by one who wants `wish`. `starts_key`: decoding
+    /// can start at it.
+    ///
+    /// Less is taken from the next frame on; more where what is new can be decoded: from a key frame on, or
+    /// from a frame that opens the next layer.
+    pub(crate) const fn from(self, wish: Cut, tag: &Tag, starts_key: bool) -> Cut {
+        let less = wish.0 < self.0 && tag.first;
+        let opens = tag.first && tag.opens && tag.layer == self.0 + 1 && tag.layer <= wish.0;
+        if less || (wish.0 > self.0 && starts_key) {
+            wish
+        } else if opens {
+            Cut(tag.layer)
+        } else {
+            self
+        }
+    }
+}
+
+/// What of an order's packets a sink gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share {
+    /// Packets of the main track up to this layer.
+    pub cut: Cut,
+    /// By so much the sequence numbers of the main track are lower for this sink, from the order's first
+    /// packet on: packets that were left out on purpose leave no gap. Wraps.
+    pub lowered: u16,
+}
+
+impl Share {
+    /// Everything, as it is.
+    pub const WHOLE: Share = Share { cut: Cut::ALL, lowered: 0 };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn level(number: u8) -> Level {
+        Level::new(number).expect("it is one")
+    }
+
+    fn frame(layer: u8) -> Tag {
+        Tag { layer, first: true, ..Tag::default() }
+    }
+
+    #[test]
+    fn level_one_is_all_and_the_last_the_base() {
+        assert_eq!(Level::BEST.of(0), Cut::ALL, "of what nothing is known of, too");
+        assert_eq!((level(2).of(33), level(33).of(33), level(99).of(33)), (Cut(31), Cut(0), Cut(0)));
+        assert_eq!((Level::new(0), Level::new(129)), (None, None));
+    }
+
+    #[test]
+    fn less_is_taken_from_the_next_frame_on() {
+        let goes_on = Tag { first: false, ..frame(0) };
+        assert_eq!(Cut(5).from(Cut(2), &goes_on, false), Cut(5));
+        assert_eq!(Cut(5).from(Cut(2), &frame(5), false), Cut(2));
+    }
+
+    #[test]
+    fn more_is_taken_where_decoding_can_start_or_go_on() {
+        assert_eq!(Cut(0).from(Cut(2), &frame(1), false), Cut(0));
+        assert_eq!(Cut(0).from(Cut(2), &frame(0), true), Cut(2), "a key frame opens all");
+        let opens = |layer| Tag { opens: true, ..frame(layer) };
+        assert_eq!(Cut(0).from(Cut(2), &opens(1), false), Cut(1), "layer by layer");
+        assert_eq!(Cut(0).from(Cut(2), &opens(2), false), Cut(0), "which needs the one below it");
+        assert_eq!(Cut(0).from(Cut(0), &opens(1), false), Cut(0), "if that is wanted");
+    }
+}
