@@ -102,6 +102,7 @@ fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
         ("stream", old.stream != new.stream),
         ("branch", old.branch != new.branch),
         ("view", old.view != new.view),
+        ("level", old.level != new.level),
         ("to", old.to != new.to),
         ("priority", old.priority != new.priority),
         ("latency_budget", old.latency_budget != new.latency_budget),

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outflow_relay::View;
+use outflow_relay::{Level, View};
 
 use crate::rules::{RULE_KEYS, Rules};
 use crate::section::{Section, section};
@@ -162,6 +162,8 @@ section! {
         branch: Option<String> = None,
         /// What is to be seen of images.
         view: View = View::default(),
+        /// The quality.
+        level: Level = Level::BEST,
         /// Address of the receiver.
         to: Option<SinkUrl> = None,
         /// Name of the receiver.
@@ -195,6 +197,8 @@ pub struct SinkConfig {
     pub branch: Option<String>,
     /// What it is to see of images; all there is if nothing is given.
     pub view: View,
+    /// The quality; the best if nothing is given.
+    pub level: Level,
     /// Where it is.
     pub to: SinkUrl,
     /// Its class; that of the stream if none is given.

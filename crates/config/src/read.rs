@@ -161,8 +161,9 @@ fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, error
             let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
             let pace = if table.contains_key("pace") { keys.pace } else { of.pace };
             let name = keys.name.unwrap_or_else(|| to.to_string());
-            let (branch, view) = (keys.branch, keys.view);
-            config.sinks.push(SinkConfig { name, stream, branch, view, to, priority, latency_budget, pace });
+            let (branch, view, level) = (keys.branch, keys.view, keys.level);
+            let sink = SinkConfig { name, stream, branch, view, level, to, priority, latency_budget, pace };
+            config.sinks.push(sink);
         }
     }
 }

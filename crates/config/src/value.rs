@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outflow_relay::View;
+use outflow_relay::{Level, View};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -90,6 +90,17 @@ text! {
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
     PathBuf: "a file", "cert.pem" => path;
     Secret: "a token", "a-long-random-text" => token;
+}
+
+impl Value for Level {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        let number = usize::read(given)?;
+        let level = u8::try_from(number).ok().and_then(Level::new);
+        level.ok_or_else(|| {
+            let help = format!("write 1 (the best) to {}", Level::MAX);
+            (given.span(), Invalid::new(format!("there is no level {number}"), help))
+        })
+    }
 }
 
 impl Value for usize {

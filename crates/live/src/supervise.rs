@@ -373,7 +373,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         name: sink.name.clone(),
         priority: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
-        wanted: Wanted { branch: sink.branch.clone(), view: sink.view },
+        wanted: Wanted { branch: sink.branch.clone(), view: sink.view, level: sink.level },
     }
 }
 

@@ -27,6 +27,7 @@ pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use element::view::View;
 pub use schedule::{
-    BranchId, Carriage, Cut, Level, Priority, Room, Share, SinkKey, SinkSpec, Timing, TrackMask, Transport,
+    BranchId, Carriage, Cut, Level, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing, TrackMask,
+    Transport,
 };
 pub use send::{Order, Report, Whom};

@@ -148,6 +148,12 @@ pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
 /// Over how long bit rates are measured.
 pub const RATE_WINDOW: Duration = Duration::from_secs(1);
 
+/// What levels cost is measured in steps of that length ...
+pub const RATE_TABLE_STEP: Duration = Duration::from_millis(500);
+
+/// ... of which so many are kept, the one that goes on included: a group of pictures or two.
+pub const RATE_TABLE_PARTS: usize = 9;
+
 const _: () = assert!(REMEMBERED_VERDICTS > 32, "needs reach back 32 frames");
 const _: () = assert!(TRACKS_MAX <= 32, "a TrackMask has 32 bits");
 const _: () = assert!(CATCH_UP_BURST_BYTES < 208 << 10, "a burst must fit a default receive buffer");

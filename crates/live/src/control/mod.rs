@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_media::Format;
-use outflow_relay::{Priority, View};
+use outflow_relay::{Level, Priority, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
@@ -185,6 +185,18 @@ impl Control {
         let owner = self.receiver_owner(receiver)?;
         let stream = owner.stream;
         let command = |reply| Command::Services(ServicesCommand::View { stream, receiver, view, reply });
+        self.ask(&owner, command).await
+    }
+
+    /// Lets a receiver have another quality from now on: less from the next frame on, more from where that
+    /// can be decoded.
+    ///
+    /// # Errors
+    /// There is no such receiver, or no such level; it keeps the one it has.
+    pub async fn set_level(&self, receiver: ReceiverId, level: Level) -> Result<(), ControlError> {
+        let owner = self.receiver_owner(receiver)?;
+        let stream = owner.stream;
+        let command = |reply| Command::Services(ServicesCommand::Level { stream, receiver, level, reply });
         self.ask(&owner, command).await
     }
 

@@ -55,6 +55,7 @@ const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
     ("receiver_queue_delay", Some(Unit::Seconds), "Age of the oldest packet that waits", |r| {
         r.queue_delay_ms as f64 / 1e3
     }),
+    ("receiver_level", None, "Quality that the receiver wants, 1 is the best", |r| r.level.into()),
     ("receiver_age", Some(Unit::Seconds), "Time since the receiver joined", |r| r.age_ms as f64 / 1e3),
 ];
 
@@ -141,6 +142,15 @@ fn streams(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     for (name, unit, help, value) in STREAM_LEVELS {
         families.gauge(name, unit.clone(), help, state.streams.iter().map(|s| (label(s), value(s))))?;
     }
+    let costs = |stream: &StreamState| {
+        let name = stream.name.clone();
+        let level = move |(number, bps): (usize, u64)| {
+            ([("stream", name.clone()), ("level", number.to_string())], bps)
+        };
+        (1..).zip(stream.levels.clone()).map(level)
+    };
+    let bytes = state.streams.iter().flat_map(costs).map(|(label, bps)| (label, bps as f64 / 8.0));
+    families.gauge("stream_level", Some(Unit::Bytes), "Bytes a second that a level costs", bytes)?;
     let by_reason = |drops: fn(&StreamState) -> &BTreeMap<&'static str, u64>| {
         let each = move |stream| reasons(drops(stream)).map(move |(reason, n)| (stream, reason, n));
         let all = state.streams.iter().flat_map(each);

@@ -96,6 +96,7 @@ impl StreamView {
             source: stream.source.clone(),
             out_drops: stream.out_drops.clone(),
             receivers: receivers.into_iter().cloned().collect::<Vec<_>>().into(),
+            levels: stream.levels.clone(),
             ring_bytes: stream.ring_bytes,
             ring_packets: stream.ring_packets,
             ring_bytes_max: stream.ring_bytes_max,

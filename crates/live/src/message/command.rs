@@ -8,7 +8,7 @@ use outflow_relay::element::view::NoView;
 use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Priority, SinkSpec, StreamOptions, View};
+use outflow_relay::{Level, NoLevel, Priority, SinkSpec, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, WriteSide};
@@ -126,23 +126,27 @@ pub struct Wanted {
     pub branch: Option<String>,
     /// What is to be seen of its images.
     pub view: View,
+    /// The quality.
+    pub level: Level,
 }
 
 impl Wanted {
-    /// What `branch=`, `part=`, `size=` and `gray=` of a query ask for; the rest of it is left alone.
+    /// What `branch=`, `level=`, `part=`, `size=` and `gray=` of a query ask for; the rest of it is left
+    /// alone.
     ///
     /// # Errors
-    /// A view that cannot be read.
+    /// A view or a level that cannot be read.
     pub fn of_query(query: &str) -> Result<Self, ControlError> {
-        let (mut branch, mut view) = (None, Vec::new());
+        let (mut branch, mut level, mut view) = (None, Level::BEST, Vec::new());
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "branch" => branch = Some(value.into_owned()),
+                "level" => level = read_level(&value)?,
                 "part" | "size" | "gray" => view.push(format!("{name}={value}")),
                 _ => {}
             }
         }
-        Ok(Wanted { branch, view: read_view(&view.join("&"))? })
+        Ok(Wanted { branch, view: read_view(&view.join("&"))?, level })
     }
 
     /// Whether it is the stream as it comes in.
@@ -159,6 +163,14 @@ pub(crate) fn read_view(text: &str) -> Result<View, ControlError> {
     text.parse().map_err(|error: NoView| ControlError::Unsupported(error.to_string()))
 }
 
+/// Reads a quality.
+///
+/// # Errors
+/// It is no level.
+pub(crate) fn read_level(text: &str) -> Result<Level, ControlError> {
+    text.parse().map_err(|error: NoLevel| ControlError::Unsupported(error.to_string()))
+}
+
 /// A request about the services of a stream.
 #[derive(Debug)]
 pub(crate) enum ServicesCommand {
@@ -166,6 +178,8 @@ pub(crate) enum ServicesCommand {
     Put { stream: StreamId, services: Services, reply: Reply<Swapped> },
     /// Let a receiver see something else from now on.
     View { stream: StreamId, receiver: ReceiverId, view: View, reply: Reply<()> },
+    /// Let a receiver have another quality from now on.
+    Level { stream: StreamId, receiver: ReceiverId, level: Level, reply: Reply<()> },
     /// Let an element pass everything as it is, or no longer.
     Bypass { stream: StreamId, element: String, bypass: bool, reply: Reply<()> },
 }

@@ -9,7 +9,7 @@ mod write_side;
 
 pub(crate) use command::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
-    SourceSocket, SourceSpec, Swapped, read_view,
+    SourceSocket, SourceSpec, Swapped, read_level, read_view,
 };
 pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};
 pub use error::{CloseReason, ControlError};

@@ -29,6 +29,9 @@ pub struct StreamState {
     pub name: String,
     /// Its source.
     pub source: SourceState,
+    /// Bits a second of each level, the best first, over the last seconds. Receivers that ask for a level
+    /// get what it costs.
+    pub levels: Vec<u64>,
     /// Bytes in the ring now.
     pub ring_bytes: u64,
     /// Packets in the ring now.
@@ -161,6 +164,8 @@ pub struct ReceiverState {
     pub name: Option<String>,
     /// Its class: "high", "normal" or "low".
     pub priority: &'static str,
+    /// The quality that it wants, 1 is the best.
+    pub level: u8,
     /// "live", "behind", "waiting" (for a key frame) or "paused".
     pub state: &'static str,
     /// Milliseconds since it joined.

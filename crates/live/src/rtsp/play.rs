@@ -15,7 +15,7 @@ use super::target::{TRACK, Target, base};
 use crate::control::{
     Control, ControlError, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via, Wanted,
 };
-use crate::message::read_view;
+use crate::message::{read_level, read_view};
 
 /// A session that plays, or will.
 pub(super) struct Player {
@@ -192,21 +192,29 @@ impl Connection {
         Ok(if infos.is_empty() { reply } else { reply.with(headers::RTP_INFO, infos) })
     }
 
-    /// What a player wants to see from now on: `view: size=320x180` in the body (RFC 2326, section
+    /// What a player wants from now on: `view: size=320x180` or `level: 3` in the body (RFC 2326, section
     /// 10.9). Without a body it keeps the session alive.
     pub(super) async fn set_parameters(&mut self, request: &Request) -> Result<Reply, Reply> {
         let text = String::from_utf8_lossy(request.body());
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
-            if !name.trim().eq_ignore_ascii_case("view") {
-                let why = format!("there is no parameter '{}': possible is view", name.trim());
-                return Err(Reply::error(StatusCode::ParameterNotUnderstood, why));
-            }
-            let view = read_view(value.trim())?;
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
             let Role::Player(player) = &mut self.role else { return Err(out_of_order("play first")) };
             let Some(place) = &player.place else { return Err(out_of_order("play first")) };
-            self.control.set_view(place.id(), view).await?;
-            player.wanted.view = view;
+            match &name[..] {
+                "view" => {
+                    player.wanted.view = read_view(value)?;
+                    self.control.set_view(place.id(), player.wanted.view).await?;
+                }
+                "level" => {
+                    player.wanted.level = read_level(value)?;
+                    self.control.set_level(place.id(), player.wanted.level).await?;
+                }
+                _ => {
+                    let why = format!("there is no parameter '{name}': possible are view and level");
+                    return Err(Reply::error(StatusCode::ParameterNotUnderstood, why));
+                }
+            }
         }
         Ok(Reply::ok())
     }

@@ -1,5 +1,6 @@
 //! What a request's URL is about.
 
+use outflow_relay::Level;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -79,7 +80,8 @@ pub(super) fn base(url: &Url) -> String {
     let path = path.trim_end_matches('/').to_owned();
     let branch = wanted.branch.map(|branch| format!("branch={branch}"));
     let view = Some(wanted.view.to_string().replace('&', ",")).filter(|view| !view.is_empty());
-    let wanted: Vec<_> = branch.into_iter().chain(view).collect();
+    let level = (wanted.level != Level::BEST).then(|| format!("level={}", wanted.level));
+    let wanted: Vec<_> = branch.into_iter().chain(level).chain(view).collect();
     url.set_path(&match wanted.is_empty() {
         true => path,
         false => format!("{path}/{WANTED}{}", wanted.join(",")),
@@ -130,14 +132,15 @@ mod tests {
 
     #[test]
     fn what_is_wanted_stays_with_the_tracks_of_its_description() {
-        let asked = "rtsp://h/a/s?token=x&branch=small&part=64x32+8+0&gray=1";
+        let asked = "rtsp://h/a/s?token=x&level=3&branch=small&part=64x32+8+0&gray=1";
         let base = base(&Url::parse(asked).unwrap());
-        assert_eq!(base, "rtsp://h/a/s/wanted:branch=small,part=64x32+8+0,gray=1/");
+        assert_eq!(base, "rtsp://h/a/s/wanted:branch=small,level=3,part=64x32+8+0,gray=1/");
         let track = Url::parse(&format!("{base}trackID=1")).unwrap();
         let target = Target::of(&track).unwrap();
         assert_eq!((target.stream.as_str(), target.track), ("a/s", Some(1)));
         assert_eq!(target.wanted.branch.as_deref(), Some("small"));
         assert_eq!(target.wanted.view.to_string(), "part=64x32+8+0&gray=1");
+        assert_eq!(target.wanted.level.number(), 3);
         assert_eq!(super::base(&track), base);
         assert!(Target::of(&Url::parse("rtsp://h/s?size=big").unwrap()).is_err());
     }

@@ -160,7 +160,7 @@ impl Worker {
         let mut spec = spec;
         let branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
         spec.sink.branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
-        spec.sink.view = spec.wanted.view;
+        (spec.sink.view, spec.sink.level) = (spec.wanted.view, spec.wanted.level);
         let offer = stream.core.offer(&spec.sink);
         let offer = offer.map_err(|unfit| unsupported(&stream.name, &unfit))?;
         let tracks = match (spec.sink.carriage, offer) {

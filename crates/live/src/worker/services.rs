@@ -1,7 +1,7 @@
 //! Services of the streams, as control asks for them.
 
 use outflow_media::{Format, Time};
-use outflow_relay::View;
+use outflow_relay::SinkKey;
 use outflow_relay::graph::Unfit;
 
 use super::Worker;
@@ -17,7 +17,13 @@ impl Worker {
             ServicesCommand::Put { stream, services, reply } => self.set_services(stream, services, reply),
             ServicesCommand::View { stream, receiver, view, reply } => {
                 // Whoever asked may have gone; it is done all the same. So below.
-                let _ = reply.send(self.set_view((stream, receiver), view));
+                let now = self.clock.now();
+                let set = |stream: &mut LiveStream, key| stream.core.set_view(now, key, view);
+                let _ = reply.send(self.set_wish((stream, receiver), set));
+            }
+            ServicesCommand::Level { stream, receiver, level, reply } => {
+                let set = |stream: &mut LiveStream, key| stream.core.set_level(key, level);
+                let _ = reply.send(self.set_wish((stream, receiver), set));
             }
             ServicesCommand::Bypass { stream, element, bypass, reply } => {
                 let _ = reply.send(self.set_bypass(stream, &element, bypass));
@@ -55,17 +61,15 @@ impl Worker {
         }
     }
 
-    /// Lets a receiver see something else from now on.
-    pub(super) fn set_view(
+    /// Lets a receiver have something else from now on.
+    fn set_wish(
         &mut self,
         (id, receiver): (StreamId, ReceiverId),
-        view: View,
+        set: impl FnOnce(&mut LiveStream, SinkKey) -> Result<(), Unfit>,
     ) -> Result<(), ControlError> {
-        let now = self.clock.now();
         let mut done = Err(ControlError::UnknownReceiver(receiver));
         self.with_sink(id, receiver, |stream, key| {
-            let set = stream.core.set_view(now, key, view);
-            done = set.map_err(|unfit| unsupported(&stream.name, &unfit));
+            done = set(stream, key).map_err(|unfit| unsupported(&stream.name, &unfit));
         });
         done
     }

@@ -134,6 +134,7 @@ impl LiveStream {
                 to: live.to.clone(),
                 name: live.name.clone(),
                 priority: priority_name(sink.spec.priority),
+                level: sink.spec.level.number(),
                 state: place_name(sink),
                 age_ms: now.since(sink.joined).as_millis() as u64,
                 bps: live.sent_bytes.bps(now, counters.bytes),
@@ -161,6 +162,7 @@ impl LiveStream {
         StreamState {
             name: self.name.clone(),
             source: self.source_state(now),
+            levels: self.core.rate_table(now),
             ring_bytes: ring_bytes as u64,
             ring_packets: ring_packets as u64,
             ring_bytes_max: self.core.options().ring_bytes as u64,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use outflow_media::rtcp::SenderReport;
 use outflow_media::{Format, Time};
 
-use super::branches::Branches;
+use super::branches::{Branches, ORIGINAL};
 use super::gap::Gap;
 use super::intake::{Input, Intake};
 use super::output::{Event, Output, ReportTo, SinkEnd};
@@ -14,6 +14,7 @@ use super::share::Handed;
 use super::source::Source;
 use crate::buffer::{Entry, Seq, WhenFull};
 use crate::drops::Drops;
+use crate::graph::Unfit;
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::schedule::{
     Carriage, Counters, Level, Priority, Room, Share, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
@@ -231,12 +232,27 @@ impl Stream {
 
     /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
     /// can be decoded.
-    pub fn set_level(&mut self, key: SinkKey, level: Level) {
-        let Some(sink) = self.sinks.get_mut(key.0) else { return };
-        match sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
-            Some(branch) => branch.set_level(&mut self.sinks, key, level),
-            None => sink.spec.level = level,
+    ///
+    /// # Errors
+    /// There is no such level; the sink keeps the one it has.
+    pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
+        let Some(sink) = self.sinks.get_mut(key.0) else { return Ok(()) };
+        let Some(branch) = sink.branch.and_then(|branch| self.branches.get_mut(branch)) else {
+            sink.spec.level = level;
+            return Ok(());
+        };
+        let levels = branch.levels();
+        if levels > 0 && level.number() > levels {
+            let help = format!("write 1 (the best) to {levels}");
+            return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
         }
+        branch.set_level(&mut self.sinks, key, level);
+        Ok(())
+    }
+
+    /// Bits a second of each level of the stream as it comes in, the best first.
+    pub fn rate_table(&self, now: Time) -> Vec<u64> {
+        self.branches.get(ORIGINAL).map_or_else(Vec::new, |branch| branch.rate_table(now))
     }
 
     /// Those packets of an order that a sink with this share of it gets, in order, and by how much the

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
+use super::rates::Rates;
 use super::{Counters, Cut, Place, Priority, Room, Share, Sink, SinkKey, Sinks, TrackMask};
 use crate::buffer::{Entry, Packet, Ring, Seq, Verdict};
 use crate::drops::DropReason;
@@ -45,8 +46,10 @@ pub struct Branch {
     resting: BTreeSet<(Time, SinkKey)>,
     /// Sinks that wait for a key frame.
     waiting: Vec<SinkKey>,
-    /// How many layers the main track has, as its newest packet says.
+    /// How many layers the main track has, as its newest packet says; 0 before that.
     pub(super) layers: u8,
+    /// What its levels cost.
+    pub(super) rates: Rates,
     /// Sinks that take other layers than they want until they can change.
     pub(super) changing: Vec<SinkKey>,
     /// Packets and bytes per track that went into the ring, for sender reports.
@@ -70,6 +73,7 @@ impl Branch {
             resting: BTreeSet::new(),
             waiting: Vec::new(),
             layers: 0,
+            rates: Rates::default(),
             changing: Vec::new(),
             passed: [Counters::default(); TRACKS_MAX],
             lost_scratch: Vec::new(),
@@ -138,6 +142,8 @@ impl Branch {
             return;
         }
         self.look_at_layers(sinks, &packet.tag);
+        let is_main = packet.tag.track == self.ring.main_track();
+        self.rates.add(now, if is_main { packet.tag.layer } else { 0 }, packet.bytes.len());
         let passed = &mut self.passed[usize::from(packet.tag.track) % TRACKS_MAX];
         passed.packets += 1;
         passed.bytes += packet.bytes.len() as u64;

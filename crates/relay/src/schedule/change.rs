@@ -1,15 +1,20 @@
 //! Sinks that want other layers than they take: they change where decoding can go on.
 
-use outflow_media::Tag;
+use outflow_media::{Tag, Time};
 
 use super::cohort::Class;
 use super::{Branch, Level, Place, SinkKey, Sinks};
 use crate::buffer::Seq;
 
 impl Branch {
-    /// How many levels there are: layers of the main track.
+    /// How many levels there are: as many as the main track has layers. 0 before that is known.
     pub fn levels(&self) -> u8 {
-        self.layers.max(1)
+        self.layers
+    }
+
+    /// Bits a second of each level, the best first.
+    pub fn rate_table(&self, now: Time) -> Vec<u64> {
+        self.rates.table(now, self.layers)
     }
 
     /// A sink wants another quality. It gets less from the next frame on, and more from where that can be

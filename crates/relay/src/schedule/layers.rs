@@ -1,7 +1,9 @@
 //! How much of a layered stream a sink takes, and where that may change: the `gmc` filter of the paper
 //! (GMS, section III). A packet goes to a sink if its layer is within what the sink takes.
 
+use core::fmt;
 use core::num::NonZeroU8;
+use core::str::FromStr;
 
 use outflow_media::Tag;
 
@@ -35,6 +37,32 @@ impl Level {
             Level::BEST => Cut::ALL,
             Level(number) => Cut(layers.saturating_sub(number.get())),
         }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What was asked for is no level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoLevel(String);
+
+impl fmt::Display for NoLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no level: write 1 (the best) to {}", self.0, Level::MAX)
+    }
+}
+
+impl core::error::Error for NoLevel {}
+
+impl FromStr for Level {
+    type Err = NoLevel;
+
+    fn from_str(text: &str) -> Result<Self, NoLevel> {
+        text.trim().parse().ok().and_then(Level::new).ok_or_else(|| NoLevel(text.to_owned()))
     }
 }
 
@@ -112,6 +140,8 @@ mod tests {
         assert_eq!(Level::BEST.of(0), Cut::ALL, "of what nothing is known of, too");
         assert_eq!((level(2).of(33), level(33).of(33), level(99).of(33)), (Cut(31), Cut(0), Cut(0)));
         assert_eq!((Level::new(0), Level::new(129)), (None, None));
+        assert_eq!("33".parse(), Ok(level(33)));
+        assert!(["0", "129", "-1", "best", ""].iter().all(|text| text.parse::<Level>().is_err()));
     }
 
     #[test]

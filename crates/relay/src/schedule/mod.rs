@@ -11,6 +11,7 @@ mod cohort;
 mod gather;
 mod layers;
 mod pace;
+mod rates;
 mod sink;
 mod slow;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod tests;
 use core::time::Duration;
 
 pub use branch::{Branch, StartPoint};
-pub use layers::{Cut, Level, Share};
+pub use layers::{Cut, Level, NoLevel, Share};
 pub use sink::{Counters, Place, Sink};
 
 use crate::element::view::View;

@@ -11,7 +11,7 @@ use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::{Body, receiver_id};
 use crate::control::{Control, ControlError, ReceiverState};
-use crate::message::read_view;
+use crate::message::{read_level, read_view};
 
 /// Who is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -44,6 +44,9 @@ pub(super) struct ReceiverWish {
     /// What it sees of images from now on; as it is if left out.
     #[schema(example = "part=640x360+16+0&size=320x180&gray=1")]
     view: Option<String>,
+    /// The quality that it gets from now on, 1 is the best; as it is if left out.
+    #[schema(example = 3)]
+    level: Option<u8>,
 }
 
 /// All receivers, or those of one stream
@@ -78,12 +81,16 @@ pub(super) async fn show(
     found.cloned().map(Json).ok_or_else(|| ControlError::UnknownReceiver(id).into())
 }
 
-/// Changes a receiver's class; nothing that it is owed gets lost
+/// Changes what a receiver gets, and its class; nothing that it is owed gets lost
 #[utoipa::path(
     patch, path = "/api/v1/receivers/{id}", tag = "receivers",
     params(("id" = u64, Path, description = "Number of the receiver")),
     request_body = ReceiverWish,
-    responses((status = NO_CONTENT), (status = NOT_FOUND, body = ErrorBody))
+    responses(
+        (status = NO_CONTENT),
+        (status = NOT_FOUND, body = ErrorBody),
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "There is no such view or level")
+    )
 )]
 pub(super) async fn change(
     State(control): State<Control>,
@@ -96,6 +103,9 @@ pub(super) async fn change(
     }
     if let Some(view) = wish.view {
         control.set_view(receiver, read_view(&view)?).await?;
+    }
+    if let Some(level) = wish.level {
+        control.set_level(receiver, read_level(&level.to_string())?).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,7 +12,7 @@ use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
 use crate::control::{Control, PushOptions, Wanted};
-use crate::message::read_view;
+use crate::message::{read_level, read_view};
 
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,6 +29,9 @@ pub(super) struct SinkWish {
     /// What is to be seen of images: a part, a size to fit into, no colour.
     #[schema(example = "part=640x360+16+0&size=320x180&gray=1")]
     view: Option<String>,
+    /// The quality, 1 is the best and what is left out.
+    #[schema(example = 3)]
+    level: Option<u8>,
     /// Its class; that of the stream if left out.
     priority: Option<PriorityName>,
     /// How long a packet may wait for company; as the stream says if left out.
@@ -88,7 +91,8 @@ pub(super) async fn add(
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let priority = wish.priority.map(Into::into);
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
-    let wanted = Wanted { branch: wish.branch, view };
+    let level = read_level(&wish.level.unwrap_or(1).to_string())?;
+    let wanted = Wanted { branch: wish.branch, view, level };
     let id =
         control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing, wanted }).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
