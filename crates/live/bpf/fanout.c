@@ -24,6 +24,7 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define UDP_TARGET 18
 #define UDP_LENGTH 19
 #define UDP_CHECKSUM 20
+#define RTP_SEQUENCE 22
 
 /* NET_XMIT_DROP of the kernel: for a frame that was dropped without a reason given. */
 #define DROPPED 1
@@ -44,6 +45,23 @@ struct {
 	__type(key, __u32);
 	__type(value, struct target);
 } targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct lowered);
+} lowered SEC(".maps");
+
+/* The targets of frames that wait to be given to a device. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WAITING);
+	__type(key, __u32);
+	__type(value, __u32);
+} waiting SEC(".maps");
 
 static __always_inline struct control *the_control(void)
 {
@@ -78,6 +96,18 @@ static __always_inline __u16 write_headers(void *data, const struct target *targ
 	return fold((__u32)target->pseudo_sum + udp_length);
 }
 
+/* The sequence number of the order's packet for a target: lower by what was left out before. */
+static __always_inline __u16 sequence_for(const struct control *order, const struct target *target)
+{
+	__u32 zero = 0;
+	const struct lowered *table = bpf_map_lookup_elem(&lowered, &zero);
+	__u16 by = target->apart;
+
+	if (table)
+		by += table->by_cut[target->cut % LAYERS];
+	return bpf_htons(order->sequence - by);
+}
+
 static __always_inline void count_failure(struct control *order, struct target *target,
 					  __u32 packets, __s32 error)
 {
@@ -102,6 +132,9 @@ int clone_to_targets(struct __sk_buff *skb)
 	first = order->first;
 	count = order->end - first;
 	length = order->length;
+	/* What is written has to lie in the linear part. */
+	if (order->numbered && bpf_skb_pull_data(skb, NUMBERED_BYTES))
+		return TC_ACT_SHOT;
 	for (i = 0; i < BURST && i < count; i++) {
 		__u32 key = first + i;
 		struct target *target = bpf_map_lookup_elem(&targets, &key);
@@ -112,8 +145,13 @@ int clone_to_targets(struct __sk_buff *skb)
 		if (!target || data + HEADER_BYTES > end)
 			break;
 		/* A blank entry: nobody is there, or somebody whom user space serves. */
-		if (!target->ifindex)
+		if (!target->ifindex || order->layer > target->cut)
 			continue;
+		if (order->numbered) {
+			if (data + NUMBERED_BYTES > end)
+				break;
+			((__u16 *)data)[RTP_SEQUENCE] = sequence_for(order, target);
+		}
 		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
 		 * pseudo-header there, not inverted. */
 		((__u16 *)data)[UDP_CHECKSUM] = write_headers(data, target, length);
@@ -134,18 +172,31 @@ int write_to_target(struct xdp_md *frame)
 	void *data = (void *)(long)frame->data;
 	void *end = (void *)(long)frame->data_end;
 	struct target *target;
-	__u32 key, sum;
+	__u32 key, place, sum, *slot;
 	__u16 *halves;
 
 	if (!order || order->first >= order->end)
 		return XDP_DROP;
 	key = order->first++;
-	order->processor = bpf_get_smp_processor_id();
 	target = bpf_map_lookup_elem(&targets, &key);
-	if (!target || data + HEADER_BYTES > end)
+	if (!target || data + HEADER_BYTES > end || order->layer > target->cut)
 		return XDP_DROP;
 	halves = data;
 	sum = write_headers(data, target, order->length);
+	if (order->numbered) {
+		__u16 sequence = sequence_for(order, target);
+
+		if (data + NUMBERED_BYTES > end)
+			return XDP_DROP;
+		/* The sum of the payload with another word in it (RFC 1624). */
+		sum += (__u16)~halves[RTP_SEQUENCE] + sequence;
+		halves[RTP_SEQUENCE] = sequence;
+	}
+	order->processor = bpf_get_smp_processor_id();
+	place = order->made++ % WAITING;
+	slot = bpf_map_lookup_elem(&waiting, &place);
+	if (slot)
+		*slot = key;
 	/* The length is a part of the pseudo-header and one of the UDP header. */
 	sum += halves[UDP_SOURCE] + halves[UDP_TARGET] + halves[UDP_LENGTH] + order->payload_sum;
 	sum = ~fold(sum) & 0xffff;
@@ -161,9 +212,18 @@ static __always_inline struct control *order_under_way(void)
 {
 	struct control *order = the_control();
 
-	if (!order || order->waiting >= order->first || order->processor != bpf_get_smp_processor_id())
+	if (!order || order->given >= order->made || order->processor != bpf_get_smp_processor_id())
 		return 0;
 	return order;
+}
+
+/* To whom a frame goes that waits to be given to a device. */
+static __always_inline struct target *target_of_frame(__u32 number)
+{
+	__u32 place = number % WAITING;
+	__u32 *key = bpf_map_lookup_elem(&waiting, &place);
+
+	return key ? bpf_map_lookup_elem(&targets, key) : 0;
 }
 
 /* A device was given a batch of frames in their order, and took the first of them.
@@ -181,13 +241,12 @@ int count_untaken(struct bpf_raw_tracepoint_args *arguments)
 		return 0;
 	/* A batch has at most 16 frames (DEV_MAP_BULK_SIZE). */
 	for (i = 0; i < 64 && i < drops; i++) {
-		__u32 key = order->waiting + sent + i;
-		struct target *target = bpf_map_lookup_elem(&targets, &key);
+		struct target *target = target_of_frame(order->given + sent + i);
 
 		if (target)
 			count_failure(order, target, 1, error ? error : DROPPED);
 	}
-	order->waiting += sent + drops;
+	order->given += sent + drops;
 	return 0;
 }
 
@@ -198,14 +257,12 @@ int count_refused(struct bpf_raw_tracepoint_args *arguments)
 {
 	struct control *order = order_under_way();
 	struct target *target;
-	__u32 key;
 
 	if (!order)
 		return 0;
-	key = order->first - 1;
-	target = bpf_map_lookup_elem(&targets, &key);
+	target = target_of_frame(order->made - 1);
 	if (target)
 		count_failure(order, target, 1, (__s32)arguments->args[3]);
-	order->waiting++;
+	order->given++;
 	return 0;
 }

@@ -9,6 +9,15 @@
 /* Ethernet, IPv4 without options, UDP. */
 #define HEADER_BYTES 42
 
+/* Those, and the RTP header up to its sequence number (RFC 3550, section 5.1). */
+#define NUMBERED_BYTES 46
+
+/* Layers have 7 bits, as Level::MAX in relay/src/schedule/layers.rs. */
+#define LAYERS 128
+
+/* Frames that may wait to be given to a device: more than a batch of them has. */
+#define WAITING 64
+
 /* Targets of one run of the classifier at most, as KERNEL_BURST in src/limits.rs. */
 #define BURST 128
 
@@ -24,9 +33,14 @@ struct target {
 	__u32 ifindex;
 	/* Packets that the device did not take, and why it refused the newest of them. */
 	__u64 failed;
-	__s32 error;
+	__s16 error;
 	/* Of the socket buffer: which band of the device's queue, which VLAN priority. */
-	__u32 priority;
+	__u16 priority;
+	/* By how much sequence numbers are lower for it than for others of its cut. */
+	__u16 apart;
+	/* The highest layer that it gets. */
+	__u8 cut;
+	__u8 unused;
 };
 
 /* An order. User space writes it just before the system call that carries it out. */
@@ -39,18 +53,30 @@ struct control {
 	/* Payload of all of them, bytes, and its folded ones-complement sum (only XDP needs it). */
 	__u16 length;
 	__u16 payload_sum;
-	/* XDP only: the target of the oldest frame that waits to be given to the device, and the
-	 * processor on which it does. */
-	__u32 waiting;
+	/* XDP only: how many frames were made, how many of them the device was given, and the processor
+	 * on which it is. */
+	__u32 made;
+	__u32 given;
 	__u32 processor;
 	/* Of the socket buffers that carry orders. */
 	__u32 mark;
-	__u32 unused;
 	/* Packets of this order that devices did not take. */
 	__u64 failed;
+	/* The layer of the packet: targets that do not take it are left out. */
+	__u8 layer;
+	/* Whether it is an RTP packet whose sequence number is written for each target. */
+	__u8 numbered;
+	/* That number, as it came. */
+	__u16 sequence;
+	__u32 unused;
+};
+
+/* By how much the sequence number of the packet is lower for those who take layers up to each. */
+struct lowered {
+	__u16 by_cut[LAYERS];
 };
 
 _Static_assert(sizeof(struct target) == 64, "as in layout.rs, and a cache line");
-_Static_assert(sizeof(struct control) == 40, "as in layout.rs");
+_Static_assert(sizeof(struct control) == 48, "as in layout.rs");
 
 #endif

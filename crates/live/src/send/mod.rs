@@ -34,6 +34,8 @@ pub(crate) struct Piece<'a> {
     /// Its position in the branch. A preamble has the position of the packet it precedes.
     pub(crate) seq: Seq,
     pub(crate) track: u8,
+    /// Its layer, if it is of the track of which sinks may take fewer layers.
+    pub(crate) layer: Option<u8>,
     /// An RTP header that is not part of the body; empty if there is none.
     pub(crate) header: &'a [u8],
     pub(crate) body: &'a [u8],
@@ -57,6 +59,7 @@ pub(crate) fn pieces<'a>(
     headers: &'a mut Headers,
 ) -> Pieces<'a> {
     headers.clear();
+    let main_track = stream.main_track(order.branch).filter(|_| carriage == Carriage::Rtp);
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
     let preamble = stream.preamble(order).and_then(|entry| Some((entry, entry.preamble.as_ref()?)));
     headers.extend(preamble.map(|(entry, _)| match carriage {
@@ -67,13 +70,14 @@ pub(crate) fn pieces<'a>(
     let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();
     if let Some(((_, body), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
-        pieces.push(Piece { seq: order.from, track: 0, header, body, is_preamble: true });
+        pieces.push(Piece { seq: order.from, track: 0, layer: None, header, body, is_preamble: true });
     }
     for ((seq, entry, _), header) in packets().zip(made) {
         let (track, bytes) = (entry.packet.tag.track, &entry.packet.bytes[..]);
+        let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
         let body = if is_replaced { &bytes[HEADER..] } else { bytes };
-        pieces.push(Piece { seq, track, header, body, is_preamble: false });
+        pieces.push(Piece { seq, track, layer, header, body, is_preamble: false });
     }
     pieces
 }
@@ -90,7 +94,8 @@ fn header(entry: &Entry, carriage: Carriage, lowered: u16) -> [u8; HEADER] {
     }
 }
 
-fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
+/// The header with a sequence number that is so much lower.
+pub(crate) fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
     let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
     rtp::set_sequence(&mut header, sequence);
     header
@@ -100,6 +105,20 @@ impl Piece<'_> {
     /// Bytes on the wire, without what the transport adds.
     pub(crate) fn len(&self) -> usize {
         self.header.len() + self.body.len()
+    }
+
+    /// Its RTP header, and what stands behind that.
+    pub(crate) fn split_header(&self) -> Option<([u8; HEADER], &[u8])> {
+        match self.header.first_chunk() {
+            Some(header) => Some((*header, self.body)),
+            None => self.body.split_first_chunk().map(|(header, body)| (*header, body)),
+        }
+    }
+
+    /// Its RTP sequence number.
+    pub(crate) fn sequence(&self) -> Option<u16> {
+        let ([_, _, high, low, ..], _) = self.split_header()?;
+        Some(u16::from_be_bytes([high, low]))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 
 use outflow_relay::control::{Event, Output, SinkEnd};
+use outflow_relay::schedule::Sink;
 use outflow_relay::{Order, Priority, Report, Share, SinkKey, Transport, Whom};
 use rustix::event::epoll::{self, EventFlags};
 
@@ -11,9 +12,20 @@ use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
-use crate::send::fanout::{Audience, Means, Members};
+use crate::send::fanout::{Audience, Layers, Means, Members};
+use crate::send::kernel::Part;
 use crate::send::stream::{Connection, Flush, Outcome};
 use crate::send::{Headers, pieces};
+
+/// Who of an order's sinks is served.
+enum Parts<'a> {
+    /// All of them, and with the same.
+    All,
+    /// These.
+    Of(&'a [SinkKey]),
+    /// All of them, each with its own.
+    Layers(Layers<'a>),
+}
 
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
@@ -45,41 +57,49 @@ impl Worker {
     }
 
     fn carry_out(&mut self, index: usize, order: &Order) {
-        match (order.share, order.whom) {
-            (None, Whom::Cohort { .. }) => self.send_shares(index, order),
-            (share, _) => self.send(index, order, share.unwrap_or(Share::WHOLE), None),
-        }
-    }
-
-    /// Gives each member of a cohort its own part of an order. Those with the same part are served together.
-    fn send_shares(&mut self, index: usize, order: &Order) {
+        let (None, Whom::Cohort { cohort, .. }) = (order.share, order.whom) else {
+            return self.send(index, order, order.share.unwrap_or(Share::WHOLE), Parts::All);
+        };
         let Some(stream) = self.streams.get(index) else { return };
         let mut shares = core::mem::take(&mut self.shares);
         let members = stream.core.members(order).iter();
         shares.extend(members.map(|key| (stream.core.share(order, *key), *key)));
         shares.sort_unstable();
-        let mut keys = Vec::with_capacity(shares.len());
-        for same in shares.chunk_by(|one, other| one.0 == other.0) {
-            keys.clear();
-            keys.extend(same.iter().map(|(_, key)| *key));
-            self.send(index, order, same[0].0, Some(&keys));
+        let spec = shares.iter().find_map(|(_, key)| stream.core.spec(*key));
+        let is_datagram = spec.is_some_and(|spec| spec.transport == Transport::Datagram);
+        if is_datagram && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len()) {
+            let cuts: Vec<_> = stream.core.shares(order.branch, cohort).collect();
+            let layers = Layers { shares: &shares, cuts: &cuts };
+            self.send(index, order, Share::WHOLE, Parts::Layers(layers));
+        } else {
+            let mut keys = Vec::with_capacity(shares.len());
+            for same in shares.chunk_by(|one, other| one.0 == other.0) {
+                keys.clear();
+                keys.extend(same.iter().map(|(_, key)| *key));
+                self.send(index, order, same[0].0, Parts::Of(&keys));
+            }
         }
         shares.clear();
         self.shares = shares;
     }
 
-    /// Sends this part of an order's packets to those whom it names, or to some of them.
-    fn send(&mut self, index: usize, order: &Order, share: Share, some: Option<&[SinkKey]>) {
+    /// Sends this share of an order's packets to those whom it names, or to some of them.
+    fn send(&mut self, index: usize, order: &Order, share: Share, parts: Parts<'_>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
-        let (members, audience) = match (some, order.whom) {
-            (Some(keys), _) => (keys, Audience::Some(keys)),
-            (None, Whom::Cohort { cohort, first, count }) => {
+        let (members, audience) = match (parts, order.whom) {
+            (Parts::Of(keys), _) => (keys, Audience::Some(keys)),
+            (parts, Whom::Cohort { cohort, first, count }) => {
                 let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
-                let members = Members { id, all, first, count };
-                (stream.core.members(order), Audience::Members(members))
+                let version = stream.core.cohort_version(order.branch, cohort);
+                let members = Members { id, version, all, first, count };
+                let audience = match parts {
+                    Parts::Layers(layers) => Audience::Layered(members, layers),
+                    _ => Audience::Members(members),
+                };
+                (stream.core.members(order), audience)
             }
-            (None, Whom::One(key)) => {
+            (_, Whom::One(key)) => {
                 one = [key];
                 (&one[..], Audience::Some(&one))
             }
@@ -93,13 +113,16 @@ impl Worker {
         let mut gone = Vec::new();
         match spec.transport {
             Transport::Datagram => {
-                let sinks = &stream.sinks;
+                let (sinks, core) = (&stream.sinks, &stream.core);
                 let route_of = |key: SinkKey| match &sinks.get(key.0)?.as_ref()?.out {
                     Out::Udp { route, .. } => Some(route),
                     Out::Stream { .. } => None,
                 };
+                let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
+                let part_of = &|key: SinkKey| core.sink(key).map_or(Part::WHOLE, part);
                 let (uring, ports) = (&mut self.uring, &mut self.ports);
-                self.fanout.send(audience, &pieces, &mut Means { uring, ports, route_of });
+                let mut means = Means { stream: index, uring, ports, route_of, part_of };
+                self.fanout.send(audience, &pieces, &mut means);
             }
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };

@@ -278,6 +278,21 @@ impl Stream {
         })
     }
 
+    /// What of an order's packets those of a cohort get who take the same layers: each cut once.
+    pub fn shares(&self, branch: usize, cohort: usize) -> impl Iterator<Item = Share> + '_ {
+        self.branches.get(branch).into_iter().flat_map(move |branch| branch.shares(cohort))
+    }
+
+    /// The track of a branch of which sinks may take fewer layers.
+    pub fn main_track(&self, branch: usize) -> Option<u8> {
+        self.branches.get(branch).map(|branch| branch.ring().main_track())
+    }
+
+    /// Rises with every member of a cohort that comes, goes or changes.
+    pub fn cohort_version(&self, branch: usize, cohort: usize) -> u64 {
+        self.branches.get(branch).map_or(0, |branch| branch.version(cohort))
+    }
+
     /// What of an order's packets a sink gets.
     pub fn share(&self, order: &Order, key: SinkKey) -> Share {
         let of_cohort = || {

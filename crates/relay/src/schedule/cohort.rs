@@ -36,6 +36,8 @@ impl Class {
 pub(crate) struct Cohort {
     pub(crate) class: Class,
     pub(crate) members: Vec<SinkKey>,
+    /// Rises with every member that comes, goes or changes its place.
+    pub(crate) version: u64,
     /// The members by how much they take; none is empty.
     pub(crate) groups: Vec<Group>,
     /// The next packet that is owed to those who have not had their part of the turn.
@@ -84,6 +86,7 @@ impl Cohort {
         Cohort {
             class,
             members: Vec::new(),
+            version: 0,
             groups: Vec::new(),
             cursor,
             turn: None,
@@ -133,6 +136,7 @@ impl Cohort {
     /// Returns its slot, and what it would have got before.
     pub(crate) fn add(&mut self, key: SinkKey, cut: Cut, lowered: u16) -> (usize, &Group) {
         self.members.push(key);
+        self.version += 1;
         let index = self.groups.iter().position(|group| group.cut == cut).unwrap_or_else(|| {
             self.groups.push(Group::new(cut, lowered));
             self.groups.len() - 1
@@ -185,6 +189,7 @@ impl Cohort {
         apart: u16,
         mut moved: impl FnMut(SinkKey, usize),
     ) {
+        self.version += 1;
         if let Some(at) = self.groups.iter().position(|group| group.cut == cut) {
             let group = &mut self.groups[at];
             group.members -= 1;

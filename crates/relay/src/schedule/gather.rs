@@ -71,6 +71,17 @@ impl Branch {
         self.cohorts.get(cohort).map_or(Share::WHOLE, |cohort| cohort.share(member.cut, member.lowered))
     }
 
+    /// What of an order to a cohort those get who take the same layers: each cut once.
+    pub fn shares(&self, cohort: usize) -> impl Iterator<Item = Share> + '_ {
+        let cohort = self.cohorts.get(cohort);
+        cohort.into_iter().flat_map(|cohort| cohort.groups.iter().map(|group| cohort.share(group.cut, 0)))
+    }
+
+    /// Rises with every member of a cohort that comes, goes or changes.
+    pub fn version(&self, cohort: usize) -> u64 {
+        self.cohorts.get(cohort).map_or(0, |cohort| cohort.version)
+    }
+
     /// The members of a cohort that an order goes to.
     pub fn ordered(&self, cohort: usize, first: usize, count: usize) -> &[SinkKey] {
         self.members(cohort).get(first..first + count).unwrap_or_default()

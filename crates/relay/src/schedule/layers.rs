@@ -35,6 +35,8 @@ impl Level {
     pub const fn of(self, layers: u8) -> Cut {
         match self {
             Level::BEST => Cut::ALL,
+            // There is nothing to choose.
+            _ if layers <= 1 => Cut::ALL,
             Level(number) => Cut(layers.saturating_sub(number.get())),
         }
     }

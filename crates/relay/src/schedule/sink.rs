@@ -120,6 +120,11 @@ impl Sink {
         self.cut
     }
 
+    /// By how much its sequence numbers are lower than those of others of its cohort who take the same.
+    pub fn apart(&self) -> u16 {
+        self.lowered
+    }
+
     /// Where it stands.
     pub fn place(&self) -> Place {
         self.place

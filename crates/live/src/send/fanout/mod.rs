@@ -1,10 +1,12 @@
 //! Orders to datagram sinks: by the kernel's fan-out where that works and pays, else by the relay's
 //! own system calls. Both carry out the same orders, and send the same bytes.
 
+mod layered;
 mod roster;
 mod rule;
 mod standing;
 
+use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -16,13 +18,14 @@ use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{DropReason, Report, Room, SinkKey};
 use slab::Slab;
 
+pub(crate) use layered::Layers;
 use roster::{Flow, Listed, Roster, Sources, Versions};
 pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
 
 use super::Piece;
 use super::connected::ConnectedSender;
-use super::kernel::{Failure, Kernel, Reason};
+use super::kernel::{Failure, Kernel, Layered, Part, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
 use super::uring::Uring;
 use crate::limits::{KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY, TC_ORDER_SINKS, XDP_ORDER_SINKS};
@@ -38,12 +41,16 @@ pub(crate) enum Audience<'a> {
     Some(&'a [SinkKey]),
     /// Part of a cohort.
     Members(Members<'a>),
+    /// The same, of which not all get the same.
+    Layered(Members<'a>, Layers<'a>),
 }
 
 /// So many members of a cohort, from the first on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Members<'a> {
     pub(crate) id: CohortId,
+    /// Rises when anything about the cohort's members changes.
+    pub(crate) version: u64,
     pub(crate) all: &'a [SinkKey],
     pub(crate) first: usize,
     pub(crate) count: usize,
@@ -51,10 +58,14 @@ pub(crate) struct Members<'a> {
 
 /// What the worker lends to have an order carried out.
 pub(crate) struct Means<'a, R> {
+    /// Index of the stream.
+    pub(crate) stream: usize,
     pub(crate) uring: &'a mut Uring,
     pub(crate) ports: &'a mut Slab<UdpPort>,
     /// Where a sink's packets go.
     pub(crate) route_of: R,
+    /// What it gets of layered packets.
+    pub(crate) part_of: &'a dyn Fn(SinkKey) -> Part,
 }
 
 /// Carries out orders to datagram sinks.
@@ -198,7 +209,7 @@ impl Fanout {
     ) {
         match audience {
             Audience::Some(keys) => self.by_user(keys, pieces, means),
-            Audience::Members(members) if self.asks_kernel(members) => {
+            Audience::Members(members) if self.asks_kernel(members.all.len()) => {
                 let mut rest = pieces;
                 while !rest.is_empty() {
                     let (run, behind) = rest.split_at(run_length(rest));
@@ -206,15 +217,16 @@ impl Fanout {
                     self.send_run(members, run, means);
                 }
             }
+            Audience::Layered(members, layers) => self.send_layered(members, layers, pieces, means),
             Audience::Members(Members { all, first, count, .. }) => {
                 self.by_user(&all[first..first + count], pieces, means);
             }
         }
     }
 
-    /// Whether the kernel's fan-out may be worth its while for these.
-    fn asks_kernel(&self, members: Members<'_>) -> bool {
-        self.kernel.is_some() && members.all.len() >= rule::sinks_min(self.wish)
+    /// Whether the kernel's fan-out may be worth its while for so many.
+    pub(crate) fn asks_kernel(&self, members: usize) -> bool {
+        self.kernel.is_some() && members >= rule::sinks_min(self.wish)
     }
 
     fn by_user<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
@@ -231,59 +243,100 @@ impl Fanout {
     /// take, the relay's own system calls do.
     fn send_run<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
         &mut self,
-        Members { id, all, first, count }: Members<'_>,
+        members: Members<'_>,
         run: &[Piece<'_>],
         means: &mut Means<'_, R>,
     ) {
-        let Fanout { wish, user, connected, kernel: Some(in_kernel), standing, .. } = self else { return };
-        let Means { uring, ports, route_of } = means;
-        let route_of = *route_of;
-        let InKernel { kernel, routes, rosters, versions, failing, .. } = in_kernel;
+        let ordered = &members.all[members.first..members.first + members.count];
+        let mut way = self.choose(members, run, means);
+        // Frames go one by one; each may fail for itself.
+        for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {
+            match self.by_kernel(members, &mut way, part, None) {
+                Some(missing) => self.by_user_alone(ordered, missing, part, means),
+                None => self.by_user(ordered, part, means),
+            }
+        }
+    }
+
+    /// Finds the way that pays for packets of one track and size.
+    fn choose<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
+        &mut self,
+        Members { id, version, all, .. }: Members<'_>,
+        run: &[Piece<'_>],
+        means: &mut Means<'_, R>,
+    ) -> Way {
+        let Fanout { wish, kernel: Some(in_kernel), standing, .. } = self else { return Way::User };
+        let InKernel { kernel, routes, rosters, versions, .. } = in_kernel;
         let roster = rosters.entry(id).or_default();
         let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
         let tell = |key, how: Result<(), Standing>| {
             stand(standing, id.0, key, how.err().unwrap_or(reached));
         };
-        let sources = Sources { kernel, routes, ports, route_of, versions: *versions };
-        let mut listed = roster.update(all, run[0].track, sources, tell);
-        let mut way = listed.as_ref().map_or(Way::User, |listed| {
-            let fits = run[0].len() <= listed.payload_max;
-            if fits {
+        let (route_of, part_of) = (means.route_of, means.part_of);
+        let versions = Versions { members: version, ..*versions };
+        let sources = Sources { kernel, routes, ports: means.ports, route_of, part_of, versions };
+        let way = match roster.update(all, run[0].track, sources, tell) {
+            Some(listed) if run[0].len() <= listed.payload_max => {
                 let frames = listed.xdp && kernel.xdp_refused().is_none();
                 rule::choose(*wish, listed.reached, run.len(), frames)
-            } else {
-                Way::User
             }
-        });
-        let members = first..first + count;
-        let route = |place: usize| Some((all[place], route_of(all[place])?));
-        // Frames go one by one; each may fail for itself.
-        for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {
-            let by_kernel = listed.as_deref_mut().filter(|_| way != Way::User);
-            match by_kernel.map(|listed| (carry_out(kernel, listed, way, part, members.clone()), listed)) {
-                Some((Ok(failed), listed)) => {
-                    *failing = false;
-                    report(kernel, listed, failed, all, &mut user.reports);
-                    // They are few, or the kernel does not know how to reach them yet.
-                    if listed.reached < all.len() {
-                        let (missing, count) = (listed.missing(members.clone()), all.len() - listed.reached);
-                        user.send(part, ports, missing.filter_map(route), count.min(members.len()));
-                    }
-                    continue;
-                }
-                Some((Err(error), _)) => {
-                    let way = way.as_str();
-                    if !core::mem::replace(failing, true) {
-                        tracing::warn!(%error, way, "the kernel's fan-out fails: system calls do its work");
-                    }
-                }
-                None => {}
-            }
-            way = Way::User;
-            let (routes, count) = (members.clone().filter_map(route), members.len());
-            connected.send(uring, user, part, ports, routes, count);
-        }
+            _ => Way::User,
+        };
         roster.way = Some(way);
+        way
+    }
+
+    /// Sends packets by this way of the kernel's. Returns how many members that does not reach; `None` if it
+    /// has not gone to anyone, and the way is another one then.
+    fn by_kernel(
+        &mut self,
+        Members { id, all, first, count, .. }: Members<'_>,
+        way: &mut Way,
+        run: &[Piece<'_>],
+        layered: Option<Layered>,
+    ) -> Option<usize> {
+        let InKernel { kernel, rosters, failing, .. } = self.kernel.as_mut().filter(|_| *way != Way::User)?;
+        let roster = rosters.get_mut(&id)?;
+        let listed = roster.listed(run[0].track)?;
+        match carry_out(kernel, listed, *way, run, (first..first + count, layered)) {
+            Ok(failed) => {
+                *failing = false;
+                report(kernel, listed, failed, all, &mut self.user.reports);
+                Some(all.len() - listed.reached)
+            }
+            Err(error) => {
+                let name = way.as_str();
+                if !core::mem::replace(failing, true) {
+                    tracing::warn!(%error, way = name, "the kernel's fan-out fails: system calls do its work");
+                }
+                *way = Way::User;
+                roster.way = Some(Way::User);
+                None
+            }
+        }
+    }
+
+    /// Sends to those whom the kernel does not reach. They are few, or it does not know how to reach them yet:
+    /// they get no sockets of their own.
+    fn by_user_alone<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
+        &mut self,
+        keys: &[SinkKey],
+        missing: usize,
+        pieces: &[Piece<'_>],
+        means: &mut Means<'_, R>,
+    ) {
+        if missing == 0 {
+            return;
+        }
+        let Fanout { user, standing, .. } = self;
+        let Means { stream, ports, route_of, .. } = means;
+        let standing = standing.get(*stream);
+        let is_reached = |key: &SinkKey| {
+            matches!(standing.and_then(|keys| *keys.get(key.0)?), Some(Standing::Kernel { .. }))
+        };
+        let left = keys.iter().filter(|key| !is_reached(key));
+        let routes = left.filter_map(|key| Some((*key, route_of(*key)?)));
+        user.send(pieces, ports, routes, missing.min(keys.len()));
     }
 }
 
@@ -297,7 +350,7 @@ impl InKernel {
         }
         let routes = Routes::open().map_err(|e| format!("asking the kernel for its routes: {e}"))?;
         let (rosters, next_tidy) = (BTreeMap::new(), Time::ZERO);
-        let versions = Versions { receivers: 1, routes: 1 };
+        let versions = Versions { receivers: 1, routes: 1, members: 0 };
         Ok(InKernel { kernel, routes, rosters, versions, next_tidy, failing: false })
     }
 
@@ -317,7 +370,7 @@ fn carry_out(
     listed: &mut Listed,
     way: Way,
     run: &[Piece<'_>],
-    members: core::ops::Range<usize>,
+    (members, layered): (Range<usize>, Option<Layered>),
 ) -> io::Result<u64> {
     let mut payload = ArrayVec::<IoSlice<'_>, { 2 * (ORDER_PACKETS_MAX + 1) }>::new();
     for part in run.iter().flat_map(|piece| [piece.header, piece.body]).filter(|part| !part.is_empty()) {
@@ -325,8 +378,8 @@ fn carry_out(
     }
     let group = &mut listed.group;
     let sent = match way {
-        Way::Xdp => kernel.send_xdp(group, members, &payload),
-        Way::Tc | Way::User => kernel.send_tc(group, members, &payload, run[0].len()),
+        Way::Xdp => kernel.send_xdp(group, members, &payload, layered),
+        Way::Tc | Way::User => kernel.send_tc(group, members, &payload, run[0].len(), layered),
     };
     Ok(sent?.failed)
 }

@@ -1,7 +1,6 @@
 //! A cohort as the kernel's fan-out has it: each member has the place in a group of the kernel's
 //! table that it has in the cohort, track by track.
 
-use core::ops::Range;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use outflow_relay::SinkKey;
@@ -10,7 +9,7 @@ use slab::Slab;
 use super::rule::Way;
 use super::standing::{NO_PORT, NOT_IPV4, Standing, TABLE_FULL};
 use crate::routes::Routes;
-use crate::send::kernel::{Group, Kernel, TableFull, Target};
+use crate::send::kernel::{Group, Kernel, Part, TableFull, Target};
 use crate::send::udp::{UdpPort, UdpRoute};
 
 /// IPv4 and UDP headers: what a packet's MTU has to hold besides its payload.
@@ -24,18 +23,26 @@ pub(super) type Flow = (Ipv4Addr, Option<Ipv4Addr>, Option<u32>);
 pub(super) struct Versions {
     pub(super) receivers: u64,
     pub(super) routes: u64,
+    /// Of the cohort's members.
+    pub(super) members: u64,
 }
 
 /// Members of a cohort, and their places in the kernel's table.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    /// The members, with the receivers that they were when they got their places.
-    members: Vec<SinkKey>,
-    receivers: Vec<u64>,
+    /// The members as they were when they got their places.
+    members: Vec<Member>,
     versions: Versions,
     tracks: Vec<Listed>,
     /// The way that the last packets went.
     pub(super) way: Option<Way>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Member {
+    key: SinkKey,
+    receiver: u64,
+    part: Part,
 }
 
 /// The targets of one track.
@@ -67,6 +74,8 @@ pub(super) struct Sources<'a, R> {
     pub(super) routes: &'a mut Routes,
     pub(super) ports: &'a Slab<UdpPort>,
     pub(super) route_of: R,
+    /// What a member gets of layered packets.
+    pub(super) part_of: &'a dyn Fn(SinkKey) -> Part,
     pub(super) versions: Versions,
 }
 
@@ -83,7 +92,8 @@ impl Roster {
         if self.versions.routes != sources.versions.routes {
             self.clear(sources.kernel);
         }
-        if self.versions != sources.versions || self.members != all {
+        let are_members = || self.members.iter().map(|member| member.key).eq(all.iter().copied());
+        if self.versions != sources.versions || !are_members() {
             if self.follow(all, &mut sources, &mut tell).is_err() {
                 self.clear(sources.kernel);
                 all.iter().for_each(|key| tell(*key, Err(TABLE_FULL)));
@@ -114,24 +124,24 @@ impl Roster {
             listed.resize(all.len(), sources.kernel)?;
         }
         self.members.truncate(all.len());
-        self.receivers.truncate(all.len());
         for (place, &key) in all.iter().enumerate() {
             let receiver = (sources.route_of)(key).map_or(0, |route| route.receiver);
-            if self.members.get(place) == Some(&key) && self.receivers[place] == receiver {
-                continue;
-            }
+            let member = Member { key, receiver, part: (sources.part_of)(key) };
             match self.members.get_mut(place) {
-                Some(member) => (*member, self.receivers[place]) = (key, receiver),
-                None => {
-                    self.members.push(key);
-                    self.receivers.push(receiver);
-                }
+                Some(known) if *known == member => continue,
+                Some(known) => *known = member,
+                None => self.members.push(member),
             }
             for listed in &mut self.tracks {
                 listed.put(place, key, sources, tell);
             }
         }
         Ok(())
+    }
+
+    /// The targets of a track, as they were found by [`Roster::update`].
+    pub(super) fn listed(&mut self, track: u8) -> Option<&mut Listed> {
+        self.tracks.iter_mut().find(|listed| listed.track == track)
     }
 
     /// What routes were asked for its members.
@@ -143,7 +153,6 @@ impl Roster {
     pub(super) fn clear(&mut self, kernel: &mut Kernel) {
         self.tracks.drain(..).for_each(|listed| kernel.remove_group(listed.group));
         self.members.clear();
-        self.receivers.clear();
     }
 }
 
@@ -180,7 +189,8 @@ impl Listed {
         let asked = (sources.route_of)(key).ok_or(NO_PORT);
         let asked = asked.and_then(|route| Asked::of(route, self.track, sources.ports));
         let flow = asked.as_ref().ok().map(|asked| asked.flow);
-        let found = asked.and_then(|asked| asked.resolve(sources.routes));
+        let part = (sources.part_of)(key);
+        let found = asked.and_then(|asked| asked.resolve(sources.routes, part));
         let reached = found.is_ok();
         self.reached += usize::from(reached);
         self.reached -= usize::from(self.places[place].reached);
@@ -197,11 +207,6 @@ impl Listed {
                 tell(key, Err(standing));
             }
         }
-    }
-
-    /// Those of the members whom the kernel does not reach.
-    pub(super) fn missing(&self, members: Range<usize>) -> impl Iterator<Item = usize> {
-        members.filter(|place| !self.places[*place].reached)
     }
 }
 
@@ -228,7 +233,7 @@ impl<'a> Asked<'a> {
         Ok(Asked { to, port, flow: (*to.ip(), port.own_address(), port.interface) })
     }
 
-    fn resolve(self, routes: &mut Routes) -> Result<Found, Standing> {
+    fn resolve(self, routes: &mut Routes, part: Part) -> Result<Found, Standing> {
         let Asked { to, port, flow } = self;
         let hop = routes.resolve(flow.0, flow.1, flow.2).map_err(|no| Standing::from(&no))?;
         let target = Target {
@@ -239,6 +244,7 @@ impl<'a> Asked<'a> {
             to,
             ttl: port.ttl,
             tos: port.tos,
+            part,
         };
         Ok(Found { target, mtu: hop.mtu as usize, xdp: hop.xdp_transmit })
     }

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddrV4;
 
+use outflow_relay::{Cut, Level};
+
 use super::checksum::Sum;
 use super::shared::Plain;
 
@@ -26,6 +28,22 @@ pub(crate) struct Target {
     pub(crate) ttl: u8,
     /// DSCP and ECN, as in the IP header (RFC 2474, RFC 3168).
     pub(crate) tos: u8,
+    /// What it gets of layered packets.
+    pub(crate) part: Part,
+}
+
+/// What a target gets of layered packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The highest layer.
+    pub(crate) cut: Cut,
+    /// By how much sequence numbers are lower than for others of its cut; see [`super::Kernel::set_lowered`].
+    pub(crate) apart: u16,
+}
+
+impl Part {
+    /// All layers.
+    pub(crate) const WHOLE: Part = Part { cut: Cut::ALL, apart: 0 };
 }
 
 /// `struct target`: an entry of the table.
@@ -38,8 +56,11 @@ pub(super) struct Entry {
     /// 0 if the entry is blank.
     pub(super) ifindex: u32,
     pub(super) failed: u64,
-    pub(super) error: i32,
-    priority: u32,
+    pub(super) error: i16,
+    priority: u16,
+    apart: u16,
+    cut: u8,
+    unused: u8,
 }
 
 /// `struct control`: an order, and what became of it.
@@ -51,24 +72,46 @@ pub(super) struct Control {
     pub(super) packets: u32,
     pub(super) length: u16,
     pub(super) payload_sum: u16,
-    pub(super) waiting: u32,
+    pub(super) made: u32,
+    pub(super) given: u32,
     pub(super) processor: u32,
     pub(super) mark: u32,
-    pub(super) unused: u32,
     pub(super) failed: u64,
+    pub(super) layer: u8,
+    pub(super) numbered: u8,
+    pub(super) sequence: u16,
+    pub(super) unused: u32,
 }
 
-const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Control>() == 40, "as in layout.h");
+/// An entry of `lowered`: by how much sequence numbers are lower, by cut.
+pub(super) const LAYERS: usize = Level::MAX as usize;
+
+/// Entries of `waiting`.
+pub(super) const WAITING: u32 = 64;
+
+const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Control>() == 48, "as in layout.h");
 
 // SAFETY: integers without padding between them; any bytes are a valid value.
 unsafe impl Plain for Entry {}
 // SAFETY: integers without padding between them; any bytes are a valid value.
 unsafe impl Plain for Control {}
+// SAFETY: an integer; any bytes are a valid value.
+unsafe impl Plain for u16 {}
 
 impl Entry {
     /// Nothing is sent there.
-    pub(super) const BLANK: Entry =
-        Entry { words: [0; 5], pseudo_sum: 0, ip_sum: 0, ifindex: 0, failed: 0, error: 0, priority: 0 };
+    pub(super) const BLANK: Entry = Entry {
+        words: [0; 5],
+        pseudo_sum: 0,
+        ip_sum: 0,
+        ifindex: 0,
+        failed: 0,
+        error: 0,
+        priority: 0,
+        apart: 0,
+        cut: 0,
+        unused: 0,
+    };
 
     pub(super) fn new(target: &Target) -> Self {
         let header = header(target);
@@ -82,9 +125,10 @@ impl Entry {
             pseudo_sum: pseudo.folded(),
             ip_sum: Sum::default().add(&header[IP..UDP]).folded(),
             ifindex: target.ifindex,
-            failed: 0,
-            error: 0,
             priority: priority(target.tos),
+            apart: target.part.apart,
+            cut: target.part.cut.layer(),
+            ..Entry::BLANK
         }
     }
 }
@@ -112,11 +156,11 @@ pub(super) fn header(target: &Target) -> [u8; HEADER_BYTES] {
 
 /// The priority that the kernel gives the packets of a socket with this IP_TOS (`ip_tos2prio` in
 /// net/ipv4/route.c): queues and VLAN priorities go by it.
-fn priority(tos: u8) -> u32 {
-    const BEST_EFFORT: u32 = 0;
-    const BULK: u32 = 2;
-    const INTERACTIVE_BULK: u32 = 4;
-    const INTERACTIVE: u32 = 6;
+fn priority(tos: u8) -> u16 {
+    const BEST_EFFORT: u16 = 0;
+    const BULK: u16 = 2;
+    const INTERACTIVE_BULK: u16 = 4;
+    const INTERACTIVE: u16 = 6;
     match (tos & 0x1e) >> 3 {
         0 => BEST_EFFORT,
         1 => BULK,
@@ -141,6 +185,7 @@ mod tests {
             to: SocketAddrV4::new(Ipv4Addr::new(10, 9, 8, 7), 6000),
             ttl: 17,
             tos: 0xb8,
+            part: Part::WHOLE,
         };
         let expected = [
             2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, // Ethernet
@@ -159,7 +204,7 @@ mod tests {
             let wanted = i32::from(tos);
             crate::receive::set_int(&socket, libc::IPPROTO_IP, libc::IP_TOS, wanted).expect("IP_TOS");
             let socket = socket2::SockRef::from(&socket);
-            assert_eq!(priority(tos), socket.priority().expect("SO_PRIORITY"), "tos {tos:#x}");
+            assert_eq!(u32::from(priority(tos)), socket.priority().expect("SO_PRIORITY"), "tos {tos:#x}");
         }
     }
 }

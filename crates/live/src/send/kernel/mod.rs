@@ -31,8 +31,9 @@ use device::Devices;
 pub(crate) use error::KernelError;
 pub(crate) use failure::{Failure, Reason};
 use layout::Control;
-pub(crate) use layout::Target;
-use program::Programs;
+pub(crate) use layout::{Part, Target};
+use outflow_relay::Cut;
+use program::{Arrays, Programs};
 use shared::Shared;
 use table::Table;
 pub(crate) use table::{Group, TableFull};
@@ -47,10 +48,20 @@ pub(crate) struct Sent {
     pub(crate) failed: u64,
 }
 
+/// An RTP packet of which each target may get something else: it is left out where it is of a layer above
+/// the target's cut, and its sequence number is lower by as many as were left out before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Layered {
+    pub(crate) layer: u8,
+    /// As it came.
+    pub(crate) sequence: u16,
+}
+
 /// The kernel path of one worker. Dropping it takes all of it out of the kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     control: Shared<Control>,
+    lowered: Shared<u16>,
     table: Table,
     injector: Injector,
     xdp: Result<Frames, KernelError>,
@@ -66,15 +77,15 @@ impl Kernel {
     /// What is missing, with what to do about it.
     pub(crate) fn open(targets_max: u32) -> Result<Self, KernelError> {
         let anchor = Anchor::open().map_err(KernelError::of_tap)?;
-        let (programs, control, table) = Programs::new(targets_max)?;
+        let (programs, Arrays { control, lowered, targets }) = Programs::new(targets_max)?;
         programs.attach_classifier(&anchor)?;
         let injector = Injector::open(&anchor).map_err(KernelError::of_injection)?;
         let xdp = programs.attach_xdp(&anchor).and_then(|attached| {
             Frames::new(attached).map_err(|e| KernelError::new("sending XDP frames", e))
         });
         let devices = Devices::new().map_err(|e| KernelError::new("asking about network devices", e))?;
-        let table = Table::new(table, devices, targets_max);
-        Ok(Kernel { control, table, injector, xdp, _anchor: anchor })
+        let table = Table::new(targets, devices, targets_max);
+        Ok(Kernel { control, lowered, table, injector, xdp, _anchor: anchor })
     }
 
     /// Why [`Kernel::send_xdp`] does not work here, if it does not.
@@ -104,6 +115,12 @@ impl Kernel {
         self.table.set(group, place, target);
     }
 
+    /// By how much the sequence numbers of the next layered packets are lower for targets that take layers up
+    /// to `cut`.
+    pub(crate) fn set_lowered(&mut self, cut: Cut, lowered: u16) {
+        self.lowered.set(cut.layer().into(), lowered);
+    }
+
     /// Gives back the group's room in the table.
     pub(crate) fn remove_group(&mut self, group: Group) {
         self.table.remove(group);
@@ -125,6 +142,7 @@ impl Kernel {
         places: Range<usize>,
         payload: &[IoSlice<'_>],
         segment: usize,
+        layered: Option<Layered>,
     ) -> io::Result<Sent> {
         let mut sent = Sent::default();
         let mut went = false;
@@ -136,7 +154,7 @@ impl Kernel {
                 let end = entries.end.min(entries.start + self.injector.burst(&injection, whole));
                 let burst = entries.start..end;
                 entries.start = end;
-                let order = Self::order(&burst, injection.packets, injection.bytes as u16);
+                let order = Self::order(&burst, (injection.packets, injection.bytes as u16), layered);
                 self.control.set(0, order);
                 let result = self.injector.send(&injection);
                 sent.failed += self.finish(burst, result, &mut went)?;
@@ -154,13 +172,14 @@ impl Kernel {
         group: &mut Group,
         places: Range<usize>,
         payload: &[IoSlice<'_>],
+        layered: Option<Layered>,
     ) -> io::Result<Sent> {
         let mut sent = Sent::default();
         let mut went = false;
         let refused = |error: &mut KernelError| io::Error::new(io::ErrorKind::Unsupported, error.to_string());
         let (length, payload_sum) = self.xdp.as_mut().map_err(refused)?.fill(payload)?;
         for run in self.table.runs(group, &places) {
-            let order = Control { payload_sum, ..Self::order(&run, 1, length) };
+            let order = Control { payload_sum, ..Self::order(&run, (1, length), layered) };
             self.control.set(0, order);
             let Ok(frames) = &self.xdp else { break };
             let result = loop {
@@ -175,9 +194,11 @@ impl Kernel {
         Ok(sent)
     }
 
-    fn order(targets: &Range<u32>, packets: u32, length: u16) -> Control {
-        let (first, end) = (targets.start, targets.end);
-        Control { first, end, packets, length, waiting: first, mark: tc::MARK, ..Control::default() }
+    fn order(targets: &Range<u32>, (packets, length): (u32, u16), layered: Option<Layered>) -> Control {
+        let (first, end, numbered) = (targets.start, targets.end, u8::from(layered.is_some()));
+        let Layered { layer, sequence } = layered.unwrap_or_default();
+        let mark = tc::MARK;
+        Control { first, end, packets, length, mark, layer, numbered, sequence, ..Control::default() }
     }
 
     /// What became of the order for `targets`. Returns how many packets failed; an error as long as

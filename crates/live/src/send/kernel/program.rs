@@ -1,5 +1,6 @@
 //! The programs: loaded, attached to the anchor, and gone when dropped.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,7 +9,7 @@ use aya_obj::generated::{bpf_insn, bpf_prog_type};
 
 use super::anchor::Anchor;
 use super::error::KernelError;
-use super::layout::{Control, Entry};
+use super::layout::{Control, Entry, LAYERS, WAITING};
 use super::shared::Shared;
 use super::{bpf, classifier};
 
@@ -23,7 +24,14 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 pub(super) struct Programs {
     object: Object,
     /// The programs keep their arrays alive; until they are loaded, these do.
-    _arrays: [OwnedFd; 2],
+    _arrays: Vec<OwnedFd>,
+}
+
+/// What the programs share with this process.
+pub(super) struct Arrays {
+    pub(super) control: Shared<Control>,
+    pub(super) lowered: Shared<u16>,
+    pub(super) targets: Shared<Entry>,
 }
 
 /// A program that is attached to something as long as this value is there.
@@ -35,20 +43,31 @@ pub(super) struct Attached {
 
 impl Programs {
     /// Makes the arrays, with room for `targets_max` targets.
-    pub(super) fn new(targets_max: u32) -> Result<(Self, Shared<Control>, Shared<Entry>), KernelError> {
+    pub(super) fn new(targets_max: u32) -> Result<(Self, Arrays), KernelError> {
         let failed = |e| KernelError::new("making the BPF arrays", e);
-        let control = bpf::create_array("control", size_of::<Control>(), 1).map_err(failed)?;
-        let targets = bpf::create_array("targets", size_of::<Entry>(), targets_max).map_err(failed)?;
-        let shared_control = Shared::new(&control, 1).map_err(failed)?;
-        let shared_targets = Shared::new(&targets, targets_max).map_err(failed)?;
+        let sizes = [
+            ("control", size_of::<Control>(), 1),
+            ("lowered", size_of::<[u16; LAYERS]>(), 1),
+            ("targets", size_of::<Entry>(), targets_max),
+            ("waiting", size_of::<u32>(), WAITING),
+        ];
+        let mut made = BTreeMap::new();
+        for (name, size, count) in sizes {
+            made.insert(name, bpf::create_array(name, size, count).map_err(failed)?);
+        }
+        let arrays = Arrays {
+            control: Shared::new(&made["control"], 1).map_err(failed)?,
+            lowered: Shared::new(&made["lowered"], LAYERS as u32).map_err(failed)?,
+            targets: Shared::new(&made["targets"], targets_max).map_err(failed)?,
+        };
 
         let mut object = Object::parse(&OBJECT.0).expect("embedded, and tested");
         let maps = core::mem::take(&mut object.maps);
-        let fd = |name: &str| if name == "control" { control.as_raw_fd() } else { targets.as_raw_fd() };
+        let fd = |name: &str| made[name].as_raw_fd();
         let maps = maps.iter().map(|(name, map)| (name.as_str(), fd(name), map));
         // No function is called by another one: all are inlined.
         object.relocate_maps(maps, &Default::default()).expect("embedded, and tested");
-        Ok((Programs { object, _arrays: [control, targets] }, shared_control, shared_targets))
+        Ok((Programs { object, _arrays: made.into_values().collect() }, arrays))
     }
 
     /// Puts the classifier on the anchor.

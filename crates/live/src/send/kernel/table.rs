@@ -161,7 +161,7 @@ impl Table {
         for index in entries {
             let mut entry = self.entries.get(index);
             if entry.ifindex != 0 {
-                (entry.failed, entry.error) = (entry.failed + u64::from(packets), code);
+                (entry.failed, entry.error) = (entry.failed + u64::from(packets), code as i16);
                 self.entries.set(index, entry);
                 failed += u64::from(packets);
             }
@@ -180,7 +180,7 @@ impl Table {
                     Some((ifindex, answer)) if ifindex == entry.ifindex => answer,
                     _ => asked.insert((entry.ifindex, self.devices.is_running(entry.ifindex))).1,
                 };
-                let reason = Reason::new(entry.error, is_running);
+                let reason = Reason::new(entry.error.into(), is_running);
                 each(place, Failure { packets: entry.failed, reason });
                 (entry.failed, entry.error) = (0, 0);
                 self.entries.set(index, entry);

@@ -8,6 +8,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::*;
 
+mod layered;
 mod scene;
 
 use scene::{Frames as Tap, Scene};
@@ -35,6 +36,7 @@ fn targets(scene: &Scene, count: u32) -> Vec<Target> {
         to: SocketAddrV4::new(Ipv4Addr::from_bits(0x0a4d_0000 + i), 5000 + (i % 7) as u16),
         ttl: 1 + (i % 200) as u8,
         tos: 4 * (i % 64) as u8,
+        part: Part::WHOLE,
     };
     (0..count).map(target).collect()
 }
@@ -57,8 +59,8 @@ impl Way {
         let (header, body) = payload.split_at(payload.len().min(12));
         let pieces = [IoSlice::new(header), IoSlice::new(body)];
         match self {
-            Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment),
-            Way::Xdp => kernel.send_xdp(group, ALL, &pieces),
+            Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, None),
+            Way::Xdp => kernel.send_xdp(group, ALL, &pieces, None),
         }
         .expect("something can be sent")
     }
@@ -141,8 +143,8 @@ fn only_the_places_that_are_asked_for_and_not_blank_are_served() {
                 continue;
             }
             let sent = match way {
-                Way::Tc { segment } => kernel.send_tc(&mut group, 10..290, &pieces, segment),
-                Way::Xdp => kernel.send_xdp(&mut group, 10..290, &pieces),
+                Way::Tc { segment } => kernel.send_tc(&mut group, 10..290, &pieces, segment, None),
+                Way::Xdp => kernel.send_xdp(&mut group, 10..290, &pieces, None),
             };
             assert_eq!(sent.expect("sent"), Sent::default());
             let got: Vec<_> = tap.read(expected.len()).iter().map(|frame| frame.to).collect();
@@ -160,7 +162,7 @@ fn a_run_too_long_for_one_segmented_packet_goes_in_several() {
         let tap = Tap::open(&scene);
         let mut group = add(kernel, &targets(&scene, 3));
         let payload = payload(200 * 1300 + 1);
-        let sent = kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 1300).expect("sent");
+        let sent = kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 1300, None).expect("sent");
         assert_eq!(sent.failed, 0);
         let mut got = tap.read(3 * 201);
         got.sort_by_key(|frame| frame.to);
@@ -310,7 +312,7 @@ fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
         // As somebody else would send: without our mark.
         let stranger = Injector::open(&kernel._anchor).expect("root");
         stranger.unmark();
-        let order = Kernel::order(&group.entries(), 1, 100);
+        let order = Kernel::order(&group.entries(), (1, 100), None);
         kernel.control.set(0, order);
         let payload = payload(100);
         let pieces = [IoSlice::new(&payload)];
@@ -334,10 +336,10 @@ fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
         scene.near(&["tc", "filter", "del", "dev", &anchor, "egress"]);
         let payload = payload(100);
         let error =
-            kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100).expect_err("nobody clones");
+            kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100, None).expect_err("nobody clones");
         assert!(error.to_string().contains("someone removed it"), "{error}");
         scene.near(&["ip", "link", "del", &anchor]);
-        kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100).expect_err("no device");
+        kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100, None).expect_err("no device");
     });
 }
 
@@ -394,8 +396,8 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
         let mut group = add(&mut kernel, &targets(&scene, 100));
         let payload = payload(1000);
         let pieces = [IoSlice::new(&payload)];
-        kernel.send_xdp(&mut group, ALL, &pieces).expect_err("nobody would count what is lost");
-        assert_eq!(kernel.send_tc(&mut group, ALL, &pieces, 1000).expect("sent"), Sent::default());
+        kernel.send_xdp(&mut group, ALL, &pieces, None).expect_err("nobody would count what is lost");
+        assert_eq!(kernel.send_tc(&mut group, ALL, &pieces, 1000, None).expect("sent"), Sent::default());
         assert_eq!(tap.read(100).len(), 100);
     });
 }

@@ -31,7 +31,8 @@ fn keys(count: usize) -> Vec<SinkKey> {
 }
 
 fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
-    let piece = |(i, body)| Piece { seq: i as Seq, track: 0, header: &[], body, is_preamble: false };
+    let piece =
+        |(i, body)| Piece { seq: i as Seq, track: 0, header: &[], body, is_preamble: false, layer: None };
     bodies.iter().map(Vec::as_slice).enumerate().map(piece).collect()
 }
 

@@ -1,0 +1,78 @@
+//! Orders of which each member of a cohort gets the layers that it takes: the program in the kernel compares
+//! the packet's layer with the target's, as user space does, and closes the gaps in the sequence numbers.
+
+use outflow_relay::{Share, SinkKey};
+
+use super::{Fanout, Means, Members};
+use crate::send::kernel::Layered;
+use crate::send::udp::UdpRoute;
+use crate::send::{Piece, lower};
+
+/// What the members of an order get of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers<'a> {
+    /// Each member of the order, those with the same share together.
+    pub(crate) shares: &'a [(Share, SinkKey)],
+    /// What those get who take the same layers, each cut once.
+    pub(crate) cuts: &'a [Share],
+}
+
+impl Fanout {
+    /// Sends to each member those packets that it takes, one by one.
+    pub(super) fn send_layered<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
+        &mut self,
+        members: Members<'_>,
+        layers: Layers<'_>,
+        pieces: &[Piece<'_>],
+        means: &mut Means<'_, R>,
+    ) {
+        for (index, piece) in pieces.iter().enumerate() {
+            let one = core::slice::from_ref(piece);
+            let (Some(layer), Some(sequence)) = (piece.layer, piece.sequence()) else {
+                self.send_run(members, one, means);
+                continue;
+            };
+            let lowered = |share: Share| share.lowered.wrapping_add(left_out(&pieces[..index], share));
+            if let Some(in_kernel) = &mut self.kernel {
+                layers.cuts.iter().for_each(|share| in_kernel.kernel.set_lowered(share.cut, lowered(*share)));
+            }
+            let mut way = self.choose(members, one, means);
+            let missing = self.by_kernel(members, &mut way, one, Some(Layered { layer, sequence }));
+            if missing == Some(0) {
+                continue;
+            }
+            self.send_shares(layers, piece, lowered, missing, means);
+        }
+    }
+
+    /// Sends a packet by system calls to those members who take it, or to those of them whom the kernel does
+    /// not reach.
+    fn send_shares<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
+        &mut self,
+        layers: Layers<'_>,
+        piece: &Piece<'_>,
+        lowered: impl Fn(Share) -> u16,
+        missing: Option<usize>,
+        means: &mut Means<'_, R>,
+    ) {
+        let takes = |share: Share| piece.layer.is_some_and(|layer| share.cut.takes(layer));
+        let mut keys = Vec::with_capacity(layers.shares.len());
+        for same in layers.shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
+            let Some((header, body)) = piece.split_header() else { continue };
+            let header = lower(header, lowered(same[0].0));
+            let piece = Piece { header: &header, body, ..*piece };
+            keys.clear();
+            keys.extend(same.iter().map(|(_, key)| *key));
+            match missing {
+                Some(missing) => self.by_user_alone(&keys, missing, &[piece], means),
+                None => self.by_user(&keys, &[piece], means),
+            }
+        }
+    }
+}
+
+/// How many of these packets somebody with this share does not get.
+fn left_out(pieces: &[Piece<'_>], share: Share) -> u16 {
+    let is_left_out = |piece: &&Piece<'_>| piece.layer.is_some_and(|layer| !share.cut.takes(layer));
+    pieces.iter().filter(is_left_out).count() as u16
+}

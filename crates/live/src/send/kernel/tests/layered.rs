@@ -1,0 +1,107 @@
+use outflow_relay::Level;
+
+use super::*;
+
+const CUTS: u16 = 5;
+
+/// By how much sequence numbers are lower for those who take layers up to this one.
+const fn lowered(cut: u16) -> u16 {
+    9 + 7_000 * cut
+}
+
+/// Targets that take all numbers of layers, each with numbers of its own.
+fn layered_targets(scene: &Scene, count: u32) -> Vec<Target> {
+    let cuts = (0..CUTS).map(|cut| Level::new((CUTS - cut) as u8).expect("a level").of(CUTS as u8));
+    let parts =
+        cuts.cycle().zip(0_u16..).map(|(cut, index)| Part { cut, apart: index.wrapping_mul(37) % 411 });
+    targets(scene, count).into_iter().zip(parts).map(|(target, part)| Target { part, ..target }).collect()
+}
+
+#[test]
+fn targets_get_the_layers_that_they_take_and_numbers_without_gaps() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.with_kernel(|kernel| {
+        let targets = layered_targets(&scene, XDP_TARGETS);
+        let mut group = add(kernel, &targets);
+        for bytes in [12, 13, 700, 1400] {
+            for way in [Way::Tc { segment: bytes }, Way::Xdp] {
+                if way.works(kernel) {
+                    (0..CUTS as u8)
+                        .for_each(|layer| check(&scene, kernel, (&mut group, &targets), layer, bytes, way));
+                }
+            }
+        }
+    });
+}
+
+/// Sends a packet of this layer, and requires those and no others to get it who take the layer.
+fn check(
+    scene: &Scene,
+    kernel: &mut Kernel,
+    (group, targets): (&mut Group, &[Target]),
+    layer: u8,
+    bytes: usize,
+    way: Way,
+) {
+    let tap = Tap::open(scene);
+    let mut payload = payload(bytes);
+    // Numbers wrap between some targets and others.
+    let sequence = 20_000_u16;
+    payload[2..4].copy_from_slice(&sequence.to_be_bytes());
+    for target in targets {
+        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
+    }
+    let layered = Some(Layered { layer, sequence });
+    let (header, body) = payload.split_at(12);
+    let pieces = [IoSlice::new(header), IoSlice::new(body)];
+    let sent = match way {
+        Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, layered),
+        Way::Xdp => kernel.send_xdp(group, ALL, &pieces, layered),
+    };
+    assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
+    let takes: Vec<_> = targets.iter().filter(|target| target.part.cut.takes(layer)).collect();
+    let mut got = tap.read(takes.len());
+    got.sort_by_key(|frame| frame.to);
+    assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
+    for (target, frame) in takes.iter().zip(got) {
+        let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
+        let expected = [&payload[..2], &sequence.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat();
+        assert_eq!(frame.to, target.to);
+        assert!(frame.payload == expected, "{way:?}, layer {layer}: other bytes to {}", frame.to);
+    }
+    assert!(tap.read(1).is_empty(), "and nobody else");
+    kernel.take_failures(group, |index, failure| panic!("target {index}: {failure:?}"));
+}
+
+/// The number of a target's cut; that of all layers is the last.
+fn numbered(target: &Target) -> u16 {
+    u16::from(target.part.cut.layer()).min(CUTS - 1)
+}
+
+#[test]
+fn failures_are_of_those_who_were_sent_something() {
+    let Some(scene) = Scene::new() else { return };
+    scene.with_kernel(|kernel| {
+        let targets = layered_targets(&scene, 40);
+        let mut group = add(kernel, &targets);
+        scene.near(&["ip", "link", "set", "near", "down"]);
+        let payload = payload(500);
+        let pieces = [IoSlice::new(&payload)];
+        let layered = Some(Layered { layer: 3, sequence: 1 });
+        for way in [Way::Tc { segment: 500 }, Way::Xdp] {
+            if !way.works(kernel) {
+                continue;
+            }
+            let sent = match way {
+                Way::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
+                Way::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
+            };
+            let takes: Vec<_> = (0..40).filter(|at| targets[*at].part.cut.takes(3)).collect();
+            assert_eq!(sent.expect("to nobody, but tried").failed, takes.len() as u64, "{way:?}");
+            let mut failed = Vec::new();
+            kernel.take_failures(&group, |place, failure| failed.push((place, failure.packets)));
+            assert_eq!(failed, takes.iter().map(|place| (*place, 1)).collect::<Vec<_>>(), "{way:?}");
+        }
+    });
+}
