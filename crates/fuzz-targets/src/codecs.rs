@@ -18,7 +18,8 @@ pub(crate) fn codecs(data: &[u8]) {
             }
             frames.unit(told);
             let frame = frames.current();
-            assert!(frame.layer < 8);
+            assert!(frame.layer < frame.layers.max(1) && frame.layers < 128);
+            assert!(frame.opens || !frame.key);
             assert!(!frame.key || frame.needs.is_nothing());
         }
         let depth = |depth: Option<u8>| assert!(depth.is_none_or(|d| d <= sps::MAX_REORDER));

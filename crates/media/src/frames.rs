@@ -1,4 +1,4 @@
-//! From the units of access units to frames: their numbers, kinds and needs.
+//! From the units of access units to frames: their numbers, kinds, layers and needs.
 //!
 //! The readers of transport streams and of RTP tell [`Frames`] when a new access unit begins and
 //! which units they see in it. The rules, for all codecs:
@@ -13,16 +13,28 @@
 //!   names them in its unit type. Otherwise they are told by their presentation time, and where
 //!   that is not known they are the bidirectional frames between the key frame and the next
 //!   frame that is predicted forward.
-//! - An intra frame that is not key is taken to need the reference before it, because those
-//!   behind it may refer past it.
-//! - In H.265, a non-reference frame of a layer below the highest one seen may still be referred
-//!   to from higher layers, and counts as a reference.
+//! - An intra frame that is not key needs the intra frame before it, so that who has nothing but
+//!   intra frames can decode it. Those behind it may refer past it: the next one needs both it and
+//!   the last reference before it.
+//! - In H.265, a non-reference frame of a layer below the highest one may still be referred to
+//!   from higher layers, and counts as a reference.
+//!
+//! The quality layers that come of this are those of [`Tag::layer`](crate::Tag::layer). In H.264, B
+//! frames that are references are of the same layer as P frames: later P frames refer to them, and
+//! without them `frame_num` has gaps, which decoders take for losses. Temporal layers of its scalable
+//! extension (annex F) are followed for the needs, and make no further layers.
 
-use crate::codec::{Entry, Leading, Prediction, Slice, Unit};
+mod references;
+
+pub use references::TEMPORAL_LAYERS;
+
+use references::References;
+
+use crate::codec::{Entry, Leading, Prediction, Slice, Switch, Unit};
 use crate::{Kind, Needs};
 
-/// Temporal layers that H.264 and H.265 have room for.
-const LAYERS: usize = 8;
+/// Layers of codecs whose slices name no sub-layer: intra, other references, no references.
+const LAYERS_BY_KIND: u8 = 3;
 
 /// What is known of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +45,12 @@ pub struct Frame {
     pub kind: Kind,
     /// Decoding can start here.
     pub key: bool,
-    /// Temporal layer.
+    /// Its quality layer, as in [`Tag::layer`](crate::Tag::layer).
     pub layer: u8,
+    /// How many layers there are, as far as is known; 0 before there was a frame.
+    pub layers: u8,
+    /// Its layer can be taken from here on, as in [`Tag::opens`](crate::Tag::opens).
+    pub opens: bool,
     /// The frames it needs; nothing as long as no slice of it was seen.
     pub needs: Needs,
 }
@@ -55,8 +71,9 @@ struct Seen {
 /// The newest key frame, as far as leading frames are concerned.
 #[derive(Debug, Clone, Copy)]
 struct OpenKey {
-    /// The last reference in front of it.
-    before: u32,
+    number: u32,
+    /// The last references in front of it.
+    before: References,
     time: Option<u32>,
     /// A forward predicted frame came behind it.
     passed: bool,
@@ -67,12 +84,17 @@ struct OpenKey {
 pub struct Frames {
     number: u32,
     seen: Seen,
-    /// The last reference of each temporal layer since the newest key frame.
-    references: [Option<u32>; LAYERS],
-    /// The last leading reference behind the newest key frame: decodable, skipped.
-    leading: [Option<u32>; 2],
+    /// The last references since the newest key frame.
+    references: References,
+    /// The last leading references behind the newest key frame: decodable, skipped.
+    leading: [References; 2],
     open: Option<OpenKey>,
-    highest_layer: u8,
+    /// Temporal sub-layers, as far as was announced or seen.
+    sub_layers: u8,
+    layers: u8,
+    /// The lowest sub-layer that was opened by itself since all of it could be taken: who took it there
+    /// lacks earlier frames of it, which those of higher sub-layers may refer to.
+    opened_alone: Option<u8>,
 }
 
 impl Frames {
@@ -93,7 +115,12 @@ impl Frames {
     /// again, as with each of its fragments.
     pub fn unit(&mut self, unit: Unit) {
         match unit {
-            Unit::Parameters => self.seen.parameters = true,
+            Unit::Parameters { sub_layers } => {
+                self.seen.parameters = true;
+                if sub_layers > 0 {
+                    self.has_sub_layers(sub_layers);
+                }
+            }
             Unit::Sei { recovery } => self.seen.recovery |= recovery,
             Unit::Group { closed } => self.seen.closed_group = closed,
             Unit::Layer(layer) => self.seen.layer = Some(layer),
@@ -110,7 +137,7 @@ impl Frames {
             && match unit {
                 Unit::Slice(slice) => slice.starts_picture,
                 Unit::Delimiter
-                | Unit::Parameters
+                | Unit::Parameters { .. }
                 | Unit::Group { .. }
                 | Unit::Sei { .. }
                 | Unit::Layer(_) => true,
@@ -125,16 +152,24 @@ impl Frames {
 
     /// What is known of the current frame.
     pub fn current(&self) -> Frame {
-        let mut frame =
-            Frame { number: self.number, kind: Kind::Header, key: false, layer: 0, needs: Needs::NOTHING };
+        let mut frame = Frame {
+            number: self.number,
+            kind: Kind::Header,
+            key: false,
+            layer: 0,
+            layers: self.layers,
+            opens: false,
+            needs: Needs::NOTHING,
+        };
         let Some(slice) = self.seen.slice else { return frame };
-        frame.layer = self.layer(&slice);
         frame.kind = match slice.prediction {
             Prediction::Intra => Kind::Intra,
             _ if self.is_reference(&slice) => Kind::Predicted,
             _ => Kind::Bidirectional,
         };
+        frame.layer = self.layer(&slice, frame.kind);
         frame.key = self.entry(&slice) > Entry::No;
+        frame.opens = frame.key || self.opens(&slice, frame.kind);
         if !frame.key {
             frame.needs = self.needs(&slice);
         }
@@ -142,6 +177,10 @@ impl Frames {
     }
 
     fn slice(&mut self, slice: Slice) {
+        match slice.sub_layer {
+            Some(sub_layer) => self.has_sub_layers(sub_layer + 1),
+            None => self.layers = self.layers.max(LAYERS_BY_KIND),
+        }
         if slice.starts_picture {
             self.seen.pictures = self.seen.pictures.saturating_add(1);
         }
@@ -157,12 +196,40 @@ impl Frames {
         }
     }
 
-    fn layer(&self, slice: &Slice) -> u8 {
-        self.seen.layer.unwrap_or(slice.layer).min(LAYERS as u8 - 1)
+    /// There are at least so many temporal sub-layers: a layer each, one of entry points, and one of what
+    /// nothing refers to.
+    fn has_sub_layers(&mut self, sub_layers: u8) {
+        self.sub_layers = self.sub_layers.max(sub_layers);
+        self.layers = self.layers.max(self.sub_layers + 2);
+    }
+
+    fn layer(&self, slice: &Slice, kind: Kind) -> u8 {
+        match (kind, slice.sub_layer) {
+            (Kind::Bidirectional, _) => self.layers - 1,
+            (Kind::Predicted, Some(sub_layer)) => sub_layer + 1,
+            (Kind::Predicted, None) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether the layer of a frame that is no key frame can be taken from there on.
+    fn opens(&self, slice: &Slice, kind: Kind) -> bool {
+        // A leading frame needs more than what came since the key frame.
+        if kind == Kind::Intra || self.leading(slice) == Leading::Skipped {
+            return false;
+        }
+        // Nothing refers to frames of the highest layer.
+        let alone = kind == Kind::Bidirectional || slice.switch != Switch::No;
+        alone && self.opened_alone.is_none_or(|opened| opened >= self.temporal(slice))
+    }
+
+    fn temporal(&self, slice: &Slice) -> u8 {
+        let layer = self.seen.layer.or(slice.sub_layer).unwrap_or(0);
+        layer.min(TEMPORAL_LAYERS as u8 - 1)
     }
 
     fn is_reference(&self, slice: &Slice) -> bool {
-        slice.reference || self.layer(slice) < self.highest_layer
+        slice.reference || slice.sub_layer.is_some_and(|sub_layer| sub_layer + 1 < self.sub_layers)
     }
 
     fn entry(&self, slice: &Slice) -> Entry {
@@ -187,28 +254,32 @@ impl Frames {
     }
 
     fn needs(&self, slice: &Slice) -> Needs {
-        let layer = usize::from(self.layer(slice));
-        let references = self.references.iter().take(layer + 1).flatten();
-        let [decodable, skipped] = &self.leading;
-        let back = |number: u32| self.number.wrapping_sub(number);
-        let nearest = |numbers: &mut dyn Iterator<Item = &u32>| {
-            numbers.map(|n| back(*n)).min().map_or(Needs::NOTHING, Needs::back)
-        };
-        match self.leading(slice) {
-            Leading::No => nearest(&mut references.into_iter()),
-            Leading::Decodable => nearest(&mut references.chain(decodable)),
-            Leading::Skipped => {
-                let needs = nearest(&mut references.chain(skipped));
-                self.open.map_or(needs, |open| needs.and(Needs::back(back(open.before))))
-            }
+        if slice.prediction == Prediction::Intra {
+            return self.references.of_intra(self.number);
         }
+        let temporal = self.temporal(slice);
+        let [decodable, skipped] = &self.leading;
+        let with =
+            |leading: &References| self.references.newer(leading, self.number).of(self.number, temporal);
+        match self.leading(slice) {
+            Leading::No => self.references.of(self.number, temporal),
+            Leading::Decodable => with(decodable),
+            Leading::Skipped => with(skipped).and(self.needs_before_key(temporal)),
+        }
+    }
+
+    /// What a leading frame needs of what was in front of the open key frame.
+    fn needs_before_key(&self, temporal: u8) -> Needs {
+        let Some(open) = &self.open else { return Needs::NOTHING };
+        let before = open.before.of(self.number, temporal);
+        // What was in front of the first frame is not there, and cannot be decoded.
+        let missing = || Needs::reaching(self.number.wrapping_sub(open.number) + 1);
+        if before.is_nothing() { missing() } else { before }
     }
 
     /// Enters the frame that ends among those that others may need.
     fn finish(&mut self) {
         let Some(slice) = self.seen.slice else { return };
-        let layer = self.layer(&slice);
-        self.highest_layer = self.highest_layer.max(layer);
         let leading = match self.entry(&slice) {
             Entry::No => self.leading(&slice),
             entry => {
@@ -222,22 +293,37 @@ impl Frames {
         {
             open.passed = true;
         }
+        self.finish_switch(&slice);
         if self.is_reference(&slice) {
+            let temporal = (slice.prediction != Prediction::Intra).then_some(self.temporal(&slice));
             match leading {
-                Leading::No => self.references[usize::from(layer)] = Some(self.number),
-                Leading::Decodable => self.leading[0] = Some(self.number),
-                Leading::Skipped => self.leading[1] = Some(self.number),
+                Leading::No => self.references.enter(self.number, temporal),
+                Leading::Decodable => self.leading[0].enter(self.number, temporal),
+                Leading::Skipped => self.leading[1].enter(self.number, temporal),
             }
         }
     }
 
     fn finish_key(&mut self, entry: Entry) {
-        let nearest = self.references.iter().flatten().min_by_key(|n| self.number.wrapping_sub(**n));
-        // What was in front of the first frame is not there, and cannot be decoded.
-        let before = nearest.copied().unwrap_or(self.number.wrapping_sub(1));
-        self.open = (entry == Entry::Open).then_some(OpenKey { before, time: self.seen.time, passed: false });
-        self.references = [None; LAYERS];
-        self.leading = [None; 2];
+        let before = self.references;
+        let (number, time) = (self.number, self.seen.time);
+        self.open = (entry == Entry::Open).then_some(OpenKey { number, before, time, passed: false });
+        self.references = References::default();
+        self.leading = [References::default(); 2];
+        self.opened_alone = None;
+    }
+
+    fn finish_switch(&mut self, slice: &Slice) {
+        let temporal = self.temporal(slice);
+        match slice.switch {
+            Switch::No => {}
+            Switch::Own => {
+                let lowest = self.opened_alone.map_or(temporal, |opened| opened.min(temporal));
+                self.opened_alone = Some(lowest);
+            }
+            // What comes behind refers to nothing of these sub-layers that was before it.
+            Switch::Above => self.opened_alone = self.opened_alone.filter(|opened| *opened < temporal),
+        }
     }
 }
 

@@ -46,6 +46,12 @@ impl Needs {
         Needs(1 << (d - 1))
     }
 
+    /// The same, but nothing if that is further back than can be written down: another frame in its place
+    /// might be of a higher layer.
+    pub const fn reaching(distance: u32) -> Self {
+        if distance > 32 { Needs::NOTHING } else { Needs::back(distance) }
+    }
+
     /// The needs of both.
     pub const fn and(self, other: Needs) -> Self {
         Needs(self.0 | other.0)
@@ -77,13 +83,34 @@ pub struct Tag {
     pub track: u8,
     /// Kind of the frame. Fragments carry the kind of their frame.
     pub kind: Kind,
-    /// Quality layer, 0 is the base; 7 bits are used. Layers are in one order: whoever takes those from 0
-    /// up to any one of them can decode what he has, because nothing needs a packet of a higher layer.
+    /// Quality layer, 0 is the base; 7 bits are used.
+    ///
+    /// Layers are in one order: whoever takes those from 0 up to any one of them can decode what he has,
+    /// because nothing needs a packet of a higher layer. With `n` of them, level `q` (1 is the best, `n`
+    /// the base alone) takes the layers 0 to `n - q`. What they are depends on the codec:
+    ///
+    /// | codec | layers, the base first |
+    /// |---|---|
+    /// | H.264 | intra pictures; other references; pictures that are no references |
+    /// | MPEG video | I; P; B |
+    /// | H.265 | entry points (IRAP); one a temporal sub-layer; those of the highest that are no references |
+    /// | JPEG 2000 | those of the codestream, by the priority of its packets (RFC 5372); all in every frame |
+    /// | others, and all audio | one |
+    ///
+    /// Parameter sets, and what comes of a frame before it shows what it is, are of layer 0. Packets of a
+    /// transport stream are of layer 0, because its datagrams mix frames.
     pub layer: u8,
-    /// How many layers the track has, as far as is known. 0 and 1 mean that there is nothing to choose.
+    /// How many layers the track has, as far as it was known when the packet came: what the stream
+    /// declares, or what its codec has at most. It does not shrink while the stream stays the same. 0 and
+    /// 1 mean that there is nothing to choose.
     pub layers: u8,
-    /// Whoever has had all frames of lower layers since the last key frame can take the layer of this one,
-    /// too, from here on. Key frames open all layers.
+    /// Whoever takes all lower layers can take the layer of this packet, too, from this frame on. A key
+    /// frame opens all layers at once. When in doubt it is false, and a key frame is to be waited for.
+    ///
+    /// To *take* a layer is to have had all its frames since the last key frame, or since one that opened
+    /// it. Layers may be empty: one of which there was no frame since the last key frame is taken, too.
+    /// Who began to take a layer at a key frame did not have what was before it: frames whose
+    /// [`needs`](Self::needs) reach past that key frame (leading pictures of open groups) are not for him.
     pub opens: bool,
     /// This packet holds the first bytes of its frame.
     pub first: bool,
@@ -110,5 +137,7 @@ mod tests {
         assert!(Needs::NOTHING.is_nothing());
         assert_eq!(Needs::back(0), Needs::back(1));
         assert_eq!(Needs::back(99), Needs::back(32));
+        assert_eq!(Needs::reaching(32), Needs::back(32));
+        assert!(Needs::reaching(33).is_nothing());
     }
 }

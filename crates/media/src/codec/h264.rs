@@ -1,7 +1,7 @@
 //! NAL units of H.264 (ITU-T H.264 section 7.3).
 
 use super::bits::BitReader;
-use super::{Entry, Prediction, Slice, Unit, has_recovery_point};
+use super::{Entry, Prediction, Slice, Switch, Unit, has_recovery_point};
 
 /// NAL unit types (ITU-T H.264 table 7-1) that are told apart.
 mod nal {
@@ -53,7 +53,7 @@ pub fn classify(data: &[u8]) -> Unit {
     match nal_type(header) {
         nal::SLICE | nal::PARTITION_A | nal::IDR => Unit::Slice(slice(header, rest)),
         nal::SEI => Unit::Sei { recovery: has_recovery_point(rest) },
-        nal::SPS | nal::PPS | nal::SPS_EXTENSION | nal::SUBSET_SPS => Unit::Parameters,
+        nal::SPS | nal::PPS | nal::SPS_EXTENSION | nal::SUBSET_SPS => Unit::PARAMETERS,
         nal::DELIMITER => Unit::Delimiter,
         nal::PREFIX => prefix(rest),
         _ => Unit::Other,
@@ -79,7 +79,8 @@ fn slice(header: u8, rest: &[u8]) -> Slice {
         reference: header & 0x60 != 0,
         entry: if idr { Entry::Closed } else { Entry::No },
         leading: None,
-        layer: 0,
+        sub_layer: None,
+        switch: Switch::No,
     }
 }
 
@@ -135,8 +136,8 @@ mod tests {
 
     #[test]
     fn units_around_slices_are_told_apart() {
-        assert_eq!(classify(&[0x67, 0x42]), Unit::Parameters);
-        assert_eq!(classify(&[0x68]), Unit::Parameters);
+        assert_eq!(classify(&[0x67, 0x42]), Unit::PARAMETERS);
+        assert_eq!(classify(&[0x68]), Unit::PARAMETERS);
         assert_eq!(classify(&[0x09, 0xf0]), Unit::Delimiter);
         assert_eq!(classify(&[0x06, 6, 1, 0xc4, 0x80]), Unit::Sei { recovery: true });
         assert_eq!(classify(&[0x06, 5, 1, 0xc4, 0x80]), Unit::Sei { recovery: false });

@@ -3,10 +3,14 @@
 //! The type of a slice can only be read with its picture parameter set at hand, so what a picture
 //! needs is taken from its NAL unit type and its temporal layer alone.
 
-use super::{Entry, Leading, Prediction, Slice, Unit, has_recovery_point};
+use super::{Entry, Leading, Prediction, Slice, Switch, Unit, has_recovery_point};
 
 /// NAL unit types (ITU-T H.265 table 7-1) that are told apart.
 mod nal {
+    pub(super) const TSA_N: u8 = 2;
+    pub(super) const TSA_R: u8 = 3;
+    pub(super) const STSA_N: u8 = 4;
+    pub(super) const STSA_R: u8 = 5;
     pub(super) const RADL_N: u8 = 6;
     pub(super) const RASL_N: u8 = 8;
     pub(super) const RASL_R: u8 = 9;
@@ -67,10 +71,21 @@ pub fn classify(data: &[u8]) -> Unit {
     }
     match nal_type(first) {
         kind @ (0..=9 | nal::FIRST_IRAP..=nal::LAST_IRAP) => Unit::Slice(slice(kind, second, rest)),
-        nal::VPS | nal::SPS | nal::PPS => Unit::Parameters,
+        nal::VPS => Unit::Parameters { sub_layers: rest.get(1).map_or(0, sub_layers) },
+        nal::SPS => Unit::Parameters { sub_layers: rest.first().map_or(0, sub_layers) },
+        nal::PPS => Unit::PARAMETERS,
         nal::DELIMITER => Unit::Delimiter,
         nal::PREFIX_SEI => Unit::Sei { recovery: has_recovery_point(rest) },
         _ => Unit::Other,
+    }
+}
+
+/// What `vps_max_sub_layers_minus1` or `sps_max_sub_layers_minus1` says, which stand at the same place of
+/// their bytes (sections 7.3.2.1 and 7.3.2.2); 0 if it is the value that is reserved.
+const fn sub_layers(byte: &u8) -> u8 {
+    match *byte >> 1 & 7 {
+        7 => 0,
+        minus_one => minus_one + 1,
     }
 }
 
@@ -86,6 +101,11 @@ fn slice(kind: u8, second: u8, rest: &[u8]) -> Slice {
         nal::RADL_N..nal::RASL_N => Leading::Decodable,
         _ => Leading::No,
     };
+    let switch = match kind {
+        nal::TSA_N | nal::TSA_R => Switch::Above,
+        nal::STSA_N | nal::STSA_R => Switch::Own,
+        _ => Switch::No,
+    };
     Slice {
         starts_picture: rest.first().is_some_and(|b| b & 0x80 != 0),
         prediction: if irap { Prediction::Intra } else { Prediction::Unknown },
@@ -93,7 +113,8 @@ fn slice(kind: u8, second: u8, rest: &[u8]) -> Slice {
         reference: kind > nal::LAST_SUB_LAYER || kind & 1 == 1,
         entry,
         leading: Some(leading),
-        layer: (second & 7).saturating_sub(1),
+        sub_layer: Some((second & 7).saturating_sub(1)),
+        switch,
     }
 }
 
@@ -132,14 +153,32 @@ mod tests {
         assert!(!slice_of(0, 0).reference);
         assert!(slice_of(1, 0).reference);
         assert!(!slice_of(4, 2).reference);
-        assert_eq!(slice_of(4, 2).layer, 2);
+        assert_eq!(slice_of(4, 2).sub_layer, Some(2));
         assert!(slice_of(20, 0).reference);
+    }
+
+    #[test]
+    fn switching_points_are_told_apart() {
+        let switches = [1, 2, 3, 4, 5, 6].map(|kind| slice_of(kind, 1).switch);
+        let (no, own, above) = (Switch::No, Switch::Own, Switch::Above);
+        assert_eq!(switches, [no, above, above, own, own, no]);
+    }
+
+    #[test]
+    fn parameter_sets_of_x265_tell_how_many_sub_layers_there_are() {
+        // With `temporal-layers=2`; then an SPS with one, one with the reserved value, and one cut off.
+        let vps = [0x40, 0x01, 0x0c, 0x03, 0xff, 0xff];
+        assert_eq!(classify(&vps), Unit::Parameters { sub_layers: 2 });
+        assert_eq!(classify(&[0x42, 0x01, 0x02, 0x01]), Unit::Parameters { sub_layers: 2 });
+        assert_eq!(classify(&[0x42, 0x01, 0x01]), Unit::Parameters { sub_layers: 1 });
+        assert_eq!(classify(&[0x42, 0x01, 0x0f]), Unit::PARAMETERS);
+        assert_eq!(classify(&[0x40, 0x01, 0x0c]), Unit::PARAMETERS);
     }
 
     #[test]
     fn units_around_slices_are_told_apart() {
         for parameters in [32u8, 33, 34] {
-            assert_eq!(classify(&[parameters << 1, 1]), Unit::Parameters);
+            assert_eq!(classify(&[parameters << 1, 1]), Unit::PARAMETERS);
         }
         assert_eq!(classify(&[35 << 1, 1]), Unit::Delimiter);
         assert_eq!(classify(&[39 << 1, 1, 6, 1, 0x80]), Unit::Sei { recovery: true });

@@ -17,8 +17,11 @@ pub mod sps;
 pub enum Unit {
     /// Says nothing but that a new access unit begins.
     Delimiter,
-    /// Parameter sets or a sequence header.
-    Parameters,
+    /// A parameter set or a sequence header.
+    Parameters {
+        /// How many temporal sub-layers it announces (H.265); 0 if it does not say.
+        sub_layers: u8,
+    },
     /// Header of an MPEG group of pictures.
     Group {
         /// Nothing behind the group's first intra picture refers to what was before it.
@@ -29,7 +32,7 @@ pub enum Unit {
         /// It says that decoding can start here (recovery point).
         recovery: bool,
     },
-    /// Says of which temporal layer the next slice is.
+    /// Says of which temporal layer the next slice is (H.264).
     Layer(u8),
     /// A slice, or the header of an MPEG picture.
     Slice(Slice),
@@ -51,8 +54,11 @@ pub struct Slice {
     /// Whether its picture is shown before the entry point that stands in front of it
     /// (a leading picture), where the codec says so.
     pub leading: Option<Leading>,
-    /// Temporal layer, 0 is the base.
-    pub layer: u8,
+    /// Temporal sub-layer, 0 is the base, of codecs whose slices name it (H.265). Pictures that are no
+    /// references may be referred to from higher ones then.
+    pub sub_layer: Option<u8>,
+    /// Whether whoever has the lower sub-layers can go on with its own from here.
+    pub switch: Switch,
 }
 
 /// From what a slice is predicted.
@@ -79,6 +85,17 @@ pub enum Entry {
     Closed,
 }
 
+/// Whether pictures behind one refer to those of its sub-layer that were before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// They may.
+    No,
+    /// Those of the same sub-layer do not, nor does it itself (STSA).
+    Own,
+    /// Those of the same sub-layer and of higher ones do not, nor does it itself (TSA).
+    Above,
+}
+
 /// What H.265 says of a picture that is shown before its entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leading {
@@ -88,6 +105,16 @@ pub enum Leading {
     Decodable,
     /// It may refer to what was before the entry point (RASL).
     Skipped,
+}
+
+impl Unit {
+    /// A parameter set or a sequence header that says nothing of sub-layers.
+    pub const PARAMETERS: Unit = Unit::Parameters { sub_layers: 0 };
+
+    /// Whether it is a parameter set or a sequence header.
+    pub const fn is_parameters(self) -> bool {
+        matches!(self, Unit::Parameters { .. })
+    }
 }
 
 /// Looks for a recovery point (payload type 6 of ITU-T H.264 section D.1 and H.265 section D.2)

@@ -1,6 +1,6 @@
 //! Units of MPEG-1 and MPEG-2 video (ISO/IEC 13818-2 section 6.2).
 
-use super::{Entry, Prediction, Slice, Unit};
+use super::{Entry, Prediction, Slice, Switch, Unit};
 
 const PICTURE: u8 = 0x00;
 const SEQUENCE: u8 = 0xb3;
@@ -14,7 +14,7 @@ const GROUP: u8 = 0xb8;
 pub fn classify(data: &[u8]) -> Unit {
     match *data {
         [PICTURE, _, second, ..] => Unit::Slice(picture(second >> 3 & 7)),
-        [SEQUENCE, ..] => Unit::Parameters,
+        [SEQUENCE, ..] => Unit::PARAMETERS,
         // 25 bits of time code, then closed_gop.
         [GROUP, _, _, _, fourth, ..] => Unit::Group { closed: fourth & 0x40 != 0 },
         [GROUP, ..] => Unit::Group { closed: false },
@@ -36,7 +36,8 @@ pub fn picture(coding_type: u8) -> Slice {
         reference: prediction != Prediction::Both,
         entry: if prediction == Prediction::Intra { Entry::Open } else { Entry::No },
         leading: None,
-        layer: 0,
+        sub_layer: None,
+        switch: Switch::No,
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn headers_and_slices_are_told_apart() {
-        assert_eq!(classify(&[0xb3, 0x16]), Unit::Parameters);
+        assert_eq!(classify(&[0xb3, 0x16]), Unit::PARAMETERS);
         assert_eq!(classify(&[0xb8, 0, 8, 0, 0x40]), Unit::Group { closed: true });
         assert_eq!(classify(&[0xb8, 0, 8, 0, 0x20]), Unit::Group { closed: false });
         assert_eq!(classify(&[0xb8]), Unit::Group { closed: false });

@@ -66,7 +66,7 @@ fn h264_reference_b_frames_are_followed_and_kinds_tell_what_can_go() {
 fn mpeg2_as_the_reference_encoder_writes_it() {
     // Closed first group, then an open one: I P B B B, P B B B, I B B B, P.
     let mut frames = Frames::new();
-    let first = one(&mut frames, None, &[Unit::Parameters, Unit::Group { closed: true }, mpeg_picture('I')]);
+    let first = one(&mut frames, None, &[Unit::PARAMETERS, Unit::Group { closed: true }, mpeg_picture('I')]);
     assert!(first.key && first.needs.is_nothing());
     let rest: Vec<_> =
         "PBBBPBBB".chars().map(|l| distances(one(&mut frames, None, &[mpeg_picture(l)]))).collect();
@@ -109,7 +109,7 @@ fn h264_open_groups_are_key_by_recovery_point_and_presentation_times_tell_leadin
 fn presentation_times_may_wrap() {
     let mut frames = Frames::new();
     one(&mut frames, Some(u32::MAX - 4), &[h264_slice('P')]);
-    one(&mut frames, Some(2), &[Unit::Parameters, h264_slice('i')]);
+    one(&mut frames, Some(2), &[Unit::PARAMETERS, h264_slice('i')]);
     assert_eq!(distances(one(&mut frames, Some(u32::MAX), &[h264_slice('b')])), [1, 2]);
     assert_eq!(distances(one(&mut frames, Some(3), &[h264_slice('b')])), [2]);
 }
@@ -121,8 +121,8 @@ fn an_unmarked_intra_frame_is_no_key_but_one_with_parameter_sets_is() {
     let plain = one(&mut frames, None, &[h264_slice('i')]);
     assert!(!plain.key);
     assert_eq!((plain.kind, distances(plain)), (Kind::Intra, vec![1]));
-    assert!(one(&mut frames, None, &[Unit::Parameters, h264_slice('i')]).key);
-    assert!(!one(&mut frames, None, &[Unit::Parameters, h264_slice('P')]).key);
+    assert!(one(&mut frames, None, &[Unit::PARAMETERS, h264_slice('i')]).key);
+    assert!(!one(&mut frames, None, &[Unit::PARAMETERS, h264_slice('P')]).key);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_later_slice_corrects_what_the_first_one_promised() {
     one(&mut frames, None, &[h264_slice('I')]);
     // first_mb_in_slice = 1, slice_type = 0.
     let later = h264::classify(&[0x41, 0b0101_0000]);
-    let mixed = one(&mut frames, None, &[Unit::Parameters, h264_slice('i'), later]);
+    let mixed = one(&mut frames, None, &[Unit::PARAMETERS, h264_slice('i'), later]);
     assert_eq!((mixed.kind, mixed.key), (Kind::Predicted, false));
     // A second field does not: an intra field with a predicted one is an intra frame.
     let fields = one(&mut frames, None, &[mpeg_picture('I'), mpeg_picture('P')]);
@@ -167,23 +167,23 @@ fn h265_temporal_layers_need_equal_or_lower_ones() {
     one(&mut frames, None, &[h265_slice(20, 0)]);
     let mut next = |kind, layer| {
         let frame = one(&mut frames, None, &[h265_slice(kind, layer)]);
-        (frame.layer, frame.kind, distances(frame))
+        (frame.kind, distances(frame))
     };
     use Kind::{Bidirectional, Predicted};
-    assert_eq!(next(2, 2), (2, Bidirectional, vec![1]));
-    assert_eq!(next(3, 1), (1, Predicted, vec![2]));
-    assert_eq!(next(2, 2), (2, Bidirectional, vec![1]));
-    assert_eq!(next(1, 0), (0, Predicted, vec![4]));
-    assert_eq!(next(2, 2), (2, Bidirectional, vec![1]));
+    assert_eq!(next(2, 2), (Bidirectional, vec![1]));
+    assert_eq!(next(3, 1), (Predicted, vec![2]));
+    assert_eq!(next(2, 2), (Bidirectional, vec![1]));
+    assert_eq!(next(1, 0), (Predicted, vec![4]));
+    assert_eq!(next(2, 2), (Bidirectional, vec![1]));
     // Not a reference in its own layer, but one for the layer above.
-    assert_eq!(next(2, 1), (1, Predicted, vec![2]));
-    assert_eq!(next(2, 2), (2, Bidirectional, vec![1]));
+    assert_eq!(next(2, 1), (Predicted, vec![2]));
+    assert_eq!(next(2, 2), (Bidirectional, vec![1]));
 }
 
 #[test]
 fn frames_are_headers_until_a_slice_is_seen() {
     let mut frames = Frames::new();
-    let before = one(&mut frames, None, &[Unit::Delimiter, Unit::Parameters]);
+    let before = one(&mut frames, None, &[Unit::Delimiter, Unit::PARAMETERS]);
     assert_eq!((before.kind, before.key, before.number), (Kind::Header, false, 1));
     frames.unit(h264_slice('I'));
     assert_eq!((frames.current().kind, frames.current().key), (Kind::Intra, true));
@@ -195,9 +195,9 @@ fn access_units_end_before_what_can_only_start_one() {
     let mut frames = Frames::new();
     assert!(!frames.ends_before(Unit::Delimiter));
     frames.begin(None);
-    assert!(!frames.ends_before(Unit::Parameters));
+    assert!(!frames.ends_before(Unit::PARAMETERS));
     frames.unit(h264_slice('P'));
-    for unit in [Unit::Delimiter, Unit::Parameters, Unit::Sei { recovery: false }, h264_slice('P')] {
+    for unit in [Unit::Delimiter, Unit::PARAMETERS, Unit::Sei { recovery: false }, h264_slice('P')] {
         assert!(frames.ends_before(unit), "{unit:?}");
     }
     assert!(!frames.ends_before(Unit::Other));

@@ -135,6 +135,24 @@ impl Header {
         Ok(header)
     }
 
+    /// How many quality layers the main header tells, of which perhaps only the first bytes are there.
+    pub fn layers_of(bytes: &[u8]) -> Option<u16> {
+        let mut reader = Reader { bytes, at: 0 };
+        (reader.u16().ok()? == SOC).then_some(())?;
+        loop {
+            match reader.u16().ok()? {
+                SOT => return None,
+                COD => {
+                    let mut segment = reader.segment().ok()?;
+                    // Style and progression stand in front.
+                    segment.u16().ok()?;
+                    return segment.u16().ok();
+                }
+                _ => reader.skip_segment().ok()?,
+            }
+        }
+    }
+
     fn read_coding(&mut self, segment: &mut Reader<'_>) -> Result<(u8, Coding), Malformed> {
         let at = segment.at;
         let flags = segment.u8()?;

@@ -98,7 +98,7 @@ mod tests {
         let payload =
             [0, 0, 0x21, 0, 0, 0, 1, 0xb3, 9, 0, 0, 1, 0xb8, 0, 8, 0, 0x40, 0, 0, 1, 0, 0, 8, 0, 0, 1, 1];
         let told = units(&payload);
-        assert_eq!(told[..2], [Unit::Parameters, Unit::Group { closed: true }]);
+        assert_eq!(told[..2], [Unit::PARAMETERS, Unit::Group { closed: true }]);
         assert!(matches!(told[2], Unit::Slice(s) if s.entry == Entry::Open && s.starts_picture));
         assert_eq!(told.len(), 3);
     }

@@ -1,5 +1,9 @@
 //! What one RTP packet means.
 
+mod quality;
+
+use quality::Quality;
+
 use super::{Piece, h264, h265, mpeg};
 use crate::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
 use crate::format::{Codec, Track};
@@ -27,6 +31,8 @@ pub(super) enum Payload {
     Packet,
     /// Every timestamp is a frame.
     Timestamp,
+    /// The same, and each packet names its layer.
+    Jpeg2000,
     /// The same, of packets whose padding cannot be read either.
     Encrypted,
 }
@@ -41,7 +47,8 @@ impl Payload {
             Codec::MpegAudio => Payload::MpegAudio,
             Codec::Opus => Payload::Packet,
             Codec::Srtp { .. } => Payload::Encrypted,
-            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Other { .. } => Payload::Timestamp,
+            Codec::Jpeg2000 => Payload::Jpeg2000,
+            Codec::Mp2t | Codec::RawVideo(_) | Codec::Other { .. } => Payload::Timestamp,
         }
     }
 
@@ -67,6 +74,7 @@ pub struct RtpReader {
     track: u8,
     payload: Payload,
     frames: Frames,
+    quality: Quality,
     highest: Option<u16>,
     timestamp: Option<u32>,
     /// The last packet ended its frame.
@@ -80,7 +88,8 @@ impl RtpReader {
         RtpReader {
             track: track_index,
             payload: Payload::of(track),
-            frames: Frames::new(),
+            frames: frames(&track.codec),
+            quality: Quality::of(&track.fmtp),
             highest: None,
             timestamp: None,
             ended: false,
@@ -94,6 +103,9 @@ impl RtpReader {
             Payload::Encrypted => RtpHeader::new_encrypted(packet)?,
             _ => RtpHeader::new_checked(packet)?,
         };
+        if self.payload == Payload::Jpeg2000 {
+            self.quality.read(header.payload())?;
+        }
         let step = self.highest.map_or(1, |highest| sequence_distance(highest, header.sequence()));
         let late = (LATE..=0).contains(&step);
         if late && self.timestamp != Some(header.timestamp()) {
@@ -135,7 +147,7 @@ impl RtpReader {
     fn read_mpeg_video(&mut self, header: &RtpHeader<'_>, late: bool) -> Result<Tag, Malformed> {
         let video = mpeg::Video::parse(header.payload())?;
         let starts = video.starts_picture();
-        let unit = if starts { Some(Unit::Parameters) } else { None };
+        let unit = if starts { Some(Unit::PARAMETERS) } else { None };
         let begins = !late && self.starts_frame(header.timestamp(), unit);
         if begins {
             self.begin(header.timestamp());
@@ -181,7 +193,7 @@ impl RtpReader {
         if self.payload.has_needs() {
             return self.tag_of(frame, first, header.marker());
         }
-        self.tag_of(data(frame), first, last)
+        self.tag_of(self.data(frame), first, last)
     }
 
     fn tag_of(&self, frame: Frame, first: bool, last: bool) -> Tag {
@@ -190,6 +202,8 @@ impl RtpReader {
             track: self.track,
             kind: frame.kind,
             layer: frame.layer,
+            layers: frame.layers,
+            opens: frame.opens,
             first,
             last,
             key: frame.key,
@@ -208,8 +222,21 @@ impl RtpReader {
             .find(|k| k.timestamp == header.timestamp())
             .or_else(|| known().max_by_key(|k| current.number.wrapping_sub(k.frame.number)))
             .map_or(current, |k| k.frame);
-        let frame = if self.payload.has_needs() { frame } else { data(frame) };
+        let frame = if self.payload.has_needs() { frame } else { self.data(frame) };
         self.tag_of(frame, false, header.marker())
+    }
+
+    /// A frame that needs nothing and is needed by nothing; its packet may be of a higher layer.
+    fn data(&self, frame: Frame) -> Frame {
+        Frame {
+            kind: Kind::Data,
+            key: true,
+            layer: self.quality.layer(),
+            layers: self.quality.layers(),
+            opens: true,
+            needs: Needs::NOTHING,
+            ..frame
+        }
     }
 }
 
@@ -219,9 +246,15 @@ struct Seen {
     any: bool,
 }
 
-/// A frame that needs nothing and is needed by nothing.
-fn data(frame: Frame) -> Frame {
-    Frame { kind: Kind::Data, key: true, layer: 0, needs: Needs::NOTHING, ..frame }
+/// Before the first frame, with what the description tells of those to come.
+fn frames(codec: &Codec) -> Frames {
+    let mut frames = Frames::new();
+    if let Codec::H265 { vps, sps, .. } = codec {
+        for set in [vps, sps].into_iter().flatten() {
+            frames.unit(h265_codec::classify(set));
+        }
+    }
+    frames
 }
 
 /// The unit of a piece, and whether the piece holds its start.

@@ -8,7 +8,7 @@ use super::pes::PesHeader;
 use super::programme::{Coding, Programme};
 use super::tables::{Change, Tables};
 use super::units::{Syntax, UnitScanner};
-use crate::codec::{Entry, Prediction, Slice, Unit};
+use crate::codec::{Entry, Prediction, Slice, Switch, Unit};
 use crate::frames::{Frame, Frames};
 use crate::{Kind, Malformed, Needs, Tag};
 
@@ -163,6 +163,11 @@ impl TsReader {
         self.pcr
     }
 
+    /// What is known of the frame that is arriving, with the layer that the tags of datagrams do not tell.
+    pub fn arriving(&self) -> Option<Frame> {
+        self.main.as_ref().map(|main| main.told(&self.frames))
+    }
+
     /// How often packets were missing on some PID. One lost datagram makes an error on every PID
     /// that had packets in it.
     pub fn continuity_errors(&self) -> u64 {
@@ -256,7 +261,10 @@ impl TsReader {
             frame: told.frame.number,
             track: 0,
             kind: told.frame.kind,
-            layer: told.frame.layer,
+            // Datagrams mix frames of all layers.
+            layer: 0,
+            layers: 1,
+            opens: told.frame.key,
             first: told.first,
             last: told.last,
             key: told.frame.key,
@@ -280,7 +288,12 @@ impl Main {
     fn told(&self, frames: &Frames) -> Frame {
         let frame = frames.current();
         if !self.coding.is_video() {
-            return Frame { kind: Kind::Data, key: true, layer: 0, needs: Needs::NOTHING, ..frame };
+            let needs = Needs::NOTHING;
+            return Frame { kind: Kind::Data, key: true, layer: 0, layers: 1, opens: true, needs, ..frame };
+        }
+        if self.syntax.is_none() {
+            // Of what cannot be read, the layers are not known.
+            return Frame { layer: 0, layers: 1, opens: frame.key, ..frame };
         }
         // Its first slice may still be to come: what stands before it was enough to tell.
         let announced = !frames.is_known() && self.frame.access && self.frame.parameters;
@@ -361,7 +374,7 @@ impl Reading<'_> {
         }
         let frame = &mut self.main.frame;
         match unit {
-            Unit::Parameters => frame.parameters = true,
+            Unit::Parameters { .. } => frame.parameters = true,
             Unit::Slice(slice) => return self.slice(slice),
             _ => {}
         }
@@ -390,7 +403,8 @@ impl Reading<'_> {
             reference: true,
             entry: if key { Entry::Closed } else { Entry::No },
             leading: None,
-            layer: 0,
+            sub_layer: None,
+            switch: Switch::No,
         }));
     }
 

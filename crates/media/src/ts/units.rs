@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn every_unit_is_told_once() {
         let units = told(&[&stream()]);
-        assert_eq!(units[..3], [Unit::Delimiter, Unit::Parameters, Unit::Parameters]);
+        assert_eq!(units[..3], [Unit::Delimiter, Unit::PARAMETERS, Unit::PARAMETERS]);
         assert_eq!(units[3], Unit::Sei { recovery: true });
         assert!(matches!(units[4], Unit::Slice(s) if s.entry == crate::codec::Entry::Closed));
         assert!(matches!(units[5], Unit::Slice(s) if s.starts_picture && s.reference));

@@ -23,8 +23,12 @@ pub(super) const TRACKS: Opt =
     Opt::new("tracks", Form::Numbers(0, 31), None, "Packets of these tracks, the first is 0.");
 
 /// By layer.
-pub(super) const LAYER: Opt =
-    Opt::new("layer", Form::Whole(0, 127), None, "Frames of this layer or a lower one, 0 is the base.");
+pub(super) const LAYER: Opt = Opt::new(
+    "layer",
+    Form::Whole(0, 127),
+    None,
+    "Frames of this layer or a lower one, 0 is the base; a frame is judged by its first packet.",
+);
 
 /// By RTP payload type.
 pub(super) const PAYLOAD_TYPES: Opt =

@@ -123,7 +123,7 @@ impl NalUnits {
                 self.end_fragment();
                 match unit {
                     Unit::Delimiter => return,
-                    Unit::Parameters => self.keep(bytes),
+                    Unit::Parameters { .. } => self.keep(bytes),
                     _ => {}
                 }
                 self.collector.push(&START_CODE);

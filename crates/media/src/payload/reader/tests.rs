@@ -1,7 +1,11 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::payload::jpeg2000::{self as j2k, MainHeader, NO_PRIORITY};
 use crate::rtp::PlainHeader;
+
+const HEADER: PlainHeader =
+    PlainHeader { marker: false, payload_type: 96, sequence: 0, timestamp: 0, ssrc: 1 };
 
 fn track(codec: Codec) -> Track {
     Track {
@@ -137,16 +141,65 @@ fn a_source_that_begins_anew_is_followed() {
 }
 
 #[test]
-fn h265_is_read_with_layers() {
+fn h265_is_read_with_sub_layers() {
     let mut sender = Sender::new(&track(Codec::H265 { vps: None, sps: None, pps: None }));
     let sets = sender.send(0, false, &[0x60, 1, 0, 2, 0x40, 1, 0, 2, 0x42, 1, 0, 2, 0x44, 1]);
     assert_eq!(summary(sets), (1, Kind::Header, true, false, false));
     let idr = sender.send(0, true, &[0x62, 1, 0x93, 0x80]);
     assert_eq!(summary(idr), (1, Kind::Intra, false, true, true));
     let higher = sender.send(3000, true, &[0x00, 2, 0x80]);
-    assert_eq!((higher.layer, higher.kind, higher.needs), (1, Kind::Bidirectional, Needs::back(1)));
+    assert_eq!((higher.layer, higher.kind, higher.needs), (3, Kind::Bidirectional, Needs::back(1)));
+    assert_eq!((higher.layers, higher.opens), (4, true));
     let base = sender.send(6000, true, &[0x02, 1, 0x80]);
-    assert_eq!((base.layer, base.kind, base.needs), (0, Kind::Predicted, Needs::back(2)));
+    assert_eq!((base.layer, base.kind, base.needs), (1, Kind::Predicted, Needs::back(2)));
+    let late = sender.send_as(sender.sequence.wrapping_sub(1), 3000, false, &[0x00, 2, 0x80]);
+    assert_eq!((late.layer, late.layers, late.opens), (3, 4, true), "as the frame that it belongs to");
+}
+
+#[test]
+fn the_description_tells_how_many_sub_layers_there_are() {
+    let vps = Some(Bytes::from_static(&[0x40, 0x01, 0x0c, 0x05]));
+    let mut sender = Sender::new(&track(Codec::H265 { vps, sps: None, pps: None }));
+    assert_eq!(sender.send(0, true, &[0x62, 1, 0x93, 0x80]).layers, 5);
+    // No reference in its own sub-layer, but for those above it.
+    let low = sender.send(3000, true, &[0x00, 1, 0x80]);
+    assert_eq!((low.layer, low.kind, low.opens), (1, Kind::Predicted, false));
+}
+
+/// A packet of JPEG 2000 with some bytes of a codestream.
+fn jpeg2000(priority: u8, offset: u32, bytes: &[u8]) -> Vec<u8> {
+    let main_header = if offset == 0 { MainHeader::Whole } else { MainHeader::None };
+    let header = j2k::Header { scan: 0, main_header, main_header_id: 0, priority, tile: None, offset };
+    [&header.emit()[..], bytes].concat()
+}
+
+#[test]
+fn jpeg2000_packets_are_of_the_layer_that_their_priority_says() {
+    let layers = |fmtp: &str, priorities: &[u8]| -> Vec<(u8, u8)> {
+        let mut sender = Sender::new(&Track { fmtp: fmtp.to_owned(), ..track(Codec::Jpeg2000) });
+        let tags = priorities.iter().map(|priority| sender.send(0, false, &jpeg2000(*priority, 9, b"x")));
+        tags.inspect(|tag| assert!(tag.key && tag.opens)).map(|tag| (tag.layer, tag.layers)).collect()
+    };
+    let expected = [(0, 1), (0, 1), (1, 2), (32, 33), (126, 127), (0, 127)];
+    for ordered in ["pt=layer", "sampling=RGB"] {
+        assert_eq!(layers(ordered, &[0, 1, 2, 33, 254, 255]), expected, "{ordered}");
+    }
+    assert_eq!(layers("pt=resolution", &[0, 1, 2, 255]), [(0, 1); 4]);
+}
+
+#[test]
+fn a_main_header_of_jpeg2000_tells_the_layers_to_come() {
+    let mut sender = Sender::new(&track(Codec::Jpeg2000));
+    let comment = [0xff, 0x64, 0, 4, 0, 1];
+    let main_header = [&[0xff, 0x4f][..], &comment, &[0xff, 0x52, 0, 12, 0, 0, 0, 33, 0]].concat();
+    let cut_off = sender.send(0, false, &jpeg2000(0, 0, &main_header));
+    assert_eq!((cut_off.layer, cut_off.layers), (0, 1), "its segment goes on elsewhere");
+    let whole = [&main_header[..], &[5, 4, 4, 0, 0]].concat();
+    assert_eq!(sender.send(0, false, &jpeg2000(NO_PRIORITY, 0, &whole)).layers, 1, "no packet has a layer");
+    assert_eq!(sender.send(0, false, &jpeg2000(0, 0, &whole)).layers, 33);
+    let late = sender.send_as(sender.sequence.wrapping_sub(2), 77, false, &jpeg2000(3, 9, b"x"));
+    assert_eq!((late.layer, late.layers), (2, 33), "late packets are of their own layer");
+    assert!(sender.reader.read(&PlainHeader { sequence: 9, ..HEADER }.emit()).is_err(), "no payload");
 }
 
 #[test]

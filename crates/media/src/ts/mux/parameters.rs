@@ -42,7 +42,7 @@ impl Parameters {
         let units = || LeadingUnits::new(syntax, unit.data);
         let delimiter = units()?.find(|(_, nal)| syntax.classify(nal) == Unit::Delimiter);
         let has_sps = units()?.any(|(_, nal)| self.is_sps(nal));
-        let parameters = units()?.filter(|(_, nal)| syntax.classify(nal) == Unit::Parameters);
+        let parameters = units()?.filter(|(_, nal)| syntax.classify(nal).is_parameters());
         if has_sps {
             self.sets.clear();
         }

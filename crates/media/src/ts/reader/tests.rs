@@ -94,6 +94,21 @@ fn frames_are_numbered_and_need_what_they_refer_to() {
 }
 
 #[test]
+fn datagrams_are_of_one_layer_and_frames_of_their_own() {
+    let mut sender = Sender::h264();
+    for (units, layer, opens) in [
+        (&[&DELIMITER[..], &PARAMETERS, &IDR][..], 0, true),
+        (&[&DELIMITER, &P], 1, false),
+        (&[&DELIMITER, &B], 2, true),
+    ] {
+        let tag = sender.frame(units);
+        assert_eq!((tag.layer, tag.layers, tag.opens), (0, 1, tag.key));
+        let frame = sender.reader.arriving().unwrap();
+        assert_eq!((frame.number, frame.layer, frame.layers, frame.opens), (tag.frame, layer, 3, opens));
+    }
+}
+
+#[test]
 fn datagrams_without_video_stand_alone() {
     let mut sender = Sender::h264();
     sender.frame(&[&DELIMITER, &PARAMETERS, &IDR]);
