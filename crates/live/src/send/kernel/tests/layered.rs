@@ -21,6 +21,7 @@ fn layered_targets(scene: &Scene, count: u32) -> Vec<Target> {
 fn targets_get_the_layers_that_they_take_and_numbers_without_gaps() {
     let Some(scene) = Scene::new() else { return };
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     scene.with_kernel(|kernel| {
         let targets = layered_targets(&scene, XDP_TARGETS);
         let mut group = add(kernel, &targets);
