@@ -1,7 +1,12 @@
 //! RTCP (RFC 3550 section 6): the reports, and what ends a source.
 
+mod estimate;
+mod level;
+
 use core::time::Duration;
 
+pub use estimate::{Limit, limit_noted};
+pub use level::{LevelAnswer, LevelMessage, LevelRequest};
 use rtcp_types::{
     Bye, Compound, CompoundBuilder, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,
     ReportBlockBuilder, RtcpParseError, RtcpWriteError, Sdes, SdesChunk, SdesItem,
@@ -9,6 +14,7 @@ use rtcp_types::{
 };
 
 use crate::Malformed;
+use estimate::{Remb, Tmmb};
 
 /// Report blocks that fit one report.
 pub const MAX_BLOCKS: usize = 31;
@@ -65,7 +71,7 @@ impl ReportBlock {
 }
 
 /// One thing told by an RTCP packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// A sender report.
     Sender(SenderReport),
@@ -95,6 +101,22 @@ pub enum Report {
         /// Its subtype.
         subtype: u8,
     },
+    /// About the quality that a receiver gets.
+    Level {
+        /// Who says it.
+        from: u32,
+        /// What is said.
+        message: LevelMessage,
+    },
+    /// A receiver says what its way carries.
+    Limit {
+        /// Who says so.
+        from: u32,
+        /// What it says.
+        limit: Limit,
+        /// It is a request that is to be answered (RFC 5104), and no estimate (REMB).
+        is_tmmbr: bool,
+    },
 }
 
 /// Reads a compound packet and tells each thing in it, in its order. Packets of other types are
@@ -119,7 +141,21 @@ pub fn read(data: &[u8], mut tell: impl FnMut(Report)) -> Result<(), Malformed> 
             }
             Packet::Bye(bye) => bye.ssrcs().for_each(|ssrc| tell(Report::Bye { ssrc })),
             Packet::App(app) => {
-                tell(Report::App { ssrc: app.ssrc(), name: app.name(), subtype: app.count() });
+                let (ssrc, name, subtype) = (app.ssrc(), app.name(), app.count());
+                tell(match LevelMessage::parse(name, subtype, app.data())? {
+                    Some(message) => Report::Level { from: ssrc, message },
+                    None => Report::App { ssrc, name, subtype },
+                });
+            }
+            Packet::PayloadFeedback(feedback) => {
+                let Ok(Remb(limits)) = feedback.parse_fci() else { continue };
+                let from = feedback.sender_ssrc();
+                limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: false }));
+            }
+            Packet::TransportFeedback(feedback) => {
+                let Ok(Tmmb(limits)) = feedback.parse_fci() else { continue };
+                let from = feedback.sender_ssrc();
+                limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: true }));
             }
             _ => {}
         }
@@ -178,8 +214,12 @@ pub fn receiver_report(ssrc: u32, blocks: &[ReportBlock], cname: &str) -> Vec<u8
 
 /// A compound packet that says goodbye (section 6.6): an empty report, the name, BYE.
 pub fn bye(ssrc: u32, cname: &str) -> Vec<u8> {
-    let report = Compound::builder().add_packet(WireReceiverReport::builder(ssrc));
-    written(named(report, ssrc, cname).add_packet(Bye::builder().add_source(ssrc)))
+    written(empty(ssrc, cname).add_packet(Bye::builder().add_source(ssrc)))
+}
+
+/// What stands before other packets: an empty report, and the name.
+fn empty(ssrc: u32, cname: &str) -> CompoundBuilder<'_> {
+    named(Compound::builder().add_packet(WireReceiverReport::builder(ssrc)), ssrc, cname)
 }
 
 fn wire(block: &ReportBlock) -> ReportBlockBuilder {

@@ -154,6 +154,15 @@ pub const RATE_TABLE_STEP: Duration = Duration::from_millis(500);
 /// ... of which so many are kept, the one that goes on included: a group of pictures or two.
 pub const RATE_TABLE_PARTS: usize = 9;
 
+/// A receiver may ask for a level so often, ...
+pub const LEVEL_REQUEST_EVERY: Duration = Duration::from_millis(100);
+
+/// ... and for so many more at once. Beyond, requests are refused and counted.
+pub const LEVEL_REQUESTS_BURST: u32 = 10;
+
+/// Who says what its way carries gets a better level only if that leaves so much room.
+pub const LEVEL_HEADROOM_PERCENT: u64 = 10;
+
 const _: () = assert!(REMEMBERED_VERDICTS > 32, "needs reach back 32 frames");
 const _: () = assert!(TRACKS_MAX <= 32, "a TrackMask has 32 bits");
 const _: () = assert!(CATCH_UP_BURST_BYTES < 208 << 10, "a burst must fit a default receive buffer");

@@ -194,6 +194,10 @@ fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     let dropped = all().flat_map(|r| reasons(&r.drops).map(move |(reason, n)| (r, reason, n)));
     let dropped = dropped.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));
     families.counter("receiver_dropped_packets", None, "Packets that the receiver did not get", dropped)?;
+    let refused = all().flat_map(|r| reasons(&r.level_refusals).map(move |(reason, n)| (r, reason, n)));
+    let refused = refused.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));
+    let help = "Requests for a level that were refused";
+    families.counter("receiver_level_refusals", None, help, refused)?;
     for (name, unit, help, value) in REPORT_LEVELS {
         let reports = all().flat_map(|r| r.reports.iter().map(move |report| (r, report, value(report))));
         let known = reports.filter(|(_, _, value)| value.is_finite());

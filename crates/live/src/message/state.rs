@@ -182,6 +182,10 @@ pub struct ReceiverState {
     pub queue_delay_ms: u64,
     /// Packets that it did not get, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// Requests for a level that it sent by RTCP, and that were taken.
+    pub level_requests: u64,
+    /// Those that were refused, by reason.
+    pub level_refusals: BTreeMap<&'static str, u64>,
     /// What its RTCP receiver reports say, per track, if it sends any.
     pub reports: Vec<ReceiverReport>,
 }

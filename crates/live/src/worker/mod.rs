@@ -6,6 +6,7 @@
 mod commands;
 mod handle;
 mod ingest;
+mod negotiation;
 mod rtcp;
 mod serve;
 mod services;

@@ -1,22 +1,24 @@
 //! RTCP with receivers: sender reports out, receiver reports in.
 
 use std::collections::BTreeMap;
+use std::net::UdpSocket;
 
 use arrayvec::ArrayVec;
 use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
+use super::negotiation::Wish;
 use super::stream::{LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::REPORT_STEP;
 use crate::message::ReceiverReport;
 use crate::send::stream::Framing;
-use crate::send::udp::send_one;
+use crate::send::udp::{UdpPort, send_one};
 
 /// The name under which the relay reports (RFC 3550, section 6.5.1).
-const CNAME: &str = "outflow";
+pub(super) const CNAME: &str = "outflow";
 
 impl Worker {
     /// Reads what receivers report to the worker's own RTCP port.
@@ -34,21 +36,26 @@ impl Worker {
     }
 
     /// Notes what a receiver reports. Without a track it is told by the reported SSRC.
-    pub(super) fn receiver_report(&mut self, stream: usize, sink: SinkKey, track: Option<u8>, bytes: &[u8]) {
+    pub(super) fn receiver_report(&mut self, index: usize, sink: SinkKey, track: Option<u8>, bytes: &[u8]) {
         let now = self.clock.now();
         let ntp = self.clock.ntp(now);
-        let Some(stream) = self.streams.get_mut(stream) else { return };
+        let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(branch) = stream.core.sink(sink).and_then(|sink| sink.branch) else { return };
-        let mut found = Vec::new();
+        let (mut found, mut wishes) = (Vec::new(), Vec::new());
         // What was told before a malformed part holds; the rest is the receiver's own loss.
-        let _ = rtcp::read(bytes, |report| {
-            if let rtcp::Report::Block { block, .. } = report {
+        let _ = rtcp::read(bytes, |report| match report {
+            rtcp::Report::Block { block, .. } => {
                 let by_ssrc = || track_of(stream, now, branch, block.ssrc);
                 if let Some(track) = track.or_else(by_ssrc) {
                     found.push((track, block));
                 }
             }
+            report => wishes.extend(Wish::of(report)),
         });
+        for wish in wishes {
+            self.negotiate(index, sink, wish);
+        }
+        let Some(stream) = self.streams.get_mut(index) else { return };
         for (track, block) in found {
             let rate = stream.core.branch_format(branch).map_or(90_000, |format| format.clock_rate(track));
             let report = ReceiverReport {
@@ -102,54 +109,65 @@ impl Worker {
             let Some(branch) = stream.core.sink(*key).and_then(|sink| sink.branch) else { continue };
             let reports = reports.entry(branch).or_insert_with(|| reports_of(&stream.core, now, branch));
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
+            let from = ReportPorts { watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
             for (track, bytes) in reports.iter() {
-                match &mut sink.out {
-                    Out::Udp { route, rtcp, own_socket } => {
-                        let port = rtcp_port(
-                            &self.watched,
-                            &self.rtcp_ports,
-                            &self.ports,
-                            route.socket,
-                            *own_socket,
-                        );
-                        if let (Some(socket), Some((_, to))) = (port, rtcp.iter().find(|(t, _)| t == track)) {
-                            send_one(socket, bytes, to);
-                        }
-                    }
-                    Out::Stream {
-                        connection: Some((connection, _)),
-                        framing: Framing::Interleaved(channels),
-                    } if !connection.has_unsent() => {
-                        if let Some(channel) = channels.iter().find(|c| c.track == *track) {
-                            let mut framed = vec![b'$', channel.rtcp];
-                            framed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
-                            framed.extend_from_slice(bytes);
-                            // A broken connection shows itself at the next packet.
-                            connection.inject(&framed);
-                        }
-                    }
-                    Out::Stream { .. } => {}
-                }
+                from.send(&mut sink.out, *track, bytes);
             }
+        }
+    }
+
+    /// Sends an RTCP packet about a track to a receiver.
+    pub(super) fn send_rtcp(&mut self, index: usize, sink: SinkKey, track: u8, bytes: &[u8]) {
+        let from = ReportPorts { watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
+        let stream = self.streams.get_mut(index);
+        if let Some(sink) = stream.and_then(|stream| stream.sink_mut(sink)) {
+            from.send(&mut sink.out, track, bytes);
         }
     }
 }
 
-/// The socket that reports go out from: of the worker's own pair the RTCP side, else the sink's.
-fn rtcp_port<'a>(
+/// The sockets that RTCP goes out from.
+struct ReportPorts<'a> {
     watched: &'a slab::Slab<Watched>,
-    rtcp_ports: &[Option<usize>; 2],
-    ports: &'a slab::Slab<crate::send::udp::UdpPort>,
-    port: usize,
-    own_socket: bool,
-) -> Option<&'a std::net::UdpSocket> {
-    if own_socket {
-        return Some(&ports.get(port)?.socket);
+    /// The worker's own, of IPv4 and of IPv6.
+    shared: &'a [Option<usize>; 2],
+    ports: &'a slab::Slab<UdpPort>,
+}
+
+impl ReportPorts<'_> {
+    fn send(&self, out: &mut Out, track: u8, bytes: &[u8]) {
+        match out {
+            Out::Udp { route, rtcp, own_socket } => {
+                let socket = self.socket(route.socket, *own_socket);
+                if let (Some(socket), Some((_, to))) = (socket, rtcp.iter().find(|(t, _)| *t == track)) {
+                    send_one(socket, bytes, to);
+                }
+            }
+            Out::Stream { connection: Some((connection, _)), framing: Framing::Interleaved(channels) }
+                if !connection.has_unsent() =>
+            {
+                if let Some(channel) = channels.iter().find(|c| c.track == track) {
+                    let mut framed = vec![b'$', channel.rtcp];
+                    framed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+                    framed.extend_from_slice(bytes);
+                    // A broken connection shows itself at the next packet.
+                    connection.inject(&framed);
+                }
+            }
+            Out::Stream { .. } => {}
+        }
     }
-    let v6 = ports.get(port)?.socket.local_addr().ok()?.is_ipv6();
-    match watched.get(rtcp_ports[usize::from(v6)]?)? {
-        Watched::Rtcp { socket } => Some(socket),
-        _ => None,
+
+    /// Of the worker's own pair the RTCP side, else the sink's.
+    fn socket(&self, port: usize, own_socket: bool) -> Option<&UdpSocket> {
+        if own_socket {
+            return Some(&self.ports.get(port)?.socket);
+        }
+        let v6 = self.ports.get(port)?.socket.local_addr().ok()?.is_ipv6();
+        match self.watched.get(self.shared[usize::from(v6)]?)? {
+            Watched::Rtcp { socket } => Some(socket),
+            _ => None,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outflow_media::Time;
+use outflow_relay::control::{Asked, Refusal};
 use outflow_relay::graph::{Graph, NodeReport};
 use outflow_relay::schedule::{Counters, Place, Sink};
 use outflow_relay::{DropReason, Drops, Priority, SinkKey};
@@ -143,6 +144,8 @@ impl LiveStream {
                 queue_packets: queued,
                 queue_delay_ms: oldest.map_or(0, |oldest| now.since(oldest).as_millis() as u64),
                 drops: named(&lost),
+                level_requests: sink.asked.taken,
+                level_refusals: refusals(&sink.asked),
                 reports: live.reports.clone(),
             });
         }
@@ -214,6 +217,12 @@ impl LiveStream {
             drops: named(&counters.drops),
         }
     }
+}
+
+/// What a receiver asked for in vain, by reason.
+fn refusals(asked: &Asked) -> BTreeMap<&'static str, u64> {
+    let all = Refusal::ALL.iter().zip(asked.refused);
+    all.filter(|(_, count)| *count > 0).map(|(refusal, count)| (refusal.as_str(), count)).collect()
 }
 
 fn element_state(

@@ -209,7 +209,6 @@ impl RtpReader {
             key: frame.key,
             needs: frame.needs,
             deadline: None,
-            ..Tag::default()
         }
     }
 

@@ -270,7 +270,6 @@ impl TsReader {
             key: told.frame.key,
             needs: told.frame.needs,
             deadline: None,
-            ..Tag::default()
         }
     }
 }

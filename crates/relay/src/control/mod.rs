@@ -5,6 +5,7 @@ mod deadlines;
 mod gap;
 mod intake;
 mod meter;
+mod negotiation;
 mod output;
 mod share;
 mod source;
@@ -15,6 +16,7 @@ mod view;
 
 pub use branches::Far;
 pub use meter::Meter;
+pub use negotiation::{Asked, Refusal};
 pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
 pub use share::{Handed, TrackClock, Understood};
 pub use source::SourceCounters;

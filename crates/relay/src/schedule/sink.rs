@@ -6,6 +6,7 @@ use super::layers::Cut;
 use super::pace::{Pace, catch_up_bps};
 use super::{SinkSpec, TrackMask, Transport};
 use crate::buffer::Seq;
+use crate::control::Asked;
 use crate::drops::Drops;
 
 /// Where a sink stands.
@@ -80,6 +81,8 @@ pub struct Sink {
     /// The next order to it begins with the preamble.
     pub(crate) needs_preamble: bool,
     pub(crate) pace: Pace,
+    /// What it has asked for over RTCP.
+    pub asked: Asked,
     /// What it was sent on its own account; a cohort's share is added by [`super::Branch`].
     pub(crate) counters: Counters,
 }
@@ -102,6 +105,7 @@ impl Sink {
             broken: TrackMask::NONE,
             needs_preamble: true,
             pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
+            asked: Asked::default(),
             counters: Counters::default(),
         }
     }

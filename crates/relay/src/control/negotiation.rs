@@ -1,0 +1,261 @@
+//! Receivers ask for a quality over RTCP, or say what their way carries (GMS, section III.C: the
+//! `negotiate_server`).
+//!
+//! The driver hands over what came from a receiver's own address. That is no proof, so a request also names
+//! the SSRC that only those know who receive it, and its number rises: one that was recorded, or guessed, is
+//! refused.
+
+use outflow_media::Time;
+use outflow_media::rtcp::{LevelAnswer, LevelRequest, Limit};
+
+use super::Stream;
+use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
+use crate::schedule::{Level, SinkKey};
+
+/// Why a request for a level was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There were many just before.
+    TooMany,
+    /// It names a source that this receiver does not receive.
+    Foreign,
+    /// It is older than one that came before.
+    Replayed,
+    /// The stream has no such level.
+    NoSuchLevel,
+}
+
+impl Refusal {
+    /// Every refusal.
+    pub const ALL: [Refusal; 4] =
+        [Refusal::TooMany, Refusal::Foreign, Refusal::Replayed, Refusal::NoSuchLevel];
+
+    /// Its name in metrics and in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Refusal::TooMany => "too-many",
+            Refusal::Foreign => "foreign",
+            Refusal::Replayed => "replayed",
+            Refusal::NoSuchLevel => "no-such-level",
+        }
+    }
+}
+
+/// What a receiver has asked for so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Number of the newest request.
+    newest: Option<u16>,
+    /// Requests are paid for as this time passes.
+    paid_until: Time,
+    /// Requests that were taken.
+    pub taken: u64,
+    /// Those that were refused, in the order of [`Refusal::ALL`].
+    pub refused: [u64; Refusal::ALL.len()],
+}
+
+impl Asked {
+    fn refuse(&mut self, refusal: Refusal) {
+        self.refused[refusal as usize] += 1;
+    }
+
+    /// Whether one more may come at this time.
+    fn may(&mut self, now: Time) -> bool {
+        let behind = self.paid_until.since(now);
+        if behind > LEVEL_REQUEST_EVERY * LEVEL_REQUESTS_BURST {
+            self.refuse(Refusal::TooMany);
+            return false;
+        }
+        self.paid_until = self.paid_until.max(now) + LEVEL_REQUEST_EVERY;
+        true
+    }
+}
+
+impl Stream {
+    /// A receiver asks for a level. Returns what to answer; nothing to those who may not ask.
+    ///
+    /// The same request again changes nothing and is answered again.
+    pub fn handle_level_request(
+        &mut self,
+        now: Time,
+        key: SinkKey,
+        request: LevelRequest,
+    ) -> Option<LevelAnswer> {
+        let media = self.media_of(key)?;
+        let asked = &mut self.sinks.get_mut(key.0)?.asked;
+        if !asked.may(now) {
+            return None;
+        }
+        let LevelRequest { number, level, media: named } = request;
+        let step = asked.newest.map_or(1, |newest| number.wrapping_sub(newest).cast_signed());
+        if named != media || step < 0 {
+            asked.refuse(if named != media { Refusal::Foreign } else { Refusal::Replayed });
+            return None;
+        }
+        asked.newest = Some(number);
+        asked.taken += 1;
+        if step > 0 && Level::new(level).is_none_or(|level| self.set_level(key, level).is_err()) {
+            self.sinks.get_mut(key.0)?.asked.refuse(Refusal::NoSuchLevel);
+        }
+        let sink = self.sinks.get(key.0)?;
+        let rates = self.rates_of(now, key);
+        let bytes = |bps: &u64| u32::try_from(bps / 8).unwrap_or(u32::MAX);
+        let rates = rates.iter().map(bytes).collect();
+        Some(LevelAnswer { number, level: sink.spec.level.number(), media, rates })
+    }
+
+    /// A receiver says that its way carries so much: it gets the best level that fits. Returns whether that
+    /// was taken, whatever has changed.
+    pub fn handle_limit(&mut self, now: Time, key: SinkKey, limit: Limit) -> bool {
+        let Some(media) = self.media_of(key) else { return false };
+        let rates = self.rates_of(now, key);
+        let Some(sink) = self.sinks.get_mut(key.0) else { return false };
+        if !sink.asked.may(now) {
+            return false;
+        }
+        if limit.media != media {
+            sink.asked.refuse(Refusal::Foreign);
+            return false;
+        }
+        sink.asked.taken += 1;
+        let current = sink.spec.level;
+        if let Some(level) = affordable(&rates, limit.bps, current).filter(|level| *level != current) {
+            // It is one of those that there are.
+            let _ = self.set_level(key, level);
+        }
+        true
+    }
+
+    /// The SSRC of the main track of what a sink receives.
+    fn media_of(&self, key: SinkKey) -> Option<u32> {
+        let branch = self.sinks.get(key.0)?.branch?;
+        Some(self.branch_sender(branch, self.main_track(branch)?)?.1)
+    }
+
+    /// Bits a second of each level of what a sink receives, the best first.
+    pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
+        let branch = self.sinks.get(key.0).and_then(|sink| self.branches.get(sink.branch?));
+        branch.map_or_else(Vec::new, |branch| branch.rate_table(now))
+    }
+}
+
+/// The best level that costs no more than `bps`, or the base. One that is better than `current` has to leave
+/// some room, so that an estimate that swings does not change the level all the time. `None` where there is
+/// nothing to choose.
+fn affordable(rates: &[u64], bps: u64, current: Level) -> Option<Level> {
+    if rates.len() < 2 {
+        return None;
+    }
+    let fits = |(level, rate): &(Level, u64)| {
+        let percent = if *level < current { 100 + LEVEL_HEADROOM_PERCENT } else { 100 };
+        rate.saturating_mul(percent) <= bps.saturating_mul(100)
+    };
+    let levels = || (1..=rates.len() as u8).filter_map(Level::new).zip(rates.iter().copied());
+    levels().find(fits).or(levels().last()).map(|(level, _)| level)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use outflow_media::{Codec, Format, Track};
+
+    use super::*;
+    use crate::control::StreamOptions;
+    use crate::receive::Incoming;
+    use crate::schedule::{Carriage, SinkSpec, Transport};
+
+    const SSRC: u32 = 0x0102_0304;
+
+    /// A stream of H.264 that has run for two seconds, and one who receives it.
+    fn playing() -> (Stream, SinkKey, Time) {
+        let mut stream = Stream::new(StreamOptions::default());
+        let codec = Codec::H264 { sps: None, pps: None };
+        let track = Track { codec, payload_type: 96, encoding: "H264".to_owned(), ..Track::mp2t() };
+        stream.handle_source(Time::ZERO, Format::Rtp(vec![track]));
+        let key = stream.handle_join(Time::ZERO, 1, SinkSpec::new(Carriage::Rtp, Transport::Stream));
+        let mut now = Time::ZERO;
+        for frame in 0..50_u16 {
+            now = Time::from_millis(u64::from(frame) * 40);
+            // IDR, P, B that nothing else needs.
+            let (nal, slice) = match (frame % 25, frame % 2) {
+                (0, _) => (0x65, 0x88),
+                (_, 0) => (0x61, 0xe0),
+                _ => (0x01, 0x9c),
+            };
+            let mut bytes = vec![0x80, 96 | 0x80];
+            bytes.extend_from_slice(&frame.to_be_bytes());
+            bytes.extend_from_slice(&(u32::from(frame) * 3600).to_be_bytes());
+            bytes.extend_from_slice(&SSRC.to_be_bytes());
+            bytes.extend_from_slice(&[nal, slice]);
+            bytes.resize(1000, 0xff);
+            stream.handle_media(now, 0, Incoming::Shared(Bytes::from(bytes)));
+        }
+        (stream, key, now)
+    }
+
+    fn request(number: u16, level: u8) -> LevelRequest {
+        LevelRequest { number, level, media: SSRC }
+    }
+
+    fn level(stream: &Stream, key: SinkKey) -> u8 {
+        stream.spec(key).expect("there").level.number()
+    }
+
+    #[test]
+    fn a_request_is_taken_answered_and_answered_again() {
+        let (mut stream, key, now) = playing();
+        let answer = stream.handle_level_request(now, key, request(7, 2)).expect("an answer");
+        assert_eq!((answer.number, answer.level, answer.media), (7, 2, SSRC));
+        assert_eq!(answer.rates.len(), 3, "I, P and B");
+        assert!(answer.rates[0] > answer.rates[1] && answer.rates[1] > answer.rates[2], "{:?}", answer.rates);
+        // Somebody else has changed it since: the same request again is only a sign of life.
+        stream.set_level(key, Level::new(3).expect("a level")).expect("there is one");
+        let again = stream.handle_level_request(now, key, request(7, 2)).expect("an answer");
+        assert_eq!((again.level, level(&stream, key)), (3, 3));
+    }
+
+    #[test]
+    fn what_is_old_foreign_or_impossible_changes_nothing() {
+        let (mut stream, key, now) = playing();
+        stream.handle_level_request(now, key, request(65_535, 2)).expect("an answer");
+        stream.handle_level_request(now, key, request(3, 1)).expect("numbers wrap");
+        assert_eq!(stream.handle_level_request(now, key, request(65_535, 2)), None);
+        let foreign = LevelRequest { media: 1, ..request(4, 3) };
+        assert_eq!(stream.handle_level_request(now, key, foreign), None);
+        for (number, level) in [(4, 0), (5, 4), (6, 255)] {
+            let answer = stream.handle_level_request(now, key, request(number, level)).expect("an answer");
+            assert_eq!(answer.level, 1, "that it has");
+        }
+        let asked = stream.sink(key).expect("there").asked;
+        assert_eq!((asked.taken, asked.refused), (5, [0, 1, 1, 3]));
+        assert_eq!(level(&stream, key), 1);
+    }
+
+    #[test]
+    fn a_thousand_requests_a_second_are_bounded() {
+        let (mut stream, key, now) = playing();
+        let at = |i: u16| now + core::time::Duration::from_millis(i.into());
+        let answers = (0..1000).filter_map(|i| stream.handle_level_request(at(i), key, request(i, 2)));
+        let answered = answers.count() as u64;
+        let expected = 1 + u64::from(LEVEL_REQUESTS_BURST) + 1000 / LEVEL_REQUEST_EVERY.as_millis() as u64;
+        assert!(answered.abs_diff(expected) <= 1, "{answered} of about {expected}");
+        assert_eq!(stream.sink(key).expect("there").asked.refused, [1000 - answered, 0, 0, 0]);
+    }
+
+    #[test]
+    fn who_says_what_its_way_carries_gets_what_fits() {
+        let (mut stream, key, now) = playing();
+        let rates = stream.rates_of(now, key);
+        let mut tell = |bps: u64, seconds: u64| {
+            let limit = Limit { media: SSRC, bps, overhead: 0 };
+            assert!(stream.handle_limit(now + core::time::Duration::from_secs(seconds), key, limit));
+            level(&stream, key)
+        };
+        assert_eq!(tell(rates[0], 0), 1);
+        assert_eq!(tell(rates[0] - 1, 0), 2);
+        assert_eq!(tell(rates[0] + 1, 0), 2, "no room to spare");
+        assert_eq!(tell(rates[0] * 2, 0), 1);
+        assert_eq!(tell(1, 0), 3, "the base in any case");
+        assert!(!stream.handle_limit(now, key, Limit { media: 5, bps: u64::MAX, overhead: 0 }));
+    }
+}
