@@ -293,7 +293,9 @@ mod tests {
             timing: Timing::default(),
         };
         let mut cohort = Cohort::new(class, 10, Time::ZERO);
-        (0..members).for_each(|key| drop(cohort.add(SinkKey(key), Cut::ALL, 0)));
+        (0..members).map(SinkKey).for_each(|key| {
+            cohort.add(key, Cut::ALL, 0);
+        });
         let sent = Counters { packets: 2, bytes: 200 };
         (cohort.groups[0].totals, cohort.groups[0].sent) = (sent, sent);
         cohort.turn = Some(Turn { to: 12, served, packets: 2 });
