@@ -48,6 +48,7 @@ fn read(codec: Codec, clock_rate: u32, fmtp: &str, data: &[u8]) {
         channels: 0,
         fmtp: fmtp.to_owned(),
         encoding: String::new(),
+        extensions: Vec::new(),
     };
     let mut reader = RtpReader::new(0, &track);
     let mut depacketizer = Depacketizer::new(&track).expect("a codec that can be taken apart");

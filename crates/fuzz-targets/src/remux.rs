@@ -63,6 +63,7 @@ fn tracks() -> Vec<Track> {
         channels: 2,
         fmtp: String::new(),
         encoding: String::new(),
+        extensions: Vec::new(),
     };
     codecs.into_iter().map(track).collect()
 }

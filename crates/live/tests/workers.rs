@@ -44,6 +44,7 @@ fn format() -> Format {
         channels: 0,
         fmtp: String::new(),
         encoding: "H264".to_owned(),
+        extensions: Vec::new(),
     }])
 }
 

@@ -4,6 +4,10 @@ use bytes::Bytes;
 
 use crate::image::Shape;
 
+const DEPENDENCY_DESCRIPTOR: &str =
+    "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+const FRAME_MARKING: &str = "urn:ietf:params:rtp-hdrext:framemarking";
+
 /// What a stream's packets are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
@@ -32,6 +36,52 @@ pub struct Track {
     pub fmtp: String,
     /// `a=rtpmap` encoding name as described, for example `H264`; its case is kept.
     pub encoding: String,
+    /// Header extensions that its packets may have, as `a=extmap` binds them (RFC 8285 section 5).
+    pub extensions: Vec<ExtensionMap>,
+}
+
+/// Which header extension the elements with an identifier are (RFC 8285 section 5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensionMap {
+    /// The local identifier, 1 to 255.
+    pub id: u8,
+    /// What the elements are.
+    pub kind: ExtensionKind,
+    /// Who sends them, as described (`sendonly`, say); empty if it is not said.
+    pub direction: String,
+    /// What is said behind the URI; mostly empty.
+    pub attributes: String,
+}
+
+/// What elements of header extensions are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExtensionKind {
+    /// AV1's dependency descriptor, which other codecs may have, too (AV1 RTP specification, appendix A).
+    DependencyDescriptor,
+    /// RFC 9626.
+    FrameMarking,
+    /// Anything else, by its URI.
+    Other(String),
+}
+
+impl ExtensionKind {
+    /// The kind that this URI names.
+    pub fn of(uri: &str) -> Self {
+        match uri {
+            DEPENDENCY_DESCRIPTOR => ExtensionKind::DependencyDescriptor,
+            FRAME_MARKING => ExtensionKind::FrameMarking,
+            other => ExtensionKind::Other(other.to_owned()),
+        }
+    }
+
+    /// The URI that names it.
+    pub fn uri(&self) -> &str {
+        match self {
+            ExtensionKind::DependencyDescriptor => DEPENDENCY_DESCRIPTOR,
+            ExtensionKind::FrameMarking => FRAME_MARKING,
+            ExtensionKind::Other(uri) => uri,
+        }
+    }
 }
 
 impl Track {
@@ -44,7 +94,13 @@ impl Track {
             channels: 0,
             fmtp: String::new(),
             encoding: "MP2T".to_owned(),
+            extensions: Vec::new(),
         }
+    }
+
+    /// The identifier of the elements of this kind.
+    pub fn extension(&self, kind: &ExtensionKind) -> Option<u8> {
+        self.extensions.iter().find(|map| map.kind == *kind).map(|map| map.id)
     }
 }
 
@@ -91,6 +147,12 @@ pub enum Codec {
     RawVideo(Option<Shape>),
     /// RFC 5371.
     Jpeg2000,
+    /// AV1 RTP specification 1.0.
+    Av1,
+    /// RFC 9628.
+    Vp9,
+    /// RFC 7741.
+    Vp8,
     /// Encrypted on its way here (RFC 3711): nothing but its header can be read.
     Srtp {
         /// Whether it is a picture.
@@ -114,6 +176,9 @@ impl Codec {
                 | Codec::Mp2t
                 | Codec::RawVideo(_)
                 | Codec::Jpeg2000
+                | Codec::Av1
+                | Codec::Vp9
+                | Codec::Vp8
                 | Codec::Srtp { video: true }
                 | Codec::Other { video: true }
         )

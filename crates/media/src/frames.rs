@@ -26,9 +26,7 @@
 
 mod references;
 
-pub use references::TEMPORAL_LAYERS;
-
-use references::References;
+pub(crate) use references::{References, TEMPORAL_LAYERS};
 
 use crate::codec::{Entry, Leading, Prediction, Slice, Switch, Unit};
 use crate::{Kind, Needs};
@@ -91,6 +89,7 @@ pub struct Frames {
     open: Option<OpenKey>,
     /// Temporal sub-layers, as far as was announced or seen.
     sub_layers: u8,
+    are_announced: bool,
     layers: u8,
     /// The lowest sub-layer that was opened by itself since all of it could be taken: who took it there
     /// lacks earlier frames of it, which those of higher sub-layers may refer to.
@@ -118,6 +117,7 @@ impl Frames {
             Unit::Parameters { sub_layers } => {
                 self.seen.parameters = true;
                 if sub_layers > 0 {
+                    self.are_announced = true;
                     self.has_sub_layers(sub_layers);
                 }
             }
@@ -218,8 +218,9 @@ impl Frames {
         if kind == Kind::Intra || self.leading(slice) == Leading::Skipped {
             return false;
         }
-        // Nothing refers to frames of the highest layer.
-        let alone = kind == Kind::Bidirectional || slice.switch != Switch::No;
+        // Nothing refers to frames of the highest layer, if that is known to be the highest.
+        let is_unneeded = kind == Kind::Bidirectional && (slice.sub_layer.is_none() || self.are_announced);
+        let alone = is_unneeded || slice.switch != Switch::No;
         alone && self.opened_alone.is_none_or(|opened| opened >= self.temporal(slice))
     }
 
@@ -337,5 +338,7 @@ fn merged(a: Prediction, b: Prediction) -> Prediction {
     }
 }
 
+#[cfg(test)]
+mod levels;
 #[cfg(test)]
 mod tests;

@@ -19,10 +19,12 @@ pub mod rtcp;
 pub mod rtp;
 pub mod sdp;
 pub mod tag;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod ts;
 
-pub use format::{Codec, Format, Track};
+pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use tag::{Kind, Needs, Tag};
 pub use time::Time;
 

@@ -23,6 +23,7 @@ fn track(codec: Codec, encoding: &str) -> Track {
         channels: 1,
         fmtp: String::new(),
         encoding: encoding.to_owned(),
+        extensions: Vec::new(),
     }
 }
 

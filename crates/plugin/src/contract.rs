@@ -246,6 +246,9 @@ fn codec(codec: &Codec) -> &'static str {
         Codec::Mp2t => "mp2t",
         Codec::RawVideo(_) => "raw-video",
         Codec::Jpeg2000 => "jpeg2000",
+        Codec::Av1 => "av1",
+        Codec::Vp9 => "vp9",
+        Codec::Vp8 => "vp8",
         Codec::Srtp { .. } => "srtp",
         Codec::Other { .. } => "other",
     }

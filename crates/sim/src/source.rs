@@ -30,6 +30,7 @@ impl Source {
             channels: 0,
             fmtp: "packetization-mode=1".to_owned(),
             encoding: "H264".to_owned(),
+            extensions: Vec::new(),
         }])
     }
 

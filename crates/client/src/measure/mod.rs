@@ -268,7 +268,15 @@ mod tests {
     fn format() -> Format {
         let codec = Codec::H264 { sps: None, pps: None };
         let (fmtp, encoding) = (String::new(), "H264".to_owned());
-        Format::Rtp(vec![Track { codec, payload_type: 96, clock_rate: 90_000, channels: 0, fmtp, encoding }])
+        Format::Rtp(vec![Track {
+            codec,
+            payload_type: 96,
+            clock_rate: 90_000,
+            channels: 0,
+            fmtp,
+            encoding,
+            extensions: Vec::new(),
+        }])
     }
 
     /// One packet a frame, 40 ms apart: an IDR picture every tenth, else P pictures.

@@ -205,6 +205,7 @@ mod tests {
             channels: 0,
             fmtp: String::new(),
             encoding: "H264".to_owned(),
+            extensions: Vec::new(),
         }])
     }
 

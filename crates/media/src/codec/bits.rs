@@ -1,5 +1,5 @@
 //! Bits out of bytes, most significant first, with the emulation prevention of ITU-T H.264 and
-//! H.265 taken out on the way.
+//! H.265 taken out on the way; and bits into bytes.
 
 /// A bounded reader: at the end of its bytes it answers `None`, for ever.
 #[derive(Debug, Clone)]
@@ -92,9 +92,51 @@ impl<'a> BitReader<'a> {
     }
 }
 
+/// Writes bits behind what a vector has.
+#[derive(Debug)]
+pub struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    /// Bits of the last byte that are not written yet.
+    free: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    /// Writes behind `out`.
+    pub const fn new(out: &'a mut Vec<u8>) -> Self {
+        BitWriter { out, free: 0 }
+    }
+
+    /// Writes the `count` lowest bits of a number, 32 at most.
+    pub fn bits(&mut self, value: u32, count: u32) {
+        for place in (0..count.min(32)).rev() {
+            if self.free == 0 {
+                self.out.push(0);
+                self.free = 8;
+            }
+            self.free -= 1;
+            if let Some(last) = self.out.last_mut() {
+                *last |= ((value >> place & 1) as u8) << self.free;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn written_bits_are_read_again() {
+        let mut out = vec![0xff];
+        let mut writer = BitWriter::new(&mut out);
+        for (value, count) in [(1, 1), (0, 3), (0x2a5, 10), (u32::MAX, 32), (5, 3)] {
+            writer.bits(value, count);
+        }
+        assert_eq!(out.len(), 1 + 7);
+        let mut bits = BitReader::new(&out[1..]);
+        let read = [1, 3, 10, 32, 3, 7].map(|count| bits.bits(count));
+        assert_eq!(read, [Some(1), Some(0), Some(0x2a5), Some(u32::MAX), Some(5), Some(0)]);
+    }
 
     #[test]
     fn exp_golomb_follows_the_table_of_the_standard() {

@@ -5,6 +5,7 @@
 //! by [`Frames`](crate::frames::Frames).
 
 pub mod aac;
+pub mod av1;
 pub mod bits;
 pub mod h264;
 pub mod h265;

@@ -1,13 +1,17 @@
 //! RTP payloads: what one packet means ([`RtpReader`]), and access units out of packets
 //! ([`depacketize`]).
 
+pub mod av1;
 pub mod depacketize;
 mod h264;
 mod h265;
 pub mod jpeg2000;
+mod layered;
 mod mpeg;
 pub mod raw_video;
 mod reader;
+pub mod vp8;
+pub mod vp9;
 
 pub use reader::RtpReader;
 

@@ -4,9 +4,10 @@ mod quality;
 
 use quality::Quality;
 
+use super::layered::{Av1, Layered, Marked, Vp8, Vp9};
 use super::{Piece, h264, h265, mpeg};
 use crate::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
-use crate::format::{Codec, Track};
+use crate::format::{Codec, ExtensionKind, Track};
 use crate::frames::{Frame, Frames};
 use crate::limits::{LATE_PACKETS_MAX, REMEMBERED_FRAMES};
 use crate::rtp::{RtpHeader, sequence_distance};
@@ -48,7 +49,9 @@ impl Payload {
             Codec::Opus => Payload::Packet,
             Codec::Srtp { .. } => Payload::Encrypted,
             Codec::Jpeg2000 => Payload::Jpeg2000,
-            Codec::Mp2t | Codec::RawVideo(_) | Codec::Other { .. } => Payload::Timestamp,
+            Codec::Mp2t | Codec::RawVideo(_) | Codec::Av1 | Codec::Vp9 | Codec::Vp8 | Codec::Other { .. } => {
+                Payload::Timestamp
+            }
         }
     }
 
@@ -75,6 +78,7 @@ pub struct RtpReader {
     payload: Payload,
     frames: Frames,
     quality: Quality,
+    layered: Option<Box<Layered>>,
     highest: Option<u16>,
     timestamp: Option<u32>,
     /// The last packet ended its frame.
@@ -90,6 +94,7 @@ impl RtpReader {
             payload: Payload::of(track),
             frames: frames(&track.codec),
             quality: Quality::of(&track.fmtp),
+            layered: layered(track).map(Box::new),
             highest: None,
             timestamp: None,
             ended: false,
@@ -108,6 +113,12 @@ impl RtpReader {
         }
         let step = self.highest.map_or(1, |highest| sequence_distance(highest, header.sequence()));
         let late = (LATE..=0).contains(&step);
+        if let Some(tag) = self.read_layered(&header, late)? {
+            if !late {
+                self.highest = Some(header.sequence());
+            }
+            return Ok(tag);
+        }
         if late && self.timestamp != Some(header.timestamp()) {
             return Ok(self.late(&header));
         }
@@ -120,6 +131,16 @@ impl RtpReader {
             self.highest = Some(header.sequence());
         }
         Ok(tag)
+    }
+
+    /// Of a packet that describes itself.
+    fn read_layered(&mut self, header: &RtpHeader<'_>, late: bool) -> Result<Option<Tag>, Malformed> {
+        let before = self.frames.current().number;
+        let Some(layered) = self.layered.as_mut().filter(|layered| layered.describes(header)) else {
+            return Ok(None);
+        };
+        let told = layered.read(header, late, before)?;
+        Ok(Some(self.tag_of(told.frame, told.first, told.last)))
     }
 
     fn read_nal_units(&mut self, header: &RtpHeader<'_>, late: bool) -> Result<Tag, Malformed> {
@@ -243,6 +264,19 @@ impl RtpReader {
 struct Seen {
     first: bool,
     any: bool,
+}
+
+/// How a track whose packets describe themselves is read.
+fn layered(track: &Track) -> Option<Layered> {
+    match &track.codec {
+        Codec::Av1 => Some(Layered::new(Av1::new(track.extension(&ExtensionKind::DependencyDescriptor)))),
+        Codec::Vp9 => Some(Layered::new(Vp9::default())),
+        Codec::Vp8 => Some(Layered::new(Vp8)),
+        Codec::RawVideo(_) | Codec::Srtp { video: true } | Codec::Other { video: true } => {
+            track.extension(&ExtensionKind::FrameMarking).map(|id| Layered::new(Marked::new(id)))
+        }
+        _ => None,
+    }
 }
 
 /// Before the first frame, with what the description tells of those to come.

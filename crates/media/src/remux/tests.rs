@@ -4,7 +4,15 @@ use crate::ts::packet::Packet;
 use crate::ts::pes::PesHeader;
 
 fn track(codec: Codec, clock_rate: u32) -> Track {
-    Track { codec, payload_type: 96, clock_rate, channels: 2, fmtp: String::new(), encoding: String::new() }
+    Track {
+        codec,
+        payload_type: 96,
+        clock_rate,
+        channels: 2,
+        fmtp: String::new(),
+        encoding: String::new(),
+        extensions: Vec::new(),
+    }
 }
 
 fn video() -> Track {

@@ -1,6 +1,8 @@
 //! RTP packets (RFC 3550 section 5): reading, changing in place, writing.
 
+pub mod dependency;
 mod extensions;
+pub mod frame_marking;
 mod reception;
 
 pub use extensions::{Extension, Extensions};
@@ -106,6 +108,11 @@ impl<'a> RtpHeader<'a> {
         let start = HEADER + usize::from(self.data[0] & 0x0f) * 4;
         let profile = u16::from_be_bytes([self.data[start], self.data[start + 1]]);
         Extensions::new(profile, &self.data[start + 4..self.payload_start])
+    }
+
+    /// The value of the first element with this identifier.
+    pub fn extension(&self, id: u8) -> Option<&'a [u8]> {
+        self.extensions().find(|extension| extension.id == id).map(|extension| extension.data)
     }
 
     fn word(&self, at: usize) -> u32 {

@@ -49,6 +49,9 @@ pub fn codec(encoding: &str, fmtp: &str, video: bool) -> Codec {
         "OPUS" => Codec::Opus,
         "RAW" if video => Codec::RawVideo(raw_video(fmtp)),
         "JPEG2000" => Codec::Jpeg2000,
+        "AV1" => Codec::Av1,
+        "VP9" => Codec::Vp9,
+        "VP8" => Codec::Vp8,
         "MPEG4-GENERIC" => aac(fmtp).unwrap_or(other),
         _ => other,
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use sdp_types::{Attribute, Connection, Media, MediaType, Origin, TransportProto};
 
-use crate::format::{Codec, Format, Track};
+use crate::format::{Codec, ExtensionMap, Format, Track};
 
 /// The static payload type of a transport stream (RFC 3551 section 6).
 const MP2T: u8 = 33;
@@ -85,7 +85,19 @@ fn media(track: &Track) -> Media {
     if !track.fmtp.is_empty() {
         media.attributes.push(Attribute::with_value("fmtp", format!("{number} {}", track.fmtp)));
     }
+    let maps = track.extensions.iter().map(|map| Attribute::with_value("extmap", extension(map)));
+    media.attributes.extend(maps);
+    if !track.extensions.is_empty() {
+        // Both forms of elements may come: long ones need the longer form (RFC 8285 section 6).
+        media.attributes.push(Attribute::new("extmap-allow-mixed"));
+    }
     media
+}
+
+fn extension(map: &ExtensionMap) -> String {
+    let ExtensionMap { id, kind, direction, attributes } = map;
+    let slash = if direction.is_empty() { "" } else { "/" };
+    format!("{id}{slash}{direction} {} {attributes}", kind.uri()).trim_end().to_owned()
 }
 
 /// Vendor formats, such as the metadata of cameras, are neither sound nor picture.

@@ -6,7 +6,7 @@ use sdp_types::{Attribute, Connection, Media};
 
 use super::codec::{codec, static_type};
 use super::{Description, MediaDescription, SdpError};
-use crate::format::{Codec, Track};
+use crate::format::{Codec, ExtensionKind, ExtensionMap, Track};
 use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
 /// Reads a description.
@@ -24,7 +24,7 @@ pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
     let session_address = session.connection.as_ref().and_then(address);
     let tracks = session.medias.iter().filter(|media| is_rtp(media)).filter_map(|media| {
         Some(MediaDescription {
-            track: track(media)?,
+            track: track(media, &session.attributes)?,
             control: attribute(&media.attributes, "control").map(str::to_owned),
             address: media.connections.first().map_or(session_address, address),
             port: media.port,
@@ -88,7 +88,7 @@ fn of_payload_type<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option
         .map(|(_, rest)| rest.trim())
 }
 
-fn track(media: &Media) -> Option<Track> {
+fn track(media: &Media, session: &[Attribute]) -> Option<Track> {
     let payload_type: u8 = media.fmt.split_whitespace().next()?.parse().ok().filter(|pt| *pt < 128)?;
     let video = media.media.eq_ignore_ascii_case("video");
     let map = of_payload_type(media, "rtpmap", payload_type).unwrap_or("");
@@ -108,6 +108,32 @@ fn track(media: &Media) -> Option<Track> {
         channels,
         fmtp: fmtp.to_owned(),
         encoding: encoding.to_owned(),
+        extensions: extensions(&media.attributes, session),
+    })
+}
+
+/// The header extensions of a media: its own, and those of the session (RFC 8285 section 5). The first
+/// of an identifier counts.
+fn extensions(media: &[Attribute], session: &[Attribute]) -> Vec<ExtensionMap> {
+    let mut maps: Vec<ExtensionMap> = Vec::new();
+    let attributes = media.iter().chain(session);
+    for attribute in attributes.filter(|a| a.attribute.eq_ignore_ascii_case("extmap")) {
+        let map = attribute.value.as_deref().and_then(extension);
+        maps.extend(map.filter(|map| maps.iter().all(|known| known.id != map.id)));
+    }
+    maps
+}
+
+/// `ID[/DIRECTION] URI [ATTRIBUTES]`; identifiers above 255 are but offers (RFC 8285 section 7).
+fn extension(value: &str) -> Option<ExtensionMap> {
+    let mut words = value.trim().splitn(3, char::is_whitespace);
+    let (id, uri) = (words.next()?, words.next()?);
+    let (id, direction) = id.split_once('/').unwrap_or((id, ""));
+    Some(ExtensionMap {
+        id: id.parse().ok().filter(|id| *id > 0)?,
+        kind: ExtensionKind::of(uri),
+        direction: direction.to_owned(),
+        attributes: words.next().unwrap_or("").trim().to_owned(),
     })
 }
 

@@ -174,7 +174,7 @@ fn content(codec: &Codec) -> Content {
         Codec::RawVideo(None) => Content::RawOther,
         Codec::Jpeg2000 => Content::Jpeg2000,
         Codec::Srtp { .. } => Content::Srtp,
-        Codec::Other { video: true } => Content::OtherRtp,
+        Codec::Av1 | Codec::Vp9 | Codec::Vp8 | Codec::Other { video: true } => Content::OtherRtp,
     }
 }
 

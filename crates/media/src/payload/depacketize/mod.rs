@@ -88,9 +88,14 @@ impl Depacketizer {
                 Assembler::Aac(aac::Frames::new(config, track.clock_rate, lengths))
             }
             Codec::Opus => Assembler::Packet,
-            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Srtp { .. } | Codec::Other { .. } => {
-                return None;
-            }
+            Codec::Mp2t
+            | Codec::RawVideo(_)
+            | Codec::Jpeg2000
+            | Codec::Av1
+            | Codec::Vp9
+            | Codec::Vp8
+            | Codec::Srtp { .. }
+            | Codec::Other { .. } => return None,
         };
         Some(Depacketizer { assembler, reorder: Reorder::default(), ssrc: None, dropped: Dropped::default() })
     }

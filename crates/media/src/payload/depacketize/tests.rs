@@ -3,7 +3,15 @@ use crate::limits::UNIT_BYTES_MAX;
 use crate::rtp::PlainHeader;
 
 fn track(codec: Codec, clock_rate: u32) -> Track {
-    Track { codec, payload_type: 96, clock_rate, channels: 0, fmtp: String::new(), encoding: String::new() }
+    Track {
+        codec,
+        payload_type: 96,
+        clock_rate,
+        channels: 0,
+        fmtp: String::new(),
+        encoding: String::new(),
+        extensions: Vec::new(),
+    }
 }
 
 fn h264() -> Track {

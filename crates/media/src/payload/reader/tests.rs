@@ -15,6 +15,7 @@ fn track(codec: Codec) -> Track {
         channels: 0,
         fmtp: String::new(),
         encoding: String::new(),
+        extensions: Vec::new(),
     }
 }
 
@@ -143,7 +144,7 @@ fn a_source_that_begins_anew_is_followed() {
 #[test]
 fn h265_is_read_with_sub_layers() {
     let mut sender = Sender::new(&track(Codec::H265 { vps: None, sps: None, pps: None }));
-    let sets = sender.send(0, false, &[0x60, 1, 0, 2, 0x40, 1, 0, 2, 0x42, 1, 0, 2, 0x44, 1]);
+    let sets = sender.send(0, false, &[0x60, 1, 0, 2, 0x40, 1, 0, 3, 0x42, 1, 1, 0, 2, 0x44, 1]);
     assert_eq!(summary(sets), (1, Kind::Header, true, false, false));
     let idr = sender.send(0, true, &[0x62, 1, 0x93, 0x80]);
     assert_eq!(summary(idr), (1, Kind::Intra, false, true, true));

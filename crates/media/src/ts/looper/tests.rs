@@ -11,7 +11,15 @@ const AUDIO: u16 = 0x101;
 
 fn track(codec: Codec) -> Track {
     let encoding = String::new();
-    Track { codec, payload_type: 96, clock_rate: 90_000, channels: 2, fmtp: String::new(), encoding }
+    Track {
+        codec,
+        payload_type: 96,
+        clock_rate: 90_000,
+        channels: 2,
+        fmtp: String::new(),
+        encoding,
+        extensions: Vec::new(),
+    }
 }
 
 /// So many frames from this time on, with sound of another spacing.

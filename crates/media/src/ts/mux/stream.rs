@@ -56,9 +56,14 @@ impl Stream {
             }
             Codec::MpegAudio => Carriage::MpegAudio { low_frequencies: false },
             Codec::Opus => Carriage::Opus { channels: track.channels.clamp(1, 2) },
-            Codec::Mp2t | Codec::RawVideo(_) | Codec::Jpeg2000 | Codec::Srtp { .. } | Codec::Other { .. } => {
-                return None;
-            }
+            Codec::Mp2t
+            | Codec::RawVideo(_)
+            | Codec::Jpeg2000
+            | Codec::Av1
+            | Codec::Vp9
+            | Codec::Vp8
+            | Codec::Srtp { .. }
+            | Codec::Other { .. } => return None,
         };
         Some(Stream { pid: pids.next()?, continuity: 0, carriage })
     }

@@ -11,6 +11,7 @@ fn track(codec: Codec, encoding: &str) -> Track {
         channels: 2,
         fmtp: String::new(),
         encoding: encoding.to_owned(),
+        extensions: Vec::new(),
     }
 }
 

@@ -1,0 +1,88 @@
+//! What tags promise, against what frames truly refer to: for the tests of all readers.
+
+use crate::Tag;
+
+/// A frame as it was told, and the places of those that it truly refers to.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) tag: Tag,
+    pub(crate) refers: Vec<usize>,
+}
+
+/// Nothing needs anything of a higher layer.
+pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
+    let layer_of = |frame: u32| cases.iter().find(|case| case.tag.frame == frame).map(|case| case.tag.layer);
+    for (at, Case { tag, refers }) in cases.iter().enumerate() {
+        assert!(tag.layer < tag.layers && tag.layers < 128, "{at}: {tag:?}");
+        assert!(tag.opens || !tag.key, "{at}: {tag:?}");
+        for place in refers {
+            let needed = cases[*place].tag;
+            assert!(needed.layer <= tag.layer, "{at} refers to {place}: {tag:?}, {needed:?}");
+        }
+        for distance in tag.needs.distances() {
+            let layer = layer_of(tag.frame.wrapping_sub(distance)).unwrap_or(0);
+            assert!(layer <= tag.layer, "{at} needs one of layer {layer}: {tag:?}");
+        }
+    }
+}
+
+/// Whoever goes up and down as [`Tag::opens`] says never gets a frame that refers to one he did not get.
+/// `wanted` is the highest layer that he wants, from frame to frame, again and again.
+///
+/// The places of the frames that he gets.
+pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Vec<usize> {
+    let mut receiver = Receiver::default();
+    let wanted = wanted.iter().cycle();
+    let got: Vec<bool> =
+        cases.iter().zip(wanted).map(|(case, most)| receiver.gets(&case.tag, *most)).collect();
+    for (at, Case { tag, refers }) in cases.iter().enumerate().filter(|(at, _)| got[*at]) {
+        for place in refers {
+            assert!(
+                got[*place],
+                "{at} refers to {place}, which was refused: {tag:?}, {:?}",
+                cases[*place].tag
+            );
+        }
+    }
+    (0..cases.len()).filter(|at| got[*at]).collect()
+}
+
+/// A receiver that does what the documentation of [`Tag`] says.
+#[derive(Debug, Default)]
+struct Receiver {
+    /// The key frame at which he began to take what he takes.
+    began: Option<u32>,
+    /// The highest layer that he takes.
+    taken: u8,
+    /// Layers, a bit each, of which frames were refused since the last key frame and since they were taken.
+    refused: u128,
+}
+
+impl Receiver {
+    fn gets(&mut self, tag: &Tag, wanted: u8) -> bool {
+        let below = |layer: u8| (1_u128 << layer) - 1;
+        if tag.key {
+            if self.began.is_none() || wanted > self.taken {
+                self.began = Some(tag.frame);
+            }
+            (self.taken, self.refused) = (wanted, 0);
+        } else if wanted < self.taken {
+            self.taken = wanted;
+        } else if (self.taken + 1..=wanted).contains(&tag.layer)
+            && tag.opens
+            && self.refused & below(tag.layer) == 0
+        {
+            self.taken = tag.layer;
+            self.refused &= !(1 << tag.layer);
+        }
+        let Some(began) = self.began else { return false };
+        let reach = |distance: u32| tag.frame.wrapping_sub(distance).wrapping_sub(began).cast_signed() < 0;
+        if tag.needs.distances().any(reach) {
+            return false;
+        }
+        if tag.layer > self.taken {
+            self.refused |= 1 << tag.layer;
+        }
+        tag.layer <= self.taken
+    }
+}
