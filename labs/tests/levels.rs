@@ -1,0 +1,163 @@
+//! Every receiver gets the quality that it asks for, and can decode it: H.264 and H.265 with B pictures, from
+//! an encoder, to players.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
+use outflow_labs::process::Program;
+use outflow_labs::programs::ffmpeg;
+use outflow_labs::relay::{RTSP_PORT, Relay, listen};
+use outflow_labs::scene::{all_play_clean, ffmpeg_rtsp, plays, rtsp_url, scene, wait_for};
+use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, LevelRequest, Report};
+use serde_json::{Value, json};
+
+/// Where the receiver without a session gets its packets; RTCP one above.
+const PORT: u16 = 6400;
+/// A picture a second is a key frame; three pictures in four are B, and nothing needs them.
+const PICTURES: &str = "-re -f lavfi -i testsrc2=size=320x240:rate=25 -g 25 -bf 3 -sc_threshold 0";
+const H264: &str = "-c:v libx264 -preset veryfast -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";
+const H265: &str = "-c:v libx265 -preset ultrafast -x265-params \
+                    bframes=3:b-adapt=0:b-pyramid=0:open-gop=0:keyint=25:log-level=none";
+
+fn configuration() -> String {
+    listen()
+        + &format!(
+            "[streams.cam]\nsource = \"push\"\n[[sinks]]\nstream = \"cam\"\nto = \"rtp://{PLAYER}:{PORT}\"\n"
+        )
+}
+
+fn encoder(codec: &str) -> Program {
+    ffmpeg(&format!("{PICTURES} {codec} -f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/cam"))
+}
+
+/// The kinds of the pictures that come of a level.
+fn kinds(paths: &Paths, level: u8, pictures: u32) -> Result<String> {
+    let url = rtsp_url(&format!("cam?level={level}"));
+    let show = "ffprobe -hide_banner -loglevel error -rtsp_transport tcp -select_streams v \
+                -show_entries frame=pict_type -of csv=p=0";
+    let probe = Program::words(&format!("{show} -read_intervals %+#{pictures} {url}"));
+    let found = probe.within(&paths.players).finish(Duration::from_secs(60))?;
+    ensure!(found.stderr.trim().is_empty(), "level {level}: {}", found.stderr);
+    Ok(found.stdout.chars().filter(char::is_ascii_uppercase).collect())
+}
+
+/// Every level comes as what it is, and decodes.
+fn every_level_decodes(paths: &Paths, codec: &str) -> Result<()> {
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let _encoding = encoder(codec).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    let players = [
+        ffmpeg_rtsp("cam?level=1", "udp", 50),
+        ffmpeg_rtsp("cam?level=2", "udp", 14),
+        ffmpeg_rtsp("cam?level=3", "udp", 3),
+        ffmpeg_rtsp("cam?level=2", "tcp", 14),
+        ffmpeg_rtsp("cam?level=3", "tcp", 3),
+    ];
+    all_play_clean(paths, &players)?;
+    let all = kinds(paths, 1, 50)?;
+    ensure!(all.matches('B').count() > 30 && all.contains('P') && all.starts_with('I'), "{all}");
+    let without = kinds(paths, 2, 14)?;
+    ensure!(!without.contains('B') && without.contains('P') && without.starts_with('I'), "{without}");
+    let only = kinds(paths, 3, 3)?;
+    ensure!(only.len() >= 3 && only.chars().all(|kind| kind == 'I'), "{only}");
+    let rates = relay.stream("cam")?["levels"].clone();
+    let rates: Vec<u64> = serde_json::from_value(rates).context("levels")?;
+    ensure!(rates.len() == 3 && rates[0] > rates[1] && rates[1] > rates[2] && rates[2] > 0, "{rates:?}");
+    relay.healthy()
+}
+
+#[test]
+fn every_level_of_h264_decodes() -> Result<()> {
+    let Some(paths) = scene("levels of H.264", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    every_level_decodes(&paths, H264)
+}
+
+#[test]
+fn every_level_of_h265_decodes() -> Result<()> {
+    let Some(paths) = scene("levels of H.265", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    every_level_decodes(&paths, H265)
+}
+
+#[test]
+fn a_player_changes_its_level_and_decodes_on() -> Result<()> {
+    let Some(paths) = scene("levels that change", &["ffmpeg"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let _encoding = encoder(H264).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    let player = plays(&paths, &ffmpeg_rtsp("cam", "udp", 75))?;
+    let playing = |receiver: &&Value| receiver["kind"] == "rtsp-udp";
+    let mut id = None;
+    wait_for("the player", || {
+        let receivers = relay.json("/api/v1/receivers?stream=cam")?;
+        id = receivers.as_array().and_then(|all| all.iter().find(playing)?["id"].as_u64());
+        Ok(id.is_some())
+    })?;
+    let path = format!("/api/v1/receivers/{}", id.context("the player")?);
+    for level in [3, 1, 2, 1, 3, 2, 1] {
+        relay.patch(&path, &json!({ "level": level }))?;
+        std::thread::sleep(Duration::from_millis(330));
+    }
+    let refused = relay.patch(&path, &json!({ "level": 4 }));
+    let why = format!("{:#}", refused.err().context("there are three levels")?);
+    ensure!(why.contains("write 1 (the best) to 3"), "{why}");
+    outflow_labs::scene::ends_clean(player)?;
+    relay.healthy()
+}
+
+#[test]
+fn a_level_is_asked_for_over_rtcp_and_what_is_forged_is_refused() -> Result<()> {
+    let Some(paths) = scene("levels over RTCP", &["ffmpeg"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let (media, control) = paths.players.run(|| -> Result<_> {
+        Ok((UdpSocket::bind((PLAYER, PORT))?, UdpSocket::bind((PLAYER, PORT + 1))?))
+    })?;
+    media.set_read_timeout(Some(Duration::from_secs(10)))?;
+    control.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let _encoding = encoder(H264).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    let mut packet = [0; 2048];
+    let length = media.recv(&mut packet)?;
+    ensure!(length > 12, "an RTP packet");
+    let ssrc = u32::from_be_bytes([packet[8], packet[9], packet[10], packet[11]]);
+    let (_, from) = control.recv_from(&mut packet).context("a sender report")?;
+    control.set_read_timeout(Some(Duration::from_millis(300)))?;
+    let ask = |number: u16, level: u8, media: u32| -> Result<Option<LevelAnswer>> {
+        let request = LevelMessage::Request(LevelRequest { number, level, media });
+        control.send_to(&request.emit(77, "test"), from)?;
+        answer(&control)
+    };
+    let mut taken = None;
+    wait_for("the levels to be known", || {
+        taken = ask(1, 3, ssrc)?;
+        Ok(taken.as_ref().is_some_and(|answer| answer.rates.len() == 3))
+    })?;
+    let taken = taken.context("an answer")?;
+    ensure!((taken.number, taken.level, taken.media) == (1, 3, ssrc), "{taken:?}");
+    ensure!(ask(2, 1, ssrc ^ 1)?.is_none(), "of a source that it does not receive");
+    ensure!(ask(0, 1, ssrc)?.is_none(), "older than the first");
+    ensure!(ask(2, 9, ssrc)?.is_some_and(|answer| answer.level == 3), "there is no such level");
+    let state = relay.json("/api/v1/receivers?stream=cam")?;
+    ensure!(state[0]["level"] == 3, "{state:#}");
+    let refused = &state[0]["level_refusals"];
+    ensure!(*refused == json!({ "foreign": 1, "replayed": 1, "no-such-level": 1 }), "{state:#}");
+    relay.healthy()
+}
+
+/// The next answer that comes soon.
+fn answer(control: &UdpSocket) -> Result<Option<LevelAnswer>> {
+    let mut bytes = [0; 2048];
+    while let Ok(length) = control.recv(&mut bytes) {
+        let mut found = None;
+        rtcp::read(&bytes[..length], |report| {
+            if let Report::Level { message: LevelMessage::Answer(answer), .. } = report {
+                found = Some(answer);
+            }
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
