@@ -70,3 +70,55 @@ pub enum SdpError {
     #[error("the session description has no media over RTP/AVP or RTP/AVPF")]
     NoTracks,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use crate::{Codec, ExtensionKind, ExtensionMap};
+
+    const TEXT: &str = "v=0\r\ns=x\r\na=extmap:3 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
+        m=video 5004 RTP/AVP 98\r\na=rtpmap:98 AV1/90000\r\n\
+        a=extmap:12/sendonly https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension\r\n\
+        a=extmap:3 urn:ietf:params:rtp-hdrext:framemarking long form\r\n\
+        a=extmap:4096 urn:offer\r\na=extmap:0 urn:none\r\na=extmap:7\r\n\
+        m=video 5006 RTP/AVP 99\r\na=rtpmap:99 VP9/90000\r\n\
+        m=video 5008 RTP/AVP 100\r\na=rtpmap:100 vp8/90000\r\n";
+
+    #[test]
+    fn header_extensions_are_read_and_written_back() {
+        let description = parse(TEXT.as_bytes()).unwrap();
+        let codecs: Vec<_> = description.media.iter().map(|media| media.track.codec.clone()).collect();
+        assert_eq!(codecs, [Codec::Av1, Codec::Vp9, Codec::Vp8]);
+        let map = |id, kind, direction: &str, attributes: &str| ExtensionMap {
+            id,
+            kind,
+            direction: direction.to_owned(),
+            attributes: attributes.to_owned(),
+        };
+        let extensions = &description.media[0].track.extensions;
+        let expected = [
+            map(12, ExtensionKind::DependencyDescriptor, "sendonly", ""),
+            map(3, ExtensionKind::FrameMarking, "", "long form"),
+        ];
+        assert_eq!(*extensions, expected, "those of the media come before those of the session");
+        let mid = ExtensionKind::Other("urn:ietf:params:rtp-hdrext:sdes:mid".to_owned());
+        assert_eq!(description.media[1].track.extensions, [map(3, mid, "", "")]);
+
+        let anywhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let session = Session {
+            name: "x",
+            id: 1,
+            version: 1,
+            origin: anywhere,
+            destination: anywhere,
+            ttl: None,
+            ports: &[],
+            controls: false,
+        };
+        let text = emit(&description.format(), &session);
+        assert_eq!(parse(text.as_bytes()).unwrap().format(), description.format());
+        assert_eq!(text.matches("a=extmap-allow-mixed\r\n").count(), 3);
+    }
+}

@@ -125,6 +125,16 @@ impl Grid {
         }
     }
 
+    /// Whether layers have other numbers with `next`.
+    fn is_shifted_by(self, next: Grid) -> bool {
+        let grown = (next.temporal > self.temporal, next.spatial > self.spatial);
+        match grown {
+            (true, _) if self.spatial > 1 => true,
+            (true, _) | (_, true) => self.discardable,
+            _ => false,
+        }
+    }
+
     const fn layer(self, temporal: u8, spatial: u8) -> u8 {
         match spatial {
             0 => temporal,
@@ -166,6 +176,8 @@ struct Past {
 pub(super) struct Layered {
     describe: Box<dyn Describe>,
     grid: Grid,
+    /// Layers had other numbers at the last key frame: what was refused before is not of the same ones.
+    is_shifted: bool,
     /// The newest frames, each at the place of its number.
     history: [Option<Past>; HISTORY],
     current: Option<Past>,
@@ -188,6 +200,7 @@ impl Layered {
         Layered {
             describe: Box::new(describe),
             grid: Grid::ONE,
+            is_shifted: false,
             history: [None; HISTORY],
             current: None,
             references: [References::default(); SPATIAL_LAYERS],
@@ -230,11 +243,7 @@ impl Layered {
 
     fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> Frame {
         let picture = said.picture.within(SPATIAL_LAYERS as u8 - 1);
-        self.grid = self.grid.and(picture.grid).and(Grid {
-            temporal: picture.temporal + 1,
-            spatial: picture.spatial + 1,
-            discardable: false,
-        });
+        self.grow(&picture);
         if picture.key {
             self.references = [References::default(); SPATIAL_LAYERS];
         }
@@ -242,7 +251,7 @@ impl Layered {
         let layer = self.layer(&picture);
         let needs = if picture.key { Needs::NOTHING } else { self.needs(number, timestamp, &picture) };
         let alone = picture.resets && self.are_lower(number, needs, layer);
-        let opens = picture.key || alone || self.open >> layer & 1 == 1;
+        let opens = picture.key || !self.is_shifted && (alone || self.open >> layer & 1 == 1);
         self.note_openings(&picture, layer, alone);
         let frame = Frame {
             number,
@@ -262,6 +271,14 @@ impl Layered {
         self.history[number as usize % HISTORY] = Some(past);
         self.current = Some(past);
         frame
+    }
+
+    /// Makes room for what the picture shows.
+    fn grow(&mut self, picture: &Picture) {
+        let (temporal, spatial) = (picture.temporal + 1, picture.spatial + 1);
+        let grid = self.grid.and(picture.grid).and(Grid { temporal, spatial, discardable: false });
+        self.is_shifted = !picture.key && (self.is_shifted || self.grid.is_shifted_by(grid));
+        self.grid = grid;
     }
 
     /// The number of the frame that begins: one more than the last one, or so many more as the stream
