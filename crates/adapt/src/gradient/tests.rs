@@ -1,0 +1,55 @@
+use super::*;
+use crate::Paper;
+use crate::track::{Bottleneck, Outcome, run};
+
+/// 100 Mbit/s, and 100 kbit/s from the fifth second to the fifteenth.
+fn rate_at(ms: u64) -> u64 {
+    if (5_000..15_000).contains(&ms) { 12_500 } else { 12_500_000 }
+}
+
+/// Frames, of 15 a second, so that the last of these seconds is over.
+const FRAMES: u64 = 375;
+
+fn narrow(policy: &mut dyn Policy, burst: usize, room: usize) -> Outcome {
+    run(policy, &Bottleneck { rate_at, burst, room }, FRAMES, 2000)
+}
+
+#[test]
+fn less_is_asked_for_at_once_and_the_best_again_when_there_is_room() {
+    for (burst, room) in [(1600, 3000), (1600, 8000), (5000, 20_000)] {
+        let ours = narrow(&mut Gradient::default(), burst, room);
+        let papers = narrow(&mut Paper::default(), burst, room);
+        let first = ours.first_after(5_000).expect("it has to change");
+        assert!(first <= 300, "{burst} {room}: after {first} ms");
+        assert!(ours.whole() >= 355 && ours.whole() > papers.whole(), "{burst} {room}: {}", ours.whole());
+        assert!(ours.levels(90..225).iter().all(|level| *level >= 20), "{burst} {room}: while it is narrow");
+        assert!(ours.levels(300..375).iter().all(|level| *level == 1), "{burst} {room}: five seconds later");
+        assert!(ours.queue_most < Duration::from_secs(2), "{burst} {room}: {:?}", ours.queue_most);
+    }
+}
+
+#[test]
+fn the_paper_notices_after_a_second() {
+    let outcome = narrow(&mut Paper::default(), 1600, 8000);
+    assert!((1000..2000).contains(&outcome.first_after(5_000).expect("it has to change")));
+}
+
+#[test]
+fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000 };
+    let outcome = run(&mut Gradient::default(), &way, FRAMES, 15_000);
+    assert_eq!(outcome.asked, []);
+    assert_eq!(outcome.whole(), FRAMES as usize);
+}
+
+#[test]
+fn on_a_narrow_way_it_stays_near_what_fits() {
+    // 400 kbit/s: level 20 costs 390, so that most of the time is spent below.
+    let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000 };
+    let outcome = run(&mut Gradient::default(), &way, 40 * 15, 2000);
+    let settled = outcome.levels(75..600);
+    assert!(settled.iter().all(|level| (12..=33).contains(level)), "{settled:?}");
+    let near = settled.iter().filter(|level| (17..=26).contains(*level)).count();
+    assert!(near * 10 >= settled.len() * 8, "{near} of {}: {settled:?}", settled.len());
+    assert!(outcome.whole() * 100 >= 600 * 95, "{}", outcome.whole());
+}
