@@ -1,6 +1,5 @@
 //! One output of a stream: its ring, the sinks that read it, and whose turn it is.
 
-use core::ops::Range;
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
@@ -8,10 +7,10 @@ use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
 use super::rates::Rates;
-use super::{Counters, Cut, Place, Priority, Room, Share, Sink, SinkKey, Sinks, TrackMask};
+use super::stride::{cut_from, mend, stride};
+use super::{Counters, Place, Priority, Room, Share, SinkKey, Sinks, TrackMask};
 use crate::buffer::{Entry, Packet, Ring, Seq, Verdict};
-use crate::drops::DropReason;
-use crate::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
+use crate::limits::TRACKS_MAX;
 use crate::send::{Order, Whom};
 
 /// Where a track's packets begin for a sink, for the answer to its request (RTP-Info, RFC 2326
@@ -338,11 +337,9 @@ impl Branch {
         }
         let tracks = sink.spec.tracks.without(sink.broken);
         let share = Share { cut: sink.cut, lowered: sink.lowered };
-        let Stride { to, sent, skipped, left_out } = stride(&self.ring, sink, from..front, room);
-        sink.drops.add(DropReason::DependsOnDropped, skipped);
-        sink.drops.add(DropReason::Level, left_out);
-        sink.lowered = sink.lowered.wrapping_add(left_out as u16);
-        sink.counters.add(sent);
+        let (to, stride) = stride(&self.ring, sink, from..front, room);
+        let sent = stride.sent;
+        stride.add_to(sink);
         sink.pace.spend(sent.bytes as usize);
         let has_preamble = self.ring.get(from).is_some_and(|entry| entry.preamble.is_some());
         let preamble = sink.needs_preamble && has_preamble && sent.packets > 0;
@@ -444,59 +441,5 @@ impl Branch {
     /// Lets go what neither a sink nor the next to join needs.
     fn trim(&mut self) {
         self.ring.forget_before(self.ring.join_floor().min(self.owed_from()));
-    }
-}
-
-/// How far a sink goes by one order.
-struct Stride {
-    to: Seq,
-    sent: Counters,
-    /// Packets that are of no use to it, because it has lost what they need.
-    skipped: u64,
-    /// Packets of layers that it does not take.
-    left_out: u64,
-}
-
-/// As far as packets and bytes of one order reach, but not beyond where a broken track mends, or where the
-/// sink takes other layers.
-fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> Stride {
-    let from = reach.start;
-    let mut stride = Stride { to: from, sent: Counters::default(), skipped: 0, left_out: 0 };
-    for (seq, entry) in ring.range(from, reach.end) {
-        let track = entry.packet.tag.track;
-        let mends = seq > from && sink.broken.has(track) && entry.starts_key;
-        let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
-        if mends || full || cut_from(ring, sink, entry) != sink.cut {
-            break;
-        }
-        stride.to = seq + 1;
-        if !sink.spec.tracks.has(track) {
-            continue;
-        }
-        if !ring.is_within(sink.cut, &entry.packet.tag) {
-            stride.left_out += 1;
-        } else if sink.broken.has(track) {
-            stride.skipped += 1;
-        } else {
-            stride.sent.packets += 1;
-            stride.sent.bytes += entry.packet.bytes.len() as u64;
-        }
-    }
-    stride
-}
-
-/// A receiver that has lost something of a track can go on where decoding can start.
-fn mend(broken: &mut TrackMask, entry: &Entry) {
-    if entry.starts_key {
-        *broken = broken.without(TrackMask::only(entry.packet.tag.track));
-    }
-}
-
-/// The layers that a sink takes from this packet on.
-fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
-    let tag = &entry.packet.tag;
-    match tag.track == ring.main_track() {
-        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.starts_key),
-        false => sink.cut,
     }
 }

@@ -14,6 +14,7 @@ mod pace;
 mod rates;
 mod sink;
 mod slow;
+mod stride;
 #[cfg(test)]
 mod tests;
 

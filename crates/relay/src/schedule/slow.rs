@@ -4,7 +4,8 @@
 
 use outflow_media::{Tag, Time};
 
-use super::{Branch, Counters, Level, Place, Sink, SinkKey, Sinks, TrackMask};
+use super::stride::Stride;
+use super::{Branch, Level, Place, Sink, SinkKey, Sinks, TrackMask};
 use crate::buffer::Seq;
 use crate::drops::{DropReason, Drops};
 use crate::limits::TRACKS_MAX;
@@ -35,24 +36,9 @@ impl Branch {
         sink.blocked = true;
         let Some(until) = until else { return };
         let next = next.clamp(self.ring.first(), until);
-        let mut untaken = Counters::default();
-        let (mut skipped, mut left_out) = (0, 0);
-        for (_, entry) in self.ring.range(next, until) {
-            let track = entry.packet.tag.track;
-            if !sink.spec.tracks.has(track) {
-            } else if !self.ring.is_within(sink.cut, &entry.packet.tag) {
-                left_out += 1;
-            } else if sink.broken.has(track) {
-                skipped += 1;
-            } else {
-                untaken.packets += 1;
-                untaken.bytes += entry.packet.bytes.len() as u64;
-            }
-        }
-        sink.counters.take_off(untaken);
-        sink.drops.take_back(DropReason::DependsOnDropped, skipped);
-        sink.drops.take_back(DropReason::Level, left_out);
-        sink.lowered = sink.lowered.wrapping_sub(left_out as u16);
+        let mut untaken = Stride::default();
+        self.ring.range(next, until).for_each(|(_, entry)| untaken.count(&self.ring, sink, entry));
+        untaken.take_from(sink);
         if let Place::Behind(seq) = sink.place {
             self.behind.remove(&(seq, key));
         }

@@ -306,8 +306,12 @@ impl Fanout {
             }
             Err(error) => {
                 let name = way.as_str();
+                // Once, however long that lasts.
                 if !core::mem::replace(failing, true) {
-                    tracing::warn!(%error, way = name, "the kernel's fan-out fails: system calls do its work");
+                    tracing::warn!(
+                        %error, way = name,
+                        "the kernel's fan-out fails: system calls do its work"
+                    );
                 }
                 *way = Way::User;
                 roster.way = Some(Way::User);

@@ -1,0 +1,85 @@
+//! What becomes of packets for a sink with a cursor of its own.
+
+use core::ops::Range;
+
+use super::{Counters, Cut, Sink, TrackMask};
+use crate::buffer::{Entry, Ring, Seq};
+use crate::drops::DropReason;
+use crate::limits::ORDER_PACKETS_MAX;
+
+/// What becomes of some packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stride {
+    pub(super) sent: Counters,
+    /// Packets that are of no use to the sink, because it has lost what they need.
+    skipped: u64,
+    /// Packets of layers that it does not take.
+    left_out: u64,
+}
+
+impl Stride {
+    /// One packet more.
+    pub(super) fn count(&mut self, ring: &Ring, sink: &Sink, entry: &Entry) {
+        let tag = &entry.packet.tag;
+        if !sink.spec.tracks.has(tag.track) {
+            return;
+        }
+        if !ring.is_within(sink.cut, tag) {
+            self.left_out += 1;
+        } else if sink.broken.has(tag.track) {
+            self.skipped += 1;
+        } else {
+            self.sent.packets += 1;
+            self.sent.bytes += entry.packet.bytes.len() as u64;
+        }
+    }
+
+    /// The sink has gone past them.
+    pub(super) fn add_to(&self, sink: &mut Sink) {
+        sink.counters.add(self.sent);
+        sink.drops.add(DropReason::DependsOnDropped, self.skipped);
+        sink.drops.add(DropReason::Level, self.left_out);
+        sink.lowered = sink.lowered.wrapping_add(self.left_out as u16);
+    }
+
+    /// It goes back to before them.
+    pub(super) fn take_from(&self, sink: &mut Sink) {
+        sink.counters.take_off(self.sent);
+        sink.drops.take_back(DropReason::DependsOnDropped, self.skipped);
+        sink.drops.take_back(DropReason::Level, self.left_out);
+        sink.lowered = sink.lowered.wrapping_sub(self.left_out as u16);
+    }
+}
+
+/// How far a sink goes by one order, and what becomes of the packets: as far as packets and bytes of an order
+/// reach, but not beyond where a broken track mends, or where the sink takes other layers.
+pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> (Seq, Stride) {
+    let from = reach.start;
+    let (mut to, mut stride) = (from, Stride::default());
+    for (seq, entry) in ring.range(from, reach.end) {
+        let mends = seq > from && sink.broken.has(entry.packet.tag.track) && entry.starts_key;
+        let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
+        if mends || full || cut_from(ring, sink, entry) != sink.cut {
+            break;
+        }
+        to = seq + 1;
+        stride.count(ring, sink, entry);
+    }
+    (to, stride)
+}
+
+/// A receiver that has lost something of a track can go on where decoding can start.
+pub(super) fn mend(broken: &mut TrackMask, entry: &Entry) {
+    if entry.starts_key {
+        *broken = broken.without(TrackMask::only(entry.packet.tag.track));
+    }
+}
+
+/// The layers that a sink takes from this packet on.
+pub(super) fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
+    let tag = &entry.packet.tag;
+    match tag.track == ring.main_track() {
+        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.starts_key),
+        false => sink.cut,
+    }
+}
