@@ -2,8 +2,10 @@
 
 use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
-use outflow_media::payload::jpeg2000 as payload;
 use outflow_media::payload::raw_video::RawVideo;
+use outflow_media::payload::{RtpReader, jpeg2000 as payload};
+use outflow_media::rtp::PlainHeader;
+use outflow_media::{Codec, Track};
 use outflow_relay::element::ppm_bytes::PpmBytes;
 use outflow_relay::graph::{Item, Tally};
 
@@ -78,4 +80,8 @@ pub(crate) fn jpeg2000_payload(data: &[u8]) {
     assert!(wire[..2] == data[..2] && wire[5..] == data[5..8] && bytes == &data[8..]);
     let again = [&wire[..], bytes].concat();
     assert_eq!(payload::Header::parse(&again), Ok((header, bytes)));
+    let rtp = PlainHeader { marker: true, payload_type: 96, sequence: 0, timestamp: 0, ssrc: 0 };
+    let track = Track { codec: Codec::Jpeg2000, ..Track::mp2t() };
+    let tag = RtpReader::new(0, &track).read(&[&rtp.emit()[..], data].concat()).expect("it was read");
+    assert!(tag.layer < tag.layers && tag.layers < 128);
 }

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use outflow_media::limits::{PARAMETER_SET_BYTES_MAX, UNIT_BYTES_MAX};
 use outflow_media::payload::RtpReader;
 use outflow_media::payload::depacketize::Depacketizer;
-use outflow_media::{Codec, Kind, Track};
+use outflow_media::payload::{vp8 as vp8_payload, vp9 as vp9_payload};
+use outflow_media::rtp::RtpHeader;
+use outflow_media::rtp::dependency::{Descriptor, Structure};
+use outflow_media::rtp::frame_marking::FrameMarking;
+use outflow_media::{Codec, ExtensionKind, ExtensionMap, Kind, Track};
 
 use crate::packets::packets;
 
@@ -38,6 +42,73 @@ pub(crate) fn aac(data: &[u8]) {
     let config = Bytes::from_static(&[0x11, 0x90]);
     let codec = Codec::Aac { config, size_length, index_length, index_delta_length };
     read(codec, 48_000, "", rest);
+}
+
+/// The identifier of the header extension that the seeds have.
+const EXTENSION: u8 = 5;
+
+/// With and without the dependency descriptor. What is read of that is what is written.
+pub(crate) fn av1(data: &[u8]) {
+    let mut known: Option<Structure> = None;
+    for packet in packets(data).filter_map(|packet| RtpHeader::new_checked(packet).ok()) {
+        let Some(value) = packet.extension(EXTENSION) else { continue };
+        let Ok(Some(descriptor)) = Descriptor::parse(value, known.as_ref()) else { continue };
+        known = descriptor.structure.as_deref().cloned().or(known);
+        let structure = known.as_ref().expect("it was needed");
+        let mut wire = Vec::new();
+        descriptor.emit(structure, &mut wire).expect("it has the template");
+        assert_eq!(Descriptor::parse(&wire, Some(structure)), Ok(Some(descriptor)));
+    }
+    tags(Codec::Av1, ExtensionKind::DependencyDescriptor, data);
+    tags(Codec::Av1, ExtensionKind::Other(String::new()), data);
+}
+
+/// What is read of descriptors is what is written.
+pub(crate) fn vp9(data: &[u8]) {
+    for packet in packets(data).filter_map(|packet| RtpHeader::new_checked(packet).ok()) {
+        let Ok((descriptor, rest)) = vp9_payload::Descriptor::parse(packet.payload()) else { continue };
+        let mut wire = Vec::new();
+        descriptor.emit(&mut wire);
+        wire.extend(rest);
+        assert_eq!(vp9_payload::Descriptor::parse(&wire), Ok((descriptor, rest)));
+    }
+    tags(Codec::Vp9, ExtensionKind::Other(String::new()), data);
+}
+
+/// What is read of descriptors is what is written.
+pub(crate) fn vp8(data: &[u8]) {
+    for packet in packets(data).filter_map(|packet| RtpHeader::new_checked(packet).ok()) {
+        let Ok((descriptor, rest)) = vp8_payload::Descriptor::parse(packet.payload()) else { continue };
+        let mut wire = Vec::new();
+        descriptor.emit(&mut wire);
+        wire.extend(rest);
+        assert_eq!(vp8_payload::Descriptor::parse(&wire), Ok((descriptor, rest)));
+    }
+    tags(Codec::Vp8, ExtensionKind::Other(String::new()), data);
+}
+
+/// What is read of markings is what is written.
+pub(crate) fn frame_marking(data: &[u8]) {
+    for packet in packets(data).filter_map(|packet| RtpHeader::new_checked(packet).ok()) {
+        let Some(Ok(marking)) = packet.extension(EXTENSION).map(FrameMarking::parse) else { continue };
+        let mut wire = Vec::new();
+        marking.emit(&mut wire);
+        assert_eq!(FrameMarking::parse(&wire), Ok(marking));
+    }
+    tags(Codec::Srtp { video: true }, ExtensionKind::FrameMarking, data);
+}
+
+/// The tags of packets that describe themselves.
+fn tags(codec: Codec, kind: ExtensionKind, data: &[u8]) {
+    let map = ExtensionMap { id: EXTENSION, kind, direction: String::new(), attributes: String::new() };
+    let mut reader = RtpReader::new(0, &Track { codec, extensions: vec![map], ..Track::mp2t() });
+    for packet in packets(data) {
+        if let Ok(tag) = reader.read(packet) {
+            assert!(tag.layer < tag.layers && tag.layers < 128);
+            assert!(tag.opens || !tag.key);
+            assert!(!tag.key || tag.needs.is_nothing());
+        }
+    }
 }
 
 fn read(codec: Codec, clock_rate: u32, fmtp: &str, data: &[u8]) {

@@ -76,7 +76,9 @@ impl Needs {
 /// What one packet means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tag {
-    /// Number of the frame (access unit) within its track, counting up by one a frame, wrapping.
+    /// Number of the frame (access unit) within its track, counting up by one a frame, wrapping. Of codecs
+    /// with spatial layers, a frame is that of one of them. Where a stream numbers its frames itself (AV1's
+    /// dependency descriptor), numbers of those that did not come are left out.
     pub frame: u32,
     /// The track: index into the stream's [`Format`](crate::Format). All of a transport stream
     /// is track 0, because its packets share datagrams and continuity counters.
@@ -94,6 +96,9 @@ pub struct Tag {
     /// | H.264 | intra pictures; other references; pictures that are no references |
     /// | MPEG video | I; P; B |
     /// | H.265 | entry points (IRAP); one a temporal sub-layer; those of the highest that are no references |
+    /// | AV1, VP9 | one a temporal layer of the lowest spatial one; one for each further spatial layer |
+    /// | VP8 | one a temporal layer; without those, references and others |
+    /// | others, marked (RFC 9626) | as AV1; and, above all, what may be left out |
     /// | JPEG 2000 | those of the codestream, by the priority of its packets (RFC 5372); all in every frame |
     /// | others, and all audio | one |
     ///

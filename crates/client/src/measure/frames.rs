@@ -11,7 +11,7 @@ const UNTOLD: u32 = 7;
 ///
 /// A datagram of a transport stream may hold bytes of several frames and is told only one: frames
 /// that are never told, or not from their first byte on, are there all the same, unless packets
-/// are missing.
+/// are missing. Of RTP, numbers that are left out are those of frames that were not sent here.
 ///
 /// Where packets are missing between two frames, nobody knows how many frames went with them and
 /// who would have needed those: everything up to the next key frame counts as lost.
@@ -19,6 +19,8 @@ const UNTOLD: u32 = 7;
 pub(super) struct Frames {
     window: [Option<Done>; WINDOW],
     open: Option<Open>,
+    /// It is a transport stream.
+    is_ts: bool,
     /// Packets have come.
     started: bool,
     /// The frame begun last.
@@ -55,10 +57,11 @@ pub(super) struct Seen {
 }
 
 impl Frames {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_ts: bool) -> Self {
         Frames {
             window: [None; WINDOW],
             open: None,
+            is_ts,
             started: false,
             last: None,
             broken: true,
@@ -104,7 +107,7 @@ impl Frames {
         if stands_between {
             return false;
         }
-        if follows {
+        if follows && self.is_ts {
             self.pass_over(tag.frame);
         }
         self.last = Some(tag.frame);
@@ -164,7 +167,7 @@ mod tests {
     /// Frames as letters: I and P need what came before, B too but nobody needs it. Each has a
     /// first, a middle and a last packet; those at the positions in `lost` do not come.
     fn decodable(gop: &str, lost: &[usize]) -> (u64, u64) {
-        let mut frames = Frames::new();
+        let mut frames = Frames::new(true);
         let (mut at, mut gap, mut reference) = (0, false, 0);
         for (number, kind) in (0_u32..).zip(gop.chars()) {
             let back = Needs::back(number - reference);
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn frames_that_share_a_datagram_are_there() {
-        let mut frames = Frames::new();
+        let mut frames = Frames::new(true);
         let intra = Tag { kind: Kind::Intra, first: true, key: true, ..Tag::default() };
         let predicted = Tag { kind: Kind::Predicted, needs: Needs::back(1), ..Tag::default() };
         frames.packet(&intra, false);
@@ -226,8 +229,19 @@ mod tests {
     }
 
     #[test]
+    fn frames_that_a_level_leaves_out_are_not_counted() {
+        let mut frames = Frames::new(false);
+        let whole = Tag { first: true, last: true, ..Tag::default() };
+        let key = Tag { frame: 1, kind: Kind::Intra, key: true, ..whole };
+        frames.packet(&key, false);
+        frames.packet(&Tag { frame: 5, kind: Kind::Predicted, needs: Needs::back(4), ..whole }, false);
+        frames.packet(&Tag { frame: 7, kind: Kind::Predicted, needs: Needs::back(1), ..whole }, false);
+        assert_eq!((frames.all, frames.decodable), (3, 2), "nobody has what the last one needs");
+    }
+
+    #[test]
     fn audio_between_the_packets_of_a_frame_changes_nothing() {
-        let mut frames = Frames::new();
+        let mut frames = Frames::new(true);
         let audio = Tag { frame: 5, ..Tag::default() };
         frames.packet(&audio, false);
         let video = Tag { frame: 5, kind: Kind::Intra, first: true, key: true, ..Tag::default() };

@@ -74,7 +74,7 @@ impl Measure {
             connecting_at,
             reader,
             main: format.main_track(),
-            frames: Frames::new(),
+            frames: Frames::new(*format == Format::Ts),
             tracks,
             pcr: PcrJitter::default(),
             key_intervals: Intervals::default(),

@@ -80,7 +80,8 @@ mod tests {
 
     const TEXT: &str = "v=0\r\ns=x\r\na=extmap:3 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
         m=video 5004 RTP/AVP 98\r\na=rtpmap:98 AV1/90000\r\n\
-        a=extmap:12/sendonly https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension\r\n\
+        a=extmap:12/sendonly https://aomediacodec.github.io/av1-rtp-spec/\
+        #dependency-descriptor-rtp-header-extension\r\n\
         a=extmap:3 urn:ietf:params:rtp-hdrext:framemarking long form\r\n\
         a=extmap:4096 urn:offer\r\na=extmap:0 urn:none\r\na=extmap:7\r\n\
         m=video 5006 RTP/AVP 99\r\na=rtpmap:99 VP9/90000\r\n\

@@ -42,7 +42,7 @@ pub struct Dropped {
 #[derive(Debug)]
 enum Assembler {
     Nal(Box<nal::NalUnits>),
-    MpegVideo(mpeg::Video),
+    MpegVideo(Box<mpeg::Video>),
     MpegAudio(mpeg::Audio),
     Aac(aac::Frames),
     Packet,
@@ -77,7 +77,7 @@ impl Depacketizer {
     pub fn new(track: &Track) -> Option<Self> {
         let assembler = match &track.codec {
             Codec::H264 { .. } | Codec::H265 { .. } => Assembler::Nal(Box::new(nal::NalUnits::new(track))),
-            Codec::MpegVideo => Assembler::MpegVideo(mpeg::Video::default()),
+            Codec::MpegVideo => Assembler::MpegVideo(Box::default()),
             Codec::MpegAudio => Assembler::MpegAudio(mpeg::Audio::default()),
             Codec::Aac { config, size_length, index_length, index_delta_length } => {
                 let lengths = aac::Lengths {

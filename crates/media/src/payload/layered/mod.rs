@@ -406,4 +406,6 @@ impl Picture {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;
