@@ -109,12 +109,8 @@ impl Outline {
             return Err(malformed(begin, "a tile-part that does not tell its length"));
         }
         self.needs = begin.saturating_add(length);
-        let part = TilePart {
-            tile: u16::from_be_bytes([tile_high, tile_low]),
-            index,
-            begin,
-            end: self.needs,
-        };
+        let part =
+            TilePart { tile: u16::from_be_bytes([tile_high, tile_low]), index, begin, end: self.needs };
         Ok((bytes.len() >= part.end).then_some(part))
     }
 }
@@ -159,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_is_no_codestream_is_refused_where_it_ends_to_be_one() {
-        for (at, byte, offset) in [(1, 0x50, 0), (5, 1, 4), (8, 0, 8), (15, 9, 12), (21, 0, 12), (29, 0, 29)] {
+        for (at, byte, offset) in [(1, 0x50, 0), (5, 1, 4), (8, 0, 8), (15, 9, 12), (21, 0, 12), (29, 0, 29)]
+        {
             let mut bytes = codestream();
             bytes[at] = byte;
             let error = Outline::default().advance(&bytes).expect_err("malformed");

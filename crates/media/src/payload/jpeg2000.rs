@@ -127,7 +127,9 @@ impl Priorities {
     /// Whether a piece may go into one packet with the one before it. Layers do not share packets, so that
     /// each can be left out alone; the header of a tile-part goes with what it is the header of.
     fn share(self, before: Unit, unit: Unit) -> bool {
-        self != Priorities::Layer || before == Unit::TileHeader || self.of_piece(before) == self.of_piece(unit)
+        self != Priorities::Layer
+            || before == Unit::TileHeader
+            || self.of_piece(before) == self.of_piece(unit)
     }
 }
 
