@@ -11,6 +11,9 @@ pub const PACKET_BYTES: usize = 1500 - 48;
 
 /// The largest number of a main header (RFC 5371, section 4.1). 0 tells nothing.
 const MAIN_HEADER_ID_MAX: u8 = 7;
+/// One in so many frames tells no number. GStreamer's `rtpj2kdepay` (1.22, and later ones) lets no other
+/// frame be its first.
+const UNNUMBERED: u64 = 4;
 
 /// A codestream is longer than offsets in packets can say, or packets are to be shorter than their headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,11 +24,13 @@ pub struct TooLong(pub usize);
 ///
 /// A packet holds bytes of one layer, or of the main header; its priority is the layer's number and one
 /// more, that of the main header 0 (RFC 5372, section 3.3). Main headers that are equal have the same
-/// number, so that one that got lost is that of the frame before (RFC 5372, section 2).
+/// number, so that one that got lost is that of a frame before (RFC 5372, section 2); but in one of four
+/// frames, the first included, they have none.
 #[derive(Debug, Clone)]
 pub struct Packetizer {
     ssrc: u32,
     sequence: u16,
+    frames: u64,
     packet_bytes: usize,
     main_header: Vec<u8>,
     main_header_id: u8,
@@ -39,6 +44,7 @@ impl Packetizer {
         Packetizer {
             ssrc,
             sequence,
+            frames: 0,
             packet_bytes,
             main_header: Vec::new(),
             main_header_id: 0,
@@ -62,7 +68,9 @@ impl Packetizer {
         }
         let bytes = codestream.to_bytes();
         let payload_max = self.packet_bytes.saturating_sub(HEADER);
-        let Packetizer { ssrc, sequence, main_header_id, packet, .. } = self;
+        let main_header_id = if self.frames.is_multiple_of(UNNUMBERED) { 0 } else { self.main_header_id };
+        self.frames += 1;
+        let Packetizer { ssrc, sequence, packet, .. } = self;
         let made = jpeg2000::packets(
             &codestream.pieces(),
             bytes.len(),
@@ -76,7 +84,7 @@ impl Packetizer {
                     timestamp,
                     ssrc: *ssrc,
                 };
-                let header = Header { main_header_id: *main_header_id, ..header };
+                let header = Header { main_header_id, ..header };
                 packet.clear();
                 packet.extend_from_slice(&rtp.emit());
                 packet.extend_from_slice(&header.emit());
