@@ -176,3 +176,95 @@ impl<R: Read> Iterator for Reader<R> {
 const fn malformed(offset: usize, reason: &'static str) -> Malformed {
     Malformed { format: "wavelet video", offset, reason }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::Coding;
+    use crate::openjpeg::encode;
+    use crate::picture::{Picture, Sampling, Shape};
+
+    const LAYERS: usize = 3;
+    const COMMENT: &str = "YUV4MPEG2 W32 H32 F15:1 Ip A1:1 Cmono";
+
+    fn coded(gray: u8) -> Vec<u8> {
+        let shape = Shape::new(32, 32, Sampling::Mono).expect("small");
+        let samples = (0..shape.bytes()).map(|at| gray ^ (at * at / 7) as u8).collect();
+        let picture = Picture::new(shape, samples).expect("as many");
+        encode(&picture, &Coding::of_layers(LAYERS).expect("so many can be"), COMMENT).expect("coded")
+    }
+
+    #[test]
+    fn a_codestream_is_its_main_header_and_its_layers() {
+        let bytes = coded(0);
+        let frame = Codestream::new(bytes.clone()).expect("valid");
+        assert_eq!((frame.layers(), frame.layers_coded(), frame.to_bytes()), (LAYERS, LAYERS, bytes));
+        assert_eq!(frame.y4m().expect("it tells").to_string(), COMMENT);
+        let units: Vec<_> = frame.pieces().iter().map(|piece| piece.unit).collect();
+        let layer = |layer| Unit::Packet { layer, resolution: 0, component: 0 };
+        assert_eq!(units, [Unit::MainHeader, layer(0), layer(1), layer(2)]);
+        let mut base = frame.clone();
+        base.truncate(0);
+        assert_eq!((base.layers(), base.to_bytes().len()), (1, frame.length(1)));
+        assert_eq!(base.main_header(), frame.main_header());
+    }
+
+    #[test]
+    fn of_what_was_cut_off_whole_layers_are_left() {
+        let bytes = coded(1);
+        let frame = Codestream::new(bytes.clone()).expect("valid");
+        let ends: Vec<_> = frame.pieces().iter().map(|piece| piece.end).collect();
+        for length in 0..bytes.len() {
+            let whole = ends[1..].iter().filter(|end| **end <= length).count();
+            let left = Codestream::of_beginning(bytes[..length].to_vec());
+            assert_eq!(left.map_or(0, |left| left.layers()), whole, "{length}");
+            assert!(Codestream::new(bytes[..length].to_vec()).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn layers_without_a_tile_part_each_are_refused() {
+        let bytes = coded(2);
+        let frame = Codestream::new(bytes.clone()).expect("valid");
+        let second = frame.pieces()[1].end;
+        // TPsot of the second tile-part, and its tile.
+        for at in [second + 10, second + 5] {
+            let mut bytes = bytes.clone();
+            bytes[at] += 1;
+            let error = Codestream::new(bytes).expect_err("refused");
+            assert_eq!(error.offset, second, "{error}");
+        }
+    }
+
+    #[test]
+    fn codestreams_are_read_one_by_one_and_what_is_cut_off_is_an_error() {
+        let (first, second) = (coded(3), coded(4));
+        let both = [&first[..], &second].concat();
+        let read: Vec<_> = Reader::new(&both[..]).map(|frame| frame.expect("valid").to_bytes()).collect();
+        assert_eq!(read, [first.clone(), second]);
+        for length in 0..both.len() {
+            let read: Result<Vec<_>, _> = Reader::new(&both[..length]).collect();
+            match read {
+                Ok(frames) => assert_eq!(frames.len() * first.len(), length),
+                Err(y4m::ReadError::Malformed(error)) => assert_eq!(error.offset, length, "{error}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_where_they_are_in_the_file() {
+        let first = coded(5);
+        let mut both = [&first[..], &first].concat();
+        both[first.len()] = 0;
+        let read: Result<Vec<_>, _> = Reader::new(&both[..]).collect();
+        let Err(y4m::ReadError::Malformed(error)) = read else { panic!("{read:?}") };
+        assert_eq!((error.offset, error.reason), (first.len(), "no SOC marker"));
+        // A tile-part of four gigabytes is not waited for.
+        let header = Codestream::new(first.clone()).expect("valid").main_header().len();
+        let mut long = first;
+        long[header + 6] = 0xff;
+        let read: Result<Vec<_>, _> = Reader::new(&long[..]).collect();
+        assert!(read.expect_err("refused").to_string().contains("longer than can be sent"));
+    }
+}
