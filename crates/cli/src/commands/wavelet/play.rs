@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
@@ -138,9 +138,9 @@ impl Play {
         } else {
             let Tally { shown, repeated, missing, undecodable } = report.tally;
             eprintln!(
-                "{shown} pictures shown, {repeated} repeated: {} frames without a whole layer, {missing} of which \
-                 nothing came, {undecodable} not decodable, {} skipped\n{:.1} layers a frame, {} gaps, {} packets, \
-                 {} late, {} malformed, {} main headers recovered",
+                "{shown} pictures shown, {repeated} repeated: {} frames without a whole layer, {missing} of \
+                 which nothing came, {undecodable} not decodable, {} skipped\n{:.1} layers a frame, {} gaps, \
+                 {} packets, {} late, {} malformed, {} main headers recovered",
                 report.lost,
                 report.skipped,
                 report.layers,
@@ -183,6 +183,8 @@ struct Receiver {
     layers: u64,
     bytes: u64,
     skipped: u64,
+    /// Nobody takes frames any more.
+    closed: bool,
 }
 
 impl Receiver {
@@ -195,6 +197,7 @@ impl Receiver {
             layers: 0,
             bytes: 0,
             skipped: 0,
+            closed: false,
         }
     }
 
@@ -233,7 +236,7 @@ impl Receiver {
                 _ = &mut interrupted => break None,
             }
             let Counts { frames, lost, .. } = self.assembler.counts();
-            if self.frames_max.is_some_and(|most| frames + lost >= most) {
+            if self.closed || self.frames_max.is_some_and(|most| frames + lost >= most) {
                 break None;
             }
         };
@@ -243,11 +246,16 @@ impl Receiver {
     }
 
     fn take(&mut self, work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Assembled))) {
-        let Receiver { assembler, queue, layers, bytes, skipped, .. } = self;
+        let Receiver { assembler, queue, layers, bytes, skipped, closed, .. } = self;
         work(assembler, &mut |frame| {
             *layers += frame.codestream.as_ref().map_or(0, |codestream| codestream.layers() as u64);
             *bytes += frame.bytes;
-            *skipped += u64::from(queue.try_send(frame).is_err());
+            match queue.try_send(frame) {
+                Ok(()) => {}
+                Err(TrySendError::Full(_)) => *skipped += 1,
+                // What is seen cannot be written any more.
+                Err(TrySendError::Disconnected(_)) => *closed = true,
+            }
         });
     }
 
