@@ -19,7 +19,7 @@ pub(crate) fn y4m(data: &[u8]) {
     }
     let reader = raw::Reader::new(&again[..]).expect("it was just written");
     assert_eq!(*reader.header(), header);
-    assert_eq!(reader.map(|picture| picture.expect("it was just written")).count(), count);
+    assert_eq!(reader.inspect(|picture| assert!(picture.is_ok(), "it was just written")).count(), count);
 }
 
 /// Codestreams one behind the other: those before the first mistake are the bytes that were there, and

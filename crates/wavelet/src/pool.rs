@@ -31,8 +31,8 @@ pub fn in_order<T: Send, R: Send, E>(
             // Nobody takes items any more once the output has ended.
             let _ended = input.enumerate().try_for_each(|(index, item)| doors[index % rounds].send(item));
         });
-        let in_turn = results.iter().cycle().map_while(|result| result.recv().ok());
-        let ended = in_turn.map(&mut output).collect();
+        let mut in_turn = results.iter().cycle().map_while(|result| result.recv().ok());
+        let ended = in_turn.try_for_each(&mut output);
         drop(results);
         ended
     })

@@ -1,7 +1,7 @@
 //! `outflow wavelet decode`
 
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use outflow_wavelet::psnr::Mse;
@@ -77,7 +77,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn open(path: &PathBuf) -> Result<Self, String> {
+    fn open(path: &Path) -> Result<Self, String> {
         let name = name(path);
         let video = y4m::Reader::new(input(path)?).map_err(|error| format!("{name}: {error}"))?;
         Ok(Reference { name, video, errors: Vec::new() })
@@ -101,7 +101,7 @@ impl Decode {
         }
         let from = name(&self.from);
         let frames = codestream::Reader::new(input(&self.from)?);
-        let mut reference = self.reference.as_ref().map(Reference::open).transpose()?;
+        let mut reference = self.reference.as_deref().map(Reference::open).transpose()?;
         let mut out = output(&self.to)?;
         let (bar, mut header) = (progress(), None);
         let mut report = Report { level: self.level, ..Report::default() };
