@@ -17,6 +17,7 @@ mod rtsp_client;
 mod scenario;
 mod sdp;
 mod ts;
+mod wavelet;
 
 /// A target: its name, and what it runs.
 pub type Target = (&'static str, fn(&[u8]));
@@ -55,6 +56,9 @@ pub const TARGETS: &[Target] = &[
     ("ts_reader", ts::ts_reader),
     ("ts_framer", ts::ts_framer),
     ("ts_loop", ts::ts_loop),
+    ("y4m", wavelet::y4m),
+    ("wavelet_file", wavelet::wavelet_file),
+    ("wavelet_packets", wavelet::wavelet_packets),
 ];
 
 /// Runs the target of this name.

@@ -11,6 +11,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod wavelet;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ enum Command {
     Element(element::Element),
     Graph(graph::Graph),
     Watch(watch::Watch),
+    Wavelet(wavelet::Wavelet),
 }
 
 impl Cli {
@@ -46,6 +48,7 @@ impl Cli {
             Command::Element(element) => element.run(),
             Command::Graph(graph) => graph.run(),
             Command::Watch(watch) => watch.run(),
+            Command::Wavelet(wavelet) => wavelet.run(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::malformed;
 use crate::Malformed;
 
-const SOC: u16 = 0xff4f;
+pub(super) const SOC: u16 = 0xff4f;
 const SIZ: u16 = 0xff51;
 const COD: u16 = 0xff52;
 const COC: u16 = 0xff53;
@@ -16,6 +16,9 @@ const POC: u16 = 0xff5f;
 const PPM: u16 = 0xff60;
 const CRG: u16 = 0xff63;
 pub(super) const SOT: u16 = 0xff90;
+const COM: u16 = 0xff64;
+/// Of a comment: it is text (T.800, table A.44).
+const TEXT: u16 = 1;
 
 /// Components of an image that can be worked on. With 257 and more, their numbers take two bytes.
 const COMPONENTS_MAX: usize = 16;
@@ -207,6 +210,27 @@ impl Header {
         Ok(())
     }
 
+    /// The image on the reference grid: where it begins, and where it ends (column, row).
+    pub fn image(&self) -> ((u32, u32), (u32, u32)) {
+        let Area { x0, y0, x1, y1 } = self.image;
+        ((x0, y0), (x1, y1))
+    }
+
+    /// Whether the image is one tile.
+    pub fn is_one_tile(&self) -> bool {
+        self.tiles() == (1, 1)
+    }
+
+    /// The comments that are text (COM), as they stand there.
+    pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
+        let mut reader = Reader { bytes: &self.others, at: 0 };
+        // Segments were checked when they were read.
+        let segments = core::iter::from_fn(move || Some((reader.u16().ok()?, reader.segment().ok()?)));
+        segments.filter_map(|(marker, mut segment)| {
+            (marker == COM && segment.u16() == Ok(TEXT)).then(|| segment.rest())
+        })
+    }
+
     /// Columns and rows of tiles.
     pub(super) fn tiles(&self) -> (u32, u32) {
         let count = |from: u32, to: u32, size: u32| (to - from).div_ceil(size);
@@ -273,6 +297,18 @@ impl Header {
             }
         }
         out.extend_from_slice(&self.others);
+    }
+}
+
+impl Component {
+    /// Of how many columns and rows of the reference grid one has a value.
+    pub fn step(&self) -> (u8, u8) {
+        self.step
+    }
+
+    /// Bits of a value, and whether it has a sign.
+    pub fn depth(&self) -> (u8, bool) {
+        ((self.depth & 0x7f) + 1, self.depth & 0x80 != 0)
     }
 }
 

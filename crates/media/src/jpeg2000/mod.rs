@@ -8,11 +8,13 @@
 mod geometry;
 mod header;
 mod order;
+mod outline;
 mod packet;
 mod select;
 mod tile_parts;
 
 pub use header::{Component, Header};
+pub use outline::{Outline, TilePart};
 pub use select::{Piece, Selection, Unit, select, select_pieces};
 
 use crate::Malformed;

@@ -7,7 +7,7 @@ use super::malformed;
 use crate::Malformed;
 
 const SOD: u16 = 0xff93;
-const EOC: u16 = 0xffd9;
+pub(super) const EOC: u16 = 0xffd9;
 const COM: u16 = 0xff64;
 const PLT: u16 = 0xff58;
 

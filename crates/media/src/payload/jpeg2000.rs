@@ -123,13 +123,21 @@ impl Priorities {
             (Priorities::Component, Unit::Packet { component, .. }) => one_more(component.into()),
         }
     }
+
+    /// Whether a piece may go into one packet with the one before it. Layers do not share packets, so that
+    /// each can be left out alone; the header of a tile-part goes with what it is the header of.
+    fn share(self, before: Unit, unit: Unit) -> bool {
+        self != Priorities::Layer
+            || before == Unit::TileHeader
+            || self.of_piece(before) == self.of_piece(unit)
+    }
 }
 
 /// Says how a codestream of `length` bytes goes into payloads of at most `payload_max` bytes: `each` is
 /// told the header of each, the bytes that go behind it, and whether it is the last.
 ///
-/// The main header goes by itself, tiles do not share packets, and what fits a packet is not torn
-/// apart. `None` if nothing fits, or the codestream is longer than offsets can say.
+/// The main header goes by itself, tiles do not share packets, nor do layers where they are told by the
+/// priority, and what fits a packet is not torn apart. `None` if nothing fits, or the codestream is longer than offsets can say.
 pub fn packets(
     pieces: &[Piece],
     length: usize,
@@ -150,11 +158,14 @@ pub fn packets(
     let mut next = pieces.next();
     while let Some(first) = next {
         let (mut end, mut priority) = (first.end, priorities.of_piece(first.unit));
+        let mut before = first.unit;
         let is_header = first.unit == Unit::MainHeader;
         next = pieces.next();
-        while let Some(piece) =
-            next.filter(|piece| !is_header && piece.tile == first.tile && piece.end - begin <= room)
-        {
+        while let Some(piece) = next.filter(|piece| {
+            let joins = piece.tile == first.tile && priorities.share(before, piece.unit);
+            !is_header && joins && piece.end - begin <= room
+        }) {
+            before = piece.unit;
             (end, priority) = (piece.end, priority.min(priorities.of_piece(piece.unit)));
             next = pieces.next();
         }
@@ -265,6 +276,25 @@ mod tests {
         );
         assert_eq!(all.iter().filter(|(.., last)| *last).count(), 1);
         assert!(all.iter().all(|(h, range, _)| h.offset as usize == range.start));
+    }
+
+    #[test]
+    fn layers_share_packets_only_where_nobody_asks_for_them() {
+        let pieces = [
+            piece(Unit::MainHeader, 0, 10),
+            piece(Unit::TileHeader, 0, 12),
+            piece(packet(0), 0, 14),
+            piece(packet(0), 0, 16),
+            piece(packet(1), 0, 18),
+            piece(packet(1), 0, 20),
+            piece(packet(2), 0, 60),
+        ];
+        let of = |how| {
+            let all = cut(&pieces, 60, 38, how);
+            all.into_iter().map(|(header, range, _)| (range, header.priority)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Priorities::Layer), [(0..10, 0), (10..16, 0), (16..20, 2), (20..50, 3), (50..60, 3)]);
+        assert_eq!(of(Priorities::None)[1..], [(10..20, 255), (20..50, 255), (50..60, 255)]);
     }
 
     #[test]

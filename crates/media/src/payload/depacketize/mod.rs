@@ -4,7 +4,7 @@ mod aac;
 mod collect;
 mod mpeg;
 mod nal;
-mod reorder;
+pub mod reorder;
 
 use bytes::Bytes;
 

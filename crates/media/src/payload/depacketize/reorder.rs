@@ -11,7 +11,8 @@ const AHEAD: i16 = LOST_PACKETS_MAX.cast_signed();
 
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pushed {
+pub enum Pushed {
+    /// It is given out when its turn comes.
     Taken,
     /// Its place was passed, or taken.
     Late,
@@ -19,7 +20,7 @@ pub(super) enum Pushed {
 
 /// Holds packets that are early, until those before them are there or are given up.
 #[derive(Debug, Default)]
-pub(super) struct Reorder {
+pub struct Reorder {
     next: Option<u16>,
     held: [Option<Bytes>; WINDOW],
     /// Packets are missing in front of the next one.
@@ -29,7 +30,7 @@ pub(super) struct Reorder {
 impl Reorder {
     /// Takes a packet, and gives out those whose turn it is, each with whether packets are
     /// missing in front of it.
-    pub(super) fn push(&mut self, sequence: u16, packet: Bytes, mut out: impl FnMut(Bytes, bool)) -> Pushed {
+    pub fn push(&mut self, sequence: u16, packet: Bytes, mut out: impl FnMut(Bytes, bool)) -> Pushed {
         let next = *self.next.get_or_insert(sequence);
         let mut ahead = sequence_distance(next, sequence);
         if (-LATE..0).contains(&ahead) {
@@ -63,7 +64,7 @@ impl Reorder {
     }
 
     /// Gives out all that is held and begins anew.
-    pub(super) fn flush(&mut self, mut out: impl FnMut(Bytes, bool)) {
+    pub fn flush(&mut self, mut out: impl FnMut(Bytes, bool)) {
         for _ in 0..WINDOW {
             self.step(&mut out);
         }

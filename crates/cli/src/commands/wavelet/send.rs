@@ -1,0 +1,207 @@
+//! `outflow wavelet send`
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use outflow_media::Format;
+use outflow_media::sdp::{self, Session};
+use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, track};
+use outflow_wavelet::y4m::Rate;
+use outflow_wavelet::{Codestream, Shape, pool};
+
+use super::source::{Frame, Source};
+use super::{CodingArgs, cut, is_standard, progress, rate};
+
+/// Packets of a frame are spread over this share of the time until the next one.
+const SPREAD: f64 = 0.8;
+
+/// Sends a video by RTP in real time
+///
+/// Raw video is coded on the way. The session description goes into the configuration of a relay:
+/// source = "rtp://0.0.0.0:5004", sdp = "clip.sdp".
+#[derive(Debug, Args)]
+pub(super) struct Send {
+    /// What `encode` has written, or raw video (Y4M), or - for standard input
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// Where to: rtp://HOST:PORT
+    #[arg(value_name = "URL", value_parser = destination)]
+    to: SocketAddr,
+    #[command(flatten)]
+    coding: CodingArgs,
+    /// Frames a second, if other than the video tells
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    fps: Option<Rate>,
+    /// Begin anew at the end of the file
+    #[arg(long = "loop")]
+    again: bool,
+    /// Write a session description
+    #[arg(long, value_name = "FILE")]
+    sdp: Option<PathBuf>,
+    /// Send the layers of this level alone: 1 all of them, the number of layers the base
+    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
+    level: usize,
+    /// Bytes of a packet at most, RTP header included
+    #[arg(long, value_name = "BYTES", default_value_t = PACKET_BYTES)]
+    packet: usize,
+}
+
+fn destination(text: &str) -> Result<SocketAddr, String> {
+    let place = text.strip_prefix("rtp://").ok_or("it does not begin with rtp://")?;
+    let mut found = place.to_socket_addrs().map_err(|error| error.to_string())?;
+    found.next().ok_or_else(|| "nobody knows its address".to_owned())
+}
+
+impl Send {
+    pub(super) fn run(self) -> Result<(), String> {
+        if self.again && is_standard(&self.from) {
+            return Err("standard input cannot begin anew: leave --loop out, or name a file".to_owned());
+        }
+        let source = Source::open(&self.from, self.again)?;
+        let told = source.header();
+        let rate = self.fps.or(told.as_ref().and_then(|header| header.rate)).unwrap_or(Rate::DEFAULT);
+        if let Some(file) = &self.sdp {
+            let text = self.description(source.shape()?);
+            std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        let comment = told.map_or_else(String::new, |mut header| {
+            header.rate = Some(rate);
+            header.to_string()
+        });
+        let (coding, threads) = (self.coding.coding()?, self.coding.threads());
+        let mut sender = Sender::new(self.to, rate, self.packet)?;
+        let code = |frame: Result<Frame, String>| {
+            let mut frame = frame?.coded(&coding, &comment)?;
+            cut(&mut frame, self.level)?;
+            Ok(frame)
+        };
+        pool::in_order(threads, source, code, |frame: Result<_, String>| sender.send(&frame?))?;
+        sender.bar.abandon();
+        Ok(())
+    }
+
+    fn description(&self, shape: Shape) -> String {
+        let session = Session {
+            name: "wavelet video",
+            id: 0,
+            version: 0,
+            origin: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            destination: self.to.ip(),
+            ttl: None,
+            ports: &[self.to.port()],
+            controls: false,
+        };
+        sdp::emit(&Format::Rtp(vec![track(Some(shape))]), &session)
+    }
+}
+
+/// Sends frames when they are due.
+struct Sender {
+    socket: UdpSocket,
+    packetizer: Packetizer,
+    rate: Rate,
+    /// When the first frame was due; later, where frames were late.
+    began: Instant,
+    frames: u64,
+    /// Of the first frame (RFC 3550, section 5.1: drawn at random).
+    timestamp: u32,
+    late: u64,
+    unheard: u64,
+    bytes: u64,
+    bar: ProgressBar,
+}
+
+impl Sender {
+    fn new(to: SocketAddr, rate: Rate, packet_bytes: usize) -> Result<Self, String> {
+        let any: SocketAddr = if to.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let socket = UdpSocket::bind(any).and_then(|socket| socket.connect(to).map(|()| socket));
+        Ok(Sender {
+            socket: socket.map_err(|error| format!("cannot send to {to}: {error}"))?,
+            packetizer: Packetizer::new(fastrand::u32(..), fastrand::u16(..), packet_bytes),
+            rate,
+            began: Instant::now(),
+            frames: 0,
+            timestamp: fastrand::u32(..),
+            late: 0,
+            unheard: 0,
+            bytes: 0,
+            bar: progress(),
+        })
+    }
+
+    fn due(&self, frame: u64) -> Instant {
+        self.began + Duration::from_nanos(self.rate.ticks(frame, 1_000_000_000))
+    }
+
+    fn send(&mut self, frame: &Codestream) -> Result<(), String> {
+        if self.frames == 0 {
+            self.began = Instant::now();
+        }
+        let (now, mut due, next) = (Instant::now(), self.due(self.frames), self.due(self.frames + 1));
+        let interval = next - due;
+        if now > next {
+            // What comes late is not caught up with in a hurry: all that follows is as much later.
+            self.late += 1;
+            self.began += now - due;
+            due = now;
+        }
+        let timestamp = self.timestamp.wrapping_add(self.rate.ticks(self.frames, CLOCK_RATE) as u32);
+        let mut packets = Vec::new();
+        let made = self.packetizer.packets(frame, timestamp, |packet| packets.push(packet.to_vec()));
+        made.map_err(|error| error.to_string())?;
+        let step = interval.mul_f64(SPREAD / packets.len() as f64);
+        for (packet, number) in packets.iter().zip(0..) {
+            std::thread::sleep((due + step * number).saturating_duration_since(Instant::now()));
+            self.datagram(packet)?;
+        }
+        self.frames += 1;
+        self.bar.inc(1);
+        self.bar.set_message(self.account());
+        Ok(())
+    }
+
+    fn datagram(&mut self, packet: &[u8]) -> Result<(), String> {
+        self.bytes += packet.len() as u64;
+        match self.socket.send(packet) {
+            Ok(_) => Ok(()),
+            // Nobody listens yet, or any more: that may change.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                self.unheard += 1;
+                Ok(())
+            }
+            Err(error) => Err(format!("cannot send: {error}")),
+        }
+    }
+
+    fn account(&self) -> String {
+        let mut text = format!("{:.2} MB", self.bytes as f64 / 1e6);
+        if self.late > 0 {
+            text += &format!(" · {} frames late: coding takes too long, or the input is slow", self.late);
+        }
+        if self.unheard > 0 {
+            text += &format!(" · nobody listened to {} packets", self.unheard);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_addresses_with_ports() {
+        assert_eq!(destination("rtp://127.0.0.1:5004"), Ok("127.0.0.1:5004".parse().expect("an address")));
+        assert_eq!(destination("rtp://[::1]:5"), Ok("[::1]:5".parse().expect("an address")));
+        assert!(destination("udp://127.0.0.1:5004").unwrap_err().contains("rtp://"));
+        assert!(destination("rtp://127.0.0.1").is_err());
+    }
+}

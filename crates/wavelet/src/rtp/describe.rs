@@ -1,0 +1,33 @@
+//! What a description says of a wavelet video (RFC 5371, section 6; RFC 5372, section 4).
+
+use outflow_media::{Codec, Track};
+
+use crate::picture::{Sampling, Shape};
+
+/// Payload type of the packets: the first of the dynamic ones (RFC 3551, section 6).
+pub const PAYLOAD_TYPE: u8 = 96;
+
+/// Ticks a second of the timestamps (RFC 5371, section 6.1).
+pub const CLOCK_RATE: u32 = 90_000;
+
+/// The track of a wavelet video. Where its shape is not known, what is said of that is left out.
+pub fn track(shape: Option<Shape>) -> Track {
+    let shape = shape.map_or_else(String::new, |Shape { width, height, sampling }| {
+        let sampling = match sampling {
+            Sampling::Mono => "GRAYSCALE",
+            Sampling::C420 => "YCbCr-4:2:0",
+            Sampling::C422 => "YCbCr-4:2:2",
+            Sampling::C444 => "YCbCr-4:4:4",
+        };
+        format!("sampling={sampling}; width={width}; height={height}; ")
+    });
+    Track {
+        codec: Codec::Jpeg2000,
+        payload_type: PAYLOAD_TYPE,
+        clock_rate: CLOCK_RATE,
+        channels: 0,
+        // Main headers can be recovered, and priorities are those of layers.
+        fmtp: format!("{shape}mhc=1; pt=layer"),
+        encoding: "JPEG2000".to_owned(),
+    }
+}
