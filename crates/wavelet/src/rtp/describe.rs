@@ -22,6 +22,7 @@ pub fn track(shape: Option<Shape>) -> Track {
         format!("sampling={sampling}; width={width}; height={height}; ")
     });
     Track {
+        extensions: Vec::new(),
         codec: Codec::Jpeg2000,
         payload_type: PAYLOAD_TYPE,
         clock_rate: CLOCK_RATE,
