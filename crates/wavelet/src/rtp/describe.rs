@@ -26,9 +26,9 @@ pub fn track(shape: Option<Shape>) -> Track {
         codec: Codec::Jpeg2000,
         payload_type: PAYLOAD_TYPE,
         clock_rate: CLOCK_RATE,
-        channels: 0,
         // Main headers can be recovered, and priorities are those of layers.
         fmtp: format!("{shape}mhc=1; pt=layer"),
         encoding: "JPEG2000".to_owned(),
+        ..Track::mp2t()
     }
 }
