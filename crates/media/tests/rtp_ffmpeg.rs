@@ -128,3 +128,30 @@ fn h265_comes_out_as_it_went_in() {
     assert_eq!(kinds.iter().filter(|(_, key)| *key).count(), 2);
     assert_eq!((count(&kinds, Kind::Predicted), count(&kinds, Kind::Bidirectional)), (16, 32));
 }
+
+/// Encodes, sends as RTP, and gives the tags of what came. ffmpeg cannot send all of these otherwise.
+fn tags(codec: &[&str]) -> Vec<Tag> {
+    let input = ["-re", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=2"];
+    let output = [codec, &["-pix_fmt", "yuv420p", "-strict", "experimental"]].concat();
+    let (tracks, received) = send(&input, &[&output]);
+    let mut reader = RtpReader::new(0, &tracks[0]);
+    let media = received.into_iter().filter(|datagram| !datagram.control);
+    media.map(|datagram| reader.read(&datagram.data).expect("a payload that can be read")).collect()
+}
+
+#[test]
+fn frames_of_vp8_and_vp9_are_told() {
+    if !has_ffmpeg() {
+        return;
+    }
+    for encoder in ["libvpx", "libvpx-vp9"] {
+        let live = ["-deadline", "realtime", "-lag-in-frames", "0", "-auto-alt-ref", "0"];
+        let codec = [&["-c:v", encoder, "-g", "25", "-cpu-used", "8", "-b:v", "1M"][..], &live].concat();
+        let tags = tags(&codec);
+        let kinds = kinds(&tags);
+        assert_eq!((kinds.len(), count(&kinds, Kind::Intra)), (50, 2), "{encoder}");
+        let keys: Vec<_> = (0..).zip(&kinds).filter(|(_, (_, key))| *key).map(|(at, _)| at).collect();
+        assert_eq!(keys, [0, 25], "{encoder}");
+        assert!(tags.iter().all(|tag| tag.layer == 0 && tag.layers == 1), "{encoder}");
+    }
+}

@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_carried_is_refused() {
-        let raw = Track { codec: Codec::RawVideo(None), ..Track::mp2t() };
-        for format in [Format::Ts, Format::Images, Format::Rtp(vec![raw])] {
+        let tracks = [Codec::RawVideo(None), Codec::Av1, Codec::Vp9, Codec::Vp8]
+            .map(|codec| Format::Rtp(vec![Track { codec, ..Track::mp2t() }]));
+        for format in [Format::Ts, Format::Images].into_iter().chain(tracks) {
             let refused = ToTs::default().bind(&format).expect_err("refused");
             assert!(refused.help.contains("H.264"), "{refused}");
         }

@@ -29,9 +29,14 @@ impl Describe for Vp9 {
             self.learn(&descriptor, layer);
         }
         let Layer { temporal, switches_up, spatial, needs_below } = layer;
-        let refers = self.refers(&descriptor, needs_below);
+        let key = descriptor.first && spatial == 0 && !descriptor.is_inter && is_key(data);
+        let refers = match self.refers(&descriptor, needs_below) {
+            // ffmpeg says so of every frame.
+            Refers::Nothing if spatial == 0 && !key => Refers::Newest { below: false },
+            refers => refers,
+        };
         let picture = Picture {
-            key: descriptor.first && spatial == 0 && !descriptor.is_inter && is_key(data),
+            key,
             refers,
             // Frames of a higher temporal layer may be no references for the next ones of a lower one.
             resets: spatial > 0 && temporal == 0 && !descriptor.is_inter,

@@ -1,7 +1,9 @@
 use bytes::Bytes;
+use proptest::prelude::*;
 
 use super::*;
-use crate::payload::jpeg2000::{self as j2k, MainHeader, NO_PRIORITY};
+use crate::jpeg2000::{Piece, Unit as J2kUnit};
+use crate::payload::jpeg2000::{self as j2k, MainHeader, NO_PRIORITY, Priorities};
 use crate::rtp::PlainHeader;
 
 const HEADER: PlainHeader =
@@ -255,4 +257,42 @@ fn order_numbers_are_read_from_the_description() {
     assert!(has_order_numbers("profile-id=1; sprop-max-don-diff=2"));
     assert!(!has_order_numbers("sprop-max-don-diff=0"));
     assert!(!has_order_numbers(""));
+}
+
+proptest! {
+    #[test]
+    fn every_level_of_jpeg2000_has_all_of_its_layers_and_those_below(
+        lengths in prop::collection::vec(0..60_usize, 1..40),
+        (layers, room) in (1..40_u16, 9..120_usize),
+    ) {
+        let mut end = 20;
+        let header = Piece { unit: J2kUnit::MainHeader, tile: 0, end };
+        let packets = lengths.iter().enumerate().map(|(at, length)| {
+            end += length;
+            // Layer by layer, as the progression should be.
+            let layer = (at * usize::from(layers) / lengths.len()) as u16;
+            Piece { unit: J2kUnit::Packet { layer, resolution: 0, component: 0 }, tile: 0, end }
+        });
+        let pieces: Vec<_> = core::iter::once(header).chain(packets).collect();
+        let mut sender = Sender::new(&Track { fmtp: "pt=layer".to_owned(), ..track(Codec::Jpeg2000) });
+        let mut sent = Vec::new();
+        let bytes = vec![7; end];
+        j2k::packets(&pieces, end, room, Priorities::Layer, |header, range, last| {
+            let payload = [&header.emit()[..], &bytes[range.clone()]].concat();
+            if !range.is_empty() {
+                sent.push((range, sender.send(0, last, &payload)));
+            }
+        }).unwrap();
+        for level in 0..layers as u8 {
+            let taken = || sent.iter().filter(|(_, tag)| tag.layer <= level);
+            let got = |byte: usize| taken().any(|(range, _)| range.contains(&byte));
+            let mut begin = 0;
+            for piece in &pieces {
+                let is_in = !matches!(piece.unit, J2kUnit::Packet { layer, .. } if layer > u16::from(level));
+                prop_assert!(!is_in || (begin..piece.end).all(got), "{piece:?} at level {level}");
+                begin = piece.end;
+            }
+        }
+        prop_assert!(sent.iter().all(|(_, tag)| tag.layer < tag.layers && tag.key && tag.opens));
+    }
 }
