@@ -8,9 +8,10 @@ use core::time::Duration;
 pub use estimate::{Limit, limit_noted};
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
 use rtcp_types::{
-    Bye, Compound, CompoundBuilder, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,
-    ReportBlockBuilder, RtcpParseError, RtcpWriteError, Sdes, SdesChunk, SdesItem,
-    SenderReport as WireSenderReport, prelude::RtcpPacketParserExt as _, prelude::RtcpPacketWriterExt as _,
+    App, Bye, Compound, CompoundBuilder, Packet, ReceiverReport as WireReceiverReport,
+    ReportBlock as WireBlock, ReportBlockBuilder, RtcpParseError, RtcpWriteError, Sdes, SdesChunk, SdesItem,
+    SenderReport as WireSenderReport, prelude::RtcpPacket as _, prelude::RtcpPacketParserExt as _,
+    prelude::RtcpPacketWriterExt as _,
 };
 
 use crate::Malformed;
@@ -141,6 +142,10 @@ pub fn read(data: &[u8], mut tell: impl FnMut(Report)) -> Result<(), Malformed> 
             }
             Packet::Bye(bye) => bye.ssrcs().for_each(|ssrc| tell(Report::Bye { ssrc })),
             Packet::App(app) => {
+                // The library takes the padding off without looking whether there is so much.
+                if App::MIN_PACKET_LEN + usize::from(app.padding().unwrap_or(0)) > app.length() {
+                    return Err(malformed(&RtcpParseError::InvalidPadding));
+                }
                 let (ssrc, name, subtype) = (app.ssrc(), app.name(), app.count());
                 tell(match LevelMessage::parse(name, subtype, app.data())? {
                     Some(message) => Report::Level { from: ssrc, message },
@@ -270,6 +275,16 @@ mod tests {
         let mut told = Vec::new();
         read(data, |report| told.push(report)).unwrap();
         told
+    }
+
+    #[test]
+    fn padding_larger_than_the_packet_is_malformed() {
+        let mut app = vec![0xa0, 204, 0, 2, 0, 0, 0, 1];
+        app.extend_from_slice(b"na\0\xff");
+        assert!(read(&app, |_| {}).is_err());
+        app[3] = 3;
+        app.extend_from_slice(&[0, 0, 0, 4]);
+        assert!(read(&app, |_| {}).is_ok());
     }
 
     #[test]
