@@ -98,8 +98,17 @@ pub fn plays(paths: &Paths, program: &Program) -> Result<Running> {
 pub fn ends_clean(player: Running) -> Result<()> {
     let account = player.account();
     let done = player.succeed(PATIENCE)?;
-    ensure!(done.stderr.trim().is_empty(), "{}: it complained:\n{}", first_line(&account), done.stderr);
+    let complaints = complaints(&done.stderr);
+    ensure!(complaints.is_empty(), "{}: it complained:\n{complaints}", first_line(&account));
     Ok(())
+}
+
+/// What a program complained of. `rtspsrc` of GStreamer 1.22 now and then takes off signal handlers twice when
+/// it begins, which has nothing to do with what it is sent.
+fn complaints(stderr: &str) -> String {
+    let is_race =
+        |line: &&str| line.contains("GLib-GObject-WARNING") && line.contains("has no handler with id");
+    stderr.lines().filter(|line| !line.trim().is_empty() && !is_race(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Runs players at the same time; each must end by itself and find nothing wrong.
