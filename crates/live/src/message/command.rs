@@ -168,7 +168,13 @@ pub(crate) fn read_view(text: &str) -> Result<View, ControlError> {
 /// # Errors
 /// It is no level.
 pub(crate) fn read_level(text: &str) -> Result<Level, ControlError> {
-    text.parse().map_err(|error: NoLevel| ControlError::Unsupported(error.to_string()))
+    Ok(text.parse::<Level>()?)
+}
+
+impl From<NoLevel> for ControlError {
+    fn from(error: NoLevel) -> Self {
+        ControlError::Unsupported(error.to_string())
+    }
 }
 
 /// A request about the services of a stream.

@@ -203,12 +203,14 @@ impl Connection {
             let Some(place) = &player.place else { return Err(out_of_order("play first")) };
             match &name[..] {
                 "view" => {
-                    player.wanted.view = read_view(value)?;
-                    self.control.set_view(place.id(), player.wanted.view).await?;
+                    let view = read_view(value)?;
+                    self.control.set_view(place.id(), view).await?;
+                    player.wanted.view = view;
                 }
                 "level" => {
-                    player.wanted.level = read_level(value)?;
-                    self.control.set_level(place.id(), player.wanted.level).await?;
+                    let level = read_level(value)?;
+                    self.control.set_level(place.id(), level).await?;
+                    player.wanted.level = level;
                 }
                 _ => {
                     let why = format!("there is no parameter '{name}': possible are view and level");

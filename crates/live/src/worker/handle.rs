@@ -13,6 +13,7 @@ use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
+use super::serve::Shares;
 use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
 use super::tasks::Tasks;
@@ -165,7 +166,7 @@ fn worker(
         snapshot: Snapshot::new(published),
         streamer: StreamSender::default(),
         uring,
-        shares: Vec::new(),
+        shares: Shares::default(),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

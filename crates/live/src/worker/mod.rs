@@ -24,12 +24,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
 
 use outflow_media::Time;
-use outflow_relay::{Priority, Share, SinkKey};
+use outflow_relay::{Priority, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
 
 pub(crate) use handle::{Bell, WorkerHandle};
 use ingest::Sender;
+use serve::Shares;
 pub(crate) use share::{Inlet, Outlet};
 use snapshot::Snapshot;
 use stream::LiveStream;
@@ -88,8 +89,7 @@ struct Worker {
     snapshot: Snapshot,
     streamer: StreamSender,
     uring: Uring,
-    /// What each sink of an order gets, if that differs; kept so that no memory is asked for an order.
-    shares: Vec<(Share, SinkKey)>,
+    shares: Shares,
     running: bool,
 }
 

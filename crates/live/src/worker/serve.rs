@@ -17,6 +17,14 @@ use crate::send::kernel::Part;
 use crate::send::stream::{Connection, Flush, Outcome};
 use crate::send::{Headers, pieces};
 
+/// What each sink of an order gets, if that differs; kept so that no memory is asked for an order.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    members: Vec<(Share, SinkKey)>,
+    cuts: Vec<Share>,
+    keys: Vec<SinkKey>,
+}
+
 /// Who of an order's sinks is served.
 enum Parts<'a> {
     /// All of them, and with the same.
@@ -61,26 +69,27 @@ impl Worker {
             return self.send(index, order, order.share.unwrap_or(Share::WHOLE), Parts::All);
         };
         let Some(stream) = self.streams.get(index) else { return };
-        let mut shares = core::mem::take(&mut self.shares);
+        let mut scratch = core::mem::take(&mut self.shares);
+        let Shares { members: shares, cuts, keys } = &mut scratch;
+        shares.clear();
         let members = stream.core.members(order).iter();
         shares.extend(members.map(|key| (stream.core.share(order, *key), *key)));
         shares.sort_unstable();
         let spec = shares.iter().find_map(|(_, key)| stream.core.spec(*key));
         let is_datagram = spec.is_some_and(|spec| spec.transport == Transport::Datagram);
         if is_datagram && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len()) {
-            let cuts: Vec<_> = stream.core.shares(order.branch, cohort).collect();
-            let layers = Layers { shares: &shares, cuts: &cuts };
+            cuts.clear();
+            cuts.extend(stream.core.shares(order.branch, cohort));
+            let layers = Layers { shares, cuts };
             self.send(index, order, Share::WHOLE, Parts::Layers(layers));
         } else {
-            let mut keys = Vec::with_capacity(shares.len());
             for same in shares.chunk_by(|one, other| one.0 == other.0) {
                 keys.clear();
                 keys.extend(same.iter().map(|(_, key)| *key));
-                self.send(index, order, same[0].0, Parts::Of(&keys));
+                self.send(index, order, same[0].0, Parts::Of(keys));
             }
         }
-        shares.clear();
-        self.shares = shares;
+        self.shares = scratch;
     }
 
     /// Sends this share of an order's packets to those whom it names, or to some of them.

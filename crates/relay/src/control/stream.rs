@@ -258,23 +258,19 @@ impl Stream {
     /// Those packets of an order that a sink with this share of it gets, in order, and by how much the
     /// sequence number of each is lower for it.
     pub fn packets(&self, order: &Order, share: Share) -> impl Iterator<Item = (Seq, &Entry, u16)> {
-        let tracks = order.tracks;
         let branch = self.branches.get(order.branch);
-        let main_track = branch.map_or(0, |branch| branch.ring().main_track());
-        let entries = branch.into_iter().flat_map(move |branch| branch.range(order.from, order.to));
-        let mut lowered = share.lowered;
-        entries.filter_map(move |(seq, entry)| {
-            let tag = &entry.packet.tag;
-            if !tracks.has(tag.track) {
-                None
-            } else if tag.track != main_track {
-                Some((seq, entry, 0))
-            } else if share.cut.takes(tag.layer) {
-                Some((seq, entry, lowered))
-            } else {
-                lowered = lowered.wrapping_add(1);
-                None
-            }
+        branch.into_iter().flat_map(move |branch| {
+            let ring = branch.ring();
+            let wanted = |(_, entry): &(Seq, &Entry)| order.tracks.has(entry.packet.tag.track);
+            let mut lowered = share.lowered;
+            ring.range(order.from, order.to).filter(wanted).filter_map(move |(seq, entry)| {
+                let tag = &entry.packet.tag;
+                if !ring.is_within(share.cut, tag) {
+                    lowered = lowered.wrapping_add(1);
+                    return None;
+                }
+                Some((seq, entry, if tag.track == ring.main_track() { lowered } else { 0 }))
+            })
         })
     }
 

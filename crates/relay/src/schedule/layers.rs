@@ -60,6 +60,14 @@ impl fmt::Display for NoLevel {
 
 impl core::error::Error for NoLevel {}
 
+impl TryFrom<u8> for Level {
+    type Error = NoLevel;
+
+    fn try_from(number: u8) -> Result<Self, NoLevel> {
+        Level::new(number).ok_or_else(|| NoLevel(number.to_string()))
+    }
+}
+
 impl FromStr for Level {
     type Err = NoLevel;
 

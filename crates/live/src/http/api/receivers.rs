@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
-use outflow_relay::Priority;
+use outflow_relay::{Level, Priority};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,7 +11,7 @@ use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::{Body, receiver_id};
 use crate::control::{Control, ControlError, ReceiverState};
-use crate::message::{read_level, read_view};
+use crate::message::read_view;
 
 /// Who is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -105,7 +105,8 @@ pub(super) async fn change(
         control.set_view(receiver, read_view(&view)?).await?;
     }
     if let Some(level) = wish.level {
-        control.set_level(receiver, read_level(&level.to_string())?).await?;
+        let level = Level::try_from(level).map_err(ControlError::from)?;
+        control.set_level(receiver, level).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outflow_config::SinkUrl;
-use outflow_relay::Timing;
+use outflow_relay::{Level, Timing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
-use crate::control::{Control, PushOptions, Wanted};
-use crate::message::{read_level, read_view};
+use crate::control::{Control, ControlError, PushOptions, Wanted};
+use crate::message::read_view;
 
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -91,7 +91,7 @@ pub(super) async fn add(
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let priority = wish.priority.map(Into::into);
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
-    let level = read_level(&wish.level.unwrap_or(1).to_string())?;
+    let level = wish.level.map(Level::try_from).transpose().map_err(ControlError::from)?.unwrap_or_default();
     let wanted = Wanted { branch: wish.branch, view, level };
     let id =
         control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing, wanted }).await?;

@@ -56,16 +56,14 @@ impl Fanout {
         means: &mut Means<'_, R>,
     ) {
         let takes = |share: Share| piece.layer.is_some_and(|layer| share.cut.takes(layer));
-        let mut keys = Vec::with_capacity(layers.shares.len());
         for same in layers.shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
             let Some((header, body)) = piece.split_header() else { continue };
             let header = lower(header, lowered(same[0].0));
             let piece = Piece { header: &header, body, ..*piece };
-            keys.clear();
-            keys.extend(same.iter().map(|(_, key)| *key));
+            let keys = same.iter().map(|(_, key)| *key);
             match missing {
-                Some(missing) => self.by_user_alone(&keys, missing, &[piece], means),
-                None => self.by_user(&keys, &[piece], means),
+                Some(missing) => self.by_user_alone(keys, missing, &[piece], means),
+                None => self.by_user(keys, &[piece], means),
             }
         }
     }

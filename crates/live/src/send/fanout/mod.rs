@@ -208,7 +208,7 @@ impl Fanout {
         means: &mut Means<'_, R>,
     ) {
         match audience {
-            Audience::Some(keys) => self.by_user(keys, pieces, means),
+            Audience::Some(keys) => self.by_user(keys.iter().copied(), pieces, means),
             Audience::Members(members) if self.asks_kernel(members.all.len()) => {
                 let mut rest = pieces;
                 while !rest.is_empty() {
@@ -219,7 +219,7 @@ impl Fanout {
             }
             Audience::Layered(members, layers) => self.send_layered(members, layers, pieces, means),
             Audience::Members(Members { all, first, count, .. }) => {
-                self.by_user(&all[first..first + count], pieces, means);
+                self.by_user(all[first..first + count].iter().copied(), pieces, means);
             }
         }
     }
@@ -231,12 +231,13 @@ impl Fanout {
 
     fn by_user<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
-        keys: &[SinkKey],
+        keys: impl ExactSizeIterator<Item = SinkKey>,
         pieces: &[Piece<'_>],
         means: &mut Means<'_, R>,
     ) {
-        let routes = keys.iter().filter_map(|key| Some((*key, (means.route_of)(*key)?)));
-        self.connected.send(means.uring, &mut self.user, pieces, means.ports, routes, keys.len());
+        let count = keys.len();
+        let routes = keys.filter_map(|key| Some((key, (means.route_of)(key)?)));
+        self.connected.send(means.uring, &mut self.user, pieces, means.ports, routes, count);
     }
 
     /// Sends packets of one track and size, by the way that pays. What the kernel's fan-out cannot
@@ -247,13 +248,13 @@ impl Fanout {
         run: &[Piece<'_>],
         means: &mut Means<'_, R>,
     ) {
-        let ordered = &members.all[members.first..members.first + members.count];
+        let ordered = members.all[members.first..members.first + members.count].iter().copied();
         let mut way = self.choose(members, run, means);
         // Frames go one by one; each may fail for itself.
         for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {
             match self.by_kernel(members, &mut way, part, None) {
-                Some(missing) => self.by_user_alone(ordered, missing, part, means),
-                None => self.by_user(ordered, part, means),
+                Some(missing) => self.by_user_alone(ordered.clone(), missing, part, means),
+                None => self.by_user(ordered.clone(), part, means),
             }
         }
     }
@@ -324,7 +325,7 @@ impl Fanout {
     /// they get no sockets of their own.
     fn by_user_alone<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
-        keys: &[SinkKey],
+        keys: impl ExactSizeIterator<Item = SinkKey>,
         missing: usize,
         pieces: &[Piece<'_>],
         means: &mut Means<'_, R>,
@@ -338,9 +339,10 @@ impl Fanout {
         let is_reached = |key: &SinkKey| {
             matches!(standing.and_then(|keys| *keys.get(key.0)?), Some(Standing::Kernel { .. }))
         };
-        let left = keys.iter().filter(|key| !is_reached(key));
-        let routes = left.filter_map(|key| Some((*key, route_of(*key)?)));
-        user.send(pieces, ports, routes, missing.min(keys.len()));
+        let count = missing.min(keys.len());
+        let left = keys.filter(|key| !is_reached(key));
+        let routes = left.filter_map(|key| Some((key, route_of(key)?)));
+        user.send(pieces, ports, routes, count);
     }
 }
 
