@@ -12,6 +12,7 @@ use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
 use outflow_labs::process::be_preferred;
 use outflow_labs::receive::Numbered;
 use outflow_labs::relay::{PATIENCE, Relay};
+use outflow_labs::stolen::stolen_ticks;
 use serde_json::json;
 
 use super::plugins::{HARMLESS, Plugin};
@@ -56,8 +57,23 @@ pub(crate) struct Scene {
     _others: Vec<UdpSocket>,
     victim: Pulse,
     sent: u64,
-    /// By the source's clock: who was beside it then.
-    periods: Vec<(&'static str, Range<u64>)>,
+    periods: Vec<Period>,
+}
+
+/// Some time with something beside the victim.
+struct Period {
+    name: &'static str,
+    /// By the source's clock.
+    within: Range<u64>,
+    /// The host took time from the machine.
+    is_disturbed: bool,
+}
+
+/// What the victim noticed of a period.
+pub(crate) struct Noticed {
+    pub(crate) name: &'static str,
+    /// The 99th percentile of its delay, in microseconds; `None` if the host took time from the machine.
+    pub(crate) p99_us: Option<f64>,
 }
 
 impl Scene {
@@ -83,8 +99,13 @@ impl Scene {
     }
 
     /// So long, with this beside the victim.
-    pub(crate) fn period(&mut self, name: &'static str, time: Duration, beside: impl FnOnce() + Send) {
-        let began = monotonic_nanos();
+    pub(crate) fn period(
+        &mut self,
+        name: &'static str,
+        time: Duration,
+        beside: impl FnOnce() + Send,
+    ) -> Result<()> {
+        let (began, stolen) = (monotonic_nanos(), stolen_ticks()?);
         let victim = &mut self.victim;
         self.sent += std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -97,12 +118,13 @@ impl Scene {
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        self.periods.push((name, began..monotonic_nanos()));
+        let (within, is_disturbed) = (began..monotonic_nanos(), stolen_ticks()? > stolen);
+        self.periods.push(Period { name, within, is_disturbed });
+        Ok(())
     }
 
-    /// The 99th percentile of the victim's delay in each period, in microseconds, and how many packets
-    /// it lost in all of them.
-    pub(crate) fn end(self) -> Result<(Vec<(&'static str, f64)>, u64)> {
+    /// What the victim noticed of each period, and how many packets it lost in all of them.
+    pub(crate) fn end(self) -> Result<(Vec<Noticed>, u64)> {
         let mut last = None;
         while last != Some(self.receiver.count()) {
             last = Some(self.receiver.count());
@@ -117,8 +139,12 @@ impl Scene {
             let nanos = came.map(|one| (i128::from(one.at) - i128::from(one.sent) - apart) as f64);
             quantile(&nanos.map(|nanos| nanos / 1e3).collect::<Vec<_>>(), 0.99)
         };
-        let p99 = self.periods.iter().map(|(name, within)| (*name, delays(within))).collect();
-        Ok((p99, self.sent - u64::from(first) - arrived.len() as u64))
+        let noticed = |period: &Period| Noticed {
+            name: period.name,
+            p99_us: (!period.is_disturbed).then(|| delays(&period.within)),
+        };
+        let noticed = self.periods.iter().map(noticed).collect();
+        Ok((noticed, self.sent - u64::from(first) - arrived.len() as u64))
     }
 }
 

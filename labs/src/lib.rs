@@ -21,3 +21,4 @@ pub mod receive;
 pub mod relay;
 pub mod scene;
 pub mod search;
+pub mod stolen;

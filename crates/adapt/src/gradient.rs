@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use outflow_media::Time;
 
+use crate::waiting::Waiting;
 use crate::{Arrival, Choice, Decision, Policy, Reason};
 
 /// Packets that wait longer than that on the way, more than at best, wait because there are too many.
@@ -24,9 +25,6 @@ const QUEUE_NONE: Duration = Duration::from_millis(25);
 
 /// Over so long it is measured what gets through.
 const WINDOW: Duration = Duration::from_millis(300);
-
-/// What is best is looked for over so long, and at most twice that: clocks drift, ways change.
-const BEST_OVER: Duration = Duration::from_secs(10);
 
 /// Of what gets through so many percent are used; half of that as long as something waits.
 const USED_PERCENT: u64 = 85;
@@ -78,10 +76,7 @@ pub struct Gradient {
     seen: VecDeque<Seen>,
     /// Sender's clock of the newest packet.
     media: Time,
-    /// Least difference between arrival and sender's clock: in this period, and in the one before.
-    least: Option<i128>,
-    least_before: Option<i128>,
-    period: Time,
+    waiting: Waiting,
     /// How much longer than at best the newest packet took.
     queue: Duration,
     stage: Stage,
@@ -97,9 +92,7 @@ impl Default for Gradient {
         Gradient {
             seen: VecDeque::new(),
             media: Time::ZERO,
-            least: None,
-            least_before: None,
-            period: Time::ZERO,
+            waiting: Waiting::default(),
             queue: Duration::ZERO,
             stage: Stage::Well(Time::ZERO),
             carries: None,
@@ -223,14 +216,7 @@ impl Gradient {
 
 impl Policy for Gradient {
     fn arrived(&mut self, now: Time, Arrival { media, bytes, lost }: Arrival) {
-        if now.since(self.period) >= BEST_OVER {
-            (self.least_before, self.least, self.period) = (self.least, None, now);
-        }
-        let took = i128::from(now.as_nanos()) - i128::from(media.as_nanos());
-        let least = self.least.map_or(took, |least| least.min(took));
-        self.least = Some(least);
-        let best = self.least_before.map_or(least, |before| before.min(least));
-        self.queue = Duration::from_nanos((took - best).clamp(0, i128::from(u64::MAX)) as u64);
+        self.queue = self.waiting.arrived(now, media);
         self.media = self.media.max(media);
         let waited = self.queue > QUEUE_NONE;
         self.seen.push_back(Seen { at: now, bytes, lost, waited });

@@ -4,16 +4,22 @@
 //! A [`Policy`] is told each packet that arrives, and says what to ask for. It has no clock and no sockets: the
 //! receiving side (`outflow-client`) and the simulator give it time and packets.
 
+mod adaptation;
+pub mod energy;
 mod gradient;
 mod paper;
+mod resources;
 #[cfg(test)]
 mod track;
+mod waiting;
 
 use core::fmt;
 
+pub use adaptation::Adaptation;
 pub use gradient::Gradient;
 use outflow_media::Time;
 pub use paper::Paper;
+pub use resources::Resources;
 
 /// A packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +92,36 @@ pub enum Reason {
     ProbeFailed,
     /// All has been well for as long as the paper waits: it tries the ideal one.
     Recovered,
+    /// It is better than the user wants.
+    Ideal,
+    /// The CPU is busy.
+    Busy {
+        /// In percent of all cores.
+        percent: u8,
+    },
+    /// Little charge is left.
+    Charge {
+        /// In percent.
+        percent: u8,
+    },
+}
+
+impl Reason {
+    /// A word for it, in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::TooSlow { .. } => "too-slow",
+            Reason::Delayed { .. } => "delayed",
+            Reason::Lossy { .. } => "lossy",
+            Reason::Drained => "drained",
+            Reason::Probing => "probing",
+            Reason::ProbeFailed => "probe-failed",
+            Reason::Recovered => "recovered",
+            Reason::Ideal => "ideal",
+            Reason::Busy { .. } => "busy",
+            Reason::Charge { .. } => "charge",
+        }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -104,6 +140,9 @@ impl fmt::Display for Reason {
             Reason::Probing => write!(f, "all has been well: a better level is tried"),
             Reason::ProbeFailed => write!(f, "the better level was too much"),
             Reason::Recovered => write!(f, "all has been well: the ideal level is tried"),
+            Reason::Ideal => write!(f, "no better one is wanted"),
+            Reason::Busy { percent } => write!(f, "{percent} % of the CPU are in use"),
+            Reason::Charge { percent } => write!(f, "{percent} % of the charge are left"),
         }
     }
 }

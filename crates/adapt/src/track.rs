@@ -56,6 +56,31 @@ pub(crate) struct Bottleneck {
     pub(crate) room: usize,
 }
 
+/// How frames leave the sender.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sending {
+    /// The percentage of the time between two frames over which a frame's packets are spread.
+    pub(crate) spread: u32,
+    /// B pictures after each picture that leaves before them.
+    pub(crate) early: u64,
+    /// Packets are late by up to so much by chance.
+    pub(crate) jitter_us: u64,
+}
+
+impl Sending {
+    pub(crate) const PLAIN: Self = Sending { spread: 50, early: 0, jitter_us: 2000 };
+
+    /// The place of a frame among those that are shown.
+    fn shown(self, frame: u64) -> u64 {
+        // I B B P B B leave as I P B B P B B: every first of a group is shown after all of it.
+        match frame.checked_sub(1).map(|i| i % (self.early + 1)) {
+            None => 0,
+            Some(0) => frame + self.early,
+            Some(_) => frame - 1,
+        }
+    }
+}
+
 /// What is on its way.
 struct InFlight {
     leaves: Time,
@@ -85,11 +110,11 @@ struct Track<'a> {
     expected: u64,
     missing: Vec<usize>,
     chance: u64,
-    jitter_us: u64,
+    sending: Sending,
 }
 
-/// Runs so many frames through it; packets are late by up to `jitter_us` by chance.
-pub(crate) fn run(policy: &mut dyn Policy, way: &Bottleneck, frames: u64, jitter_us: u64) -> Outcome {
+/// Runs so many frames through it.
+pub(crate) fn run(policy: &mut dyn Policy, way: &Bottleneck, frames: u64, sending: Sending) -> Outcome {
     let mut track = Track {
         policy,
         way,
@@ -106,7 +131,7 @@ pub(crate) fn run(policy: &mut dyn Policy, way: &Bottleneck, frames: u64, jitter
         expected: 0,
         missing: vec![0; frames as usize],
         chance: 1,
-        jitter_us,
+        sending,
     };
     let end = frames * 1000 / FRAMES_A_SECOND;
     for ms in 0..end + 1000 {
@@ -132,16 +157,18 @@ pub(crate) fn run(policy: &mut dyn Policy, way: &Bottleneck, frames: u64, jitter
 }
 
 impl Track<'_> {
-    /// A frame's packets go out within half the time until the next.
+    /// A frame's packets go out within some of the time until the next.
     fn begin_frame(&mut self, now: Time, frame: usize) {
         self.outcome.frames.push((self.level, false));
         let mut left = frame_bytes(self.level);
         let count = left.div_ceil(PACKET);
-        let apart = Duration::from_secs(1) / (2 * FRAMES_A_SECOND as u32 * count as u32);
+        let apart =
+            Duration::from_secs(1) * self.sending.spread / (100 * FRAMES_A_SECOND as u32 * count as u32);
+        let sent = Time::from_millis(self.sending.shown(frame as u64) * 1000 / FRAMES_A_SECOND);
         for packet in 0..count {
             let bytes = left.min(PACKET);
             left -= bytes;
-            self.outbox.push_back((now + apart * packet as u32, bytes, now, frame));
+            self.outbox.push_back((now + apart * packet as u32, bytes, sent, frame));
         }
     }
 
@@ -166,7 +193,7 @@ impl Track<'_> {
         self.free_at = self.free_at + Duration::from_secs_f64(wait);
         self.outcome.queue_most = self.outcome.queue_most.max(self.free_at.since(at));
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let jitter = Duration::from_micros((self.chance >> 33) % self.jitter_us.max(1));
+        let jitter = Duration::from_micros((self.chance >> 33) % self.sending.jitter_us.max(1));
         let leaves = self.free_at;
         let arrives = leaves + ONE_WAY + jitter;
         self.in_flight.push_back(InFlight { leaves, arrives, bytes, sent, number, frame });

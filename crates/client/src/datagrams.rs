@@ -7,6 +7,7 @@ use bytes::Bytes;
 use outflow_media::rtp::RtpHeader;
 use outflow_media::sdp::{self, MediaDescription};
 use outflow_media::{Codec, Format, Time};
+use tokio::time::sleep_until;
 use url::Url;
 
 use crate::socket::{Datagrams, Place};
@@ -116,16 +117,27 @@ impl RtpDatagrams {
     }
 
     pub(crate) async fn advance(&mut self, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        udp::readable(&self.udp).await;
-        let now = self.options.clock.now();
-        udp::receive(&mut self.udp, &mut self.tracks, now, queue)?;
-        // Reports need not be on time: whenever something came is often enough.
+        let clock = self.options.clock;
+        let due = self.tracks.iter().filter_map(RtpTrack::rtcp_at).min();
+        let due = clock.instant(due.unwrap_or_else(|| clock.now() + self.options.patience));
+        tokio::select! {
+            () = udp::readable(&self.udp) => {
+                udp::receive(&mut self.udp, &mut self.tracks, clock.now(), queue)?;
+            }
+            () = sleep_until(due) => {}
+        }
         for (udp, track) in self.udp.iter().zip(&mut self.tracks) {
-            if let Some(report) = track.report(now) {
-                udp.send(&report);
+            while let Some(bytes) = track.rtcp(clock.now()) {
+                udp.send(&bytes);
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn ask(&mut self, now: Time, track: u8, level: u8) {
+        if let Some(track) = self.tracks.get_mut(usize::from(track)) {
+            track.ask(now, level);
+        }
     }
 }
 

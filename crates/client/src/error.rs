@@ -59,6 +59,12 @@ pub enum Error {
         /// What may be the reason.
         hint: &'static str,
     },
+    /// There is no way to ask for a level.
+    #[error(
+        "what comes by HTTP or as plain MPEG-TS cannot be asked for another level: receive it by RTSP, or name \
+         the level in the URL (?level=2)"
+    )]
+    NoLevels,
     /// The RTSP session is over.
     #[error(transparent)]
     Rtsp(#[from] Closed),

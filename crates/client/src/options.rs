@@ -7,6 +7,17 @@ use outflow_rtsp::auth::Credentials;
 
 use crate::Clock;
 
+/// How a session by RTSP is asked for another level. Where there is no RTSP, RTCP is all there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AskBy {
+    /// By application-defined packets on the session's RTCP ports: answered with what each level costs, and
+    /// repeated until they are answered.
+    #[default]
+    Rtcp,
+    /// By SET_PARAMETER in the session (RFC 2326 section 10.9), where RTCP does not get through.
+    Rtsp,
+}
+
 /// How to subscribe; the defaults suit most.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -16,6 +27,8 @@ pub struct Options {
     pub credentials: Option<Credentials>,
     /// Given as password (RTSP) or bearer token (HTTP) where there are no credentials.
     pub token: Option<String>,
+    /// How another level is asked for ([`Subscription::ask_level`](crate::Subscription::ask_level)).
+    pub ask_by: AskBy,
     /// Text of the session description of an `rtp://` source.
     pub sdp: Option<String>,
     /// How long connecting may take, and each answer of a server.
@@ -39,6 +52,7 @@ impl Default for Options {
             transport: Lower::Tcp,
             credentials: None,
             token: None,
+            ask_by: AskBy::default(),
             sdp: None,
             patience: Duration::from_secs(10),
             silence: Duration::from_secs(10),

@@ -43,6 +43,15 @@ pub enum Received {
         /// When it arrived.
         arrived: Time,
     },
+    /// What a relay answers to who asked it for a level.
+    Levels {
+        /// The level that it sends, from the next place on where it can change; 1 is the best.
+        level: u8,
+        /// Bytes a second of each level, the best first, as measured lately.
+        rates: Vec<u32>,
+        /// When it arrived.
+        arrived: Time,
+    },
 }
 
 /// What was received and not handed on.

@@ -16,7 +16,7 @@ use crate::limits::{READ_BYTES, UNSENT_BYTES};
 use crate::track::RtpTrack;
 use crate::udp::{self, UdpTrack};
 use crate::wire::{Io, dial};
-use crate::{Error, Options, Received, socket};
+use crate::{AskBy, Error, Options, Received, socket};
 
 /// A session that plays.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(crate) struct RtspSession {
     carried: Vec<Transport>,
     udp: Vec<UdpTrack>,
     playing: bool,
+    refused: Option<u16>,
 }
 
 /// The connection and what waits on it.
@@ -74,6 +75,7 @@ impl RtspSession {
             carried: Vec::new(),
             udp: Vec::new(),
             playing: false,
+            refused: None,
         };
         while !session.playing {
             session.advance(early).await?;
@@ -109,8 +111,25 @@ impl RtspSession {
         if queue.len() > before || self.playing != playing {
             return Ok(());
         }
-        self.send_reports()?;
+        self.send_due()?;
         self.wait(until, queue).await
+    }
+
+    /// Asks for a level: by RTCP beside the media of a track, or by the session itself.
+    pub(crate) fn ask(&mut self, now: Time, track: u8, level: u8) {
+        match self.options.ask_by {
+            AskBy::Rtsp => self.client.set_parameter("level", &level.to_string()),
+            AskBy::Rtcp => {
+                if let Some(track) = self.tracks.get_mut(usize::from(track)) {
+                    track.ask(now, level);
+                }
+            }
+        }
+    }
+
+    /// The status with which the server refused the last wish, if it did.
+    pub(crate) fn refused(&self) -> Option<u16> {
+        self.refused
     }
 
     /// Says goodbye, and waits a moment for the answer.
@@ -160,6 +179,7 @@ impl RtspSession {
                     track.media(bytes, now, queue);
                 }
             }
+            Event::ParameterSet { status } => self.refused = (status >= 300).then_some(status),
             Event::Announced => {}
             Event::Closed(why) => return Err(why.into()),
         }
@@ -208,19 +228,25 @@ impl RtspSession {
         self.carried = carried;
     }
 
-    fn send_reports(&mut self) -> Result<(), Error> {
+    fn send_due(&mut self) -> Result<(), Error> {
         let now = self.options.clock.now();
         for i in 0..self.tracks.len() {
-            let Some(report) = self.tracks[i].report(now) else { continue };
-            let channels = self.carried.get(i).and_then(|transport| transport.interleaved);
-            match (channels, u16::try_from(report.len())) {
-                (Some(channels), Ok(length)) => {
-                    self.send(&[&interleaved_prefix(channels.rtcp, length), &report])?;
-                }
-                _ => {
-                    if let Some(udp) = self.udp.get(i) {
-                        udp.send(&report);
-                    }
+            while let Some(bytes) = self.tracks[i].rtcp(now) {
+                self.send_rtcp(i, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_rtcp(&mut self, track: usize, bytes: &[u8]) -> Result<(), Error> {
+        let channels = self.carried.get(track).and_then(|transport| transport.interleaved);
+        match (channels, u16::try_from(bytes.len())) {
+            (Some(channels), Ok(length)) => {
+                self.send(&[&interleaved_prefix(channels.rtcp, length), bytes])?;
+            }
+            _ => {
+                if let Some(udp) = self.udp.get(track) {
+                    udp.send(bytes);
                 }
             }
         }
@@ -232,7 +258,7 @@ impl RtspSession {
         until: Option<(Time, Wake)>,
         queue: &mut VecDeque<Received>,
     ) -> Result<(), Error> {
-        let reports = self.tracks.iter().filter_map(RtpTrack::report_at);
+        let reports = self.tracks.iter().filter_map(RtpTrack::rtcp_at);
         let deadline = reports.chain(until.map(|(at, _)| at)).min();
         let clock = self.options.clock;
         let Some(wire) = &mut self.wire else { return Err(Error::Ended) };

@@ -99,6 +99,29 @@ impl Subscription {
         }
     }
 
+    /// Asks for a level: 1 is the best, the number of levels the base. It is asked for until the relay answers
+    /// ([`Received::Levels`]), and again twice a second, so that a relay that was restarted knows it.
+    ///
+    /// # Errors
+    /// Nobody can be asked: the stream comes by HTTP or as plain MPEG-TS.
+    pub fn ask_level(&mut self, level: u8) -> Result<(), Error> {
+        let (now, track) = (self.now(), self.format.main_track());
+        match &mut self.source {
+            Source::Rtsp(session) => session.ask(now, track, level),
+            Source::Rtp(source) => source.ask(now, track, level),
+            Source::Http(_) | Source::Udp(_) => return Err(Error::NoLevels),
+        }
+        Ok(())
+    }
+
+    /// The RTSP status with which the server refused the last level that SET_PARAMETER asked for, if it did.
+    pub fn level_refused(&self) -> Option<u16> {
+        match &self.source {
+            Source::Rtsp(session) => session.refused(),
+            _ => None,
+        }
+    }
+
     /// What was received and not handed on.
     pub fn rejected(&self) -> Rejected {
         let (malformed, strangers) = match &self.source {

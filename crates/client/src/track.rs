@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use core::time::Duration;
-use outflow_media::rtcp::{self, Report};
+use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, Report};
 use outflow_media::rtp::{Reception, RtpHeader};
 use outflow_media::{Codec, Time, Track};
 
+use crate::negotiation::Negotiation;
 use crate::{Packet, Received, RtpStamp};
 
 /// Mean time between reports, RFC 3550 section 6.2.
@@ -26,6 +27,7 @@ pub(crate) struct RtpTrack {
     cname: String,
     random: u64,
     report_at: Option<Time>,
+    negotiation: Negotiation,
     pub(crate) malformed: u64,
 }
 
@@ -43,6 +45,7 @@ impl RtpTrack {
             cname: format!("outflow-{:08x}", mixed(seed) as u32),
             random,
             report_at: None,
+            negotiation: Negotiation::new((random >> 32) as u16),
             malformed: 0,
         }
     }
@@ -86,6 +89,7 @@ impl RtpTrack {
             other => other.insert(Reception::new(stamp.ssrc, self.clock_rate)),
         };
         reception.packet(stamp.sequence, stamp.timestamp, now);
+        self.negotiation.hear(now, stamp.ssrc);
         if self.report_at.is_none() {
             // The first report comes early, so that the sender sees us.
             self.report_at = Some(now + REPORT_EVERY / 10);
@@ -95,25 +99,42 @@ impl RtpTrack {
     /// Takes a compound RTCP packet.
     pub(crate) fn control(&mut self, bytes: &[u8], now: Time, queue: &mut VecDeque<Received>) {
         let track = if self.holds_ts { 0 } else { self.index };
-        let reception = &mut self.reception;
-        let read = rtcp::read(bytes, |report| {
-            if let Report::Sender(report) = report {
+        let (reception, negotiation) = (&mut self.reception, &mut self.negotiation);
+        let read = rtcp::read(bytes, |report| match report {
+            Report::Sender(report) => {
                 if let Some(reception) = reception.as_mut().filter(|r| r.ssrc() == report.ssrc) {
                     reception.sender_report(report.ntp, now);
                 }
                 queue.push_back(Received::SenderReport { track, report, arrived: now });
             }
+            Report::Level { message: LevelMessage::Answer(answer), .. } if negotiation.answered(&answer) => {
+                let LevelAnswer { level, rates, .. } = answer;
+                queue.push_back(Received::Levels { level, rates, arrived: now });
+            }
+            _ => {}
         });
         self.malformed += u64::from(read.is_err());
     }
 
-    /// When the next report is due.
-    pub(crate) fn report_at(&self) -> Option<Time> {
-        self.report_at
+    /// This level is wanted from now on.
+    pub(crate) fn ask(&mut self, now: Time, level: u8) {
+        self.negotiation.ask(now, level);
     }
 
-    /// The report that is due, if one is.
-    pub(crate) fn report(&mut self, now: Time) -> Option<Vec<u8>> {
+    /// When there is something to report or to ask.
+    pub(crate) fn rtcp_at(&self) -> Option<Time> {
+        self.report_at.into_iter().chain(self.negotiation.due()).min()
+    }
+
+    /// A report or request that is due, if one is; there may be another one behind it.
+    pub(crate) fn rtcp(&mut self, now: Time) -> Option<Vec<u8>> {
+        if let Some(request) = self.negotiation.poll(now) {
+            return Some(LevelMessage::Request(request).emit(self.ssrc, &self.cname));
+        }
+        self.report(now)
+    }
+
+    fn report(&mut self, now: Time) -> Option<Vec<u8>> {
         self.report_at.filter(|at| *at <= now)?;
         // Between half and one and a half of the mean, RFC 3550 section 6.3.1.
         self.random = mixed(self.random.wrapping_add(0x9E37_79B9_7F4A_7C15));
@@ -161,15 +182,15 @@ mod tests {
         let (mut track, mut queue) = (RtpTrack::transport_stream(1), VecDeque::new());
         let mut ts = [0; 188];
         ts[0] = 0x47;
-        assert_eq!(track.report_at(), None, "nobody to report on");
+        assert_eq!(track.rtcp_at(), None, "nobody to report on");
         track.media(rtp(33, 1, &ts), Time::ZERO, &mut queue);
         track.media(rtp(33, 3, &ts), Time::ZERO, &mut queue);
         let sent = rtcp::SenderReport { ssrc: 5, ntp: 1 << 40, rtp: 900, packets: 3, octets: 564 };
         track.control(&rtcp::sender_report(&sent, "s"), Time::ZERO, &mut queue);
         assert!(matches!(queue.back(), Some(Received::SenderReport { report, .. }) if *report == sent));
-        let at = track.report_at().unwrap();
-        assert_eq!(track.report(Time::ZERO), None);
-        let report = track.report(at).unwrap();
+        let at = track.rtcp_at().unwrap();
+        assert_eq!(track.rtcp(Time::ZERO), None);
+        let report = track.rtcp(at).unwrap();
         let mut blocks = Vec::new();
         rtcp::read(&report, |told| {
             if let Report::Block { block, .. } = told {
@@ -178,6 +199,6 @@ mod tests {
         })
         .unwrap();
         assert_eq!((blocks[0].ssrc, blocks[0].lost, blocks[0].lsr), (5, 1, 1 << 24));
-        assert!(track.report_at().unwrap() > at);
+        assert!(track.rtcp_at().unwrap() > at);
     }
 }

@@ -83,8 +83,12 @@ impl Driver {
             Event::Described { sdp } => self.set_up(&sdp),
             Event::Announced => self.set_up(b""),
             Event::SetUp(carried) => assert_eq!(carried.len(), self.tracks),
-            Event::Started(starts) => assert_eq!(starts.len(), self.tracks),
+            Event::Started(starts) => {
+                assert_eq!(starts.len(), self.tracks);
+                self.client.set_parameter("level", "2");
+            }
             Event::Media { track, .. } => assert!(track < self.tracks),
+            Event::ParameterSet { status } => assert!(status >= 200),
             Event::Closed(why) => self.closed = !why.to_string().is_empty(),
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Paper;
-use crate::track::{Bottleneck, Outcome, run};
+use crate::track::{Bottleneck, Outcome, Sending, run};
 
 /// 100 Mbit/s, and 100 kbit/s from the fifth second to the fifteenth.
 fn rate_at(ms: u64) -> u64 {
@@ -11,7 +11,7 @@ fn rate_at(ms: u64) -> u64 {
 const FRAMES: u64 = 375;
 
 fn narrow(policy: &mut dyn Policy, burst: usize, room: usize) -> Outcome {
-    run(policy, &Bottleneck { rate_at, burst, room }, FRAMES, 2000)
+    run(policy, &Bottleneck { rate_at, burst, room }, FRAMES, Sending::PLAIN)
 }
 
 #[test]
@@ -37,7 +37,8 @@ fn the_paper_notices_after_a_second() {
 #[test]
 fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
     let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000 };
-    let outcome = run(&mut Gradient::default(), &way, FRAMES, 15_000);
+    let sending = Sending { jitter_us: 15_000, ..Sending::PLAIN };
+    let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
     assert_eq!(outcome.asked, []);
     assert_eq!(outcome.whole(), FRAMES as usize);
 }
@@ -46,10 +47,41 @@ fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
 fn on_a_narrow_way_it_stays_near_what_fits() {
     // 400 kbit/s: level 20 costs 390, so that most of the time is spent below.
     let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000 };
-    let outcome = run(&mut Gradient::default(), &way, 40 * 15, 2000);
+    let outcome = run(&mut Gradient::default(), &way, 40 * 15, Sending::PLAIN);
     let settled = outcome.levels(75..600);
     assert!(settled.iter().all(|level| (12..=33).contains(level)), "{settled:?}");
     let near = settled.iter().filter(|level| (17..=26).contains(*level)).count();
     assert!(near * 10 >= settled.len() * 8, "{near} of {}: {settled:?}", settled.len());
     assert!(outcome.whole() * 100 >= 600 * 95, "{}", outcome.whole());
+}
+
+/// However a sender spreads its packets, and in whatever order pictures leave.
+const SENDERS: [Sending; 5] = [
+    Sending { spread: 10, early: 0, jitter_us: 500 },
+    Sending { spread: 80, early: 0, jitter_us: 2000 },
+    Sending { spread: 100, early: 0, jitter_us: 2000 },
+    Sending { spread: 30, early: 2, jitter_us: 2000 },
+    Sending { spread: 80, early: 3, jitter_us: 5000 },
+];
+
+#[test]
+fn what_senders_do_is_not_taken_for_waiting() {
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000 };
+    for sending in SENDERS {
+        let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
+        assert_eq!(outcome.asked, [], "{sending:?}");
+    }
+}
+
+#[test]
+fn it_adapts_to_the_way_however_packets_are_sent() {
+    for sending in SENDERS {
+        let way = Bottleneck { rate_at, burst: 1600, room: 8000 };
+        let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
+        let first = outcome.first_after(5_000).expect("it has to change");
+        assert!(first <= 300, "{sending:?}: after {first} ms");
+        assert!(outcome.whole() >= 350, "{sending:?}: {}", outcome.whole());
+        assert!(outcome.levels(90..225).iter().all(|level| *level >= 20), "{sending:?}: while it is narrow");
+        assert!(outcome.levels(300..375).iter().all(|level| *level == 1), "{sending:?}: afterwards");
+    }
 }

@@ -95,6 +95,7 @@ impl Measure {
         match received {
             Received::Packet(packet) => self.packet(packet),
             Received::SenderReport { .. } => self.sender_reports += 1,
+            Received::Levels { .. } => {}
         }
     }
 

@@ -63,6 +63,8 @@ fn hand_on(publisher: &Publisher, received: Received) -> Push {
         Received::SenderReport { track, report, .. } => {
             publisher.rtcp(track, rtcp::sender_report(&report, CNAME).into())
         }
+        // A source is asked for all that it has.
+        Received::Levels { .. } => Push::Taken,
     }
 }
 

@@ -87,6 +87,11 @@ pub enum Event {
         /// One packet.
         bytes: Bytes,
     },
+    /// The answer to [`set_parameter`](super::RtspClient::set_parameter).
+    ParameterSet {
+        /// Status code: 200 if it was taken.
+        status: u16,
+    },
     /// It is over. Nothing else follows.
     Closed(Closed),
 }

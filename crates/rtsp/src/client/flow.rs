@@ -28,6 +28,7 @@ pub(super) enum Step {
     /// PLAY or RECORD.
     Start,
     KeepAlive,
+    SetParameter,
     Teardown,
 }
 
@@ -42,6 +43,7 @@ impl Step {
             Step::Start if client.options.announce.is_some() => "RECORD",
             Step::Start => "PLAY",
             Step::KeepAlive => "a keep-alive",
+            Step::SetParameter => "SET_PARAMETER",
             Step::Teardown => "TEARDOWN",
         }
     }
@@ -93,8 +95,15 @@ impl RtspClient {
                 self.keep_alive_later(now);
             }
             Step::KeepAlive => self.keep_alive_later(now),
+            Step::SetParameter => self.on_parameter(now, response.status()),
             Step::Teardown => self.close(Closed::Ended),
         }
+    }
+
+    /// A session of which the server answers is alive.
+    fn on_parameter(&mut self, now: Time, status: StatusCode) {
+        self.event(Event::ParameterSet { status: status.into() });
+        self.keep_alive_later(now);
     }
 
     fn after_options(&mut self, now: Time) {
@@ -111,7 +120,8 @@ impl RtspClient {
                 self.options.lower = Lower::Tcp;
                 self.send(now, Step::Setup(track), 0);
             }
-            (Step::KeepAlive, 454) => self.close(Closed::SessionLost),
+            (Step::KeepAlive | Step::SetParameter, 454) => self.close(Closed::SessionLost),
+            (Step::SetParameter, _) => self.on_parameter(now, response.status()),
             (Step::KeepAlive, _) => {
                 self.gets_parameters = false;
                 self.keep_alive_later(now);

@@ -84,6 +84,9 @@ pub struct RtspClient {
     carried: Vec<Transport>,
     challenge: Option<(Challenge, u32)>,
     gets_parameters: bool,
+    /// What SET_PARAMETER says, and what it is to say next.
+    parameter: String,
+    parameter_next: Option<String>,
     pending: Option<Pending>,
     keep_alive_at: Option<Time>,
     cseq: u32,
@@ -120,6 +123,8 @@ impl RtspClient {
             carried: Vec::new(),
             challenge: None,
             gets_parameters: false,
+            parameter: String::new(),
+            parameter_next: None,
             pending: None,
             keep_alive_at: None,
             cseq: 0,
@@ -194,6 +199,12 @@ impl RtspClient {
         self.send(now, Step::Setup(0), 0);
     }
 
+    /// Sets a parameter of the session (RFC 2326 section 10.9), as soon as it plays and nothing else is being
+    /// asked. [`Event::ParameterSet`] tells the answer; of several that wait, only the last one is sent.
+    pub fn set_parameter(&mut self, name: &str, value: &str) {
+        self.parameter_next = Some(format!("{name}: {value}\r\n"));
+    }
+
     /// Ends the session. [`Event::Closed`] follows when the server has answered, or soon after.
     pub fn teardown(&mut self, now: Time) {
         if self.closed {
@@ -234,7 +245,13 @@ impl RtspClient {
                 Step::Teardown => Closed::Ended,
                 step => Closed::TimedOut(step.name(self)),
             });
-        } else if self.pending.is_none() && self.keep_alive_at.is_some_and(|at| at <= now) {
+            return;
+        }
+        let Some(keep_alive_at) = self.keep_alive_at.filter(|_| self.pending.is_none()) else { return };
+        if let Some(parameter) = self.parameter_next.take() {
+            self.parameter = parameter;
+            self.send(now, Step::SetParameter, 0);
+        } else if keep_alive_at <= now {
             self.keep_alive_at = None;
             self.send(now, Step::KeepAlive, 0);
         }

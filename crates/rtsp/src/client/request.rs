@@ -26,6 +26,7 @@ impl RtspClient {
         }
         let body = match (step, &self.options.announce) {
             (Step::Announce, Some(sdp)) => sdp.to_vec(),
+            (Step::SetParameter, _) => self.parameter.clone().into_bytes(),
             _ => Vec::new(),
         };
         let mut bytes = BytesMut::with_capacity(512 + body.len());
@@ -47,6 +48,7 @@ impl RtspClient {
             Step::Start => (Method::Play, self.aggregate.clone()),
             Step::KeepAlive if self.gets_parameters => (Method::GetParameter, self.aggregate.clone()),
             Step::KeepAlive => (Method::Options, self.aggregate.clone()),
+            Step::SetParameter => (Method::SetParameter, self.aggregate.clone()),
             Step::Teardown => (Method::Teardown, self.aggregate.clone()),
         }
     }
@@ -59,6 +61,7 @@ impl RtspClient {
         match step {
             Step::Describe => all.push((headers::ACCEPT, "application/sdp".to_owned())),
             Step::Announce => all.push((headers::CONTENT_TYPE, "application/sdp".to_owned())),
+            Step::SetParameter => all.push((headers::CONTENT_TYPE, "text/parameters".to_owned())),
             Step::Setup(i) => all.push((headers::TRANSPORT, self.asked(i).to_string())),
             Step::Start => all.push((headers::RANGE, "npt=0.000-".to_owned())),
             Step::Options | Step::KeepAlive | Step::Teardown => {}

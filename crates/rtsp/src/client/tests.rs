@@ -137,6 +137,30 @@ fn the_session_is_kept_alive_at_half_its_time_out() {
 }
 
 #[test]
+fn parameters_are_set_one_after_the_other_and_a_refusal_ends_nothing() {
+    let mut talk = Talk::playing("abc;timeout=20");
+    for level in ["2", "3", "4"] {
+        talk.client.set_parameter("level", level);
+        if level == "2" {
+            talk.run();
+        }
+    }
+    assert!(talk.last().starts_with("SET_PARAMETER rtsp://cam/s/ "));
+    assert!(talk.last().contains("\r\nSession: abc\r\n") && talk.last().ends_with("\r\n\r\nlevel: 2\r\n"));
+    assert!(talk.answer("200 OK", "", "").ends_with("\r\n\r\nlevel: 4\r\n"), "the last wish");
+    assert_eq!(talk.events.last(), Some(&Event::ParameterSet { status: 200 }));
+    talk.now = talk.now + Duration::from_secs(3);
+    talk.answer("451 Parameter Not Understood", "", "");
+    assert_eq!(talk.events.last(), Some(&Event::ParameterSet { status: 451 }));
+    let (at, why) = talk.run().unwrap();
+    assert_eq!(
+        (at.since(talk.now), why),
+        (Duration::from_secs(10), Wake::KeepAlive),
+        "it was a sign of life"
+    );
+}
+
+#[test]
 fn a_challenge_is_answered_once() {
     let mut talk = Talk::new(URL, options(Lower::Tcp));
     let challenge =

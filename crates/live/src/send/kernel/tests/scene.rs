@@ -85,7 +85,21 @@ impl Scene {
 
     /// Runs `work` at the near end, with a kernel path; says so where there can be none.
     pub(super) fn with_kernel<T: Send>(&self, work: impl FnOnce(&mut Kernel) -> T + Send) -> Option<T> {
-        inside(&self.near, || kernel().map(|mut kernel| work(&mut kernel)))
+        inside(&self.near, || {
+            stay_on_this_core();
+            kernel().map(|mut kernel| work(&mut kernel))
+        })
+    }
+
+    /// Packets that the two devices dropped so far.
+    pub(super) fn dropped(&self) -> usize {
+        let of = |place: &str, device: &str, counter: &str| {
+            let path = format!("/sys/class/net/{device}/statistics/{counter}");
+            let output = Command::new("ip").args(["netns", "exec", place, "cat", &path]).output();
+            let text = String::from_utf8(output.expect("`ip` ran before").stdout).expect("a number");
+            text.trim().parse::<usize>().expect("a number")
+        };
+        of(&self.near, "near", "tx_dropped") + of(&self.far, "far", "rx_dropped")
     }
 }
 
@@ -113,6 +127,14 @@ fn run(command: &[&str]) -> bool {
     let mut process = Command::new(command[0]);
     process.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     process.status().is_ok_and(|status| status.success())
+}
+
+/// A veth's queue is emptied by the core that first put something there. From another core it can be
+/// filled while that one has no time.
+fn stay_on_this_core() {
+    let mut here = rustix::thread::CpuSet::new();
+    here.set(rustix::thread::sched_getcpu());
+    rustix::thread::sched_setaffinity(None, &here).expect("it runs there already");
 }
 
 /// Runs `work` on a thread in the namespace `name`.
