@@ -22,3 +22,4 @@ pub mod relay;
 pub mod scene;
 pub mod search;
 pub mod stolen;
+pub mod wavelet;

@@ -168,8 +168,9 @@ impl Frames {
             _ => Kind::Bidirectional,
         };
         frame.layer = self.layer(&slice, frame.kind);
-        frame.key = self.entry(&slice) > Entry::No;
-        frame.opens = frame.key || self.opens(&slice, frame.kind);
+        let entry = self.entry(&slice);
+        frame.key = entry > Entry::No;
+        frame.opens = entry == Entry::Closed || (!frame.key && self.opens(&slice, frame.kind));
         if !frame.key {
             frame.needs = self.needs(&slice);
         }

@@ -110,12 +110,12 @@ pub struct Tag {
     /// 1 mean that there is nothing to choose.
     pub layers: u8,
     /// Whoever takes all lower layers can take the layer of this packet, too, from this frame on. A key
-    /// frame opens all layers at once. When in doubt it is false, and a key frame is to be waited for.
+    /// frame that opens its layer opens all layers at once. One that does not is of an open group: behind it
+    /// may come frames whose [`needs`](Self::needs) reach past it (leading pictures), and the first that is
+    /// none of these opens all layers. When in doubt it is false, and a key frame is to be waited for.
     ///
     /// To *take* a layer is to have had all its frames since the last key frame, or since one that opened
     /// it. Layers may be empty: one of which there was no frame since the last key frame is taken, too.
-    /// Who began to take a layer at a key frame did not have what was before it: frames whose
-    /// [`needs`](Self::needs) reach past that key frame (leading pictures of open groups) are not for him.
     pub opens: bool,
     /// This packet holds the first bytes of its frame.
     pub first: bool,

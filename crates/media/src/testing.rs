@@ -14,7 +14,6 @@ pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
     let layer_of = |frame: u32| cases.iter().find(|case| case.tag.frame == frame).map(|case| case.tag.layer);
     for (at, Case { tag, refers }) in cases.iter().enumerate() {
         assert!(tag.layer < tag.layers && tag.layers < 128, "{at}: {tag:?}");
-        assert!(tag.opens || !tag.key, "{at}: {tag:?}");
         for place in refers {
             let needed = cases[*place].tag;
             assert!(needed.layer <= tag.layer, "{at} refers to {place}: {tag:?}, {needed:?}");
@@ -50,8 +49,10 @@ pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Ve
 /// A receiver that does what the documentation of [`Tag`] says.
 #[derive(Debug, Default)]
 struct Receiver {
-    /// The key frame at which he began to take what he takes.
+    /// The key frame at which he joined.
     began: Option<u32>,
+    /// A key frame of an open group, and no frame since that does not reach past it.
+    open: Option<u32>,
     /// The highest layer that he takes.
     taken: u8,
     /// Layers, a bit each, of which frames were refused since the last key frame and since they were taken.
@@ -61,10 +62,21 @@ struct Receiver {
 impl Receiver {
     fn gets(&mut self, tag: &Tag, wanted: u8) -> bool {
         let below = |layer: u8| (1_u128 << layer) - 1;
+        let reaches_past = |key: u32| {
+            let before = |distance: u32| tag.frame.wrapping_sub(distance).wrapping_sub(key).cast_signed() < 0;
+            tag.needs.distances().any(before)
+        };
+        let joins = tag.key && self.began.is_none();
+        let is_behind = !tag.key && self.open.is_some_and(|key| !reaches_past(key));
+        if joins {
+            self.began = Some(tag.frame);
+        }
         if tag.key {
-            if self.began.is_none() || wanted > self.taken {
-                self.began = Some(tag.frame);
-            }
+            self.open = (!tag.opens).then_some(tag.frame);
+        } else if is_behind {
+            self.open = None;
+        }
+        if joins || is_behind || (tag.key && tag.opens) {
             (self.taken, self.refused) = (wanted, 0);
         } else if wanted < self.taken {
             self.taken = wanted;
@@ -76,8 +88,7 @@ impl Receiver {
             self.refused &= !(1 << tag.layer);
         }
         let Some(began) = self.began else { return false };
-        let reach = |distance: u32| tag.frame.wrapping_sub(distance).wrapping_sub(began).cast_signed() < 0;
-        if tag.needs.distances().any(reach) {
+        if reaches_past(began) {
             return false;
         }
         if tag.layer > self.taken {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use outflow_media::{Tag, Time};
+use outflow_media::{Kind, Tag, Time};
 
 use super::policy::{Load, Policy};
 use super::{Packet, Verdict, WhenFull};
@@ -25,6 +25,8 @@ pub struct Entry {
     /// Decoding can start at this packet: it is the first of a key frame, or the one that made
     /// known that its frame is one.
     pub starts_key: bool,
+    /// Of the main track: who took fewer layers can take all from this packet on.
+    pub opens_all: bool,
     /// What a receiver that starts here needs first (the transport stream's PAT and PMT).
     pub preamble: Option<Bytes>,
     /// Bytes of all packets that went into the ring before it.
@@ -63,6 +65,8 @@ pub struct Ring {
     keys: VecDeque<Seq>,
     /// The newest key frame has not come in whole yet.
     key_arriving: bool,
+    /// The frame of the newest key, if that is of an open group and only frames that reach past it came since.
+    open_key: Option<u32>,
 }
 
 impl Ring {
@@ -81,6 +85,7 @@ impl Ring {
             frame_torn: [false; TRACKS_MAX],
             keys: VecDeque::new(),
             key_arriving: false,
+            open_key: None,
         }
     }
 
@@ -184,11 +189,28 @@ impl Ring {
         let start = self.frame_start[track].max(self.first);
         for entry in self.entries.range_mut((start - self.first) as usize..) {
             entry.starts_key &= entry.packet.tag.track != tag.track;
+            entry.opens_all &= entry.packet.tag.track != tag.track;
         }
         if tag.track == self.main_track {
             self.key_arriving = false;
+            self.open_key = self.open_key.filter(|key| *key != tag.frame);
             self.keys.pop_back_if(|key| *key >= start);
         }
+    }
+
+    /// Whether all layers can be taken from this packet on, which is about to come: it shows that its frame is a
+    /// key frame of a closed group, or it is the first of a frame behind one of an open group that does not
+    /// need what was before that.
+    pub fn opens_all(&self, tag: &Tag) -> bool {
+        if tag.track != self.main_track {
+            return false;
+        }
+        let is_behind = self.open_key.is_some_and(|key| {
+            let since = tag.frame.wrapping_sub(key);
+            // What a frame needs is known with its first slice; what comes before that is for all.
+            since > 0 && tag.kind != Kind::Header && tag.needs.distances().all(|back| back <= since)
+        });
+        is_behind || (tag.key && tag.opens)
     }
 
     /// Adds a packet. Returns the position of the first packet of its frame, if this packet made
@@ -203,9 +225,16 @@ impl Ring {
     ) -> Option<Seq> {
         let seq = self.head();
         let tag = packet.tag;
+        let opens_all = self.opens_all(&tag);
         let begins = self.entries.back().map_or(0, |last| last.begins + last.packet.bytes.len() as u64);
         self.bytes += packet.bytes.len();
-        self.entries.push_back(Entry { packet, rtp_header, starts_key: false, preamble: None, begins });
+        let is_behind = opens_all && !tag.key;
+        let entry =
+            Entry { packet, rtp_header, starts_key: false, opens_all: is_behind, preamble: None, begins };
+        self.entries.push_back(entry);
+        if is_behind {
+            self.open_key = None;
+        }
         let track = usize::from(tag.track) % TRACKS_MAX;
         if tag.first {
             self.frame_start[track] = seq;
@@ -216,7 +245,7 @@ impl Ring {
             self.key_arriving = false;
         }
         let start = if tag.key && !self.frame_torn[track] {
-            self.key_frame(start, first, tag.track, preamble)
+            self.key_frame(start, first, &tag, preamble)
         } else {
             None
         };
@@ -231,7 +260,7 @@ impl Ring {
         &mut self,
         start: Seq,
         first: Seq,
-        track: u8,
+        tag: &Tag,
         preamble: impl FnOnce() -> Option<Bytes>,
     ) -> Option<Seq> {
         // The first packets of a frame larger than the ring are gone: nobody can join there.
@@ -239,12 +268,17 @@ impl Ring {
         if self.entries.get(index)?.starts_key {
             return None;
         }
-        self.entries.back_mut()?.starts_key = true;
-        let entry = &mut self.entries[index];
-        entry.starts_key = true;
-        if track != self.main_track {
+        let is_main = tag.track == self.main_track;
+        for index in [index, self.entries.len() - 1] {
+            let entry = &mut self.entries[index];
+            entry.starts_key = true;
+            entry.opens_all = is_main && tag.opens;
+        }
+        if !is_main {
             return None;
         }
+        self.open_key = (!tag.opens).then_some(tag.frame);
+        let entry = &mut self.entries[index];
         entry.preamble = preamble();
         self.keys.push_back(start);
         Some(start)

@@ -53,7 +53,8 @@ impl Branch {
             let keys = self.cohorts.iter().flat_map(|cohort| &cohort.members);
             self.changing = keys.copied().collect();
         }
-        if self.changing.is_empty() || !(tag.first || tag.key) {
+        let opens_all = self.ring.opens_all(tag);
+        if self.changing.is_empty() || !(tag.first || opens_all) {
             return;
         }
         let mut changing = core::mem::take(&mut self.changing);
@@ -63,7 +64,7 @@ impl Branch {
             if cut == wish || !matches!(sink.place, Place::Live { .. }) {
                 return false;
             }
-            let changes = cut.from(wish, tag, tag.key) != cut;
+            let changes = cut.from(wish, tag, opens_all) != cut;
             if changes && let Some(cursor) = self.cursor(sinks, key) {
                 self.detach(sinks, key);
                 self.place_behind(sinks, key, cursor);

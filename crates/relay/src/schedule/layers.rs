@@ -100,15 +100,15 @@ impl Cut {
         self.0
     }
 
-    /// What is taken from this packet of the main track on by one who wants `wish`. `starts_key`: decoding
-    /// can start at it.
+    /// What is taken from this packet of the main track on by one who wants `wish`. `opens_all`: all layers
+    /// can be taken from there ([`Entry::opens_all`](crate::buffer::Entry::opens_all)).
     ///
-    /// Less is taken from the next frame on; more where what is new can be decoded: from a key frame on, or
+    /// Less is taken from the next frame on; more where what is new can be decoded: where all layers open, or
     /// from a frame that opens the next layer.
-    pub(crate) const fn from(self, wish: Cut, tag: &Tag, starts_key: bool) -> Cut {
+    pub(crate) const fn from(self, wish: Cut, tag: &Tag, opens_all: bool) -> Cut {
         let less = wish.0 < self.0 && tag.first;
         let opens = tag.first && tag.opens && tag.layer == self.0 + 1 && tag.layer <= wish.0;
-        if less || (wish.0 > self.0 && starts_key) {
+        if less || (wish.0 > self.0 && opens_all) {
             wish
         } else if opens {
             Cut(tag.layer)

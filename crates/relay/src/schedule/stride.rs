@@ -79,7 +79,7 @@ pub(super) fn mend(broken: &mut TrackMask, entry: &Entry) {
 pub(super) fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
     let tag = &entry.packet.tag;
     match tag.track == ring.main_track() {
-        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.starts_key),
+        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.opens_all),
         false => sink.cut,
     }
 }

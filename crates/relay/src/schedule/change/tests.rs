@@ -9,24 +9,44 @@ use crate::drops::DropReason;
 use crate::limits::RING_BYTES_MIN;
 use crate::send::Whom;
 
+use Style::{Chained, Open, Plain};
+
 const LAYERS: u8 = 3;
 const GROUP: u32 = 16;
 const SIZE: usize = 1000;
 
-/// Temporal layers as encoders make them: T0 T2 T1 T2. With `chained`, frames of T1 need the one before of T1,
-/// too, so that it opens only with a key frame.
-fn tag(frame: u32, chained: bool) -> Tag {
+/// How an encoder makes temporal layers T0 T2 T1 T2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    /// Frames of T1 need the one before of T1, too, so that it opens only with a key frame.
+    Chained,
+    /// Groups are open: the two frames behind a key frame are leading, and need T1 and T2 from before it.
+    Open,
+}
+
+fn styles() -> impl Strategy<Value = Style> {
+    proptest::sample::select(vec![Plain, Chained, Open])
+}
+
+fn tag(frame: u32, style: Style) -> Tag {
     let place = frame % GROUP;
     let layer = [0, 2, 1, 2][(place % 4) as usize];
     let key = place == 0;
+    let is_leading = style == Open && (1..3).contains(&place);
     let needs = match layer {
         _ if key => Needs::NOTHING,
+        // The newest of T1 of the group before.
+        _ if is_leading => Needs::back(place).and(Needs::back(place + 2)),
+        // Leading frames are needed by no others.
+        _ if style == Open && place == 3 => Needs::back(3),
         0 => Needs::back(4),
-        1 if chained && place > 4 => Needs::back(2).and(Needs::back(4)),
+        1 if style == Chained && place > 4 => Needs::back(2).and(Needs::back(4)),
         1 => Needs::back(2),
         _ => Needs::back(1),
     };
-    let opens = layer == 2 || (layer == 1 && !chained);
+    let by_itself = layer == 2 || (layer == 1 && style == Plain);
+    let opens = if key { style != Open } else { by_itself && !is_leading };
     Tag { frame, kind: Kind::Predicted, layer, layers: LAYERS, opens, key, needs, ..Tag::default() }
 }
 
@@ -52,7 +72,7 @@ struct Bench {
     branch: Branch,
     sinks: Sinks,
     now: Time,
-    chained: bool,
+    style: Style,
     frame: u32,
     sequence: u16,
     /// By key; who has left, too.
@@ -62,12 +82,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(ring_bytes: usize, chained: bool) -> Self {
+    fn new(ring_bytes: usize, style: Style) -> Self {
         Bench {
             branch: Branch::new(0, Ring::new(ring_bytes, WhenFull::SlowestSink, 1, 0)),
             sinks: Sinks::new(),
             now: Time::ZERO,
-            chained,
+            style,
             frame: 0,
             // Soon it wraps.
             sequence: 65_400,
@@ -88,7 +108,7 @@ impl Bench {
     }
 
     fn frame(&mut self) {
-        let tag = tag(self.frame, self.chained);
+        let tag = tag(self.frame, self.style);
         let parts = 1 + (self.frame as usize * 7) % 3;
         for part in 0..parts {
             let mut bytes = vec![0x80; SIZE];
@@ -215,8 +235,8 @@ proptest! {
     /// Whatever is asked for, whoever is slow: nobody gets a packet that needs one that he was refused, no
     /// frame comes in part, and what is left out leaves no gap.
     #[test]
-    fn what_a_sink_gets_can_be_decoded_and_has_no_gaps(steps in steps(), chained: bool) {
-        let mut bench = Bench::new(64 << 20, chained);
+    fn what_a_sink_gets_can_be_decoded_and_has_no_gaps(steps in steps(), style in styles()) {
+        let mut bench = Bench::new(64 << 20, style);
         steps.iter().for_each(|step| bench.step(step));
         for (key, got) in bench.got.iter().enumerate() {
             prop_assert_eq!(bench.lost(key), 0);
@@ -227,10 +247,13 @@ proptest! {
                 let next = if goes_on { pair[0].part + 1 } else { 0 };
                 prop_assert_eq!((pair[1].part, pair[1].frame == pair[0].frame), (next, goes_on));
             }
-            let has = |frame: u32| got.iter().any(|got| got.frame == frame);
+            // What was before he joined nobody refused him: players leave such leading frames out.
+            let joined = got.first().map_or(0, |got| got.frame);
+            let has = |frame: u32| frame < joined || got.iter().any(|got| got.frame == frame);
             for one in got {
-                let needs = tag(one.frame, chained).needs;
-                prop_assert!(needs.distances().all(|back| has(one.frame - back)), "sink {}: {:?}", key, one);
+                let mut needs = tag(one.frame, style).needs.distances();
+                let is_whole = needs.all(|back| one.frame.checked_sub(back).is_none_or(has));
+                prop_assert!(is_whole, "sink {}: {:?}", key, one);
             }
             let counted = bench.branch.counters(&bench.sinks, SinkKey(key)).packets;
             prop_assert_eq!(counted, got.len() as u64);
@@ -239,8 +262,8 @@ proptest! {
 
     /// The same through a ring that is too small: gaps are as large as what was lost, and no larger.
     #[test]
-    fn only_what_is_lost_leaves_gaps(steps in steps(), chained: bool) {
-        let mut bench = Bench::new(RING_BYTES_MIN, chained);
+    fn only_what_is_lost_leaves_gaps(steps in steps(), style in styles()) {
+        let mut bench = Bench::new(RING_BYTES_MIN, style);
         steps.iter().for_each(|step| bench.step(step));
         for (key, got) in bench.got.iter().enumerate() {
             let step = |pair: &[Got]| pair[1].sequence.wrapping_sub(pair[0].sequence);
@@ -255,8 +278,8 @@ proptest! {
 
     /// Once nobody is slow, everyone gets what he wants within a group of pictures, all by one order.
     #[test]
-    fn everyone_ends_up_with_what_he_wants(steps in steps(), chained: bool) {
-        let mut bench = Bench::new(64 << 20, chained);
+    fn everyone_ends_up_with_what_he_wants(steps in steps(), style in styles()) {
+        let mut bench = Bench::new(64 << 20, style);
         steps.iter().for_each(|step| bench.step(step));
         bench.step(&Step::Frames(10 + 2 * GROUP));
         let first = bench.frame;
@@ -268,7 +291,7 @@ proptest! {
             }
             let wish = sink.spec.level.of(LAYERS);
             prop_assert!(matches!(sink.place, Place::Live { .. }), "sink {}: {:?}", key, sink.place);
-            let wanted = (first..first + GROUP).filter(|frame| wish.takes(tag(*frame, chained).layer));
+            let wanted = (first..first + GROUP).filter(|frame| wish.takes(tag(*frame, style).layer));
             let parts = |frame: u32| core::iter::repeat_n(frame, Bench::parts(frame));
             let wanted: Vec<_> = wanted.flat_map(parts).collect();
             let got: Vec<_> = bench.got[key][begun[key]..].iter().map(|got| got.frame).collect();
@@ -280,7 +303,7 @@ proptest! {
 
 #[test]
 fn less_comes_with_the_next_frame_and_more_where_it_can_be_decoded() {
-    let mut bench = Bench::new(64 << 20, true);
+    let mut bench = Bench::new(64 << 20, Chained);
     let key = bench.join(1);
     bench.step(&Step::Frames(GROUP));
     bench.step(&Step::Wish(key, 3));
@@ -294,8 +317,21 @@ fn less_comes_with_the_next_frame_and_more_where_it_can_be_decoded() {
 }
 
 #[test]
+fn who_goes_up_at_an_open_group_gets_none_of_its_leading_frames() {
+    let mut bench = Bench::new(64 << 20, Open);
+    let key = bench.join(3);
+    bench.step(&Step::Frames(GROUP - 2));
+    bench.step(&Step::Wish(key, 1));
+    bench.step(&Step::Frames(7));
+    let mut frames: Vec<_> = bench.got[key].iter().map(|got| got.frame).collect();
+    frames.dedup();
+    // The last frame before the key frame is one that opens its layer, were T1 not missing.
+    assert_eq!(frames, [0, 4, 8, 12, 16, 19, 20]);
+}
+
+#[test]
 fn those_with_the_same_level_share_sequence_numbers_and_one_order_serves_all_levels() {
-    let mut bench = Bench::new(64 << 20, false);
+    let mut bench = Bench::new(64 << 20, Plain);
     let keys: Vec<_> = (0..9).map(|index| bench.join(1 + index % 3)).collect();
     bench.step(&Step::Frames(2 * GROUP));
     let late = bench.join(3);
@@ -312,7 +348,7 @@ fn those_with_the_same_level_share_sequence_numbers_and_one_order_serves_all_lev
 
 #[test]
 fn who_lags_changes_where_he_is() {
-    let mut bench = Bench::new(64 << 20, false);
+    let mut bench = Bench::new(64 << 20, Plain);
     let key = bench.join(1);
     bench.step(&Step::Frames(GROUP + 1));
     bench.step(&Step::Block(key, 1, 4));

@@ -1,5 +1,8 @@
 //! `outflow watch`
 
+mod levels;
+mod power;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -8,13 +11,17 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use outflow_client::machine::Battery;
 use outflow_client::measure::{Measure, Summary};
-use outflow_client::{Lower, Options, Subscription, subscribe};
+use outflow_client::{AdapterSummary, Lower, Options, Subscription, subscribe};
+use outflow_media::Time;
 use serde::Serialize;
 use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
 
 use super::fail;
+use levels::{LevelArgs, Quality};
+use power::{EnergySummary, Power};
 
 /// How often the progress line changes.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -31,7 +38,8 @@ const DURATION_FOR_JSON: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:\n  outflow watch rtsp://127.0.0.1:8554/demo\n  \
     outflow watch http://127.0.0.1:8080/demo.ts --json --duration 5s\n  \
     outflow watch 'udp://239.1.1.1:5000?interface=eth0'\n  \
-    outflow watch rtp://0.0.0.0:5004 --sdp stage.sdp")]
+    outflow watch rtp://0.0.0.0:5004 --sdp stage.sdp\n  \
+    outflow watch rtsp://127.0.0.1:8554/cam --transport udp --adapt --power")]
 pub(crate) struct Watch {
     /// What to receive
     #[arg(value_name = "URL")]
@@ -57,6 +65,11 @@ pub(crate) struct Watch {
     /// How long there may be no packet, before the first and between any two
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     silence: Duration,
+    #[command(flatten)]
+    levels: LevelArgs,
+    /// Tell what it costs in energy: from the battery, or as an estimate
+    #[arg(long)]
+    power: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,6 +88,28 @@ struct Report<'a> {
     ended: Option<&'a str>,
     #[serde(flatten)]
     summary: &'a Summary,
+    /// With --adapt.
+    adaptation: Option<AdapterSummary>,
+    /// With --power.
+    energy: Option<EnergySummary>,
+}
+
+/// What is followed besides the packets.
+#[derive(Debug)]
+struct Companions {
+    quality: Option<Quality>,
+    power: Option<Power>,
+}
+
+impl Companions {
+    fn look(&mut self, now: Time) {
+        if let Some(quality) = &mut self.quality {
+            quality.look(now);
+        }
+        if let Some(power) = &mut self.power {
+            power.look(now);
+        }
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -104,14 +139,34 @@ impl Watch {
             Ok(subscription) => subscription,
             Err(error) => return fail(error),
         };
+        let quality = match self.levels.begin(&mut subscription) {
+            Ok(quality) => quality,
+            Err(error) => return fail(error),
+        };
+        let power = self.power.then(|| Power::new(Battery::find(&self.levels.power_supply)));
+        let mut companions = Companions { quality, power };
         let mut measure = Measure::new(subscription.format(), connecting_at);
-        let ended = self.follow(&mut subscription, &mut measure).await;
+        let ended = self.follow(&mut subscription, &mut measure, &mut companions).await;
         let summary = measure.summary(subscription.now());
+        let refused = subscription.level_refused();
         subscription.close().await;
-        self.tell(&summary, ended.as_deref())
+        let report = Report {
+            url: &self.url,
+            ended: ended.as_deref(),
+            energy: companions.power.as_ref().map(|power| power.summary(&summary)),
+            adaptation: companions.quality.map(|quality| quality.adapter.summary(connecting_at)),
+            summary: &summary,
+        };
+        match refused {
+            Some(status) => {
+                fail(format!("the server refused the level: {status} (has the stream so many levels?)"))
+            }
+            None => self.tell(&report),
+        }
     }
 
     fn options(&self) -> Result<Options, String> {
+        self.levels.check()?;
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error: io::Error| format!("{}: {error}", path.display()))
         };
@@ -125,12 +180,18 @@ impl Watch {
             sdp: sdp.map(|text| String::from_utf8_lossy(&text).into_owned()),
             certificates: self.ca.as_deref().map(read).transpose()?.unwrap_or_default(),
             silence: self.silence,
+            ask_by: self.levels.ask_by(),
             ..Options::default()
         })
     }
 
     /// Receives until the time is over or somebody interrupts; returns why it ended before that.
-    async fn follow(&self, subscription: &mut Subscription, measure: &mut Measure) -> Option<String> {
+    async fn follow(
+        &self,
+        subscription: &mut Subscription,
+        measure: &mut Measure,
+        companions: &mut Companions,
+    ) -> Option<String> {
         let progress = progress();
         let duration = self.duration.or(self.json.then_some(DURATION_FOR_JSON));
         let over = async {
@@ -144,34 +205,58 @@ impl Watch {
         let ended = loop {
             tokio::select! {
                 received = subscription.recv() => match received {
-                    Ok(received) => measure.received(&received),
+                    Ok(received) => {
+                        measure.received(&received);
+                        if let Some(quality) = &mut companions.quality {
+                            quality.received(&received);
+                        }
+                    }
                     Err(error) => break Some(error.to_string()),
                 },
-                _ = refresh.tick() => progress.set_message(line(&measure.summary(subscription.now()))),
+                _ = refresh.tick() => {
+                    companions.look(subscription.now());
+                    progress.set_message(line(&measure.summary(subscription.now())));
+                }
                 () = &mut over => break None,
                 _ = &mut interrupted => break None,
+            }
+            let now = subscription.now();
+            let quality = companions.quality.as_mut();
+            if let Some(change) = quality.and_then(|quality| quality.decide(now, subscription)) {
+                progress.suspend(|| eprintln!("{change}"));
             }
         };
         progress.finish_and_clear();
         ended
     }
 
-    fn tell(&self, summary: &Summary, ended: Option<&str>) -> ExitCode {
+    fn tell(&self, report: &Report<'_>) -> ExitCode {
+        let summary = report.summary;
         if self.json {
-            match serde_json::to_string(&Report { url: &self.url, ended, summary }) {
+            match serde_json::to_string(report) {
                 Ok(json) => println!("{json}"),
                 Err(error) => return fail(format!("the summary cannot be written: {error}")),
             }
         } else {
             println!("{}", text(summary));
+            report.adaptation.iter().for_each(|told| println!("{}", level_text(told)));
+            report.energy.iter().for_each(|told| println!("{}", told.text()));
         }
-        match (verdict(summary), ended) {
+        match (verdict(summary), report.ended) {
             (Some(why), Some(ended)) => fail(format!("{why}: {ended}")),
             (Some(why), None) => fail(why),
             (None, Some(ended)) => fail(format!("the stream ended early: {ended}")),
             (None, None) => ExitCode::SUCCESS,
         }
     }
+}
+
+/// What became of the level.
+fn level_text(told: &AdapterSummary) -> String {
+    let Some(level) = told.level else {
+        return "no answer to what was asked for: the relay tells nobody here of its levels".to_owned();
+    };
+    format!("level {level} of {} at the end, changed {} times", told.rates_bps.len(), told.changes)
 }
 
 fn progress() -> ProgressBar {
@@ -253,7 +338,13 @@ mod tests {
 
     #[test]
     fn the_json_object_holds_the_summary_itself() {
-        let report = Report { url: "udp://0.0.0.0:1", ended: Some("why"), summary: &summary() };
+        let report = Report {
+            url: "udp://0.0.0.0:1",
+            ended: Some("why"),
+            summary: &summary(),
+            adaptation: None,
+            energy: None,
+        };
         let json = serde_json::to_value(report).unwrap();
         assert_eq!((json["ended"].as_str(), json["packets"].as_u64()), (Some("why"), Some(0)));
     }
