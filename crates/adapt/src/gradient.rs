@@ -6,8 +6,8 @@
 //!   change says nothing about it and is not listened to.
 //! - **Up** by trying: first to what fits into what got through when it was too much. Beyond that one level
 //!   after some time without waiting, which costs little more than the one before, so that a failure is not
-//!   seen; if that went well, the way has changed, and it tries twice as many levels at once each time. A try
-//!   that failed is repeated later and later, up to [`PATIENCE_MAX`].
+//!   seen. Once more got through than did when it was too much, the way has changed, and it tries twice as
+//!   many levels at once each time. A try that failed is repeated later and later, up to [`PATIENCE_MAX`].
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -37,10 +37,17 @@ const LOSS_PER_MILLE: u64 = 20;
 
 /// After so long without waiting a better level is tried first; after failures later, up to the last.
 const PATIENCE: Duration = Duration::from_millis(500);
-const PATIENCE_MAX: Duration = Duration::from_millis(2500);
+const PATIENCE_MAX: Duration = Duration::from_millis(2000);
 
-/// A try has succeeded if nothing has waited for so long since its first packets came.
+/// A try has succeeded if nothing waits so long after its first packets came; twice as long where it is near to
+/// what was too much.
 const TRIED: Duration = Duration::from_millis(250);
+
+/// So many percent of what got through when it was too much show that the way has changed.
+const CHANGED_PERCENT: u64 = 110;
+
+/// A way on which so many levels less fit than went well has become another one.
+const NARROWER: u8 = 3;
 
 /// When what was asked for has not come by then, it is asked for as if for the first time.
 const ANSWERED_BY: Duration = Duration::from_millis(1500);
@@ -64,8 +71,8 @@ enum Stage {
     Well(Time),
     /// It asked for less at a moment of the sender's clock, and waits until what is sent then comes.
     Fleeing { media: Time, until: Time },
-    /// What was sent before is gone; something may still wait on the way.
-    Draining,
+    /// What was sent before is gone; something may still wait on the way, no longer than that.
+    Draining { queue: Duration },
     /// It tries a better level than it had, perhaps beyond what got through before.
     Trying { from: u8, beyond: bool, media: Time, until: Time, since: Option<Time> },
 }
@@ -103,12 +110,24 @@ impl Default for Gradient {
 }
 
 impl Gradient {
-    /// Bytes a second that got through over the last moments, or, if packets have begun to wait, since then.
+    /// Packets, the newest among them, that have waited.
+    fn waited(&self) -> usize {
+        self.seen.iter().rev().take_while(|seen| seen.waited).count()
+    }
+
+    /// Bytes a second that got through over the last moments, or, if packets have begun to wait, since then; or
+    /// over the latter half of that, if that is more: what stood still comes in a burst afterwards.
     fn through(&self) -> u64 {
-        let waited = self.seen.iter().rev().take_while(|seen| seen.waited).count();
-        // The bytes of the one before count for the time before.
-        let counted = if waited > 0 { waited + 1 } else { self.seen.len() };
-        let mut counted = self.seen.iter().skip(self.seen.len().saturating_sub(counted));
+        match self.waited() {
+            0 => self.rate_of(self.seen.len()),
+            // The bytes of the one before count for the time before.
+            waited => self.rate_of(waited + 1).max(self.rate_of(waited / 2 + 1)),
+        }
+    }
+
+    /// Bytes a second from the first of so many packets to the newest.
+    fn rate_of(&self, count: usize) -> u64 {
+        let mut counted = self.seen.iter().skip(self.seen.len().saturating_sub(count));
         let (Some(first), Some(last)) = (counted.next(), self.seen.back()) else { return 0 };
         let bytes: usize = counted.map(|seen| seen.bytes).sum();
         let span = last.at.since(first.at).max(Duration::from_millis(1));
@@ -124,7 +143,8 @@ impl Gradient {
     /// Whether it is too much, and what gets through.
     fn trouble(&self) -> Option<(Reason, u64)> {
         let (rate, per_mille) = (self.through(), self.lost());
-        if self.queue > QUEUE_MAX {
+        // One packet may be late for any reason.
+        if self.queue > QUEUE_MAX && self.waited() > 1 {
             let queue_ms = self.queue.as_millis() as u64;
             return Some((Reason::Delayed { queue_ms, rate }, rate));
         }
@@ -140,22 +160,36 @@ impl Gradient {
         (level != choice.current).then_some(Decision { level, why })
     }
 
-    /// Back to what went well.
-    fn give_up(&mut self, now: Time, from: u8, rate: u64) -> Decision {
+    /// It is too much. Where the way has become much narrower than for level `went_well`, half of what gets
+    /// through is used until nothing waits any more; else what fits is near, and little waits yet.
+    fn retreat(
+        &mut self,
+        now: Time,
+        choice: &Choice<'_>,
+        went_well: u8,
+        (why, rate): (Reason, u64),
+    ) -> Option<Decision> {
+        if choice.affordable(rate) >= went_well.saturating_add(NARROWER) {
+            return self.flee(now, choice, (why, rate));
+        }
         self.carries = Some(rate);
         self.stage = Stage::Fleeing { media: self.media, until: now + ANSWERED_BY };
         self.patience = (self.patience * 2).min(PATIENCE_MAX);
         self.step = 1;
-        Decision { level: from, why: Reason::ProbeFailed }
+        let fits =
+            choice.affordable(rate * USED_PERCENT / 100).max(went_well).max(choice.current.saturating_add(1));
+        let level = fits.min(choice.base());
+        (level != choice.current).then_some(Decision { level, why })
     }
 
-    /// A better level, so many steps.
-    fn attempt(&mut self, now: Time, choice: &Choice<'_>) -> Option<Decision> {
+    /// A better level after a time without waiting: at once what is known to fit, beyond that so many steps.
+    fn attempt(&mut self, now: Time, choice: &Choice<'_>, well_for: Duration) -> Option<Decision> {
         let fits = self.carries.map(|rate| choice.affordable(rate * TRIED_PERCENT / 100));
         let known = fits.filter(|level| *level < choice.current);
         let step = if self.carries.is_some() { 1 } else { self.step };
         let level = known.unwrap_or(choice.current.saturating_sub(step)).max(choice.ideal.max(1));
-        if level >= choice.current {
+        let patience = if known.is_some() { PATIENCE } else { self.patience };
+        if level >= choice.current || well_for < patience {
             return None;
         }
         let (from, media, until) = (choice.current, self.media, now + ANSWERED_BY);
@@ -165,25 +199,25 @@ impl Gradient {
 
     fn well(&mut self, now: Time, since: Time, choice: &Choice<'_>) -> Option<Decision> {
         if let Some(trouble) = self.trouble() {
-            return self.flee(now, choice, trouble);
+            return self.retreat(now, choice, choice.current, trouble);
         }
         if self.queue > QUEUE_NONE {
             self.stage = Stage::Well(now);
             return None;
         }
-        if now.since(since) >= self.patience { self.attempt(now, choice) } else { None }
+        self.attempt(now, choice, now.since(since))
     }
 
     /// Something may wait; once it is gone, so much fits as got through meanwhile.
-    fn draining(&mut self, now: Time, choice: &Choice<'_>) -> Option<Decision> {
+    fn draining(&mut self, now: Time, choice: &Choice<'_>, queue: Duration) -> Option<Decision> {
         if self.queue <= QUEUE_NONE {
             self.stage = Stage::Well(now);
             let level = choice.affordable(self.carries? * USED_PERCENT / 100);
             return (level < choice.current).then_some(Decision { level, why: Reason::Drained });
         }
         let trouble = self.trouble()?;
-        let is_base = choice.current >= choice.base();
-        if is_base { None } else { self.flee(now, choice, trouble) }
+        let grows = self.queue > queue + QUEUE_MAX || matches!(trouble.0, Reason::Lossy { .. });
+        if grows && choice.current < choice.base() { self.flee(now, choice, trouble) } else { None }
     }
 
     fn trying(
@@ -192,25 +226,28 @@ impl Gradient {
         choice: &Choice<'_>,
         (from, beyond, since): (u8, bool, Option<Time>),
     ) -> Option<Decision> {
-        if let Some((why, rate)) = self.trouble() {
-            // Either it was too much, or the way has become another one meanwhile.
-            let is_worse = choice.affordable(rate) > from;
-            return if is_worse {
-                self.flee(now, choice, (why, rate))
-            } else {
-                Some(self.give_up(now, from, rate))
-            };
+        if let Some((_, rate)) = self.trouble() {
+            return self.retreat(now, choice, from, (Reason::ProbeFailed, rate));
         }
-        if since.is_some_and(|since| now.since(since) >= TRIED) && self.queue <= QUEUE_NONE {
+        let is_near = beyond && self.carries.is_some();
+        let after = if is_near { TRIED * 2 } else { TRIED };
+        if since.is_some_and(|since| now.since(since) >= after) && self.queue <= QUEUE_NONE {
             self.stage = Stage::Well(now);
-            if beyond {
-                self.step = self.step.saturating_mul(2);
-                self.patience = PATIENCE;
-                self.carries = None;
-                return self.attempt(now, choice);
-            }
+            return if beyond { self.succeeded(now, choice) } else { None };
         }
         None
+    }
+
+    /// More than what was known to fit went well.
+    fn succeeded(&mut self, now: Time, choice: &Choice<'_>) -> Option<Decision> {
+        self.patience = PATIENCE;
+        let is_known = |carries: u64| choice.rate(choice.current) * 100 <= carries * CHANGED_PERCENT;
+        if self.carries.is_some_and(is_known) {
+            return None;
+        }
+        self.step = self.step.saturating_mul(2);
+        self.carries = None;
+        self.attempt(now, choice, Duration::MAX)
     }
 }
 
@@ -231,11 +268,11 @@ impl Policy for Gradient {
             Stage::Well(since) => self.well(now, since, choice),
             Stage::Fleeing { media, until } => {
                 if self.media > media || now >= until {
-                    self.stage = Stage::Draining;
+                    self.stage = Stage::Draining { queue: self.queue };
                 }
                 None
             }
-            Stage::Draining => self.draining(now, choice),
+            Stage::Draining { queue } => self.draining(now, choice, queue),
             Stage::Trying { from, beyond, media, until, since } => {
                 let since = since.or((self.media > media || now >= until).then_some(now));
                 self.stage = Stage::Trying { from, beyond, media, until, since };

@@ -11,7 +11,7 @@ fn rate_at(ms: u64) -> u64 {
 const FRAMES: u64 = 375;
 
 fn narrow(policy: &mut dyn Policy, burst: usize, room: usize) -> Outcome {
-    run(policy, &Bottleneck { rate_at, burst, room }, FRAMES, Sending::PLAIN)
+    run(policy, &Bottleneck { rate_at, burst, room, still: 0..0 }, FRAMES, Sending::PLAIN)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn the_paper_notices_after_a_second() {
 
 #[test]
 fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
-    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000 };
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: 0..0 };
     let sending = Sending { jitter_us: 15_000, ..Sending::PLAIN };
     let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
     assert_eq!(outcome.asked, []);
@@ -46,7 +46,7 @@ fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
 #[test]
 fn on_a_narrow_way_it_stays_near_what_fits() {
     // 400 kbit/s: level 20 costs 390, so that most of the time is spent below.
-    let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000 };
+    let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000, still: 0..0 };
     let outcome = run(&mut Gradient::default(), &way, 40 * 15, Sending::PLAIN);
     let settled = outcome.levels(75..600);
     assert!(settled.iter().all(|level| (12..=33).contains(level)), "{settled:?}");
@@ -66,7 +66,7 @@ const SENDERS: [Sending; 5] = [
 
 #[test]
 fn what_senders_do_is_not_taken_for_waiting() {
-    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000 };
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: 0..0 };
     for sending in SENDERS {
         let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
         assert_eq!(outcome.asked, [], "{sending:?}");
@@ -76,12 +76,29 @@ fn what_senders_do_is_not_taken_for_waiting() {
 #[test]
 fn it_adapts_to_the_way_however_packets_are_sent() {
     for sending in SENDERS {
-        let way = Bottleneck { rate_at, burst: 1600, room: 8000 };
+        let way = Bottleneck { rate_at, burst: 1600, room: 8000, still: 0..0 };
         let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
         let first = outcome.first_after(5_000).expect("it has to change");
         assert!(first <= 300, "{sending:?}: after {first} ms");
         assert!(outcome.whole() >= 350, "{sending:?}: {}", outcome.whole());
         assert!(outcome.levels(90..225).iter().all(|level| *level >= 20), "{sending:?}: while it is narrow");
+        let settled = outcome.levels(135..225);
+        assert!(
+            settled.iter().max() <= settled.iter().min().map(|best| best + 2).as_ref(),
+            "{sending:?}: {settled:?}"
+        );
         assert!(outcome.levels(300..375).iter().all(|level| *level == 1), "{sending:?}: afterwards");
+    }
+}
+
+#[test]
+fn a_moment_without_packets_is_not_taken_for_a_narrow_way() {
+    for long in [50, 100, 200, 400] {
+        let way =
+            Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 1_000_000, still: 5000..5000 + long };
+        let outcome = run(&mut Gradient::default(), &way, FRAMES, Sending::PLAIN);
+        let worst = outcome.levels(70..FRAMES as usize).into_iter().max();
+        assert!(worst <= Some(3), "{long} ms: {worst:?}");
+        assert_eq!(outcome.whole(), FRAMES as usize);
     }
 }

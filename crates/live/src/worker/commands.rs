@@ -215,7 +215,7 @@ impl Worker {
         })?;
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
-        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false, reports: None })
     }
 
     /// The way to a configured receiver: from the worker's own ports, unless it asks for something
@@ -228,11 +228,12 @@ impl Worker {
         tracks: u8,
     ) -> Result<Out, ControlError> {
         let shared = self.rtp_ports[usize::from(push.to.is_ipv6())].filter(|_| push.is_plain());
-        let socket = match shared {
-            Some(socket) => socket,
+        let (socket, reports) = match shared {
+            Some(socket) => (socket, None),
             None => {
                 let socket = crate::send::open_push(push)?;
-                let added = self.add_port(socket, Some(push));
+                let reads = carriage == Carriage::Rtp && !push.to.ip().is_multicast();
+                let added = self.add_own_port(socket, push, reads);
                 added.map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?
             }
         };
@@ -243,7 +244,7 @@ impl Worker {
             Carriage::Ts => Vec::new(),
         };
         let route = UdpRoute::new(receiver, socket, media);
-        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
+        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none(), reports })
     }
 
     fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<WriteSide>) {

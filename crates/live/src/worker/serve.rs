@@ -211,7 +211,10 @@ impl Worker {
 
     fn disconnect(&mut self, out: Out) {
         match out {
-            Out::Udp { route, rtcp, own_socket } => {
+            Out::Udp { route, rtcp, own_socket, reports } => {
+                if let Some(token) = reports {
+                    self.watched.try_remove(token);
+                }
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }
