@@ -70,8 +70,8 @@ impl<'n> Play<'n> {
         std::fs::write(&sdp, rtp::description(RTP))?;
         let configuration = format!(
             "{}\n[fanout]\nudp = \"{way}\"\n[limits]\nworkers = 1\n\
-             [streams.ts]\nsource = \"udp://0.0.0.0:{TS}\"\n\
-             [streams.rtp]\nsource = \"rtp://0.0.0.0:{RTP}\"\nsdp = \"{}\"\n",
+             [streams.ts]\nsource = \"udp://0.0.0.0:{TS}\"\nsource_timeout = \"60 s\"\n\
+             [streams.rtp]\nsource = \"rtp://0.0.0.0:{RTP}\"\nsdp = \"{}\"\nsource_timeout = \"60 s\"\n",
             listen(),
             sdp.display()
         );

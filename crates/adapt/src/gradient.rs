@@ -23,6 +23,9 @@ const QUEUE_MAX: Duration = Duration::from_millis(60);
 /// Below that nothing waits.
 const QUEUE_NONE: Duration = Duration::from_millis(25);
 
+/// What is late for so long waits; what is late for less was only held up somewhere.
+const STANDING: Duration = Duration::from_millis(80);
+
 /// Over so long it is measured what gets through.
 const WINDOW: Duration = Duration::from_millis(300);
 
@@ -115,6 +118,14 @@ impl Gradient {
         self.seen.iter().rev().take_while(|seen| seen.waited).count()
     }
 
+    /// Whether all packets have waited for some time.
+    fn is_standing(&self) -> bool {
+        let waited = self.waited();
+        let first = self.seen.len().checked_sub(waited).and_then(|first| self.seen.get(first));
+        let since = first.zip(self.seen.back()).map(|(first, last)| last.at.since(first.at));
+        waited > 1 && since.is_some_and(|since| since >= STANDING)
+    }
+
     /// Bytes a second that got through over the last moments, or, if packets have begun to wait, since then; or
     /// over the latter half of that, if that is more: what stood still comes in a burst afterwards.
     fn through(&self) -> u64 {
@@ -143,8 +154,7 @@ impl Gradient {
     /// Whether it is too much, and what gets through.
     fn trouble(&self) -> Option<(Reason, u64)> {
         let (rate, per_mille) = (self.through(), self.lost());
-        // One packet may be late for any reason.
-        if self.queue > QUEUE_MAX && self.waited() > 1 {
+        if self.queue > QUEUE_MAX && self.is_standing() {
             let queue_ms = self.queue.as_millis() as u64;
             return Some((Reason::Delayed { queue_ms, rate }, rate));
         }
@@ -201,7 +211,7 @@ impl Gradient {
         if let Some(trouble) = self.trouble() {
             return self.retreat(now, choice, choice.current, trouble);
         }
-        if self.queue > QUEUE_NONE {
+        if self.is_standing() {
             self.stage = Stage::Well(now);
             return None;
         }

@@ -54,8 +54,8 @@ pub(crate) struct Bottleneck {
     pub(crate) rate_at: fn(u64) -> u64,
     pub(crate) burst: usize,
     pub(crate) room: usize,
-    /// From this millisecond to that nothing gets through, and all at once afterwards.
-    pub(crate) still: core::ops::Range<u64>,
+    /// At these milliseconds nothing gets through: until when. All of it comes at once then.
+    pub(crate) still: fn(u64) -> Option<u64>,
 }
 
 /// How frames leave the sender.
@@ -198,8 +198,7 @@ impl Track<'_> {
         let jitter = Duration::from_micros((self.chance >> 33) % self.sending.jitter_us.max(1));
         let leaves = self.free_at;
         let arrives = leaves + ONE_WAY + jitter;
-        let is_held = self.way.still.contains(&arrives.as_millis());
-        let arrives = if is_held { Time::from_millis(self.way.still.end) } else { arrives };
+        let arrives = (self.way.still)(arrives.as_millis()).map_or(arrives, Time::from_millis);
         self.in_flight.push_back(InFlight { leaves, arrives, bytes, sent, number, frame });
     }
 

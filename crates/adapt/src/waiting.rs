@@ -24,8 +24,8 @@ struct Frame {
     began: Time,
     /// From its first packet to its last.
     spread: Duration,
-    /// Least time that one of its packets took, in nanoseconds: the sender's clock is another one.
-    least: i128,
+    /// The time that its first packet took, in nanoseconds: the sender's clock is another one.
+    took: i128,
 }
 
 /// The value of the present period, and of the one before.
@@ -93,17 +93,24 @@ impl Waiting {
         self.least.learn(took, i128::min);
         if self.frames.back().is_none_or(|frame| frame.media != media) {
             self.begin(now, media, took);
+            return self.standing();
         }
+        let late = self.late(took);
         let Some(frame) = self.frames.back_mut() else { return Duration::ZERO };
         let offset = now.since(frame.began);
         frame.spread = frame.spread.max(offset);
-        let usual = self.spread.get(Duration::max);
-        let own = took - offset.min(usual.unwrap_or(Duration::MAX)).as_nanos() as i128;
-        frame.least = frame.least.min(own);
-        // Of a frame itself, that it takes longer than frames do; of where it stands, what the least late of
-        // those says that may stand before it.
-        let stretched = offset.saturating_sub(usual.unwrap_or(offset));
-        stretched.max(self.standing())
+        // As long as nobody knows how long frames take, none takes too long.
+        let Some(usual) = self.spread.get(Duration::max) else { return Duration::ZERO };
+        // Either its frame takes longer than frames do, or it began late, and this packet, too, is later than
+        // it would be at the end of a frame.
+        let stretched = offset.saturating_sub(usual);
+        stretched.max(self.standing().min(late.saturating_sub(usual)))
+    }
+
+    /// How much longer than the best.
+    fn late(&self, took: i128) -> Duration {
+        let late = self.least.get(i128::min).map_or(0, |best| took - best);
+        Duration::from_nanos(late.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
     /// A packet of another frame than before.
@@ -115,7 +122,7 @@ impl Waiting {
             (self.early, self.newest) = (0, media);
         }
         let before = self.frames.back().map(|frame| frame.spread);
-        self.frames.push_back(Frame { media, began: now, spread: Duration::ZERO, least: took });
+        self.frames.push_back(Frame { media, began: now, spread: Duration::ZERO, took });
         while self.frames.len() > self.depth + 1 {
             self.frames.pop_front();
         }
@@ -124,10 +131,9 @@ impl Waiting {
         }
     }
 
-    /// How late the least late of the last frames is.
+    /// How late the least late of the last frames began: one that is shown before others leaves late.
     fn standing(&self) -> Duration {
-        let frames = self.frames.iter().map(|frame| frame.least).min();
-        let late = frames.zip(self.least.get(i128::min)).map_or(0, |(least, best)| least - best);
-        Duration::from_nanos(late.clamp(0, i128::from(u64::MAX)) as u64)
+        let least = self.frames.iter().map(|frame| frame.took).min();
+        least.map_or(Duration::ZERO, |took| self.late(took))
     }
 }

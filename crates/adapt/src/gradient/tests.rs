@@ -2,6 +2,10 @@ use super::*;
 use crate::Paper;
 use crate::track::{Bottleneck, Outcome, Sending, run};
 
+fn never(_: u64) -> Option<u64> {
+    None
+}
+
 /// 100 Mbit/s, and 100 kbit/s from the fifth second to the fifteenth.
 fn rate_at(ms: u64) -> u64 {
     if (5_000..15_000).contains(&ms) { 12_500 } else { 12_500_000 }
@@ -11,7 +15,7 @@ fn rate_at(ms: u64) -> u64 {
 const FRAMES: u64 = 375;
 
 fn narrow(policy: &mut dyn Policy, burst: usize, room: usize) -> Outcome {
-    run(policy, &Bottleneck { rate_at, burst, room, still: 0..0 }, FRAMES, Sending::PLAIN)
+    run(policy, &Bottleneck { rate_at, burst, room, still: never }, FRAMES, Sending::PLAIN)
 }
 
 #[test]
@@ -36,7 +40,7 @@ fn the_paper_notices_after_a_second() {
 
 #[test]
 fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
-    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: 0..0 };
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: never };
     let sending = Sending { jitter_us: 15_000, ..Sending::PLAIN };
     let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
     assert_eq!(outcome.asked, []);
@@ -46,7 +50,7 @@ fn where_there_is_room_nothing_is_changed_however_packets_jitter() {
 #[test]
 fn on_a_narrow_way_it_stays_near_what_fits() {
     // 400 kbit/s: level 20 costs 390, so that most of the time is spent below.
-    let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000, still: 0..0 };
+    let way = Bottleneck { rate_at: |_| 50_000, burst: 5000, room: 20_000, still: never };
     let outcome = run(&mut Gradient::default(), &way, 40 * 15, Sending::PLAIN);
     let settled = outcome.levels(75..600);
     assert!(settled.iter().all(|level| (12..=33).contains(level)), "{settled:?}");
@@ -66,7 +70,7 @@ const SENDERS: [Sending; 5] = [
 
 #[test]
 fn what_senders_do_is_not_taken_for_waiting() {
-    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: 0..0 };
+    let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 100_000, still: never };
     for sending in SENDERS {
         let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
         assert_eq!(outcome.asked, [], "{sending:?}");
@@ -76,7 +80,7 @@ fn what_senders_do_is_not_taken_for_waiting() {
 #[test]
 fn it_adapts_to_the_way_however_packets_are_sent() {
     for sending in SENDERS {
-        let way = Bottleneck { rate_at, burst: 1600, room: 8000, still: 0..0 };
+        let way = Bottleneck { rate_at, burst: 1600, room: 8000, still: never };
         let outcome = run(&mut Gradient::default(), &way, FRAMES, sending);
         let first = outcome.first_after(5_000).expect("it has to change");
         assert!(first <= 300, "{sending:?}: after {first} ms");
@@ -92,13 +96,31 @@ fn it_adapts_to_the_way_however_packets_are_sent() {
 }
 
 #[test]
-fn a_moment_without_packets_is_not_taken_for_a_narrow_way() {
-    for long in [50, 100, 200, 400] {
-        let way =
-            Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 1_000_000, still: 5000..5000 + long };
-        let outcome = run(&mut Gradient::default(), &way, FRAMES, Sending::PLAIN);
-        let worst = outcome.levels(70..FRAMES as usize).into_iter().max();
-        assert!(worst <= Some(3), "{long} ms: {worst:?}");
+fn moments_without_packets_are_not_taken_for_a_narrow_way() {
+    let stalls: [fn(u64) -> Option<u64>; 4] = [
+        |ms| (5000..5100).contains(&ms).then_some(5100),
+        |ms| (5000..5400).contains(&ms).then_some(5400),
+        |ms| (ms % 700 < 100).then_some(ms - ms % 700 + 100),
+        |ms| (ms % 130 < 60).then_some(ms - ms % 130 + 60),
+    ];
+    for (number, still) in stalls.into_iter().enumerate() {
+        let way = Bottleneck { rate_at: |_| 12_500_000, burst: 5000, room: 1_000_000, still };
+        let outcome = run(&mut Gradient::default(), &way, FRAMES, Sending { spread: 80, ..Sending::PLAIN });
+        let worst = outcome.levels(0..FRAMES as usize).into_iter().max();
+        assert!(worst <= Some(3), "{number}: {worst:?}: {:?}", outcome.asked);
         assert_eq!(outcome.whole(), FRAMES as usize);
     }
+}
+
+#[test]
+fn held_up_or_not_it_adapts_to_the_way() {
+    let still = |ms: u64| (ms % 300 < 70).then_some(ms - ms % 300 + 70);
+    let way = Bottleneck { rate_at, burst: 1600, room: 12_500, still };
+    let outcome = run(&mut Gradient::default(), &way, FRAMES, Sending { spread: 80, ..Sending::PLAIN });
+    let first = outcome.first_after(5_000).expect("it has to change");
+    assert!(first <= 350, "after {first} ms");
+    assert!(outcome.whole() >= 345, "{}", outcome.whole());
+    let settled = outcome.levels(135..225);
+    assert!(settled.iter().max() <= settled.iter().min().map(|best| best + 4).as_ref(), "{settled:?}");
+    assert!(outcome.levels(300..375).iter().all(|level| *level == 1), "{:?}", outcome.asked);
 }
