@@ -24,7 +24,7 @@ fn configuration() -> String {
     listen()
         + &format!(
             "[streams.cam]\nsource = \"push\"\n\
-             [[sinks]]\nstream = \"cam\"\nto = \"rtp://{PLAYER}:{PORT}\"\nttl = 9\n"
+             [[sinks]]\nstream = \"cam\"\nto = \"rtp://{PLAYER}:{PORT}?ttl=9\"\n"
         )
 }
 

@@ -24,7 +24,11 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define UDP_TARGET 18
 #define UDP_LENGTH 19
 #define UDP_CHECKSUM 20
+#define RTP_HEAD 21
 #define RTP_SEQUENCE 22
+
+/* Of the first two bytes of an RTP header. */
+#define RTP_MARKER 0x0080
 
 /* NET_XMIT_DROP of the kernel: for a frame that was dropped without a reason given. */
 #define DROPPED 1
@@ -108,6 +112,12 @@ static __always_inline __u16 sequence_for(const struct control *order, const str
 	return bpf_htons(order->sequence - by);
 }
 
+/* The first two bytes of the order's packet for a target: with the marker, if it ends the picture there. */
+static __always_inline __u16 head_for(const struct control *order, const struct target *target)
+{
+	return bpf_htons(target->cut < order->ends ? order->head | RTP_MARKER : order->head);
+}
+
 static __always_inline void count_failure(struct control *order, struct target *target,
 					  __u32 packets, __s32 error)
 {
@@ -150,6 +160,7 @@ int clone_to_targets(struct __sk_buff *skb)
 		if (order->numbered) {
 			if (data + NUMBERED_BYTES > end)
 				break;
+			((__u16 *)data)[RTP_HEAD] = head_for(order, target);
 			((__u16 *)data)[RTP_SEQUENCE] = sequence_for(order, target);
 		}
 		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
@@ -185,11 +196,14 @@ int write_to_target(struct xdp_md *frame)
 	sum = write_headers(data, target, order->length);
 	if (order->numbered) {
 		__u16 sequence = sequence_for(order, target);
+		__u16 head = head_for(order, target);
 
 		if (data + NUMBERED_BYTES > end)
 			return XDP_DROP;
-		/* The sum of the payload with another word in it (RFC 1624). */
+		/* The sum of the payload with other words in it (RFC 1624). */
 		sum += (__u16)~halves[RTP_SEQUENCE] + sequence;
+		sum += (__u16)~halves[RTP_HEAD] + head;
+		halves[RTP_HEAD] = head;
 		halves[RTP_SEQUENCE] = sequence;
 	}
 	order->processor = bpf_get_smp_processor_id();

@@ -66,9 +66,12 @@ struct control {
 	__u8 layer;
 	/* Whether it is an RTP packet whose sequence number is written for each target. */
 	__u8 numbered;
-	/* That number, as it came. */
+	/* That number, and the header's first two bytes, as they came. */
 	__u16 sequence;
-	__u32 unused;
+	__u16 head;
+	/* The packet is the last of its picture for targets whose cut is below this: their marker is set. */
+	__u8 ends;
+	__u8 unused;
 };
 
 /* By how much the sequence number of the packet is lower for those who take layers up to each. */

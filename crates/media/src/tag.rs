@@ -121,6 +121,10 @@ pub struct Tag {
     pub first: bool,
     /// This packet holds the last bytes of its frame, as far as the format lets one know.
     pub last: bool,
+    /// Of a picture of several layers, this packet holds the last bytes for whoever takes layers up to this one,
+    /// and at least the packet's own: for them the RTP marker stands here. `None` where that is not known, and
+    /// at the end of the whole picture, which the packet's own marker tells.
+    pub ends: Option<u8>,
     /// This packet shows that decoding can start at its frame. It may stand behind the frame's
     /// first packet (an access unit delimiter, say, comes before the parameter sets).
     pub key: bool,

@@ -46,6 +46,24 @@ pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Ve
     (0..cases.len()).filter(|at| got[*at]).collect()
 }
 
+/// Whatever layers somebody takes, each picture ends with the last packet of it that he gets, and with no other.
+/// The tags of each picture's packets, of which the last has the RTP marker. As long as it shows only little by
+/// little how many layers there are, nothing is left out.
+pub(crate) fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
+    let layers = pictures.iter().flatten().map(|tag| tag.layers).max().unwrap_or(0);
+    let is_known = |tags: &&Vec<Tag>| tags.iter().all(|tag| tag.layers == layers);
+    for (number, tags) in pictures.iter().filter(is_known).enumerate() {
+        for most in 0..layers {
+            let taken: Vec<_> = tags.iter().enumerate().filter(|(_, tag)| tag.layer <= most).collect();
+            for (place, (at, tag)) in taken.iter().enumerate() {
+                let is_marked = *at + 1 == tags.len() || tag.ends.is_some_and(|ends| most <= ends);
+                let is_last = place + 1 == taken.len();
+                assert_eq!(is_marked, is_last, "picture {number} up to layer {most}: {tag:?}");
+            }
+        }
+    }
+}
+
 /// A receiver that does what the documentation of [`Tag`] says.
 #[derive(Debug, Default)]
 struct Receiver {

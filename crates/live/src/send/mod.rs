@@ -36,6 +36,8 @@ pub(crate) struct Piece<'a> {
     pub(crate) track: u8,
     /// Its layer, if it is of the track of which sinks may take fewer layers.
     pub(crate) layer: Option<u8>,
+    /// [`Tag::ends`](outflow_media::Tag::ends), of such a one.
+    pub(crate) ends: Option<u8>,
     /// An RTP header that is not part of the body; empty if there is none.
     pub(crate) header: &'a [u8],
     pub(crate) body: &'a [u8],
@@ -66,18 +68,30 @@ pub(crate) fn pieces<'a>(
         Carriage::Rtp if entry.rtp_header[0] != 0 => lower(entry.preamble_header(), share.lowered),
         _ => NO_HEADER,
     }));
-    headers.extend(packets().map(|(_, entry, lowered)| header(entry, carriage, lowered)));
+    let ends = |entry: &Entry| entry.packet.tag.ends.filter(|_| main_track == Some(entry.packet.tag.track));
+    headers.extend(packets().map(|(_, entry, lowered)| match carriage {
+        Carriage::Rtp => header(entry, lowered, share.cut.is_up_to(ends(entry))),
+        Carriage::Ts => NO_HEADER,
+    }));
     let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();
     if let Some(((_, body), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
-        pieces.push(Piece { seq: order.from, track: 0, layer: None, header, body, is_preamble: true });
+        pieces.push(Piece {
+            seq: order.from,
+            track: 0,
+            layer: None,
+            ends: None,
+            header,
+            body,
+            is_preamble: true,
+        });
     }
     for ((seq, entry, _), header) in packets().zip(made) {
         let (track, bytes) = (entry.packet.tag.track, &entry.packet.bytes[..]);
         let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
         let body = if is_replaced { &bytes[HEADER..] } else { bytes };
-        pieces.push(Piece { seq, track, layer, header, body, is_preamble: false });
+        pieces.push(Piece { seq, track, layer, ends: ends(entry), header, body, is_preamble: false });
     }
     pieces
 }
@@ -85,10 +99,10 @@ pub(crate) fn pieces<'a>(
 /// The RTP header that goes before a packet's bytes, or instead of their first.
 ///
 /// A transport stream in RTP: it was made when the packet came in. One of RTP: when a service wrote another
-/// than came in, or packets before it were left out; else it is part of the bytes.
-fn header(entry: &Entry, carriage: Carriage, lowered: u16) -> [u8; HEADER] {
+/// than came in, or packets before or behind it are left out; else it is part of the bytes.
+fn header(entry: &Entry, lowered: u16, ends: bool) -> [u8; HEADER] {
     match entry.packet.rtp_header(&entry.rtp_header) {
-        _ if carriage != Carriage::Rtp => NO_HEADER,
+        Some(header) if ends => mark(lower(*header, lowered)),
         Some(header) if lowered != 0 => lower(*header, lowered),
         _ => entry.rtp_header,
     }
@@ -98,6 +112,12 @@ fn header(entry: &Entry, carriage: Carriage, lowered: u16) -> [u8; HEADER] {
 pub(crate) fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
     let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
     rtp::set_sequence(&mut header, sequence);
+    header
+}
+
+/// The header with its marker set: the packet is the last of a picture.
+pub(crate) fn mark(mut header: [u8; HEADER]) -> [u8; HEADER] {
+    header[1] |= 0x80;
     header
 }
 
@@ -113,12 +133,6 @@ impl Piece<'_> {
             Some(header) => Some((*header, self.body)),
             None => self.body.split_first_chunk().map(|(header, body)| (*header, body)),
         }
-    }
-
-    /// Its RTP sequence number.
-    pub(crate) fn sequence(&self) -> Option<u16> {
-        let ([_, _, high, low, ..], _) = self.split_header()?;
-        Some(u16::from_be_bytes([high, low]))
     }
 }
 

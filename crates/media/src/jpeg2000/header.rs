@@ -95,6 +95,15 @@ impl Coding {
     }
 }
 
+/// What a main header tells of layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layers {
+    /// How many quality layers there are.
+    pub count: u16,
+    /// The image has one tile only.
+    pub one_tile: bool,
+}
+
 impl Header {
     /// Reads the main header of a codestream.
     ///
@@ -138,18 +147,20 @@ impl Header {
         Ok(header)
     }
 
-    /// How many quality layers the main header tells, of which perhaps only the first bytes are there.
-    pub fn layers_of(bytes: &[u8]) -> Option<u16> {
+    /// What the main header tells of layers, of which perhaps only the first bytes are there.
+    pub fn layers_of(bytes: &[u8]) -> Option<Layers> {
         let mut reader = Reader { bytes, at: 0 };
         (reader.u16().ok()? == SOC).then_some(())?;
+        let mut one_tile = false;
         loop {
             match reader.u16().ok()? {
                 SOT => return None,
+                SIZ => one_tile = is_one_tile(&mut reader.segment().ok()?).ok()?,
                 COD => {
                     let mut segment = reader.segment().ok()?;
                     // Style and progression stand in front.
                     segment.u16().ok()?;
-                    return segment.u16().ok();
+                    return Some(Layers { count: segment.u16().ok()?, one_tile });
                 }
                 _ => reader.skip_segment().ok()?,
             }
@@ -343,6 +354,17 @@ fn segment(out: &mut Vec<u8>, marker: u16, content: impl FnOnce(&mut Vec<u8>)) {
     content(out);
     let length = (out.len() - at) as u16;
     out[at..at + 2].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Whether the first tile reaches to the end of the image.
+fn is_one_tile(segment: &mut Reader<'_>) -> Result<bool, Malformed> {
+    segment.u16()?;
+    let mut numbers = [0; 8];
+    for number in &mut numbers {
+        *number = segment.u32()?;
+    }
+    let [x1, y1, _, _, tile_width, tile_height, tiles_x, tiles_y] = numbers;
+    Ok(tiles_x.saturating_add(tile_width) >= x1 && tiles_y.saturating_add(tile_height) >= y1)
 }
 
 fn size(segment: &mut Reader<'_>) -> Result<Header, Malformed> {

@@ -13,7 +13,7 @@ mod packet;
 mod select;
 mod tile_parts;
 
-pub use header::{Component, Header};
+pub use header::{Component, Header, Layers};
 pub use outline::{Outline, TilePart};
 pub use select::{Piece, Selection, Unit, select, select_pieces};
 

@@ -140,7 +140,7 @@ impl RtpReader {
             return Ok(None);
         };
         let told = layered.read(header, late, before)?;
-        Ok(Some(self.tag_of(told.frame, told.first, told.last)))
+        Ok(Some(Tag { ends: told.ends, ..self.tag_of(told.frame, told.first, told.last) }))
     }
 
     fn read_nal_units(&mut self, header: &RtpHeader<'_>, late: bool) -> Result<Tag, Malformed> {
@@ -189,7 +189,7 @@ impl RtpReader {
         if begins && !late {
             self.begin(timestamp);
         }
-        Ok(self.tag(header, begins && !late, last, late))
+        Ok(Tag { ends: self.quality.ends(), ..self.tag(header, begins && !late, last, late) })
     }
 
     fn starts_frame(&self, timestamp: u32, unit: Option<Unit>) -> bool {
@@ -227,6 +227,7 @@ impl RtpReader {
             opens: frame.opens,
             first,
             last,
+            ends: None,
             key: frame.key,
             needs: frame.needs,
             deadline: None,

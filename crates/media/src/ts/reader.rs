@@ -267,6 +267,7 @@ impl TsReader {
             opens: told.frame.key,
             first: told.first,
             last: told.last,
+            ends: None,
             key: told.frame.key,
             needs: told.frame.needs,
             deadline: None,

@@ -95,6 +95,14 @@ impl Cut {
         layer <= self.0
     }
 
+    /// Whether nothing above this layer is taken, if there is one given.
+    pub const fn is_up_to(self, layer: Option<u8>) -> bool {
+        match layer {
+            Some(layer) => self.0 <= layer,
+            None => false,
+        }
+    }
+
     /// The layer itself.
     pub const fn layer(self) -> u8 {
         self.0

@@ -53,7 +53,15 @@ impl Relay {
     fn send(&mut self, bodies: &[&[u8]]) {
         let pieces: Vec<_> = bodies
             .iter()
-            .map(|body| Piece { seq: 7, track: 0, header: b"<", body, is_preamble: false, layer: None })
+            .map(|body| Piece {
+                seq: 7,
+                track: 0,
+                header: b"<",
+                body,
+                is_preamble: false,
+                layer: None,
+                ends: None,
+            })
             .collect();
         let sinks = self.routes.iter().enumerate().map(|(index, route)| (SinkKey(index), route));
         let count = self.routes.len();

@@ -6,7 +6,7 @@ use outflow_relay::{Share, SinkKey};
 use super::{Fanout, Means, Members};
 use crate::send::kernel::Layered;
 use crate::send::udp::UdpRoute;
-use crate::send::{Piece, lower};
+use crate::send::{Piece, lower, mark};
 
 /// What the members of an order get of it.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl Fanout {
     ) {
         for (index, piece) in pieces.iter().enumerate() {
             let one = core::slice::from_ref(piece);
-            let (Some(layer), Some(sequence)) = (piece.layer, piece.sequence()) else {
+            let (Some(layer), Some((header, _))) = (piece.layer, piece.split_header()) else {
                 self.send_run(members, one, means);
                 continue;
             };
@@ -37,7 +37,8 @@ impl Fanout {
                 layers.cuts.iter().for_each(|share| in_kernel.kernel.set_lowered(share.cut, lowered(*share)));
             }
             let mut way = self.choose(members, one, means);
-            let missing = self.by_kernel(members, &mut way, one, Some(Layered { layer, sequence }));
+            let layered = Layered::new(layer, piece.ends, &header);
+            let missing = self.by_kernel(members, &mut way, one, Some(layered));
             if missing == Some(0) {
                 continue;
             }
@@ -58,7 +59,9 @@ impl Fanout {
         let takes = |share: Share| piece.layer.is_some_and(|layer| share.cut.takes(layer));
         for same in layers.shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
             let Some((header, body)) = piece.split_header() else { continue };
-            let header = lower(header, lowered(same[0].0));
+            let share = same[0].0;
+            let header = lower(header, lowered(share));
+            let header = if share.cut.is_up_to(piece.ends) { mark(header) } else { header };
             let piece = Piece { header: &header, body, ..*piece };
             let keys = same.iter().map(|(_, key)| *key);
             match missing {

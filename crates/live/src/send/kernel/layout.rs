@@ -80,7 +80,9 @@ pub(super) struct Control {
     pub(super) layer: u8,
     pub(super) numbered: u8,
     pub(super) sequence: u16,
-    pub(super) unused: u32,
+    pub(super) head: u16,
+    pub(super) ends: u8,
+    pub(super) unused: u8,
 }
 
 /// An entry of `lowered`: by how much sequence numbers are lower, by cut.

@@ -32,6 +32,7 @@ pub(crate) use error::KernelError;
 pub(crate) use failure::{Failure, Reason};
 use layout::Control;
 pub(crate) use layout::{Part, Target};
+use outflow_media::rtp::HEADER;
 use outflow_relay::Cut;
 use program::{Arrays, Programs};
 use shared::Shared;
@@ -49,12 +50,26 @@ pub(crate) struct Sent {
 }
 
 /// An RTP packet of which each target may get something else: it is left out where it is of a layer above
-/// the target's cut, and its sequence number is lower by as many as were left out before.
+/// the target's cut, its sequence number is lower by as many as were left out before, and its marker is set
+/// where what is behind it in its picture is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Layered {
-    pub(crate) layer: u8,
-    /// As it came.
-    pub(crate) sequence: u16,
+    layer: u8,
+    /// One more than the highest cut that it ends its picture for; 0 if none is known.
+    ends: u8,
+    /// The first half of the RTP header's first word, and its sequence number, as they came.
+    head: u16,
+    sequence: u16,
+}
+
+impl Layered {
+    /// A packet of this layer with this RTP header, which ends its picture for those who take layers up to
+    /// `ends`.
+    pub(crate) fn new(layer: u8, ends: Option<u8>, header: &[u8; HEADER]) -> Self {
+        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let ends = ends.map_or(0, |ends| ends.saturating_add(1));
+        Layered { layer, ends, head: half(0), sequence: half(2) }
+    }
 }
 
 /// The kernel path of one worker. Dropping it takes all of it out of the kernel.
@@ -196,9 +211,9 @@ impl Kernel {
 
     fn order(targets: &Range<u32>, (packets, length): (u32, u16), layered: Option<Layered>) -> Control {
         let (first, end, numbered) = (targets.start, targets.end, u8::from(layered.is_some()));
-        let Layered { layer, sequence } = layered.unwrap_or_default();
-        let mark = tc::MARK;
-        Control { first, end, packets, length, mark, layer, numbered, sequence, ..Control::default() }
+        let Layered { layer, ends, head, sequence } = layered.unwrap_or_default();
+        let order = Control { first, end, packets, length, mark: tc::MARK, ..Control::default() };
+        Control { layer, ends, head, numbered, sequence, ..order }
     }
 
     /// What became of the order for `targets`. Returns how many packets failed; an error as long as

@@ -32,7 +32,7 @@ fn receive(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
 }
 
 fn piece<'a>(seq: Seq, track: u8, header: &'a [u8], body: &'a [u8]) -> Piece<'a> {
-    Piece { seq, track, header, body, is_preamble: false, layer: None }
+    Piece { seq, track, header, body, is_preamble: false, layer: None, ends: None }
 }
 
 #[test]

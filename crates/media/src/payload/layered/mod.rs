@@ -193,6 +193,8 @@ pub(super) struct Told {
     pub(super) frame: Frame,
     pub(super) first: bool,
     pub(super) last: bool,
+    /// [`Tag::ends`](crate::Tag::ends).
+    pub(super) ends: Option<u8>,
 }
 
 impl Layered {
@@ -224,13 +226,20 @@ impl Layered {
         let said = self.describe.read(packet, late)?;
         let timestamp = packet.timestamp();
         if let Some(current) = self.current.filter(|current| current.is_of(timestamp, said.frame)) {
-            return Ok(Told { frame: current.frame, first: false, last: said.last });
+            return Ok(self.told(&current, false, said.last));
         }
         if late && let Some(past) = self.past(timestamp, said.frame) {
-            return Ok(Told { frame: past.frame, first: false, last: said.last });
+            return Ok(self.told(&past, false, said.last));
         }
-        let frame = self.begin(timestamp, &said, behind);
-        Ok(Told { frame, first: said.first, last: said.last })
+        let begun = self.begin(timestamp, &said, behind);
+        Ok(self.told(&begun, said.first, said.last))
+    }
+
+    /// The last packet of a spatial layer is the last of the picture for those who take none above it.
+    fn told(&self, past: &Past, first: bool, last: bool) -> Told {
+        let above = (past.spatial + 1 < self.grid.spatial).then(|| self.grid.layer(0, past.spatial + 1));
+        let ends = above.filter(|above| last && past.frame.layer < *above).map(|above| above - 1);
+        Told { frame: past.frame, first, last, ends }
     }
 
     /// The frame of a late packet: the one it names, or else the oldest one in mind.
@@ -241,7 +250,7 @@ impl Layered {
         known().find(|past| past.is_of(timestamp, said)).or_else(|| known().max_by_key(age)).copied()
     }
 
-    fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> Frame {
+    fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> Past {
         let picture = said.picture.within(SPATIAL_LAYERS as u8 - 1);
         self.grow(&picture);
         if picture.key {
@@ -270,7 +279,7 @@ impl Layered {
         let past = Past { timestamp, said: said.frame, picture: picture.number, spatial, frame };
         self.history[number as usize % HISTORY] = Some(past);
         self.current = Some(past);
-        frame
+        past
     }
 
     /// Makes room for what the picture shows.

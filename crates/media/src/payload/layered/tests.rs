@@ -6,7 +6,9 @@ use super::model::*;
 use super::*;
 use crate::format::{Codec, ExtensionKind};
 use crate::payload::RtpReader;
-use crate::testing::{Case, assert_that_layers_are_a_chain, assert_that_levels_can_change};
+use crate::testing::{
+    Case, assert_that_layers_are_a_chain, assert_that_levels_can_change, assert_that_pictures_end,
+};
 use crate::{Kind, Tag};
 
 /// What a reader tells of frames of one packet each.
@@ -22,6 +24,13 @@ fn cases(mut reader: RtpReader, nodes: &[Node], packet: impl Fn(usize, &Node) ->
 fn assert_levels(cases: &[Case], wanted: &[u8]) {
     assert_that_layers_are_a_chain(cases);
     assert_that_levels_can_change(cases, wanted);
+}
+
+/// The tags of each picture.
+fn pictures(nodes: &[Node], cases: &[Case]) -> Vec<Vec<Tag>> {
+    let both: Vec<_> = nodes.iter().zip(cases).collect();
+    let same = both.chunk_by(|one, other| one.0.picture == other.0.picture);
+    same.map(|frames| frames.iter().map(|(_, case)| case.tag).collect()).collect()
 }
 
 fn list() -> impl Strategy<Value = Vec<u8>> {
@@ -44,6 +53,7 @@ proptest! {
         let read = reader(Codec::Av1, ExtensionKind::DependencyDescriptor);
         let cases = cases(read, &nodes, |at, _| av1_described(&nodes, &structure, at));
         assert_levels(&cases, &wanted);
+        assert_that_pictures_end(&pictures(&nodes, &cases));
         for Case { tag, refers } in &cases {
             prop_assert_eq!(tag.layers, temporal + spatial - 1);
             let near = refers.iter().map(|at| tag.frame - 1 - *at as u32).filter(|distance| *distance <= 32);
@@ -71,6 +81,7 @@ proptest! {
         let nodes = encode(temporal, spatial, habits, &list);
         let cases = cases(reader(Codec::Vp9, OTHER), &nodes, |at, _| vp9_flexible(&nodes, at));
         assert_levels(&cases, &wanted);
+        assert_that_pictures_end(&pictures(&nodes, &cases));
     }
 
     #[test]

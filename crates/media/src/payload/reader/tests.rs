@@ -5,6 +5,7 @@ use super::*;
 use crate::jpeg2000::{Piece, Unit as J2kUnit};
 use crate::payload::jpeg2000::{self as j2k, MainHeader, NO_PRIORITY, Priorities};
 use crate::rtp::PlainHeader;
+use crate::testing::assert_that_pictures_end;
 
 const HEADER: PlainHeader =
     PlainHeader { marker: false, payload_type: 96, sequence: 0, timestamp: 0, ssrc: 1 };
@@ -295,4 +296,55 @@ proptest! {
         }
         prop_assert!(sent.iter().all(|(_, tag)| tag.layer < tag.layers && tag.key && tag.opens));
     }
+
+    #[test]
+    fn pictures_of_jpeg2000_end_with_the_last_layer_that_is_taken(
+        layers in prop::collection::vec(0..300_usize, 1..40), room in 70..200_usize,
+    ) {
+        let codestream = layered_codestream(&layers, 64);
+        let mut sender = Sender::new(&Track { fmtp: "pt=layer".to_owned(), ..track(Codec::Jpeg2000) });
+        let read = |timestamp| send_frame(&mut sender, &codestream, timestamp, room);
+        let pictures: Vec<_> = [0, 3000].map(read).into();
+        assert_that_pictures_end(&pictures);
+        let read = |codestream| {
+            let mut sender = Sender::new(&Track { fmtp: "pt=layer".to_owned(), ..track(Codec::Jpeg2000) });
+            send_frame(&mut sender, codestream, 0, room)
+        };
+        // A tile behind this one may have more of the layer.
+        let two_tiles = read(&layered_codestream(&layers, 32));
+        prop_assert!(two_tiles.iter().all(|tag| tag.ends.is_none()));
+    }
+}
+
+/// A codestream with a tile-part of so many bytes for each layer, and where its parts end; the image is 64 wide.
+fn layered_codestream(layers: &[usize], tile_width: u32) -> (Vec<u8>, Vec<Piece>) {
+    let count = layers.len() as u8;
+    let size = [64, 64, 0, 0, tile_width, 64, 0, 0_u32].map(u32::to_be_bytes).concat();
+    let mut bytes = [&[0xff, 0x4f, 0xff, 0x51, 0, 41, 0, 0], &size[..], &[0, 1, 7, 1, 1]].concat();
+    bytes.extend_from_slice(&[0xff, 0x52, 0, 12, 0, 0, 0, count, 0, 5, 4, 4, 0, 0]);
+    let mut pieces = vec![Piece { unit: J2kUnit::MainHeader, tile: 0, end: bytes.len() }];
+    for (layer, length) in (0..).zip(layers) {
+        let part = (14 + *length as u32).to_be_bytes();
+        bytes.extend_from_slice(&[0xff, 0x90, 0, 10, 0, 0, part[0], part[1], part[2], part[3]]);
+        bytes.extend_from_slice(&[layer as u8, count, 0xff, 0x93]);
+        bytes.resize(bytes.len() + length, 7);
+        let unit = J2kUnit::Packet { layer, resolution: 0, component: 0 };
+        pieces.push(Piece { unit, tile: 0, end: bytes.len() });
+    }
+    (bytes, pieces)
+}
+
+fn send_frame(
+    sender: &mut Sender,
+    (bytes, pieces): &(Vec<u8>, Vec<Piece>),
+    timestamp: u32,
+    room: usize,
+) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    j2k::packets(pieces, bytes.len(), room, Priorities::Layer, |header, range, last| {
+        let payload = [&header.emit()[..], &bytes[range]].concat();
+        tags.push(sender.send(timestamp, last, &payload));
+    })
+    .expect("it can be sent");
+    tags
 }

@@ -49,12 +49,15 @@ fn check(
     let mut payload = payload(bytes);
     // Numbers wrap between some targets and others.
     let sequence = 20_000_u16;
+    payload[..4].copy_from_slice(&[0x80, 96, 0, 0]);
     payload[2..4].copy_from_slice(&sequence.to_be_bytes());
+    // Those who take this layer and the next, but none above, get a marker.
+    let ends = layer + 1;
     for target in targets {
         kernel.set_lowered(target.part.cut, lowered(numbered(target)));
     }
-    let layered = Some(Layered { layer, sequence });
-    let (header, body) = payload.split_at(12);
+    let (header, body) = payload.split_first_chunk().expect("an RTP header");
+    let layered = Some(Layered::new(layer, Some(ends), header));
     let pieces = [IoSlice::new(header), IoSlice::new(body)];
     let sent = match way {
         Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, layered),
@@ -67,7 +70,8 @@ fn check(
     assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
     for (target, frame) in takes.iter().zip(got) {
         let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
-        let expected = [&payload[..2], &sequence.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat();
+        let head = if target.part.cut.layer() <= ends { [0x80, 96 | 0x80] } else { [0x80, 96] };
+        let expected = [&head[..], &sequence.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat();
         assert_eq!(frame.to, target.to);
         assert!(frame.payload == expected, "{way:?}, layer {layer}: other bytes to {}", frame.to);
     }
@@ -89,7 +93,7 @@ fn failures_are_of_those_who_were_sent_something() {
         scene.near(&["ip", "link", "set", "near", "down"]);
         let payload = payload(500);
         let pieces = [IoSlice::new(&payload)];
-        let layered = Some(Layered { layer: 3, sequence: 1 });
+        let layered = Some(Layered::new(3, None, &[0x80; 12]));
         for way in [Way::Tc { segment: 500 }, Way::Xdp] {
             if !way.works(kernel) {
                 continue;

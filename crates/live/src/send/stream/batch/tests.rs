@@ -31,8 +31,15 @@ fn keys(count: usize) -> Vec<SinkKey> {
 }
 
 fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
-    let piece =
-        |(i, body)| Piece { seq: i as Seq, track: 0, header: &[], body, is_preamble: false, layer: None };
+    let piece = |(i, body)| Piece {
+        seq: i as Seq,
+        track: 0,
+        header: &[],
+        body,
+        is_preamble: false,
+        layer: None,
+        ends: None,
+    };
     bodies.iter().map(Vec::as_slice).enumerate().map(piece).collect()
 }
 
