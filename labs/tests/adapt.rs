@@ -19,12 +19,11 @@ fn camera() -> Program {
     ))
 }
 
-/// A sink that has a socket of its own at the relay.
 fn configuration() -> String {
     listen()
         + &format!(
             "[streams.cam]\nsource = \"push\"\n\
-             [[sinks]]\nstream = \"cam\"\nto = \"rtp://{PLAYER}:{PORT}?ttl=9\"\n"
+             [[sinks]]\nstream = \"cam\"\nto = \"rtp://{PLAYER}:{PORT}\"\n"
         )
 }
 

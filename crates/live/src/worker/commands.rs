@@ -215,7 +215,7 @@ impl Worker {
         })?;
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
-        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false, reports: None })
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
     }
 
     /// The way to a configured receiver: from the worker's own ports, unless it asks for something
@@ -228,12 +228,11 @@ impl Worker {
         tracks: u8,
     ) -> Result<Out, ControlError> {
         let shared = self.rtp_ports[usize::from(push.to.is_ipv6())].filter(|_| push.is_plain());
-        let (socket, reports) = match shared {
-            Some(socket) => (socket, None),
+        let socket = match shared {
+            Some(socket) => socket,
             None => {
                 let socket = crate::send::open_push(push)?;
-                let reads = carriage == Carriage::Rtp && !push.to.ip().is_multicast();
-                let added = self.add_own_port(socket, push, reads);
+                let added = self.add_port(socket, Some(push));
                 added.map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?
             }
         };
@@ -244,7 +243,7 @@ impl Worker {
             Carriage::Ts => Vec::new(),
         };
         let route = UdpRoute::new(receiver, socket, media);
-        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none(), reports })
+        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
     }
 
     fn start(&mut self, id: StreamId, receiver: ReceiverId, connection: Option<WriteSide>) {

@@ -192,21 +192,6 @@ impl Worker {
         Ok(())
     }
 
-    /// The socket of a configured receiver. Where it `reads`, what the receiver reports is read there, too:
-    /// returns the port and the token of that.
-    pub(super) fn add_own_port(
-        &mut self,
-        socket: std::net::UdpSocket,
-        push: &PushRoute,
-        reads: bool,
-    ) -> io::Result<(usize, Option<usize>)> {
-        let reader = if reads { Some(socket.try_clone()?) } else { None };
-        let port = self.add_port(socket, Some(push))?;
-        let Some(socket) = reader else { return Ok((port, None)) };
-        self.register(&socket, epoll::EventFlags::IN)?;
-        Ok((port, Some(self.watched.insert(Watched::Rtcp { socket }))))
-    }
-
     /// A socket that serves sinks, or this configured receiver. It is waited for only where its
     /// buffer fills up.
     pub(super) fn add_port(

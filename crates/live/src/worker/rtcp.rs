@@ -137,7 +137,7 @@ struct ReportPorts<'a> {
 impl ReportPorts<'_> {
     fn send(&self, out: &mut Out, track: u8, bytes: &[u8]) {
         match out {
-            Out::Udp { route, rtcp, own_socket, .. } => {
+            Out::Udp { route, rtcp, own_socket } => {
                 let socket = self.socket(route.socket, *own_socket);
                 if let (Some(socket), Some((_, to))) = (socket, rtcp.iter().find(|(t, _)| *t == track)) {
                     send_one(socket, bytes, to);

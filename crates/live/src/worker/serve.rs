@@ -211,10 +211,7 @@ impl Worker {
 
     fn disconnect(&mut self, out: Out) {
         match out {
-            Out::Udp { route, rtcp, own_socket, reports } => {
-                if let Some(token) = reports {
-                    self.watched.try_remove(token);
-                }
+            Out::Udp { route, rtcp, own_socket } => {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
                     self.rtcp_peers.remove(&address);
                 }

@@ -82,8 +82,6 @@ pub(super) enum Out {
         rtcp: Vec<(u8, socket2::SockAddr)>,
         /// The socket is its own and closes with it.
         own_socket: bool,
-        /// The token at which such a socket is read.
-        reports: Option<usize>,
     },
     /// Through a connection, once it is there.
     Stream { connection: Option<(Connection, usize)>, framing: Framing },
