@@ -80,7 +80,8 @@ impl Stream {
             self.go_on(from, key);
             return false;
         }
-        if place == Place::Waiting {
+        // Who has been sent nothing joins anew.
+        if place == Place::Waiting || sink.needs_preamble {
             self.take_out(from, key);
             self.place(now, key);
             self.left_branch(now, from);
@@ -191,11 +192,11 @@ impl Stream {
         self.left_branch(now, from);
     }
 
-    /// What a sink is sent between two branches. Nothing for one that has nothing yet, or has lost something:
-    /// there is nothing that could be continued.
+    /// What a sink is sent between two branches. Nothing for one that has lost something: there is nothing that
+    /// could be continued.
     fn greeting(&self, key: SinkKey, hop: Hop) -> Bytes {
         let Hop { whole, mark, from: (from, left), to: (to, entered) } = hop;
-        let sink = self.sinks.get(key.0).filter(|sink| !sink.needs_preamble && sink.broken.is_empty());
+        let sink = self.sinks.get(key.0).filter(|sink| sink.broken.is_empty());
         let mark = self.ts_levels(whole).and_then(|levels| Some((levels, levels.marks.get(mark)?)));
         let (Some(_), Some((levels, mark))) = (sink, mark) else { return Bytes::new() };
         let datagram = |index: usize, at: Seq| {
