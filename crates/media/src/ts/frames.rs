@@ -30,7 +30,7 @@ pub struct TsFrames {
     has_gap: bool,
     /// Packets since the frame began.
     packets: usize,
-    /// The last counter of the main stream, of a packet with a payload.
+    /// The last counter of the main stream.
     counter: Option<u8>,
     /// `stream_id` of its PES packets.
     stream_id: u8,
@@ -130,7 +130,7 @@ impl TsFrames {
         self.main_pid
     }
 
-    /// The last continuity counter of the main stream, of a packet with a payload.
+    /// The last continuity counter of the main stream.
     pub fn counter(&self) -> Option<u8> {
         self.counter
     }
@@ -146,9 +146,7 @@ impl TsFrames {
     }
 
     fn main_packet(&mut self, packet: &Packet<'_>, begun: u32) {
-        if packet.has_payload() {
-            self.counter = Some(packet.continuity());
-        }
+        self.counter = Some(packet.continuity());
         let starts_pes = packet.unit_start() && packet.has_payload();
         if starts_pes {
             self.has_gap = false;

@@ -170,8 +170,9 @@ impl TsLevel {
         let &[_, _, _, control, ..] = packet else { return };
         let known = Packet::new_checked(packet).ok();
         let is_anew = known.is_some_and(|packet| packet.adaptation().discontinuity());
-        let counts = control & 0x10 != 0 && self.counter.step(control & 0x0f, is_anew);
-        if self.takes || control & 0x10 == 0 {
+        let has_payload = control & 0x10 != 0;
+        let counts = self.counter.step(control & 0x0f, has_payload, is_anew);
+        if self.takes || !has_payload {
             if self.takes {
                 self.tell(piece, starts);
             }
@@ -216,16 +217,107 @@ impl TsLevel {
 }
 
 impl Counter {
-    /// A packet with a payload comes. Returns whether the counter went on with it, rather than that it is
-    /// the last once more.
-    fn step(&mut self, counter: u8, is_anew: bool) -> bool {
-        let again = self.last == Some(counter) && !self.twice && !is_anew;
-        (self.last, self.twice) = (Some(counter), again);
-        !again
+    /// A packet comes. Returns whether the counter goes on with it: it does not without a payload, nor if
+    /// the packet is the last once more.
+    fn step(&mut self, counter: u8, has_payload: bool, is_anew: bool) -> bool {
+        let is_same = self.last.replace(counter) == Some(counter);
+        if !has_payload {
+            self.twice &= is_same;
+            return false;
+        }
+        self.twice = is_same && !self.twice && !is_anew;
+        !self.twice
     }
 
     /// What a packet with this counter goes on with.
     fn of(&self, counter: u8) -> u8 {
         counter.wrapping_sub(self.lowered) & 0x0f
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_media::Needs;
+
+    use super::*;
+
+    const VIDEO: u16 = 0x100;
+    const AUDIO: u16 = 0x101;
+
+    fn packet(header: Header, payload: &[u8]) -> Vec<u8> {
+        let (mut out, mut rest) = (BytesMut::new(), payload);
+        header.emit(&mut out, &mut rest);
+        out.to_vec()
+    }
+
+    fn video(counter: u8, pcr: Option<u64>) -> Vec<u8> {
+        packet(Header { pid: VIDEO, continuity: counter & 15, pcr, ..Header::default() }, &[1; 100])
+    }
+
+    fn audio(counter: u8) -> Vec<u8> {
+        packet(Header { pid: AUDIO, continuity: counter, ..Header::default() }, &[2; 184])
+    }
+
+    /// All of a frame, in a piece.
+    fn frame(frame: u32, layer: u8, packets: &[Vec<u8>]) -> Piece {
+        let (kind, needs, key) = (Kind::Predicted, Needs::back(1), layer == 0);
+        Piece {
+            frame,
+            told: Told { kind, key, layer, layers: 3, opens: key, needs },
+            starts: true,
+            ends: false,
+            main_pid: Some(VIDEO),
+            bytes: packets.concat().into(),
+            arrived: Time::ZERO,
+            rtp_header: [0x80, 33, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1],
+            preamble: key.then(|| Bytes::from_static(b"tables")),
+        }
+    }
+
+    fn pushed(level: &mut TsLevel, piece: &Piece) -> Vec<Understood> {
+        let mut out: Vec<_> = level.begin(piece).into_iter().collect();
+        level.push(piece, &mut |made| out.push(made));
+        out
+    }
+
+    /// PID, counter, and whether there is a payload.
+    fn packets(made: &[Understood]) -> Vec<(u16, u8, bool)> {
+        let all = made.iter().flat_map(|made| made.packet.bytes.chunks(PACKET_BYTES).collect::<Vec<_>>());
+        let read = |bytes| Packet::new_checked(bytes).expect("a packet");
+        all.map(read).map(|p| (p.pid(), p.continuity(), p.has_payload())).collect()
+    }
+
+    #[test]
+    fn datagrams_are_full_or_end_with_their_frame_and_say_what_they_are() {
+        let mut level = TsLevel::new(Cut::ALL);
+        let ten: Vec<_> = (0..10).map(|counter| video(counter, None)).collect();
+        let made = pushed(&mut level, &frame(4, 0, &ten));
+        assert_eq!(made.iter().map(|made| made.packet.bytes.len() / PACKET_BYTES).collect::<Vec<_>>(), [7]);
+        let (tag, preamble) = (made[0].packet.tag, made[0].preamble.as_deref());
+        assert_eq!((tag.frame, tag.first, tag.last, tag.key, tag.layers), (4, true, false, true, 1));
+        assert_eq!((preamble, made[0].rtp_header[3]), (Some(&b"tables"[..]), 7));
+        let made = pushed(&mut level, &Piece { ends: true, ..frame(5, 1, &[video(10, None)]) });
+        let tags: Vec<_> = made.iter().map(|made| made.packet.tag).map(|tag| (tag.frame, tag.last)).collect();
+        assert_eq!(tags, [(4, true), (5, true)]);
+        assert_eq!((made[0].rtp_header[3], made[1].rtp_header[3]), (8, 9));
+    }
+
+    #[test]
+    fn of_what_is_left_out_clocks_and_marks_stay_and_the_counter_closes_up() {
+        let base = crate::schedule::Level::new(3).expect("a level").of(3);
+        let mut level = TsLevel::new(base);
+        let mut made = pushed(&mut level, &frame(1, 0, &[video(0, None)]));
+        let mark = Header { pid: VIDEO, continuity: 3, discontinuity: true, ..Header::default() };
+        let left_out = [video(1, None), video(2, Some(77)), audio(9), packet(mark, &[1; 50]), video(4, None)];
+        made.extend(pushed(&mut level, &frame(2, 2, &left_out)));
+        made.extend(pushed(&mut level, &Piece { ends: true, ..frame(3, 0, &[video(5, Some(99))]) }));
+        let expected =
+            [(VIDEO, 0, true), (VIDEO, 0, false), (AUDIO, 9, true), (VIDEO, 0, false), (VIDEO, 1, true)];
+        assert_eq!(packets(&made), expected);
+        let left = &made[1].packet;
+        assert_eq!((left.tag.kind, left.tag.needs, left.tag.first), (Kind::Data, Needs::NOTHING, false));
+        let first = Packet::new_checked(&left.bytes[..PACKET_BYTES]).expect("a packet");
+        assert_eq!(first.adaptation().pcr(), Some(77));
+        assert_eq!((level.lowered(), level.left_out()), (4, 4));
     }
 }

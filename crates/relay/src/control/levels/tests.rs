@@ -167,7 +167,7 @@ impl Bench {
 
     fn check(&self, is_lossy: bool) {
         for receiver in &self.receivers {
-            let got = receiver.check(&self.came);
+            let got = receiver.check(&self.came, is_lossy);
             if !is_lossy {
                 receiver.check_pictures(&got, &self.came, &self.source.pictures);
             }
@@ -226,4 +226,86 @@ proptest! {
         steps.iter().for_each(|step| bench.step(step));
         bench.check(true);
     }
+}
+
+proptest! {
+    #[test]
+    fn a_level_has_the_pictures_of_its_layers_and_costs_what_it_has(mux in mux(), list in list()) {
+        let mut bench = Bench::new(mux, &list);
+        let levels = bench.source.layers();
+        bench.group(None);
+        (1..=levels).for_each(|level| bench.join(level, false));
+        (0..4).for_each(|_| bench.group(None));
+        bench.check(false);
+        let rates = bench.stream.rate_table(bench.now);
+        prop_assert_eq!(rates.len(), usize::from(levels));
+        let mut better = None;
+        for (level, receiver) in (1..).zip(&bench.receivers) {
+            // The last one may still wait for its end.
+            let last = bench.source.pictures.len() - 1;
+            let mut pictures = receiver.pictures(&bench.came);
+            pictures.remove(&last);
+            let first = pictures.first().copied().unwrap_or_default();
+            let within = |number: &usize| bench.source.pictures[*number].layer <= levels - level;
+            let of_layers: Vec<_> = (first..last).filter(within).collect();
+            prop_assert_eq!(pictures.iter().copied().collect::<Vec<_>>(), of_layers, "level {}", level);
+            if let Some(better) = better.replace(pictures.clone()) {
+                prop_assert!(pictures.is_subset(&better));
+            }
+            prop_assert_eq!(bench.stream.rates_of(bench.now, receiver.key), rates.clone());
+        }
+        prop_assert!(rates.is_sorted_by(|better, worse| better >= worse), "{:?}", rates);
+    }
+}
+
+fn h264() -> Bench {
+    let mux = Mux { codec: Codec::H264, clock_apart: false, bounded: false, doubles: false, open: false };
+    Bench::new(mux, &[7, 1, 30, 4])
+}
+
+#[test]
+fn there_are_as_many_levels_as_the_video_has_layers() {
+    let mut bench = h264();
+    bench.join(1, false);
+    let key = bench.receivers[0].key;
+    assert_eq!(bench.stream.set_level(key, Level::MAX.try_into().expect("one")), Ok(()), "nothing is known");
+    bench.group(None);
+    let four = Level::new(4).expect("a level");
+    let refused = bench.stream.set_level(key, four).expect_err("there are three");
+    assert!(refused.help.contains("1 (the best) to 3"), "{refused}");
+}
+
+#[test]
+fn a_stream_that_cannot_be_parted_goes_to_everyone_as_it_is() {
+    let mut bench = h264();
+    bench.group(None);
+    bench.join(3, false);
+    bench.group(None);
+    assert_eq!(bench.stream.rates_of(bench.now, bench.receivers[0].key).len(), 3);
+    bench.source.scrambled = true;
+    bench.group(None);
+    let from = bench.source.pictures.len();
+    (0..2).for_each(|_| bench.group(None));
+    assert_eq!(bench.stream.rates_of(bench.now, bench.receivers[0].key).len(), 1);
+    let pictures = bench.receivers[0].pictures(&bench.came);
+    assert!((from..bench.source.pictures.len()).all(|number| pictures.contains(&number)), "{pictures:?}");
+}
+
+#[test]
+fn branches_of_levels_come_and_go_with_those_who_want_them() {
+    let mut bench = h264();
+    bench.group(None);
+    let branches = |bench: &Bench| bench.stream.branches.iter().count();
+    assert_eq!(branches(&bench), 1);
+    bench.join(3, false);
+    bench.join(2, false);
+    bench.group(None);
+    assert_eq!(branches(&bench), 3);
+    bench.step(&Step::Leave(0));
+    bench.step(&Step::Wish(0, 1));
+    (0..10).for_each(|_| bench.group(None));
+    bench.now = bench.now + crate::limits::BRANCH_LINGER;
+    bench.serve();
+    assert_eq!(branches(&bench), 1);
+    bench.check(false);
 }

@@ -47,7 +47,8 @@ impl Receiver {
 
     pub(super) fn datagram(&mut self, bytes: &Bytes, header: [u8; 12], lowered: u16) {
         self.number(header, lowered);
-        self.packets.extend((0..bytes.len()).step_by(PACKET_BYTES).map(|at| bytes.slice(at..at + PACKET_BYTES)));
+        self.packets
+            .extend((0..bytes.len()).step_by(PACKET_BYTES).map(|at| bytes.slice(at..at + PACKET_BYTES)));
     }
 
     fn number(&mut self, header: [u8; 12], lowered: u16) {
@@ -59,7 +60,7 @@ impl Receiver {
 
     /// What came of it, packet by packet; whether counters and clocks go on, and everything that is not video
     /// is there.
-    pub(super) fn check(&self, came: &[Sent]) -> Vec<Got> {
+    pub(super) fn check(&self, came: &[Sent], is_lossy: bool) -> Vec<Got> {
         let got = self.identify(came);
         let Some(first) = got.iter().find_map(|got| got.came()) else { return got };
         let last = got.iter().rev().find_map(|got| got.came()).unwrap_or(first);
@@ -70,7 +71,7 @@ impl Receiver {
         let clock = |at: usize| parsed(&came[at].bytes).adaptation().pcr();
         let clocks: Vec<_> = self.packets.iter().filter_map(|p| parsed(p).adaptation().pcr()).collect();
         assert_eq!(clocks, (first..=last).filter_map(clock).collect::<Vec<_>>(), "clocks pass");
-        self.check_counters(&got, came, first);
+        self.check_counters(&got, came, first, is_lossy);
         got
     }
 
@@ -103,37 +104,44 @@ impl Receiver {
 
     /// Between two packets of a PID, the counter goes on as it did between those that came in: with what was
     /// lost before, and what came twice; what was left out counts nothing.
-    fn check_counters(&self, got: &[Got], came: &[Sent], first: usize) {
+    fn check_counters(&self, got: &[Got], came: &[Sent], first: usize, is_lossy: bool) {
         let mut at = first;
         let mut last: BTreeMap<u16, u8> = BTreeMap::new();
-        // With whether it came twice.
-        let mut before: BTreeMap<u16, (u8, bool)> = BTreeMap::new();
+        // The last counter of each PID that came in, whether it came twice, and what was not as it should be
+        // since a packet of the PID was got.
+        let mut before: BTreeMap<u16, (u8, bool, u8)> = BTreeMap::new();
         for (got, bytes) in got.iter().zip(&self.packets) {
             let packet = parsed(bytes);
             let pid = packet.pid();
             let mut expected = last.get(&pid).map(|last| last + u8::from(packet.has_payload()));
             if let Some(here) = got.came() {
-                // What is not as it should be on this PID, since its last packet.
-                let mut extra = 0;
                 for (index, sent) in came.iter().enumerate().take(here + 1).skip(at) {
                     let sent = parsed(&sent.bytes);
                     let (counter, counts) = (sent.continuity(), sent.has_payload());
                     let known = before.get(&sent.pid()).copied();
-                    let repeats = counts && known == Some((counter, false));
-                    before.insert(sent.pid(), (counter, repeats));
-                    if let Some((known, _)) = known.filter(|_| sent.pid() == pid && (!repeats || index == here)) {
+                    let repeats = counts && known.is_some_and(|(last, twice, _)| last == counter && !twice);
+                    let mut extra = known.map_or(0, |(_, _, extra)| extra);
+                    // What was left out has not come once more.
+                    if let Some((known, ..)) = known.filter(|_| !repeats || *got == Got::Came(index)) {
                         extra += counter.wrapping_sub(known + u8::from(counts)) & 15;
                     }
+                    let stands = !counts && known.is_some_and(|(last, twice, _)| last == counter && twice);
+                    before.insert(sent.pid(), (counter, repeats || stands, extra & 15));
                 }
                 at = here + 1;
-                expected = expected.map(|expected| expected.wrapping_add(extra));
+                let extra = before.get_mut(&pid).map_or(0, |(.., extra)| core::mem::take(extra));
+                expected = expected.map(|expected| expected + extra);
             }
-            if let Some(expected) = expected
-                && pid != NULL_PID
-            {
-                assert_eq!(packet.continuity(), expected & 15, "{got:?} of {pid:#x}");
+            let found = packet.continuity();
+            if is_lossy && *got == Got::Filling {
+                // Where in front of it something was lost shows behind it.
+                last.insert(pid, expected.unwrap_or(found) & 15);
+                continue;
             }
-            last.insert(pid, packet.continuity());
+            if let Some(expected) = expected.filter(|_| pid != NULL_PID) {
+                assert_eq!(found, expected & 15, "{got:?} of {pid:#x}");
+            }
+            last.insert(pid, found);
         }
     }
 
@@ -169,9 +177,9 @@ impl Receiver {
         arrived
     }
 
-    /// The numbers of the pictures it has, of those of which nothing is missing.
+    /// The numbers of the pictures of which it has something.
     pub(super) fn pictures(&self, came: &[Sent]) -> BTreeSet<usize> {
-        self.arrived(&self.check(came), came).into_keys().collect()
+        self.arrived(&self.check(came, false), came).into_keys().collect()
     }
 }
 

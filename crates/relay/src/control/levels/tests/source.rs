@@ -76,6 +76,8 @@ pub(super) struct Source {
     pcr: u64,
     words: u64,
     packets: Vec<Sent>,
+    /// From now on, video is scrambled.
+    pub(super) scrambled: bool,
 }
 
 impl Source {
@@ -90,6 +92,7 @@ impl Source {
             pcr: 27_000_000,
             words: 0,
             packets: Vec::new(),
+            scrambled: false,
         }
     }
 
@@ -258,6 +261,9 @@ impl Source {
         let header = Header { continuity: *counter, pcr: has_clock.then_some(self.pcr), ..header };
         let (mut out, mut rest) = (BytesMut::new(), data);
         header.emit(&mut out, &mut rest);
+        if self.scrambled && picture.is_some() {
+            out[3] |= 0x80;
+        }
         let sent = Sent { bytes: out.freeze(), picture };
         if self.mux.doubles && !has_clock && !data.is_empty() && self.choices.below(7) == 0 {
             self.packets.push(sent.clone());
