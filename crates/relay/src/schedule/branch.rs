@@ -175,7 +175,7 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         sink.branch = Some(self.index);
         sink.needs_preamble = true;
-        sink.greeting = Greeting::default();
+        (sink.greeting, sink.came_at) = (Greeting::default(), None);
         sink.broken = TrackMask::NONE;
         match self.ring.join_point() {
             Some(start) => self.begin(sinks, key, start),

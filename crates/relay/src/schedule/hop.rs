@@ -70,17 +70,18 @@ impl Branch {
         &self.stopped
     }
 
-    /// A sink comes from another branch, and goes on here at `at`, behind what it is greeted with. Its
-    /// sequence numbers are `lowered` here.
+    /// A sink comes from another branch, and goes on here at `at`, where `frame` begins, behind what it is
+    /// greeted with. Its sequence numbers are `lowered` here.
     pub(crate) fn enter(
         &mut self,
         sinks: &mut Sinks,
         key: SinkKey,
-        (at, lowered): (Seq, u16),
+        (frame, at, lowered): (u32, Seq, u16),
         greeting: Greeting,
     ) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         (sink.branch, sink.lowered, sink.greeting) = (Some(self.index), lowered, greeting);
+        sink.came_at = Some(frame);
         sink.cut = sink.spec.level.of(self.layers);
         self.place_behind(sinks, key, at);
     }

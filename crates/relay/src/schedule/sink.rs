@@ -85,6 +85,9 @@ pub struct Sink {
     pub(crate) stop: Option<Seq>,
     /// What it is sent before it goes on.
     pub(crate) greeting: Greeting,
+    /// The frame at which it came from another branch. Positions do not tell: where a branch has nothing of
+    /// several frames, they begin at the same one.
+    pub(crate) came_at: Option<u32>,
     pub(crate) pace: Pace,
     /// What it has asked for over RTCP.
     pub asked: Asked,
@@ -111,6 +114,7 @@ impl Sink {
             needs_preamble: true,
             stop: None,
             greeting: Greeting::default(),
+            came_at: None,
             pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
             asked: Asked::default(),
             counters: Counters::default(),

@@ -87,10 +87,10 @@ impl Stream {
             self.left_branch(now, from);
             return false;
         }
-        let is_greeted = sink.greeting.is_given();
+        let (is_greeted, came_at) = (sink.greeting.is_given(), sink.came_at);
         let cursor = self.branches.get(from).and_then(|branch| branch.cursor(&self.sinks, key));
-        let hop =
-            cursor.and_then(|cursor| Some((cursor, self.hop_behind(now, (whole, from), cursor, wish)?)));
+        let hop = |cursor| Some((cursor, self.hop_behind(now, (whole, from), (cursor, came_at), wish)?));
+        let hop = cursor.and_then(hop);
         match hop {
             Some((cursor, hop)) if hop.from.1.at == cursor && is_greeted => {
                 self.hop(now, key, hop);
@@ -118,19 +118,24 @@ impl Stream {
         slot.and_then(|slot| slot.level()).map_or(Cut::ALL, |(_, level)| level.filter.cut())
     }
 
-    /// The first change from a branch towards other layers that is not before a position there.
+    /// The first change from a branch towards other layers that is not before a position there, nor before a
+    /// frame.
     fn hop_behind(
         &mut self,
         now: Time,
         (whole, from): (usize, usize),
-        cursor: Seq,
+        (cursor, frame): (Seq, Option<u32>),
         wish: Cut,
     ) -> Option<Hop> {
         let cut = self.cut_at(from);
+        let is_behind = |start: &Start| {
+            let steps = frame.map_or(0, |frame| start.frame.wrapping_sub(frame).cast_signed());
+            start.at >= cursor && steps >= 0
+        };
         for mark in 0.. {
             let known = self.ts_levels(whole)?.marks.get(mark)?;
             let next = known.cut_from(cut, wish);
-            let Some(start) = self.start_in(from, known).filter(|start| start.at >= cursor) else { continue };
+            let Some(start) = self.start_in(from, known).filter(is_behind) else { continue };
             if next == cut {
                 continue;
             }
@@ -188,7 +193,7 @@ impl Stream {
         let greeting = Greeting::new((0..datagrams).map(datagram).collect());
         let Some(Some(slot)) = self.branches.slots.get_mut(to) else { return };
         slot.idle_since = None;
-        slot.branch.enter(&mut self.sinks, key, (at, lowered), greeting);
+        slot.branch.enter(&mut self.sinks, key, (entered.frame, at, lowered), greeting);
         self.left_branch(now, from);
     }
 

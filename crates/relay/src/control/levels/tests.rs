@@ -258,6 +258,18 @@ proptest! {
     }
 }
 
+#[test]
+fn who_changes_again_and_again_gets_nothing_twice() {
+    let mut bench = h264();
+    bench.join(2, false);
+    (0..3).for_each(|_| bench.group(None));
+    for level in [3, 1, 2, 3, 1, 1, 3] {
+        bench.step(&Step::Wish(0, level));
+    }
+    (0..2).for_each(|_| bench.group(None));
+    bench.check(false);
+}
+
 fn h264() -> Bench {
     let mux = Mux { codec: Codec::H264, clock_apart: false, bounded: false, doubles: false, open: false };
     Bench::new(mux, &[7, 1, 30, 4])

@@ -77,29 +77,30 @@ impl Receiver {
 
     /// Which of the packets that came in each is: they keep their order.
     fn identify(&self, came: &[Sent]) -> Vec<Got> {
+        let clock = |packet: &Packet<'_>| packet.adaptation().pcr();
+        // By payload; a clock reference stands nowhere else.
+        let (mut known, mut clocks) = (BTreeMap::<_, Vec<usize>>::new(), BTreeMap::new());
+        for (at, sent) in came.iter().enumerate() {
+            let packet = parsed(&sent.bytes);
+            known.entry((packet.pid(), packet.payload(), clock(&packet))).or_default().push(at);
+            clocks.extend(clock(&packet).map(|pcr| (pcr, at)));
+        }
         let mut next = 0;
-        let mut got = Vec::new();
-        for bytes in &self.packets {
+        let mut identify = |bytes: &Bytes| {
             let packet = parsed(bytes);
             if is_filling(&packet) {
-                got.push(Got::Filling);
-                continue;
+                return Got::Filling;
             }
-            let same = |(_, sent): &(usize, &Sent)| {
-                let other = parsed(&sent.bytes);
-                let clock = (packet.adaptation().pcr(), other.adaptation().pcr());
-                let has_payload = packet.has_payload() == other.has_payload();
-                let bare = !packet.has_payload() && clock.0.is_some() && clock.0 == clock.1;
-                packet.pid() == other.pid()
-                    && (bare || (has_payload && packet.payload() == other.payload() && clock.0 == clock.1))
-            };
-            let found = came.iter().enumerate().skip(next).find(same);
-            let (at, sent) = found.unwrap_or_else(|| panic!("{bytes:x?} behind {next} came from nowhere"));
+            let places = known.get(&(packet.pid(), packet.payload(), clock(&packet)));
+            let whole = places.and_then(|places| places.iter().copied().find(|at| *at >= next));
+            let bare =
+                clock(&packet).filter(|_| !packet.has_payload()).and_then(|pcr| clocks.get(&pcr).copied());
+            let at = whole.or(bare).filter(|at| *at >= next);
+            let at = at.unwrap_or_else(|| panic!("{bytes:x?} behind {next} came from nowhere"));
             next = at + 1;
-            let bare = !packet.has_payload() && parsed(&sent.bytes).has_payload();
-            got.push(if bare { Got::Bare(at) } else { Got::Came(at) });
-        }
-        got
+            if whole.is_some() { Got::Came(at) } else { Got::Bare(at) }
+        };
+        self.packets.iter().map(&mut identify).collect()
     }
 
     /// Between two packets of a PID, the counter goes on as it did between those that came in: with what was
