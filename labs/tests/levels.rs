@@ -7,9 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
 use outflow_labs::process::Program;
-use outflow_labs::programs::ffmpeg;
+use outflow_labs::programs::{ffmpeg, ffmpeg_decodes};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{all_play_clean, ffmpeg_rtsp, plays, rtsp_url, scene, wait_for};
+use outflow_labs::scene::{
+    all_play_clean, ends_clean, ffmpeg_rtsp, http_url, plays, rtsp_url, scene, wait_bound, wait_for,
+};
 use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, LevelRequest, Report};
 use serde_json::{Value, json};
 
@@ -32,12 +34,17 @@ fn encoder(codec: &str) -> Program {
     ffmpeg(&format!("{PICTURES} {codec} -f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/cam"))
 }
 
-/// The kinds of the pictures that come of a level.
+/// The kinds of the pictures that come of a level by RTSP.
 fn kinds(paths: &Paths, level: u8, pictures: u32) -> Result<String> {
     let url = rtsp_url(&format!("cam?level={level}"));
-    let show = "ffprobe -hide_banner -loglevel error -rtsp_transport tcp -select_streams v \
-                -show_entries frame=pict_type -of csv=p=0";
-    let probe = Program::words(&format!("{show} -read_intervals %+#{pictures} {url}"));
+    kinds_of(paths, &format!("-rtsp_transport tcp {url}"), level, pictures)
+}
+
+/// The kinds of the pictures that come of an input.
+fn kinds_of(paths: &Paths, input: &str, level: u8, pictures: u32) -> Result<String> {
+    let show = "ffprobe -hide_banner -loglevel error -select_streams v -show_entries frame=pict_type \
+                -of csv=p=0";
+    let probe = Program::words(&format!("{show} -read_intervals %+#{pictures} {input}"));
     let found = probe.within(&paths.players).finish(Duration::from_secs(60))?;
     ensure!(found.stderr.trim().is_empty(), "level {level}: {}", found.stderr);
     Ok(found.stdout.chars().filter(char::is_ascii_uppercase).collect())
@@ -56,16 +63,26 @@ fn every_level_decodes(paths: &Paths, codec: &str) -> Result<()> {
         ffmpeg_rtsp("cam?level=3", "tcp", 3),
     ];
     all_play_clean(paths, &players)?;
-    let all = kinds(paths, 1, 50)?;
+    levels_have_their_kinds(|level, pictures| kinds(paths, level, pictures))?;
+    levels_cost_less_and_less(&relay)?;
+    relay.healthy()
+}
+
+fn levels_have_their_kinds(kinds: impl Fn(u8, u32) -> Result<String>) -> Result<()> {
+    let all = kinds(1, 50)?;
     ensure!(all.matches('B').count() > 30 && all.contains('P') && all.starts_with('I'), "{all}");
-    let without = kinds(paths, 2, 14)?;
+    let without = kinds(2, 14)?;
     ensure!(!without.contains('B') && without.contains('P') && without.starts_with('I'), "{without}");
-    let only = kinds(paths, 3, 3)?;
+    let only = kinds(3, 3)?;
     ensure!(only.len() >= 3 && only.chars().all(|kind| kind == 'I'), "{only}");
+    Ok(())
+}
+
+fn levels_cost_less_and_less(relay: &Relay) -> Result<()> {
     let rates = relay.stream("cam")?["levels"].clone();
     let rates: Vec<u64> = serde_json::from_value(rates).context("levels")?;
     ensure!(rates.len() == 3 && rates[0] > rates[1] && rates[1] > rates[2] && rates[2] > 0, "{rates:?}");
-    relay.healthy()
+    Ok(())
 }
 
 #[test]
@@ -86,8 +103,14 @@ fn a_player_changes_its_level_and_decodes_on() -> Result<()> {
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let _encoding = encoder(H264).within(&paths.source).start()?;
     relay.wait_up("cam")?;
-    let player = plays(&paths, &ffmpeg_rtsp("cam", "udp", 75))?;
-    let playing = |receiver: &&Value| receiver["kind"] == "rtsp-udp";
+    changes_and_decodes_on(&paths, &relay, &ffmpeg_rtsp("cam", "udp", 75), "rtsp-udp")?;
+    relay.healthy()
+}
+
+/// A player of this kind is changed from level to level, and finds nothing wrong.
+fn changes_and_decodes_on(paths: &Paths, relay: &Relay, player: &Program, kind: &str) -> Result<()> {
+    let player = plays(paths, player)?;
+    let playing = |receiver: &&Value| receiver["kind"] == kind;
     let mut id = None;
     wait_for("the player", || {
         let receivers = relay.json("/api/v1/receivers?stream=cam")?;
@@ -102,8 +125,7 @@ fn a_player_changes_its_level_and_decodes_on() -> Result<()> {
     let refused = relay.patch(&path, &json!({ "level": 4 }));
     let why = format!("{:#}", refused.err().context("there are three levels")?);
     ensure!(why.contains("write 1 (the best) to 3"), "{why}");
-    outflow_labs::scene::ends_clean(player)?;
-    relay.healthy()
+    ends_clean(player)
 }
 
 #[test]
@@ -143,6 +165,73 @@ fn a_level_is_asked_for_over_rtcp_and_what_is_forged_is_refused() -> Result<()> 
         let state = relay.json("/api/v1/receivers?stream=cam")?;
         Ok(state[0]["level"] == 3 && state[0]["level_refusals"] == refused)
     })?;
+    relay.healthy()
+}
+
+/// A transport stream over UDP, and receivers of it at these levels, at ports of their own.
+fn ts_configuration(levels: &[(u8, u16)]) -> String {
+    let sink = |(level, port): &(u8, u16)| {
+        format!("[[sinks]]\nstream = \"cam\"\nto = \"udp://{PLAYER}:{port}\"\nlevel = {level}\n")
+    };
+    let sinks: String = levels.iter().map(sink).collect();
+    listen() + "[streams.cam]\nsource = \"udp://0.0.0.0:5000\"\n" + &sinks
+}
+
+fn ts_encoder(codec: &str) -> Program {
+    let sound = "-re -f lavfi -i sine=frequency=440:sample_rate=48000";
+    let to = format!("-c:a aac -b:a 64k -f mpegts udp://{RELAY_IN}:5000?pkt_size=1316");
+    ffmpeg(&format!("{sound} {PICTURES} {codec} {to}"))
+}
+
+/// ffmpeg playing a level of the transport stream by HTTP.
+fn http_level(level: u8, pictures: u32) -> Program {
+    ffmpeg_decodes(&format!("-i {}?level={level}", http_url("cam")), pictures)
+}
+
+#[test]
+fn every_level_of_a_transport_stream_decodes() -> Result<()> {
+    let Some(paths) = scene("levels of MPEG-TS", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    let pushed = [(1, 6401), (2, 6402), (3, 6403)];
+    let mut relay = Relay::start(&paths.relay, &ts_configuration(&pushed))?;
+    let mut playing = Vec::new();
+    for ((_, port), pictures) in pushed.into_iter().zip([50, 14, 4]) {
+        let input = format!("-i udp://{PLAYER}:{port}?fifo_size=100000");
+        let mut player = plays(&paths, &ffmpeg_decodes(&input, pictures))?;
+        wait_bound(&mut player, port)?;
+        playing.push(player);
+    }
+    let _encoding = ts_encoder(H264).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    playing.into_iter().try_for_each(ends_clean)?;
+    all_play_clean(&paths, &[http_level(1, 50), http_level(2, 14), http_level(3, 3)])?;
+    all_play_clean(&paths, &[ffmpeg_rtsp("cam?level=2", "udp", 14), ffmpeg_rtsp("cam?level=3", "tcp", 3)])?;
+    levels_have_their_kinds(|level, pictures| {
+        kinds_of(&paths, &format!("{}?level={level}", http_url("cam")), level, pictures)
+    })?;
+    levels_cost_less_and_less(&relay)?;
+    relay.healthy()
+}
+
+#[test]
+fn a_level_of_h265_in_a_transport_stream_decodes() -> Result<()> {
+    let Some(paths) = scene("levels of H.265 in MPEG-TS", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &ts_configuration(&[]))?;
+    let _encoding = ts_encoder(H265).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    all_play_clean(&paths, &[http_level(2, 14)])?;
+    let without = kinds_of(&paths, &format!("{}?level=2", http_url("cam")), 2, 14)?;
+    ensure!(!without.contains('B') && without.contains('P') && without.starts_with('I'), "{without}");
+    relay.healthy()
+}
+
+#[test]
+fn players_of_a_transport_stream_change_their_levels_and_decode_on() -> Result<()> {
+    let Some(paths) = scene("levels of MPEG-TS that change", &["ffmpeg"])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &ts_configuration(&[]))?;
+    let _encoding = ts_encoder(H264).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    changes_and_decodes_on(&paths, &relay, &http_level(1, 75), "http")?;
+    changes_and_decodes_on(&paths, &relay, &ffmpeg_rtsp("cam", "udp", 75), "rtsp-udp")?;
     relay.healthy()
 }
 

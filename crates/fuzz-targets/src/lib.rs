@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     ("ts_packet", ts::ts_packet),
     ("ts_psi", ts::ts_psi),
     ("ts_reader", ts::ts_reader),
+    ("ts_frames", ts::ts_frames),
     ("ts_framer", ts::ts_framer),
     ("ts_loop", ts::ts_loop),
     ("y4m", wavelet::y4m),

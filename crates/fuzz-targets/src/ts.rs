@@ -4,7 +4,9 @@ use bytes::{Bytes, BytesMut};
 use outflow_media::ts::packet::{Packet, set_continuity, set_pcr};
 use outflow_media::ts::pes::{PesHeader, rewrite_time_stamps};
 use outflow_media::ts::psi::{Pat, Pmt, SectionAssembler, crc32};
-use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsFramer, TsLoop, TsReader, announce_discontinuity};
+use outflow_media::ts::{
+    DATAGRAM_BYTES, PACKET_BYTES, TsFramer, TsFrames, TsLoop, TsReader, announce_discontinuity,
+};
 
 use crate::packets::packets;
 
@@ -72,6 +74,21 @@ pub(crate) fn ts_reader(data: &[u8]) {
         }
     }
     reader.programme().map(|programme| programme.codec_names());
+}
+
+/// Packets, one after the other. Those of a seed begin with its tables.
+pub(crate) fn ts_frames(data: &[u8]) {
+    let mut frames = TsFrames::default();
+    for packet in data.chunks_exact(PACKET_BYTES) {
+        let before = frames.number();
+        let part = frames.packet(packet);
+        assert_eq!(part.starts, frames.number() != before);
+        if let Some(told) = frames.told() {
+            assert!(told.layer < told.layers.max(1));
+        }
+        let filled = frames.fill(7, 3);
+        assert_eq!(filled.len() % PACKET_BYTES, 0);
+    }
 }
 
 /// A byte stream in chunks of all lengths; the first byte chooses them.

@@ -47,6 +47,10 @@ pub const PROGRAMME_STREAMS_MAX: usize = 64;
 /// for packets without payload among them. A table that takes more is waited for anew.
 pub const TABLE_PACKETS_BYTES_MAX: usize = 12 * 188;
 
+/// Packets of a transport stream within which a frame has to show what it is. One that has not counts as
+/// of the lowest layer.
+pub const UNTOLD_PACKETS_MAX: usize = 64;
+
 /// Tracks that are put into one transport stream, so that one section describes them. Those
 /// beyond are left out.
 pub const MUX_TRACKS_MAX: usize = 32;

@@ -63,9 +63,9 @@ pub(crate) fn pieces<'a>(
     headers.clear();
     let main_track = stream.main_track(order.branch).filter(|_| carriage == Carriage::Rtp);
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
-    let preamble = stream.preamble(order).and_then(|entry| Some((entry, entry.preamble.as_ref()?)));
-    headers.extend(preamble.map(|(entry, _)| match carriage {
-        Carriage::Rtp if entry.rtp_header[0] != 0 => lower(entry.preamble_header(), share.lowered),
+    let preamble = stream.preamble(order);
+    headers.extend(preamble.map(|(_, header)| match carriage {
+        Carriage::Rtp if header[0] != 0 => lower(header, share.lowered),
         _ => NO_HEADER,
     }));
     let ends = |entry: &Entry| entry.packet.tag.ends.filter(|_| main_track == Some(entry.packet.tag.track));
@@ -75,7 +75,7 @@ pub(crate) fn pieces<'a>(
     }));
     let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();
-    if let Some(((_, body), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
+    if let Some(((body, _), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
         pieces.push(Piece {
             seq: order.from,
             track: 0,

@@ -69,7 +69,7 @@ impl Connection {
     /// Sends `pieces`; `end` is the position behind them.
     pub(crate) fn send(&mut self, pieces: &[Piece<'_>], end: Seq, framing: &Framing) -> Outcome {
         if !self.unsent.is_empty() {
-            return Outcome::Blocked(pieces.first().map_or(end, |piece| piece.seq));
+            return self.settle(pieces, end, framing, 0);
         }
         let prefixes: ArrayVec<_, { ORDER_PACKETS_MAX + 1 }> =
             pieces.iter().map(|piece| framing.prefix(piece)).collect();

@@ -1,13 +1,15 @@
 //! MPEG transport streams (ISO/IEC 13818-1).
 //!
-//! [`TsReader`] tells what a stream's datagrams mean, [`TsFramer`] makes such datagrams of a byte
-//! stream, [`TsMux`] of access units, and [`TsLoop`] of a clip in memory. The other modules are
+//! [`TsReader`] tells what a stream's datagrams mean, and [`TsFrames`] where between their packets
+//! frames begin; [`TsFramer`] makes such datagrams of a byte stream, [`TsMux`] of access units, and [`TsLoop`] of a clip in memory. The other modules are
 //! the formats: packets, PES headers, tables, and clocks that wrap.
 
 pub mod clock;
 mod continuity;
 mod discontinuity;
+mod fill;
 mod framer;
+mod frames;
 mod looper;
 mod mux;
 pub mod packet;
@@ -20,6 +22,7 @@ mod units;
 
 pub use discontinuity::announce_discontinuity;
 pub use framer::{TsFramer, resync};
+pub use frames::{Part, Told, TsFrames};
 pub use looper::TsLoop;
 pub use mux::{AccessUnit, CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
 pub use packet::PACKET_BYTES;

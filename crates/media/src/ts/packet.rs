@@ -38,6 +38,12 @@ pub fn check_aligned(datagram: &[u8]) -> Result<(), Malformed> {
     }
 }
 
+/// The packet identifier of bytes of which nothing else may be right; `None` if they are too few.
+pub fn pid_of(bytes: &[u8]) -> Option<u16> {
+    let &[_, high, low, ..] = bytes else { return None };
+    Some(u16::from_be_bytes([high & 0x1f, low]))
+}
+
 /// A packet that was checked: its sync byte stands, and its adaptation field keeps within it.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {

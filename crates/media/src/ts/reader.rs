@@ -168,6 +168,11 @@ impl TsReader {
         self.main.as_ref().map(|main| main.told(&self.frames))
     }
 
+    /// The PID of the elementary stream whose frames are told, once it is known.
+    pub fn main_pid(&self) -> Option<u16> {
+        self.main.as_ref().map(|main| main.pid)
+    }
+
     /// How often packets were missing on some PID. One lost datagram makes an error on every PID
     /// that had packets in it.
     pub fn continuity_errors(&self) -> u64 {

@@ -4,6 +4,7 @@ mod branches;
 mod deadlines;
 mod gap;
 mod intake;
+mod levels;
 mod meter;
 mod negotiation;
 mod output;

@@ -131,12 +131,6 @@ impl Stream {
         let branch = self.sinks.get(key.0)?.branch?;
         Some(self.branch_sender(branch, self.main_track(branch)?)?.1)
     }
-
-    /// Bits a second of each level of what a sink receives, the best first.
-    pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
-        let branch = self.sinks.get(key.0).and_then(|sink| self.branches.get(sink.branch?));
-        branch.map_or_else(Vec::new, |branch| branch.rate_table(now))
-    }
 }
 
 /// The best level that costs no more than `bps`, or the base. One that is better than `current` has to leave

@@ -3,21 +3,23 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use outflow_media::rtcp::SenderReport;
+use outflow_media::rtp::HEADER;
 use outflow_media::{Format, Time};
 
-use super::branches::{Branches, ORIGINAL};
+use super::branches::Branches;
 use super::gap::Gap;
 use super::intake::{Input, Intake};
 use super::output::{Event, Output, ReportTo, SinkEnd};
-use super::share::Handed;
+use super::share::{Handed, Understood};
 use super::source::Source;
 use crate::buffer::{Entry, Seq, WhenFull};
 use crate::drops::Drops;
-use crate::graph::Unfit;
+use crate::element::ts_level::Piece;
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::schedule::{
-    Carriage, Counters, Level, Priority, Room, Share, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
+    Carriage, Counters, Priority, Room, Share, Sink, SinkKey, SinkSpec, Sinks, StartPoint,
 };
 use crate::send::{Order, Report, Whom, align};
 
@@ -79,6 +81,10 @@ pub struct Stream {
     pub(super) handed: Option<Vec<Handed>>,
     /// What got lost on the way to this replica.
     pub(super) gap: Option<Box<Gap>>,
+    /// Kept so that no memory is asked for a packet.
+    pub(super) pieces: Vec<Piece>,
+    /// The same.
+    pub(super) made: Vec<Understood>,
 }
 
 impl Stream {
@@ -101,6 +107,8 @@ impl Stream {
             joins: 0,
             handed: None,
             gap: None,
+            pieces: Vec::new(),
+            made: Vec::new(),
         }
     }
 
@@ -209,7 +217,7 @@ impl Stream {
         Priority::ALL.into_iter().filter(|class| self.of_class[*class as usize] > 0)
     }
 
-    fn poll_with(&mut self, now: Time, order: impl FnOnce(&mut Self) -> Option<Order>) -> Output {
+    fn poll_with(&mut self, now: Time, order: impl Fn(&mut Self) -> Option<Order>) -> Output {
         self.serve(now);
         self.check_source(now);
         self.check_hopeless(now);
@@ -217,8 +225,14 @@ impl Stream {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if let Some(order) = order(self) {
-            return Output::Order(order);
+        self.change_levels(now);
+        loop {
+            if let Some(order) = order(self) {
+                return Output::Order(order);
+            }
+            if !self.change_levels(now) {
+                break;
+            }
         }
         if let Some(key) = self.new_reports.pop_front() {
             return Output::SenderReports(ReportTo::One(key));
@@ -228,31 +242,6 @@ impl Stream {
             return Output::SenderReports(ReportTo::All);
         }
         Output::Wait { until: self.next_wake() }
-    }
-
-    /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
-    /// can be decoded.
-    ///
-    /// # Errors
-    /// There is no such level; the sink keeps the one it has.
-    pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
-        let Some(sink) = self.sinks.get_mut(key.0) else { return Ok(()) };
-        let Some(branch) = sink.branch.and_then(|branch| self.branches.get_mut(branch)) else {
-            sink.spec.level = level;
-            return Ok(());
-        };
-        let levels = branch.levels();
-        if levels > 0 && level.number() > levels {
-            let help = format!("write 1 (the best) to {levels}");
-            return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
-        }
-        branch.set_level(&mut self.sinks, key, level);
-        Ok(())
-    }
-
-    /// Bits a second of each level of the stream as it comes in, the best first.
-    pub fn rate_table(&self, now: Time) -> Vec<u64> {
-        self.branches.get(ORIGINAL).map_or_else(Vec::new, |branch| branch.rate_table(now))
     }
 
     /// Those packets of an order that a sink with this share of it gets, in order, and by how much the
@@ -301,10 +290,18 @@ impl Stream {
         order.share.or_else(of_cohort).unwrap_or(Share::WHOLE)
     }
 
-    /// What an order begins with, if it says so.
-    pub fn preamble(&self, order: &Order) -> Option<&Entry> {
+    /// What an order begins with, if it says so, and the RTP header that this has where it goes by RTP, before
+    /// its sequence number is lowered like those of the packets behind it.
+    pub fn preamble(&self, order: &Order) -> Option<(&Bytes, [u8; HEADER])> {
+        if !order.preamble {
+            return None;
+        }
+        if let (Whom::One(key), true) = (order.whom, order.from == order.to) {
+            let (bytes, header) = self.sinks.get(key.0)?.greeting.given()?;
+            return Some((bytes, *header));
+        }
         let entry = self.branches.get(order.branch)?.ring().get(order.from)?;
-        (order.preamble && entry.preamble.is_some()).then_some(entry)
+        Some((entry.preamble.as_ref()?, entry.preamble_header()))
     }
 
     /// The sinks of an order to a cohort.

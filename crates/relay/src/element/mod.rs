@@ -21,6 +21,7 @@ pub mod sample;
 pub mod shrink;
 pub mod to_ts;
 pub mod ts_bytes;
+pub mod ts_level;
 pub mod view;
 pub mod wasm;
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::cohort::{Class, Cohort};
+use super::hop::Greeting;
 use super::rates::Rates;
 use super::stride::{cut_from, mend, stride};
 use super::{Counters, Place, Priority, Room, Share, SinkKey, Sinks, TrackMask};
@@ -51,6 +52,8 @@ pub struct Branch {
     pub(super) rates: Rates,
     /// Sinks that take other layers than they want until they can change.
     pub(super) changing: Vec<SinkKey>,
+    /// Sinks that are where they are to go on in another branch.
+    pub(super) stopped: Vec<SinkKey>,
     /// Packets and bytes per track that went into the ring, for sender reports.
     passed: [Counters; TRACKS_MAX],
     /// Kept so that giving up packets does not allocate.
@@ -74,6 +77,7 @@ impl Branch {
             layers: 0,
             rates: Rates::default(),
             changing: Vec::new(),
+            stopped: Vec::new(),
             passed: [Counters::default(); TRACKS_MAX],
             lost_scratch: Vec::new(),
         }
@@ -171,6 +175,7 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         sink.branch = Some(self.index);
         sink.needs_preamble = true;
+        (sink.greeting, sink.came_at) = (Greeting::default(), None);
         sink.broken = TrackMask::NONE;
         match self.ring.join_point() {
             Some(start) => self.begin(sinks, key, start),
@@ -228,7 +233,9 @@ impl Branch {
             Place::Live { .. } | Place::Paused => {}
         }
         sink.place = Place::Paused;
+        sink.stop = None;
         self.changing.retain(|&k| k != key);
+        self.stopped.retain(|&k| k != key);
         self.trim();
     }
 
@@ -317,8 +324,20 @@ impl Branch {
         if sink.blocked {
             return None;
         }
+        if let Some(order) = self.greet(sinks, key, from) {
+            return Some(order);
+        }
+        let sink = sinks.get_mut(key.0)?;
         let class = Class::of(&sink.spec);
-        let front = self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class));
+        let front = match sink.stop {
+            Some(stop) if from >= stop => {
+                self.stopped.push(key);
+                return None;
+            }
+            // Its cohort goes further than that.
+            Some(_) => self.ring.head(),
+            None => self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class)),
+        };
         if from >= front {
             self.catch_up(now, sinks, key, from);
             return None;
@@ -423,7 +442,7 @@ impl Branch {
         }
     }
 
-    fn make_ready(&mut self, sinks: &mut Sinks, key: SinkKey) {
+    pub(super) fn make_ready(&mut self, sinks: &mut Sinks, key: SinkKey) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         if !core::mem::replace(&mut sink.queued, true) {
             self.ready[sink.spec.priority as usize].push_back(key);

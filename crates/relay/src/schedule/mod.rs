@@ -9,6 +9,7 @@ mod branch;
 mod change;
 mod cohort;
 mod gather;
+mod hop;
 mod layers;
 mod pace;
 mod rates;
@@ -21,7 +22,9 @@ mod tests;
 use core::time::Duration;
 
 pub use branch::{Branch, StartPoint};
+pub(crate) use hop::Greeting;
 pub use layers::{Cut, Level, NoLevel, Share};
+pub(crate) use rates::Rates;
 pub use sink::{Counters, Place, Sink};
 
 use crate::element::view::View;

@@ -2,6 +2,7 @@
 
 use outflow_media::Time;
 
+use super::hop::Greeting;
 use super::layers::Cut;
 use super::pace::{Pace, catch_up_bps};
 use super::{SinkSpec, TrackMask, Transport};
@@ -80,6 +81,13 @@ pub struct Sink {
     pub(crate) broken: TrackMask,
     /// The next order to it begins with the preamble.
     pub(crate) needs_preamble: bool,
+    /// It goes on elsewhere from this position of its branch on.
+    pub(crate) stop: Option<Seq>,
+    /// What it is sent before it goes on.
+    pub(crate) greeting: Greeting,
+    /// The frame at which it came from another branch. Positions do not tell: where a branch has nothing of
+    /// several frames, they begin at the same one.
+    pub(crate) came_at: Option<u32>,
     pub(crate) pace: Pace,
     /// What it has asked for over RTCP.
     pub asked: Asked,
@@ -104,6 +112,9 @@ impl Sink {
             queued: false,
             broken: TrackMask::NONE,
             needs_preamble: true,
+            stop: None,
+            greeting: Greeting::default(),
+            came_at: None,
             pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
             asked: Asked::default(),
             counters: Counters::default(),

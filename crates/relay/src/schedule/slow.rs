@@ -30,6 +30,7 @@ impl Branch {
 
     /// The driver said that a sink took nothing from `next` on.
     pub fn blocked(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
+        self.greet_again(sinks, key, next);
         let until = self.cursor(sinks, key);
         self.detach(sinks, key);
         let Some(sink) = sinks.get_mut(key.0) else { return };

@@ -52,14 +52,16 @@ impl Stride {
 }
 
 /// How far a sink goes by one order, and what becomes of the packets: as far as packets and bytes of an order
-/// reach, but not beyond where a broken track mends, or where the sink takes other layers.
+/// reach, but not beyond where a broken track mends, where the sink takes other layers, or where it goes on in
+/// another branch.
 pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> (Seq, Stride) {
     let from = reach.start;
     let (mut to, mut stride) = (from, Stride::default());
     for (seq, entry) in ring.range(from, reach.end) {
         let mends = seq > from && sink.broken.has(entry.packet.tag.track) && entry.starts_key;
         let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
-        if mends || full || cut_from(ring, sink, entry) != sink.cut {
+        let stops = sink.stop.is_some_and(|stop| seq >= stop);
+        if mends || full || stops || cut_from(ring, sink, entry) != sink.cut {
             break;
         }
         to = seq + 1;

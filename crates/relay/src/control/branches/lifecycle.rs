@@ -5,6 +5,7 @@ use core::mem;
 use outflow_media::{Format, Time};
 
 use super::{Made, ORIGINAL, Slot};
+use crate::control::levels::TsLevels;
 use crate::control::{SinkEnd, Stream};
 use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
 
@@ -13,7 +14,8 @@ impl Stream {
     pub(in crate::control) fn begin_branches(&mut self, format: &Format) {
         self.clear_branches();
         let ring = self.ring(format.main_track());
-        self.branches.slots.push(Some(Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None)));
+        let original = Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None);
+        self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..original }));
         if let Some(graph) = &mut self.branches.graph {
             graph.bind(format);
         }
@@ -64,6 +66,7 @@ impl Stream {
                 self.branches.keep_drops(&chain);
                 self.left_branch(now, base);
             }
+            Made::Level { base, .. } => self.left_branch(now, base),
         }
     }
 
@@ -88,9 +91,7 @@ impl Stream {
     /// A branch ends, and what is derived from it. Sinks that cannot be served on end, too; the others
     /// are placed anew.
     fn end_branch(&mut self, now: Time, index: usize, end: SinkEnd) {
-        let derived: Vec<_> = (0..self.branches.slots.len())
-            .filter(|at| self.branches.slots[*at].as_ref().is_some_and(|slot| slot.base() == Some(index)))
-            .collect();
+        let derived = self.branches.derived_from(index);
         let keys = self
             .sinks
             .iter()
@@ -99,7 +100,7 @@ impl Stream {
         for key in &keys {
             self.displace(*key);
         }
-        derived.into_iter().for_each(|at| self.remove_branch(now, at));
+        derived.into_iter().rev().for_each(|at| self.remove_branch(now, at));
         self.remove_branch(now, index);
         for key in keys {
             let is_rtp = self.sinks[key.0].spec.carriage == Carriage::Rtp;

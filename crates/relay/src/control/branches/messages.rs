@@ -78,16 +78,21 @@ impl Stream {
         let ntp_at_zero = self.options.ntp_at_zero;
         let mut further = Vec::new();
         for (at, slot) in self.branches.slots.iter_mut().enumerate() {
-            if let Some(Slot { made: Made::Derived { base, chain, .. }, .. }) = slot
-                && *base == index
-            {
-                chain.tell(now, message, &mut |_, _| {}, &mut |_, message| further.push((at, message)));
+            match slot.as_mut().map(|slot| &mut slot.made) {
+                Some(Made::Derived { base, chain, .. }) if *base == index => {
+                    chain.tell(now, message, &mut |_, _| {}, &mut |_, message| further.push((at, message)));
+                }
+                Some(Made::Level { base, .. }) if *base == index => further.push((at, message)),
+                _ => {}
             }
         }
-        if let Some(Some(slot)) = self.branches.slots.get_mut(index)
-            && index != ORIGINAL
-        {
-            slot.told(message, ntp_at_zero);
+        if let Some(Some(slot)) = self.branches.slots.get_mut(index) {
+            if let (Some(levels), Message::Break) = (&mut slot.levels, message) {
+                levels.restart();
+            }
+            if index != ORIGINAL {
+                slot.told(message, ntp_at_zero);
+            }
         }
         further.into_iter().for_each(|(at, message)| self.tell_branch(now, at, message));
     }
@@ -103,7 +108,7 @@ impl Stream {
                 return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
             }
             Made::Declared(_) => Some(ORIGINAL),
-            Made::Derived { base, what: What::View(_), .. } => Some(base),
+            Made::Derived { base, what: What::View(_), .. } | Made::Level { base, .. } => Some(base),
             Made::Derived { what: What::Ts, .. } => None,
         };
         let sender = slot.senders.get(at).copied();

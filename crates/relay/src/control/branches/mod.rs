@@ -8,13 +8,14 @@ mod services;
 
 use outflow_media::{Format, Time};
 
+use super::levels::{TsLevelBranch, TsLevels};
 use super::share::Understood;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::drops::Drops;
 use crate::element::view::View;
 use crate::graph::{Graph, Item, Message, Probe, Target};
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId};
+use crate::schedule::{Branch, BranchId, Cut};
 use messages::Sender;
 
 /// The stream as it came in.
@@ -26,7 +27,9 @@ pub(in crate::control) struct Slot {
     pub(in crate::control) branch: Branch,
     /// What it carries; `None` for the stream's own format.
     format: Option<Format>,
-    made: Made,
+    pub(in crate::control) made: Made,
+    /// Where its frames begin, and what its levels are, if it is a whole transport stream.
+    pub(in crate::control) levels: Option<Box<TsLevels>>,
     /// What its packets say of each track, where they are not the stream's own.
     senders: Vec<Sender>,
     /// Since when nobody wants it.
@@ -35,18 +38,20 @@ pub(in crate::control) struct Slot {
 
 /// What makes a branch.
 #[derive(Debug)]
-enum Made {
+pub(in crate::control) enum Made {
     /// The source.
     Original,
     /// The stream's services, under this name.
     Declared(BranchId),
     /// A chain of its own, from the packets of another branch.
     Derived { base: usize, what: What, chain: Box<Graph> },
+    /// The filter, from the packets of another branch that is a transport stream.
+    Level { base: usize, level: Box<TsLevelBranch> },
 }
 
 /// What is made of another branch because receivers want it like that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+pub(in crate::control) enum What {
     /// A transport stream.
     Ts,
     /// What some of them want to see.
@@ -130,6 +135,28 @@ impl Branches {
         index
     }
 
+    /// A branch that is a level of another one; nobody wants it yet.
+    pub(in crate::control) fn insert_level(&mut self, now: Time, base: usize, cut: Cut, ring: Ring) -> usize {
+        let level = Box::new(TsLevelBranch::new(cut));
+        self.insert(|index| Slot {
+            levels: None,
+            idle_since: Some(now),
+            ..Slot::new(Branch::new(index, ring), Made::Level { base, level }, Some(Format::Ts))
+        })
+    }
+
+    /// The branches that are derived from one, and from those; none stands before what it is derived from.
+    fn derived_from(&self, index: usize) -> Vec<usize> {
+        let mut of = vec![index];
+        let mut next = 0;
+        while let Some(&base) = of.get(next) {
+            let is_of = |at: &usize| self.slots[*at].as_ref().and_then(Slot::base) == Some(base);
+            of.extend((0..self.slots.len()).filter(is_of));
+            next += 1;
+        }
+        of.split_off(1)
+    }
+
     fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(|slot| slot.as_ref().is_some_and(&mut is))
     }
@@ -168,19 +195,28 @@ impl Branches {
 
 impl Slot {
     fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
-        Slot { branch, format, made, senders: Vec::new(), idle_since: None }
+        let levels = format.as_ref().and_then(TsLevels::of);
+        Slot { branch, format, made, levels, senders: Vec::new(), idle_since: None }
+    }
+
+    /// The branch that it is a level of, and how it is made.
+    pub(in crate::control) fn level(&self) -> Option<(usize, &TsLevelBranch)> {
+        match &self.made {
+            Made::Level { base, level } => Some((*base, level)),
+            _ => None,
+        }
     }
 
     fn chain(&self) -> Option<&Graph> {
         match &self.made {
             Made::Derived { chain, .. } => Some(chain),
-            Made::Original | Made::Declared(_) => None,
+            Made::Original | Made::Declared(_) | Made::Level { .. } => None,
         }
     }
 
     fn base(&self) -> Option<usize> {
         match self.made {
-            Made::Derived { base, .. } => Some(base),
+            Made::Derived { base, .. } | Made::Level { base, .. } => Some(base),
             Made::Original | Made::Declared(_) => None,
         }
     }

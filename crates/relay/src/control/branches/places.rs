@@ -98,10 +98,11 @@ impl Stream {
             true => base,
             false => self.derived(now, base, What::View(spec.view))?,
         };
-        match (spec.carriage, self.branch_format(base)?) {
-            (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts),
-            _ => Some(base),
-        }
+        let whole = match (spec.carriage, self.branch_format(base)?) {
+            (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts)?,
+            _ => base,
+        };
+        Some(self.at_level(now, whole, spec.level))
     }
 
     /// The slot of a declared branch; it begins with what the ring of the stream holds.

@@ -249,8 +249,9 @@ impl Stream {
         }
     }
 
-    /// Puts a packet into a branch, and before those that are derived from it.
-    pub(super) fn push_to(&mut self, now: Time, index: usize, understood: Understood) {
+    /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
+    /// levels of it.
+    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Understood) {
         let ntp_at_zero = self.options.ntp_at_zero;
         let Branches { slots, waiting, .. } = &mut self.branches;
         for slot in slots.iter_mut().flatten() {
@@ -265,7 +266,13 @@ impl Stream {
         if index != ORIGINAL {
             slot.note(&understood, ntp_at_zero);
         }
+        let whole = slot.levels.is_some().then(|| understood.clone());
         let Understood { packet, rtp_header, preamble } = understood;
+        let at = slot.branch.ring().head();
         slot.branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
+        if let Some(whole) = whole {
+            let is_there = slot.branch.ring().head() > at;
+            self.part(now, index, (at, is_there), &whole);
+        }
     }
 }

@@ -41,8 +41,7 @@ impl Site {
                         Bytes::from([if wrapped { &header[..] } else { &[] }, body].concat())
                     };
                     let preamble = self.stream.preamble(&order);
-                    let preamble =
-                        preamble.and_then(|e| Some(wire(e.preamble_header(), e.preamble.as_ref()?)));
+                    let preamble = preamble.map(|(body, header)| wire(header, body));
                     let packets = self.stream.packets(&order, crate::Share::WHOLE);
                     let packets = packets.map(|(_, e, _)| wire(e.rtp_header, &e.packet.bytes));
                     let wire: Vec<_> = preamble.into_iter().chain(packets).collect();

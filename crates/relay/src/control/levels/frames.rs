@@ -1,0 +1,292 @@
+//! Where the frames of a transport stream begin in a branch, what they are, and what they cost.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use outflow_media::ts::{PACKET_BYTES, Told, TsFrames};
+use outflow_media::{Format, Tag, Time};
+
+use crate::buffer::{Ring, Seq};
+use crate::control::Understood;
+use crate::element::ts_level::{Piece, TsLevel};
+use crate::schedule::{Cut, Level, Rates, SinkKey};
+
+/// Where a frame begins in a branch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) frame: u32,
+    /// The datagram that it begins in ...
+    pub(super) at: Seq,
+    /// ... behind so many packets of the frame before.
+    pub(super) skip: usize,
+    /// By how much the main stream's continuity counter is lower there than it came.
+    pub(super) lowered: u8,
+    /// The RTP header of that datagram.
+    pub(super) rtp_header: [u8; 12],
+}
+
+/// A frame of a branch that came whole.
+#[derive(Debug, Clone)]
+pub(super) struct Mark {
+    pub(super) start: Start,
+    /// What it is; `None` as long as that does not show.
+    pub(super) told: Option<Told>,
+    /// All layers can be taken from it on by who had none but key frames before.
+    pub(super) opens_all: bool,
+    /// The main stream's continuity counter in front of it, if there was any.
+    pub(super) counter: Option<u8>,
+    /// What a receiver needs first that begins with it.
+    preamble: Option<Bytes>,
+}
+
+impl Mark {
+    /// What a sink takes from this frame on that takes layers up to `cut` and wants `wish`. Pictures that
+    /// are shown before a key frame, and decoded behind it, may need what was before it: who takes more
+    /// begins behind them.
+    pub(super) fn cut_from(&self, cut: Cut, wish: Cut) -> Cut {
+        let first = Tag { first: true, ..Tag::default() };
+        let tag = self.told.map_or(first, |Told { layer, opens, .. }| Tag { layer, opens, ..first });
+        cut.from(wish, &tag, self.opens_all)
+    }
+}
+
+/// The frames of a transport stream that is a branch, and its levels.
+#[derive(Debug, Default)]
+pub(in crate::control) struct TsLevels {
+    frames: TsFrames,
+    rates: Rates,
+    /// The frames that the ring still has, and the one before them.
+    pub(super) marks: VecDeque<Mark>,
+    /// The newest frame, ...
+    number: u32,
+    /// ... what it is, once that shows, ...
+    told: Option<Told>,
+    /// ... and pieces of it, as long as it does not.
+    held: Vec<Piece>,
+    /// What came since the newest key frame needs what was before it.
+    is_leading: bool,
+    /// The newest key frame.
+    key: Option<u32>,
+    /// Something is known that was not when sinks were looked at last.
+    pub(super) news: bool,
+    /// Sinks that take other layers than they want.
+    pub(super) changing: Vec<SinkKey>,
+    /// How many layers there were when it was found out who these are.
+    pub(super) layers_before: u8,
+}
+
+impl TsLevels {
+    /// For a branch of this format, if it is a transport stream.
+    pub(in crate::control) fn of(format: &Format) -> Option<Box<Self>> {
+        (*format == Format::Ts).then(Box::default)
+    }
+
+    /// How many layers the main stream has, as far as is known; 0 before that.
+    pub(super) fn layers(&self) -> u8 {
+        self.frames.layers()
+    }
+
+    /// The layers that are taken at this level.
+    pub(super) fn cut(&self, level: Level) -> Cut {
+        level.of(self.layers())
+    }
+
+    /// Bits a second of each level, the best first.
+    pub(super) fn rate_table(&self, now: Time) -> Vec<u64> {
+        self.rates.table(now, self.layers())
+    }
+
+    /// Packets that let the counter go on by `count`, in front of a frame, at a branch where it is so much
+    /// lower.
+    pub(super) fn fill(&self, mark: &Mark, lowered: u8, count: u8) -> Bytes {
+        mark.counter.map_or_else(Bytes::new, |counter| self.frames.fill(counter.wrapping_sub(lowered), count))
+    }
+
+    /// A sink may want other layers than it takes.
+    pub(super) fn wants_other(&mut self, key: SinkKey) {
+        self.news = true;
+        if !self.changing.contains(&key) {
+            self.changing.push(key);
+        }
+    }
+
+    /// The source begins anew.
+    pub(in crate::control) fn restart(&mut self) {
+        self.frames.restart();
+    }
+
+    /// The next datagram, which is the one at `at`, if the ring took it; else the next one will be. What is
+    /// known of it, and of those before it, is handed to `out`.
+    pub(in crate::control) fn push(
+        &mut self,
+        now: Time,
+        (at, is_there): (Seq, bool),
+        datagram: &Understood,
+        out: &mut Vec<Piece>,
+    ) {
+        let mut run = 0..0;
+        let mut starts = false;
+        for packet in datagram.packet.bytes.chunks_exact(PACKET_BYTES) {
+            let (counter, main_pid) = (self.frames.counter(), self.frames.main_pid());
+            let part = self.frames.packet(packet);
+            if main_pid != self.frames.main_pid() {
+                self.marks.clear();
+            }
+            if part.starts {
+                self.part(datagram, &mut run, (starts, false));
+                self.end_frame(now, out);
+                let skip = if is_there { run.start } else { 0 };
+                self.begin_frame(counter, Start { skip, ..self.start(at, datagram) });
+                starts = true;
+            }
+            run.end += 1;
+            if self.told.is_none() {
+                self.told = self.frames.told();
+                self.told.into_iter().for_each(|told| self.know(told));
+            }
+            if part.ends {
+                self.part(datagram, &mut run, (core::mem::take(&mut starts), true));
+            }
+        }
+        self.part(datagram, &mut run, (starts, false));
+        self.release(now, out);
+    }
+
+    /// Forgets frames that the ring has forgotten; of the oldest one that is known, the ring has the rest.
+    pub(in crate::control) fn forget_before(&mut self, first: Seq) {
+        while self.marks.get(1).is_some_and(|mark| mark.start.at < first) {
+            self.marks.pop_front();
+        }
+    }
+
+    fn start(&self, at: Seq, datagram: &Understood) -> Start {
+        let (frame, rtp_header) = (self.frames.number(), datagram.rtp_header);
+        Start { frame, at, skip: 0, lowered: 0, rtp_header }
+    }
+
+    /// These packets of a datagram belong to the frame that arrives.
+    fn part(&mut self, datagram: &Understood, run: &mut Range<usize>, (starts, ends): (bool, bool)) {
+        let packets = core::mem::replace(run, run.end..run.end);
+        if packets.is_empty() {
+            return;
+        }
+        self.held.push(Piece {
+            starts,
+            ends,
+            main_pid: self.frames.main_pid(),
+            bytes: datagram.packet.bytes.slice(packets.start * PACKET_BYTES..packets.end * PACKET_BYTES),
+            arrived: datagram.packet.arrived,
+            rtp_header: datagram.rtp_header,
+            // What the frame is shows later.
+            frame: 0,
+            told: self.frames.untold(),
+            preamble: None,
+        });
+    }
+
+    fn begin_frame(&mut self, counter: Option<u8>, start: Start) {
+        (self.number, self.told, self.news) = (start.frame, None, true);
+        self.marks.push_back(Mark { start, told: None, opens_all: false, counter, preamble: None });
+    }
+
+    /// No more packets of the frame will come.
+    fn end_frame(&mut self, now: Time, out: &mut Vec<Piece>) {
+        if self.told.is_none() {
+            let untold = self.frames.untold();
+            self.told = Some(untold);
+            self.know(untold);
+        }
+        self.release(now, out);
+    }
+
+    /// The newest frame shows what it is.
+    fn know(&mut self, told: Told) {
+        self.news = true;
+        let Some(mark) = self.marks.back_mut() else { return };
+        let number = self.number;
+        let is_before_key = |distance: u32| {
+            self.key.is_some_and(|key| number.wrapping_sub(distance).wrapping_sub(key).cast_signed() < 0)
+        };
+        let is_leading = !told.key && told.needs.distances().any(is_before_key);
+        mark.opens_all = self.is_leading && !is_leading;
+        mark.told = Some(told);
+        if told.key {
+            (self.key, mark.preamble) = (Some(number), self.frames.preamble());
+        }
+        self.is_leading = told.key || (self.is_leading && is_leading);
+    }
+
+    /// Hands on what is held of the newest frame, if it is known what it is.
+    fn release(&mut self, now: Time, out: &mut Vec<Piece>) {
+        let Some(told) = self.told else { return };
+        let preamble = self.marks.back().and_then(|mark| mark.preamble.clone());
+        for piece in self.held.drain(..) {
+            let main = piece.main_bytes();
+            self.rates.add(now, told.layer, main);
+            self.rates.add(now, 0, piece.bytes.len() - main);
+            out.push(Piece { frame: self.number, told, preamble: preamble.clone(), ..piece });
+        }
+    }
+
+    /// The pieces of what a ring holds, as far as it is known what they are.
+    pub(super) fn replay(&self, ring: &Ring, mut each: impl FnMut(Piece)) {
+        let ends = self.marks.iter().skip(1).map(|mark| (mark.start.at, mark.start.skip));
+        let ends = ends.chain([(ring.head(), 0)]);
+        for (mark, (end, end_skip)) in self.marks.iter().zip(ends) {
+            let (Some(told), Start { frame, at, skip, .. }) = (mark.told, mark.start) else { return };
+            if at < ring.first() {
+                continue;
+            }
+            for (seq, entry) in ring.range(at, end + u64::from(end_skip > 0)) {
+                let from = if seq == at { skip } else { 0 };
+                let to = if seq == end { end_skip } else { entry.packet.bytes.len() / PACKET_BYTES };
+                each(Piece {
+                    frame,
+                    told,
+                    starts: seq == at,
+                    ends: false,
+                    main_pid: self.frames.main_pid(),
+                    bytes: entry.packet.bytes.slice(from * PACKET_BYTES..to * PACKET_BYTES),
+                    arrived: entry.packet.arrived,
+                    rtp_header: entry.rtp_header,
+                    preamble: mark.preamble.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// A branch that is a transport stream at a level.
+#[derive(Debug)]
+pub(in crate::control) struct TsLevelBranch {
+    pub(super) filter: TsLevel,
+    /// Where in its ring the frames of the whole stream begin, those included of which it has nothing.
+    pub(super) starts: VecDeque<Start>,
+}
+
+impl TsLevelBranch {
+    pub(in crate::control) fn new(cut: Cut) -> Self {
+        TsLevelBranch { filter: TsLevel::new(cut), starts: VecDeque::new() }
+    }
+
+    /// Forgets frames of which the ring has nothing any more.
+    pub(super) fn forget_before(&mut self, first: Seq) {
+        while self.starts.front().is_some_and(|start| start.at < first) {
+            self.starts.pop_front();
+        }
+    }
+
+    /// A frame begins with this piece, at `at`.
+    pub(super) fn start(&mut self, piece: &Piece, at: Seq) {
+        let lowered = self.filter.lowered();
+        let rtp_header = self.filter.header_of(piece);
+        self.starts.push_back(Start { frame: piece.frame, at, skip: 0, lowered, rtp_header });
+    }
+
+    /// Where a frame begins.
+    pub(super) fn start_of(&self, frame: u32) -> Option<&Start> {
+        let is_before = |start: &Start| start.frame.wrapping_sub(frame).cast_signed() < 0;
+        self.starts.get(self.starts.partition_point(is_before)).filter(|start| start.frame == frame)
+    }
+}

@@ -1,0 +1,323 @@
+//! Levels of transport streams, for receivers that come, go, change and are slow.
+
+mod receiver;
+mod source;
+
+use core::time::Duration;
+
+use outflow_media::{Format, Time};
+use proptest::prelude::*;
+
+use receiver::Receiver;
+use source::{Choices, Codec, Mux, Sent, Source};
+
+use crate::control::{Output, Stream, StreamOptions};
+use crate::receive::Incoming;
+use crate::schedule::{Carriage, Level, SinkKey, SinkSpec, Transport};
+use crate::send::{Report, Whom};
+
+/// What happens to receivers.
+#[derive(Debug, Clone)]
+enum Step {
+    Join(u8, bool),
+    Wish(usize, u8),
+    /// It takes so many packets of its next order and no more, for so many groups of pictures.
+    Block(usize, u64, u32),
+    Leave(usize),
+    /// So many groups of pictures; of so many datagrams one is lost on the way here.
+    Groups(u32, Option<usize>),
+}
+
+struct Bench {
+    stream: Stream,
+    source: Source,
+    sizes: Choices,
+    now: Time,
+    /// All packets that came in.
+    came: Vec<Sent>,
+    receivers: Vec<Receiver>,
+}
+
+impl Bench {
+    fn new(mux: Mux, list: &[u8]) -> Self {
+        let mut stream = Stream::new(StreamOptions { ssrc: 0x7fff_ff00, ..StreamOptions::default() });
+        stream.handle_source(Time::ZERO, Format::Ts);
+        let choices = Choices::new(list.to_vec());
+        Bench {
+            stream,
+            source: Source::new(mux, choices.clone()),
+            sizes: choices,
+            now: Time::ZERO,
+            came: Vec::new(),
+            receivers: Vec::new(),
+        }
+    }
+
+    fn join(&mut self, level: u8, by_rtp: bool) {
+        let carriage = if by_rtp { Carriage::Rtp } else { Carriage::Ts };
+        let level = Level::new(level).expect("a level");
+        let spec = SinkSpec { level, ..SinkSpec::new(carriage, Transport::Stream) };
+        let key = self.stream.handle_join(self.now, 1, spec);
+        self.receivers.push(Receiver::new(key, by_rtp));
+    }
+
+    /// The number of a receiver that is there, of those that were ever.
+    fn receiver(&self, number: usize) -> Option<usize> {
+        let there: Vec<_> = (0..self.receivers.len()).filter(|at| self.receivers[*at].is_there).collect();
+        there.get(number % there.len().max(1)).copied()
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Join(level, by_rtp) => self.join(level, by_rtp),
+            Step::Wish(number, level) => {
+                if let Some(at) = self.receiver(number) {
+                    let level = Level::new(level).expect("a level");
+                    // There may be no such level.
+                    let _ = self.stream.set_level(self.receivers[at].key, level);
+                }
+            }
+            Step::Block(number, packets, groups) => {
+                if let Some(at) = self.receiver(number) {
+                    self.receivers[at].block = Some((packets, groups));
+                }
+            }
+            Step::Leave(number) => {
+                if let Some(at) = self.receiver(number) {
+                    self.stream.handle_leave(self.now, self.receivers[at].key);
+                    self.receivers[at].is_there = false;
+                }
+            }
+            Step::Groups(count, loss) => (0..count).for_each(|_| self.group(loss)),
+        }
+        self.serve();
+    }
+
+    fn group(&mut self, loss: Option<usize>) {
+        let packets = self.source.group();
+        let mut rest = &packets[..];
+        while !rest.is_empty() {
+            let size = [7, 7, 7, 3, 1, 20][self.sizes.below(6)].min(rest.len());
+            let (datagram, behind) = rest.split_at(size);
+            rest = behind;
+            self.now = self.now + Duration::from_millis(30);
+            if loss.is_some_and(|every| self.sizes.below(every) == 0) {
+                continue;
+            }
+            self.came.extend_from_slice(datagram);
+            let bytes: Vec<u8> = datagram.iter().flat_map(|sent| sent.bytes.to_vec()).collect();
+            assert!(self.stream.handle_media(self.now, 0, Incoming::Shared(bytes.into())));
+            // Packets may come several at a time.
+            if self.sizes.below(4) > 0 {
+                self.serve();
+            }
+        }
+        for at in 0..self.receivers.len() {
+            let receiver = &mut self.receivers[at];
+            match &mut receiver.block {
+                Some((0, groups)) if *groups > 0 => *groups -= 1,
+                Some((0, _)) => {
+                    receiver.block = None;
+                    self.stream.handle_report(receiver.key, Report::Writable);
+                }
+                _ => {}
+            }
+        }
+        self.serve();
+    }
+
+    fn serve(&mut self) {
+        loop {
+            let order = match self.stream.poll(self.now) {
+                Output::Order(order) => order,
+                Output::Wait { .. } => return,
+                _ => continue,
+            };
+            let members = match order.whom {
+                Whom::One(key) => vec![key],
+                Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
+            };
+            members.into_iter().for_each(|key| self.deliver(&order, key));
+        }
+    }
+
+    fn deliver(&mut self, order: &crate::Order, key: SinkKey) {
+        let is = |receiver: &&mut Receiver| receiver.key == key && receiver.is_there;
+        let receiver = self.receivers.iter_mut().find(is).expect("who left is sent nothing");
+        let share = self.stream.share(order, key);
+        if let Some((bytes, header)) = self.stream.preamble(order) {
+            receiver.greeted(bytes, header, share.lowered, order.from < order.to);
+        }
+        let mut blocked = None;
+        for (seq, entry, lowered) in self.stream.packets(order, share) {
+            match &mut receiver.block {
+                Some((0, _)) => {
+                    blocked = Some(seq);
+                    break;
+                }
+                Some((left, _)) => *left -= 1,
+                None => {}
+            }
+            receiver.datagram(&entry.packet.bytes, entry.rtp_header, lowered);
+        }
+        if let Some(next) = blocked {
+            self.stream.handle_report(key, Report::Blocked { next });
+        }
+    }
+
+    fn check(&self, is_lossy: bool) {
+        for receiver in &self.receivers {
+            let got = receiver.check(&self.came, is_lossy);
+            if !is_lossy {
+                receiver.check_pictures(&got, &self.came, &self.source.pictures);
+            }
+        }
+    }
+}
+
+fn mux() -> impl Strategy<Value = Mux> {
+    let codec = prop_oneof![Just(Codec::H264), Just(Codec::H265), Just(Codec::Mpeg2)];
+    (codec, any::<[bool; 4]>()).prop_map(|(codec, [clock_apart, bounded, doubles, open])| Mux {
+        codec,
+        clock_apart,
+        bounded,
+        doubles,
+        open,
+    })
+}
+
+fn steps(loss: impl Strategy<Value = Option<usize>> + Clone + 'static) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => (1..6_u8, any::<bool>()).prop_map(|(level, by_rtp)| Step::Join(level, by_rtp)),
+        4 => (0..8_usize, 1..6_u8).prop_map(|(number, level)| Step::Wish(number, level)),
+        1 => (0..8_usize, 0..20_u64, 0..4_u32).prop_map(|(number, packets, groups)| {
+            Step::Block(number, packets, groups)
+        }),
+        1 => (0..8_usize).prop_map(Step::Leave),
+        6 => (1..4_u32, loss).prop_map(|(groups, loss)| Step::Groups(groups, loss)),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+fn list() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 1..80)
+}
+
+proptest! {
+    #[test]
+    fn whatever_levels_are_taken_what_arrives_is_a_whole_stream(
+        mux in mux(),
+        list in list(),
+        steps in steps(Just(None)),
+    ) {
+        let mut bench = Bench::new(mux, &list);
+        steps.iter().for_each(|step| bench.step(step));
+        bench.step(&Step::Groups(2, None));
+        bench.check(false);
+    }
+
+    #[test]
+    fn what_was_lost_before_shows_and_nothing_else(
+        mux in mux(),
+        list in list(),
+        steps in steps((4..40_usize).prop_map(Some)),
+    ) {
+        let mut bench = Bench::new(mux, &list);
+        steps.iter().for_each(|step| bench.step(step));
+        bench.check(true);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_level_has_the_pictures_of_its_layers_and_costs_what_it_has(mux in mux(), list in list()) {
+        let mut bench = Bench::new(mux, &list);
+        let levels = bench.source.layers();
+        bench.group(None);
+        (1..=levels).for_each(|level| bench.join(level, false));
+        (0..4).for_each(|_| bench.group(None));
+        bench.check(false);
+        let rates = bench.stream.rate_table(bench.now);
+        prop_assert_eq!(rates.len(), usize::from(levels));
+        let mut better = None;
+        for (level, receiver) in (1..).zip(&bench.receivers) {
+            // The last one may still wait for its end.
+            let last = bench.source.pictures.len() - 1;
+            let mut pictures = receiver.pictures(&bench.came);
+            pictures.remove(&last);
+            let first = pictures.first().copied().unwrap_or_default();
+            let within = |number: &usize| bench.source.pictures[*number].layer <= levels - level;
+            let of_layers: Vec<_> = (first..last).filter(within).collect();
+            prop_assert_eq!(pictures.iter().copied().collect::<Vec<_>>(), of_layers, "level {}", level);
+            if let Some(better) = better.replace(pictures.clone()) {
+                prop_assert!(pictures.is_subset(&better));
+            }
+            prop_assert_eq!(bench.stream.rates_of(bench.now, receiver.key), rates.clone());
+        }
+        prop_assert!(rates.is_sorted_by(|better, worse| better >= worse), "{:?}", rates);
+    }
+}
+
+#[test]
+fn who_changes_again_and_again_gets_nothing_twice() {
+    let mut bench = h264();
+    bench.join(2, false);
+    (0..3).for_each(|_| bench.group(None));
+    for level in [3, 1, 2, 3, 1, 1, 3] {
+        bench.step(&Step::Wish(0, level));
+    }
+    (0..2).for_each(|_| bench.group(None));
+    bench.check(false);
+}
+
+fn h264() -> Bench {
+    let mux = Mux { codec: Codec::H264, clock_apart: false, bounded: false, doubles: false, open: false };
+    Bench::new(mux, &[7, 1, 30, 4])
+}
+
+#[test]
+fn there_are_as_many_levels_as_the_video_has_layers() {
+    let mut bench = h264();
+    bench.join(1, false);
+    let key = bench.receivers[0].key;
+    assert_eq!(bench.stream.set_level(key, Level::MAX.try_into().expect("one")), Ok(()), "nothing is known");
+    bench.group(None);
+    let four = Level::new(4).expect("a level");
+    let refused = bench.stream.set_level(key, four).expect_err("there are three");
+    assert!(refused.help.contains("1 (the best) to 3"), "{refused}");
+}
+
+#[test]
+fn a_stream_that_cannot_be_parted_goes_to_everyone_as_it_is() {
+    let mut bench = h264();
+    bench.group(None);
+    bench.join(3, false);
+    bench.group(None);
+    assert_eq!(bench.stream.rates_of(bench.now, bench.receivers[0].key).len(), 3);
+    bench.source.scrambled = true;
+    bench.group(None);
+    let from = bench.source.pictures.len();
+    (0..2).for_each(|_| bench.group(None));
+    assert_eq!(bench.stream.rates_of(bench.now, bench.receivers[0].key).len(), 1);
+    let pictures = bench.receivers[0].pictures(&bench.came);
+    assert!((from..bench.source.pictures.len()).all(|number| pictures.contains(&number)), "{pictures:?}");
+}
+
+#[test]
+fn branches_of_levels_come_and_go_with_those_who_want_them() {
+    let mut bench = h264();
+    bench.group(None);
+    let branches = |bench: &Bench| bench.stream.branches.iter().count();
+    assert_eq!(branches(&bench), 1);
+    bench.join(3, false);
+    bench.join(2, false);
+    bench.group(None);
+    assert_eq!(branches(&bench), 3);
+    bench.step(&Step::Leave(0));
+    bench.step(&Step::Wish(0, 1));
+    (0..10).for_each(|_| bench.group(None));
+    bench.now = bench.now + crate::limits::BRANCH_LINGER;
+    bench.serve();
+    assert_eq!(branches(&bench), 1);
+    bench.check(false);
+}

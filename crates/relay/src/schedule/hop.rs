@@ -1,0 +1,118 @@
+//! Sinks that go from one branch to another where these carry the same: nothing is repeated, nothing missing.
+
+use bytes::Bytes;
+
+use super::{Branch, Place, Share, SinkKey, Sinks, Transport};
+use crate::buffer::Seq;
+use crate::send::{Order, Whom};
+
+/// What a sink alone is sent between two branches: datagrams, with the RTP headers that they have where they
+/// go by RTP.
+#[derive(Debug, Default)]
+pub(crate) struct Greeting {
+    datagrams: Vec<(Bytes, [u8; 12])>,
+    given: usize,
+}
+
+impl Greeting {
+    pub(crate) fn new(datagrams: Vec<(Bytes, [u8; 12])>) -> Self {
+        Greeting { datagrams, given: 0 }
+    }
+
+    /// Whether all of it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given == self.datagrams.len()
+    }
+
+    /// What the last order was.
+    pub(crate) fn given(&self) -> Option<&(Bytes, [u8; 12])> {
+        self.datagrams.get(self.given.checked_sub(1)?)
+    }
+
+    /// The last order was not carried out.
+    pub(super) fn take_back(&mut self) {
+        self.given = self.given.saturating_sub(1);
+    }
+}
+
+impl Branch {
+    /// A sink is to stop at a position that it has not reached, or has just: see [`Branch::stopped`].
+    pub(crate) fn stop_at(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+        let cursor = self.cursor(sinks, key);
+        self.detach(sinks, key);
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        sink.stop = Some(at);
+        if let (Place::Paused, Some(cursor)) = (sink.place, cursor) {
+            self.place_behind(sinks, key, cursor);
+        }
+        self.set_going(sinks, key);
+    }
+
+    /// A sink that was to stop goes on here.
+    pub(crate) fn go_on(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        if let Some(sink) = sinks.get_mut(key.0)
+            && sink.stop.take().is_some()
+        {
+            self.set_going(sinks, key);
+        }
+    }
+
+    fn set_going(&mut self, sinks: &mut Sinks, key: SinkKey) {
+        self.stopped.retain(|&stopped| stopped != key);
+        let is_ready = |place: Place, blocked: bool| matches!(place, Place::Behind(_)) && !blocked;
+        if sinks.get(key.0).is_some_and(|sink| is_ready(sink.place, sink.blocked)) {
+            self.make_ready(sinks, key);
+        }
+    }
+
+    /// Sinks that have reached where they were to stop.
+    pub(crate) fn stopped(&self) -> &[SinkKey] {
+        &self.stopped
+    }
+
+    /// A sink comes from another branch, and goes on here at `at`, where `frame` begins, behind what it is
+    /// greeted with. Its sequence numbers are `lowered` here.
+    pub(crate) fn enter(
+        &mut self,
+        sinks: &mut Sinks,
+        key: SinkKey,
+        (frame, at, lowered): (u32, Seq, u16),
+        greeting: Greeting,
+    ) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        (sink.branch, sink.lowered, sink.greeting) = (Some(self.index), lowered, greeting);
+        sink.came_at = Some(frame);
+        sink.cut = sink.spec.level.of(self.layers);
+        self.place_behind(sinks, key, at);
+    }
+
+    /// The next of what a sink is greeted with.
+    pub(super) fn greet(&mut self, sinks: &mut Sinks, key: SinkKey, from: Seq) -> Option<Order> {
+        let sink = sinks.get_mut(key.0)?;
+        let Some((bytes, _)) = sink.greeting.datagrams.get(sink.greeting.given) else {
+            sink.greeting = Greeting::default();
+            return None;
+        };
+        sink.greeting.given += 1;
+        sink.counters.packets += 1;
+        sink.counters.bytes += bytes.len() as u64;
+        let (share, tracks) = (Share { cut: sink.cut, lowered: sink.lowered }, sink.spec.tracks);
+        self.make_ready(sinks, key);
+        let (branch, whom) = (self.index, Whom::One(key));
+        Some(Order { branch, whom, from, to: from, tracks, share: Some(share), preamble: true })
+    }
+
+    /// The driver took nothing from `next` on: what of a greeting was given with the last order has to be
+    /// given again. Byte streams take it in any case.
+    pub(super) fn greet_again(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
+        let Some(sink) = sinks.get_mut(key.0) else { return };
+        if sink.place != Place::Behind(next) || sink.spec.transport != Transport::Datagram {
+            return;
+        }
+        if let Some((bytes, _)) = sink.greeting.given() {
+            sink.counters.packets -= 1;
+            sink.counters.bytes -= bytes.len() as u64;
+            sink.greeting.take_back();
+        }
+    }
+}
