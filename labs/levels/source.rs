@@ -79,7 +79,8 @@ impl Source {
     /// Sends so many frames, each packet when it is due.
     pub(crate) fn run(&mut self, frames: usize) -> Result<Sent> {
         let interval = Duration::from_secs(1) / FPS;
-        let (mut sent, mut due) = (Sent { layers: [Amount::default(); LEVELS], frames: Vec::new() }, Instant::now());
+        let (mut sent, mut due) =
+            (Sent { layers: [Amount::default(); LEVELS], frames: Vec::new() }, Instant::now());
         for _ in 0..frames {
             let timestamp = (self.sent as u32).wrapping_mul(CLOCK_RATE / FPS);
             let codestream = &self.video[self.sent % self.video.len()];

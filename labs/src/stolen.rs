@@ -22,7 +22,8 @@ pub fn stolen_ticks() -> Result<u64> {
 /// The system does not tell.
 pub fn stolen_from(cpu: usize) -> Result<Duration> {
     let per_second = sysconf(SysconfVar::CLK_TCK)?.and_then(|ticks| u32::try_from(ticks).ok());
-    let tick = Duration::from_secs(1) / per_second.filter(|ticks| *ticks > 0).context("how long is a tick?")?;
+    let tick =
+        Duration::from_secs(1) / per_second.filter(|ticks| *ticks > 0).context("how long is a tick?")?;
     Ok(tick * u32::try_from(ticks(&format!("cpu{cpu}"))?)?)
 }
 
