@@ -14,14 +14,15 @@
 //!
 //! **Cost.** Core time of the relay a delivered packet, softirqs included, with the filter and without it. With
 //! it, frames are whole, and each of 1000 receivers takes a level. Without it, frames are cut by the source, to
-//! each level as often, and 1000 receivers take all that comes. In so many frames as there are levels, every
-//! receiver of the one stream gets its prefix of each frame, and every receiver of the other each prefix once:
-//! as many packets in total, of the same sizes, in the same order (`delivered`, `bytes` say how nearly). What
-//! is different is what the filter is there for: more packets come in, of which each goes to fewer
-//! receivers. So a packet that comes in (reading it, waking up for it, an order for it) is shared by fewer, and
-//! that counts as cost of the filter. Both streams are of one relay at a time, sent one after the other, and
-//! what is compared are neighbours; `filter_cost_*_pct` are medians over the pairs in which the host took little of
-//! the core and nothing was lost.
+//! each level as often, and 1000 receivers take all that comes. In as many frames as there are levels, a
+//! receiver of the one stream gets its prefix of each frame, and one of the other each prefix once: all
+//! together as many packets, of the same sizes, in the same order (`delivered_*`, `bytes_*`; a thousand
+//! receivers are not quite a multiple of the levels). What differs is what the filter is for: more packets come
+//! in, of which each goes to fewer receivers. So what a packet that comes in costs (reading it, waking up for
+//! it, an order) is shared by fewer, and that counts as the filter's cost. Both streams are of one relay, sent
+//! one after the other again and again, and neighbours are compared: `filter_cost_*_pct` are medians over the
+//! pairs in which neither the host nor other programs took much of the core, and `lost` is what did not come
+//! in those.
 
 mod change;
 mod cost;
@@ -34,7 +35,7 @@ mod witness;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use outflow_labs::bench::Bench;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use serde_json::{Map, Value, json};
@@ -46,9 +47,8 @@ use scene::{SINKS, WAYS, Way};
 use video::{FPS, LEVELS, Video};
 use witness::Decoder;
 
-/// The host may take so much of the relay's core while a pair is measured.
+/// Shares of the time for which the host, and other programs, may have the relay's core in a pair that counts.
 const STOLEN_MAX: f64 = 0.01;
-/// The relay's core may be kept from it by other programs for so long.
 const STRANGERS_MAX: f64 = 0.1;
 
 /// How much is measured.
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 
 fn lab(options: &Options) -> Result<Value> {
     let plan = match options.quick {
-        // By frames costs as by clones, but for what a frame costs: a full run shows that.
+        // There is no time for the third way.
         true => Plan { ways: &WAYS[..2], time: Duration::from_millis(6500), pairs: 3, tries: 3 },
         false => Plan { ways: &WAYS, time: Duration::from_secs(40), pairs: 12, tries: 24 },
     };
@@ -194,7 +194,7 @@ fn costs(pairs: &[Pair]) -> Result<Value> {
     let sound: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_sound()).collect();
     let median =
         |figure: fn(&Pair) -> f64| quantile(&sound.iter().map(|pair| figure(pair)).collect::<Vec<_>>(), 0.5);
-    anyhow::ensure!(!sound.is_empty(), "no pair was undisturbed: the host or other programs took the core");
+    ensure!(!sound.is_empty(), "no pair was undisturbed: the host or other programs took the core");
     Ok(json!({
         "filter_cost_pct": rounded(100.0 * median(|pair| pair.with.outcome.ns / pair.without.outcome.ns - 1.0)),
         "ns_filtered": rounded(median(|pair| pair.with.outcome.ns)),

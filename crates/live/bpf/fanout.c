@@ -188,8 +188,9 @@ int write_to_target(struct xdp_md *frame)
 
 		if (data + NUMBERED_BYTES > end)
 			return XDP_DROP;
-		/* The sum of the payload with another word in it (RFC 1624). */
-		sum += (__u16)~halves[RTP_SEQUENCE] + sequence;
+		/* The sum of the payload with another word in it (RFC 1624). What stands there now may be
+		 * what was written for a target before: the kernel uses frames again as they are. */
+		sum += (__u16)~bpf_htons(order->sequence) + sequence;
 		halves[RTP_SEQUENCE] = sequence;
 	}
 	order->processor = bpf_get_smp_processor_id();

@@ -1,3 +1,5 @@
+use std::net::UdpSocket;
+
 use outflow_relay::Level;
 
 use super::*;
@@ -46,14 +48,9 @@ fn check(
     way: Way,
 ) {
     let tap = Tap::open(scene);
-    let mut payload = payload(bytes);
-    // Numbers wrap between some targets and others.
-    let sequence = 20_000_u16;
-    payload[2..4].copy_from_slice(&sequence.to_be_bytes());
-    for target in targets {
-        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
-    }
-    let layered = Some(Layered { layer, sequence });
+    let payload = numbered_payload(bytes);
+    lower_all(kernel, targets);
+    let layered = Some(Layered { layer, sequence: SEQUENCE });
     let (header, body) = payload.split_at(12);
     let pieces = [IoSlice::new(header), IoSlice::new(body)];
     let sent = match way {
@@ -66,13 +63,61 @@ fn check(
     got.sort_by_key(|frame| frame.to);
     assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
     for (target, frame) in takes.iter().zip(got) {
-        let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
-        let expected = [&payload[..2], &sequence.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat();
         assert_eq!(frame.to, target.to);
-        assert!(frame.payload == expected, "{way:?}, layer {layer}: other bytes to {}", frame.to);
+        assert!(
+            frame.payload == expected(&payload, target),
+            "{way:?}, layer {layer}: other bytes to {}",
+            frame.to
+        );
     }
     assert!(tap.read(1).is_empty(), "and nobody else");
     kernel.take_failures(group, |index, failure| panic!("target {index}: {failure:?}"));
+}
+
+/// The kernel makes a frame of the memory of one that has left, with what was written into that.
+#[test]
+fn frames_that_are_used_again_have_right_checksums() {
+    let Some(scene) = Scene::new() else { return };
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.with_kernel(|kernel| {
+        if !Way::Xdp.works(kernel) {
+            return;
+        }
+        let targets = layered_targets(&scene, XDP_TARGETS);
+        let mut group = add(kernel, &targets);
+        lower_all(kernel, &targets);
+        // Nobody else is there: the others' frames are let go as they come.
+        let last = targets.last().expect("there are some");
+        let socket = scene.in_far(|| UdpSocket::bind(last.to)).expect("an address of its own");
+        socket.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("a socket");
+        let payload = numbered_payload(700);
+        let layered = Some(Layered { layer: 0, sequence: SEQUENCE });
+        kernel.send_xdp(&mut group, ALL, &[IoSlice::new(&payload)], layered).expect("sent");
+        let mut got = [0; 2048];
+        let length = socket.recv(&mut got).expect("a packet that the system accepts");
+        assert!(got[..length] == expected(&payload, last));
+    });
+}
+
+/// What packets are numbered as they come: numbers wrap between some targets and others.
+const SEQUENCE: u16 = 20_000;
+
+fn numbered_payload(bytes: usize) -> Vec<u8> {
+    let mut payload = payload(bytes);
+    payload[2..4].copy_from_slice(&SEQUENCE.to_be_bytes());
+    payload
+}
+
+fn lower_all(kernel: &mut Kernel, targets: &[Target]) {
+    for target in targets {
+        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
+    }
+}
+
+/// What a target gets of such a payload.
+fn expected(payload: &[u8], target: &Target) -> Vec<u8> {
+    let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
+    [&payload[..2], &SEQUENCE.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat()
 }
 
 /// The number of a target's cut; that of all layers is the last.
