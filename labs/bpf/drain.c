@@ -29,7 +29,8 @@
 
 // Set by the loader. Sinks are numbered through addresses from `first` on, `ports` on each, from
 // `port` on in steps of two: the odd ports are for RTCP, which is dropped without being counted.
-// Delays are looked at of the first `timed` sinks.
+// Delays are looked at of the first `timed` sinks. Payloads all have `payload` bytes; 0: of any size, and
+// without a marker.
 const volatile __u32 first = 0;
 const volatile __u32 sinks = 1;
 const volatile __u32 timed = 1;
@@ -37,10 +38,11 @@ const volatile __u16 port = 0;
 const volatile __u32 ports = 1;
 const volatile __u16 payload = 1400;
 
-// Packets of a sink: all, and those that came merged with others.
+// Of a sink: packets, those that came merged with others, and bytes of all payloads.
 struct count {
     __u64 packets;
     __u64 merged;
+    __u64 bytes;
 };
 
 enum stat { STAT_ODD_SIZE, STAT_UNKNOWN, STATS };
@@ -84,12 +86,13 @@ static __always_inline __u32 log2_of(__u64 v)
     return log + (v >> 1);
 }
 
-static __always_inline void arrived(__u32 sink, __u32 packets)
+static __always_inline void arrived(__u32 sink, __u32 packets, __u32 bytes)
 {
     struct count *count = bpf_map_lookup_elem(&counts, &sink);
     if (!count)
         return;
     count->packets += packets;
+    count->bytes += bytes;
     if (packets > 1)
         count->merged += packets;
 }
@@ -146,17 +149,17 @@ int drain_tc(struct __sk_buff *skb)
         return TC_ACT_OK;
     if (sink == DROP)
         return TC_ACT_SHOT;
-    __u32 bytes = skb->len - HEADERS, packets = 1;
+    __u32 bytes = skb->len - HEADERS, size = skb->gso_size, packets = 1;
     // The number of segments is not known yet where user space made them (AF_PACKET).
-    if (skb->gso_size == payload)
-        packets = skb->gso_segs ?: bytes / payload;
-    if (bytes != packets * payload) {
+    if (size)
+        packets = skb->gso_segs ?: (bytes + size - 1) / size;
+    if (payload && bytes != packets * payload) {
         add(&stats, STAT_ODD_SIZE, 1);
         return TC_ACT_SHOT;
     }
-    arrived(sink, packets);
+    arrived(sink, packets, bytes);
     __u8 sent[SENT_BYTES];
-    if (sink % SAMPLE == 0 && sink < timed &&
+    if (payload && sink % SAMPLE == 0 && sink < timed &&
         !bpf_skb_load_bytes(skb, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return TC_ACT_SHOT;
@@ -171,13 +174,14 @@ int drain_xdp(struct xdp_md *ctx)
         return XDP_PASS;
     if (sink == DROP)
         return XDP_DROP;
-    if (end - data != HEADERS + payload) {
+    __u32 bytes = end - data - HEADERS;
+    if (payload && bytes != payload) {
         add(&stats, STAT_ODD_SIZE, 1);
         return XDP_DROP;
     }
-    arrived(sink, 1);
+    arrived(sink, 1, bytes);
     __u8 sent[SENT_BYTES];
-    if (sink % SAMPLE == 0 && sink < timed &&
+    if (payload && sink % SAMPLE == 0 && sink < timed &&
         !bpf_xdp_load_bytes(ctx, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return XDP_DROP;

@@ -129,7 +129,7 @@ impl<'p> Stage<'p> {
             text += &format!("[[sinks]]\nstream=\"{stream}\"\nto=\"rtp://{}\"\n", sink(number));
         }
         let sinks = (HIGH_SINKS + LOW_SINKS, HIGH_SINKS);
-        let drain = Drain::attach_timing(&paths.players, "eth0", Hook::Tc, sinks, PAYLOAD)?;
+        let drain = Drain::attach_timing(&paths.players, "eth0", Hook::Tc, sinks, Some(PAYLOAD))?;
         let mut relay =
             Relay::start_as(&paths.relay, &text, |program| program.on_cpu(RELAY_CPU).preferred())?;
         let core = CoreTime::watch(RELAY_CPU)?;

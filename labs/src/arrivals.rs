@@ -13,6 +13,8 @@ pub(crate) const BUCKETS: usize = 2048;
 pub struct Arrivals {
     /// Packets of each sink.
     pub counts: Vec<u64>,
+    /// Bytes of their payloads; empty where those are not counted.
+    pub bytes: Vec<u64>,
     /// Packets that came merged with others (GSO, GRO).
     pub merged: u64,
     /// Packets of another size, or to a sink that there is not.
@@ -26,6 +28,7 @@ impl Arrivals {
         let less = |now: &[u64], then: &[u64]| now.iter().zip(then).map(|(n, t)| n - t).collect();
         Self {
             counts: less(&self.counts, &earlier.counts),
+            bytes: less(&self.bytes, &earlier.bytes),
             merged: self.merged - earlier.merged,
             strange: self.strange - earlier.strange,
             delays: less(&self.delays, &earlier.delays),

@@ -5,7 +5,7 @@
 //! system calls, softirqs (those, too, that interrupt the spinning thread and that the kernel's own
 //! accounting would give to it). What programs that are not measured took of the core (and the
 //! kernel's threads, which write their files) is told by a BPF program at the scheduler's switches
-//! (`labs/bpf/core.c`) and left out.
+//! (`labs/bpf/core.c`) and left out, and so is what the host took of it.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +21,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
 use crate::process::keep_to_cpu;
+use crate::stolen::stolen_from;
 
 static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/core.o"));
 
@@ -30,8 +31,12 @@ const GAP: Duration = Duration::from_nanos(400);
 /// Processes that are no strangers: as `OURS` in `core.c`.
 const OURS: usize = 4;
 
+/// Looks at a core at rest.
+const IDLE_LOOKS: u32 = 9;
+
 /// A core that is watched.
 pub struct CoreTime {
+    cpu: usize,
     spinner: Arc<Spinner>,
     thread: Option<JoinHandle<()>>,
     /// Keeps the program at the scheduler's switches.
@@ -54,6 +59,7 @@ pub struct Reading {
     at: Instant,
     idle: Duration,
     strangers: Duration,
+    stolen: Duration,
 }
 
 /// What became of a core's time between two readings.
@@ -65,6 +71,8 @@ pub struct Use {
     pub busy: Duration,
     /// Used by programs that have nothing to do with what is measured.
     pub strangers: Duration,
+    /// Taken by the host, to a tick (a hundredth of a second, mostly).
+    pub stolen: Duration,
 }
 
 impl Use {
@@ -99,7 +107,7 @@ impl CoreTime {
         });
         started.recv().context("the spinning thread ended")??;
         let softirqs = kernel_thread(&format!("ksoftirqd/{cpu}"))?;
-        let watched = Self { spinner, thread: Some(thread), _program: program, ours, softirqs, state };
+        let watched = Self { cpu, spinner, thread: Some(thread), _program: program, ours, softirqs, state };
         watched.measure(&[])?;
         Ok(watched)
     }
@@ -118,6 +126,7 @@ impl CoreTime {
 
     /// The counts of now.
     pub fn read(&self) -> Result<Reading> {
+        let stolen = stolen_from(self.cpu)?;
         let state = |key| self.state.get(&key, 0).context("cannot read the core's state");
         let (mut strangers, since, runs) = (state(0)?, state(1)?, state(2)?);
         let now = u64::try_from(Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).as_nanos())?;
@@ -126,7 +135,7 @@ impl CoreTime {
         }
         let idle = self.spinner.idle_nanos.load(Ordering::Relaxed);
         let [idle, strangers] = [idle, strangers].map(Duration::from_nanos);
-        Ok(Reading { at: Instant::now(), idle, strangers })
+        Ok(Reading { at: Instant::now(), idle, strangers, stolen })
     }
 
     /// What became of the core's time since a reading.
@@ -134,8 +143,22 @@ impl CoreTime {
         let now = self.read()?;
         let wall = now.at - then.at;
         let strangers = now.strangers.saturating_sub(then.strangers);
-        let busy = wall.saturating_sub(now.idle - then.idle).saturating_sub(strangers);
-        Ok(Use { wall, busy, strangers })
+        let stolen = now.stolen.saturating_sub(then.stolen);
+        let others = now.idle - then.idle + strangers + stolen;
+        Ok(Use { wall, busy: wall.saturating_sub(others), strangers, stolen })
+    }
+
+    /// How the core is used for so long while nothing is measured: the median of short times, because
+    /// interrupts for others come in swarms.
+    pub fn idle(&self, time: Duration) -> Result<Use> {
+        let mut all = Vec::with_capacity(IDLE_LOOKS as usize);
+        for _ in 0..IDLE_LOOKS {
+            let reading = self.read()?;
+            std::thread::sleep(time / IDLE_LOOKS);
+            all.push(self.since(&reading)?);
+        }
+        all.sort_by(|a, b| a.load().total_cmp(&b.load()));
+        Ok(all[all.len() / 2])
     }
 }
 

@@ -18,8 +18,8 @@ static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drain.
 /// Counters of what is not as it should be, in the order of `enum stat` in `drain.c`.
 const STATS: usize = 2;
 
-/// `struct count` of `drain.c`: packets of a sink on one core, and those of them that came merged.
-type Count = [u64; 2];
+/// `struct count` of `drain.c`: packets of a sink on one core, those of them that came merged, and bytes.
+type Count = [u64; 3];
 
 /// Where a drain takes packets off a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +41,14 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Puts a drain for this many sinks, whose datagrams all have this payload, on a device.
+    /// Puts a drain for this many sinks on a device. Their datagrams all have this payload, with a marker at
+    /// its end; or, where none is said, any: then there are no delays.
     pub fn attach(
         namespace: &Namespace,
         device: &str,
         hook: Hook,
         sinks: usize,
-        payload: u16,
+        payload: Option<u16>,
     ) -> Result<Self> {
         Self::attach_timing(namespace, device, hook, (sinks, sinks), payload)
     }
@@ -58,7 +59,7 @@ impl Drain {
         device: &str,
         hook: Hook,
         (sinks, timed): (usize, usize),
-        payload: u16,
+        payload: Option<u16>,
     ) -> Result<Self> {
         let timed = u32::try_from(timed).context("so many sinks have no number")?;
         let count = u32::try_from(sinks).context("so many sinks have no number")?;
@@ -68,7 +69,7 @@ impl Drain {
             .override_global("timed", &timed, true)
             .override_global("port", &SINK_PORT, true)
             .override_global("ports", &u32::from(SINK_PORTS), true)
-            .override_global("payload", &payload, true)
+            .override_global("payload", &payload.unwrap_or(0), true)
             .map_max_entries("counts", count)
             .load(PROGRAM)?;
         namespace.run(|| match hook {
@@ -86,15 +87,18 @@ impl Drain {
 
     /// All that has come so far.
     pub fn read(&self) -> Result<Arrivals> {
-        let mut counts = Vec::with_capacity(self.sinks);
+        let (mut counts, mut bytes) = (Vec::with_capacity(self.sinks), Vec::with_capacity(self.sinks));
         let mut merged = 0;
         for sink in (0..).take(self.sinks) {
             let of_cores = self.counts.get(&sink, 0)?;
-            counts.push(of_cores.iter().map(|[packets, _]| packets).sum());
-            merged += of_cores.iter().map(|[_, merged]| merged).sum::<u64>();
+            let sum = |index: usize| of_cores.iter().map(|count| count[index]).sum::<u64>();
+            counts.push(sum(0));
+            merged += sum(1);
+            bytes.push(sum(2));
         }
         Ok(Arrivals {
             counts,
+            bytes,
             merged,
             strange: sums(&self.stats, STATS)?.iter().sum(),
             delays: sums(&self.delays, BUCKETS)?,

@@ -35,7 +35,7 @@ fn a_drain_counts_what_comes_to_each_sink() -> Result<()> {
     for (hook, packets) in [(Hook::Tc, 1), (Hook::Tc, 10), (Hook::Xdp, 1)] {
         let Some(paths) = scene("drain", &[])? else { return Ok(()) };
         let paths = paths.with_sinks()?;
-        let drain = Drain::attach(&paths.players, "eth0", hook, SINKS, 1400)?;
+        let drain = Drain::attach(&paths.players, "eth0", hook, SINKS, Some(1400))?;
         let socket = paths.relay.run(|| UdpSocket::bind("0.0.0.0:0"))?;
         if packets > 1 {
             setsockopt(&socket, sockopt::UdpGsoSegment, &1400)?;

@@ -200,9 +200,10 @@ int write_to_target(struct xdp_md *frame)
 
 		if (data + NUMBERED_BYTES > end)
 			return XDP_DROP;
-		/* The sum of the payload with other words in it (RFC 1624). */
-		sum += (__u16)~halves[RTP_SEQUENCE] + sequence;
-		sum += (__u16)~halves[RTP_HEAD] + head;
+		/* The sum of the payload with other words in it (RFC 1624). What stands there now may be
+		 * what was written for a target before: the kernel uses frames again as they are. */
+		sum += (__u16)~bpf_htons(order->sequence) + sequence;
+		sum += (__u16)~bpf_htons(order->head) + head;
 		halves[RTP_HEAD] = head;
 		halves[RTP_SEQUENCE] = sequence;
 	}

@@ -28,8 +28,6 @@ const QUIET_TCP: Duration = Duration::from_millis(600);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// What a relay may take to begin to serve a receiver on a connection, on average.
 const CONNECT_WITHIN: Duration = Duration::from_millis(2);
-/// Looks at the core without a source before each measurement.
-const IDLE_LOOKS: u32 = 9;
 /// A relay that has been ready for more than this share of the time, and did not get the core, is
 /// kept from it by others: its buffers have overflown.
 const WAITED_MAX: f64 = 0.8;
@@ -62,7 +60,7 @@ impl<'b> Stage<'b> {
         // The drain must be there before the first packet.
         let drain = match setup.ends {
             Ends::Udp(hook) => {
-                let payload = setup.pulses.payload;
+                let payload = Some(setup.pulses.payload);
                 Some(Drain::attach(&paths.players, "eth0", hook, setup.sinks, payload)?)
             }
             Ends::Tcp => None,
@@ -141,7 +139,7 @@ impl<'b> Stage<'b> {
     /// Before, the core is watched without a source: what the relay uses then is not what packets
     /// cost.
     fn measure_once(&mut self, time: Duration) -> Result<Outcome> {
-        let idle = self.idle(time / 2)?;
+        let idle = self.core.idle(time / 2)?;
         let (before, waited) = (self.receiving.read()?, self.relaying.process().waited()?);
         let reading = self.core.read()?;
         let sent = self.source.run(time);
@@ -159,19 +157,6 @@ impl<'b> Stage<'b> {
         let (start, memory) = (self.start, self.cage.memory()?);
         let outcome = Outcome::new(&arrived, sent, used, idle)?;
         Ok(Outcome { start, memory, disturbed, ..outcome })
-    }
-
-    /// How the core is used without a source: the median of short times, because interrupts for others
-    /// come in swarms.
-    fn idle(&self, time: Duration) -> Result<Use> {
-        let mut all = Vec::with_capacity(IDLE_LOOKS as usize);
-        for _ in 0..IDLE_LOOKS {
-            let reading = self.core.read()?;
-            std::thread::sleep(time / IDLE_LOOKS);
-            all.push(self.core.since(&reading)?);
-        }
-        all.sort_by(|a, b| a.load().total_cmp(&b.load()));
-        Ok(all[all.len() / 2])
     }
 
     /// Whether packets were lost, or so late that the next ones caught up with them, while others had

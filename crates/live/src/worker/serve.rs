@@ -12,7 +12,7 @@ use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
-use crate::send::fanout::{Audience, Layers, Means, Members};
+use crate::send::fanout::{Audience, Layers, Means, Members, by_share};
 use crate::send::kernel::Part;
 use crate::send::stream::{Connection, Flush, Outcome};
 use crate::send::{Headers, pieces};
@@ -31,8 +31,8 @@ enum Parts<'a> {
     All,
     /// These.
     Of(&'a [SinkKey]),
-    /// All of them, each with its own.
-    Layers(Layers<'a>),
+    /// All of them, each with its own; those who take the same layers get this.
+    Layers(&'a [Share]),
 }
 
 impl Worker {
@@ -71,18 +71,15 @@ impl Worker {
         let Some(stream) = self.streams.get(index) else { return };
         let mut scratch = core::mem::take(&mut self.shares);
         let Shares { members: shares, cuts, keys } = &mut scratch;
-        shares.clear();
-        let members = stream.core.members(order).iter();
-        shares.extend(members.map(|key| (stream.core.share(order, *key), *key)));
-        shares.sort_unstable();
-        let spec = shares.iter().find_map(|(_, key)| stream.core.spec(*key));
+        let members = stream.core.members(order);
+        let spec = members.iter().find_map(|key| stream.core.spec(*key));
         let is_datagram = spec.is_some_and(|spec| spec.transport == Transport::Datagram);
         if is_datagram && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len()) {
             cuts.clear();
             cuts.extend(stream.core.shares(order.branch, cohort));
-            let layers = Layers { shares, cuts };
-            self.send(index, order, Share::WHOLE, Parts::Layers(layers));
+            self.send(index, order, Share::WHOLE, Parts::Layers(cuts));
         } else {
+            by_share(members, |key| stream.core.share(order, key), shares);
             for same in shares.chunk_by(|one, other| one.0 == other.0) {
                 keys.clear();
                 keys.extend(same.iter().map(|(_, key)| *key));
@@ -96,6 +93,7 @@ impl Worker {
     fn send(&mut self, index: usize, order: &Order, share: Share, parts: Parts<'_>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let one;
+        let share_of = |key: SinkKey| stream.core.share(order, key);
         let (members, audience) = match (parts, order.whom) {
             (Parts::Of(keys), _) => (keys, Audience::Some(keys)),
             (parts, Whom::Cohort { cohort, first, count }) => {
@@ -103,7 +101,7 @@ impl Worker {
                 let version = stream.core.cohort_version(order.branch, cohort);
                 let members = Members { id, version, all, first, count };
                 let audience = match parts {
-                    Parts::Layers(layers) => Audience::Layered(members, layers),
+                    Parts::Layers(cuts) => Audience::Layered(members, Layers { cuts, share_of: &share_of }),
                     _ => Audience::Members(members),
                 };
                 (stream.core.members(order), audience)

@@ -9,12 +9,23 @@ use crate::send::udp::UdpRoute;
 use crate::send::{Piece, lower, mark};
 
 /// What the members of an order get of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
-    /// Each member of the order, those with the same share together.
-    pub(crate) shares: &'a [(Share, SinkKey)],
     /// What those get who take the same layers, each cut once.
     pub(crate) cuts: &'a [Share],
+    /// What a member gets. The kernel knows that: it is asked for orders that system calls carry out.
+    pub(crate) share_of: &'a dyn Fn(SinkKey) -> Share,
+}
+
+/// What each of these sinks gets, those with the same share together.
+pub(crate) fn by_share(
+    sinks: &[SinkKey],
+    share_of: impl Fn(SinkKey) -> Share,
+    shares: &mut Vec<(Share, SinkKey)>,
+) {
+    shares.clear();
+    shares.extend(sinks.iter().map(|key| (share_of(*key), *key)));
+    shares.sort_unstable();
 }
 
 impl Fanout {
@@ -26,6 +37,8 @@ impl Fanout {
         pieces: &[Piece<'_>],
         means: &mut Means<'_, R>,
     ) {
+        let mut shares = core::mem::take(&mut self.shares);
+        shares.clear();
         for (index, piece) in pieces.iter().enumerate() {
             let one = core::slice::from_ref(piece);
             let (Some(layer), Some((header, _))) = (piece.layer, piece.split_header()) else {
@@ -42,22 +55,26 @@ impl Fanout {
             if missing == Some(0) {
                 continue;
             }
-            self.send_shares(layers, piece, lowered, missing, means);
+            if shares.is_empty() {
+                by_share(members.ordered(), layers.share_of, &mut shares);
+            }
+            self.send_shares(&shares, piece, lowered, missing, means);
         }
+        self.shares = shares;
     }
 
     /// Sends a packet by system calls to those members who take it, or to those of them whom the kernel does
     /// not reach.
     fn send_shares<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
         &mut self,
-        layers: Layers<'_>,
+        shares: &[(Share, SinkKey)],
         piece: &Piece<'_>,
         lowered: impl Fn(Share) -> u16,
         missing: Option<usize>,
         means: &mut Means<'_, R>,
     ) {
         let takes = |share: Share| piece.layer.is_some_and(|layer| share.cut.takes(layer));
-        for same in layers.shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
+        for same in shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
             let Some((header, body)) = piece.split_header() else { continue };
             let share = same[0].0;
             let header = lower(header, lowered(share));

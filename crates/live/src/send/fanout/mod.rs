@@ -15,10 +15,10 @@ use arrayvec::ArrayVec;
 use outflow_config::UdpPath;
 use outflow_media::Time;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{DropReason, Report, Room, SinkKey};
+use outflow_relay::{DropReason, Report, Room, Share, SinkKey};
 use slab::Slab;
 
-pub(crate) use layered::Layers;
+pub(crate) use layered::{Layers, by_share};
 use roster::{Flow, Listed, Roster, Sources, Versions};
 pub(crate) use rule::Way;
 pub(crate) use standing::Standing;
@@ -35,7 +35,7 @@ use crate::routes::{Changes, Routes};
 type CohortId = (usize, usize, usize);
 
 /// An order's sinks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Audience<'a> {
     /// One that lags or has just joined, or those who get the same.
     Some(&'a [SinkKey]),
@@ -54,6 +54,13 @@ pub(crate) struct Members<'a> {
     pub(crate) all: &'a [SinkKey],
     pub(crate) first: usize,
     pub(crate) count: usize,
+}
+
+impl<'a> Members<'a> {
+    /// Those whom the order goes to.
+    fn ordered(&self) -> &'a [SinkKey] {
+        &self.all[self.first..self.first + self.count]
+    }
 }
 
 /// What the worker lends to have an order carried out.
@@ -78,6 +85,8 @@ pub(crate) struct Fanout {
     refused: Option<&'static str>,
     /// How sinks stand, by stream and key.
     standing: Vec<Vec<Option<Standing>>>,
+    /// What the members of an order get; kept so that no memory is asked for an order.
+    shares: Vec<(Share, SinkKey)>,
 }
 
 struct InKernel {
@@ -109,7 +118,7 @@ impl Fanout {
             },
         };
         let (user, connected) = (UdpSender::new(), ConnectedSender::new());
-        Fanout { wish, user, connected, kernel, refused, standing: Vec::new() }
+        Fanout { wish, user, connected, kernel, refused, standing: Vec::new(), shares: Vec::new() }
     }
 
     /// What is to be waited for: routes that change.
@@ -218,9 +227,7 @@ impl Fanout {
                 }
             }
             Audience::Layered(members, layers) => self.send_layered(members, layers, pieces, means),
-            Audience::Members(Members { all, first, count, .. }) => {
-                self.by_user(all[first..first + count].iter().copied(), pieces, means);
-            }
+            Audience::Members(members) => self.by_user(members.ordered().iter().copied(), pieces, means),
         }
     }
 
@@ -248,7 +255,7 @@ impl Fanout {
         run: &[Piece<'_>],
         means: &mut Means<'_, R>,
     ) {
-        let ordered = members.all[members.first..members.first + members.count].iter().copied();
+        let ordered = members.ordered().iter().copied();
         let mut way = self.choose(members, run, means);
         // Frames go one by one; each may fail for itself.
         for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {

@@ -1,3 +1,5 @@
+use std::net::UdpSocket;
+
 use outflow_relay::Level;
 
 use super::*;
@@ -46,18 +48,12 @@ fn check(
     way: Way,
 ) {
     let tap = Tap::open(scene);
-    let mut payload = payload(bytes);
-    // Numbers wrap between some targets and others.
-    let sequence = 20_000_u16;
-    payload[..4].copy_from_slice(&[0x80, 96, 0, 0]);
-    payload[2..4].copy_from_slice(&sequence.to_be_bytes());
+    let payload = numbered_payload(bytes);
+    lower_all(kernel, targets);
     // Those who take this layer and the next, but none above, get a marker.
-    let ends = layer + 1;
-    for target in targets {
-        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
-    }
+    let ends = Some(layer + 1);
     let (header, body) = payload.split_first_chunk().expect("an RTP header");
-    let layered = Some(Layered::new(layer, Some(ends), header));
+    let layered = Some(Layered::new(layer, ends, header));
     let pieces = [IoSlice::new(header), IoSlice::new(body)];
     let sent = match way {
         Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, layered),
@@ -69,14 +65,68 @@ fn check(
     got.sort_by_key(|frame| frame.to);
     assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
     for (target, frame) in takes.iter().zip(got) {
-        let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
-        let head = if target.part.cut.layer() <= ends { [0x80, 96 | 0x80] } else { [0x80, 96] };
-        let expected = [&head[..], &sequence.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat();
         assert_eq!(frame.to, target.to);
-        assert!(frame.payload == expected, "{way:?}, layer {layer}: other bytes to {}", frame.to);
+        assert!(
+            frame.payload == expected(&payload, target, ends),
+            "{way:?}, layer {layer}: other bytes to {}",
+            frame.to
+        );
     }
     assert!(tap.read(1).is_empty(), "and nobody else");
     kernel.take_failures(group, |index, failure| panic!("target {index}: {failure:?}"));
+}
+
+/// The kernel makes a frame of the memory of one that has left, with what was written into that.
+#[test]
+fn frames_that_are_used_again_have_right_checksums() {
+    let Some(scene) = Scene::new() else { return };
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.with_kernel(|kernel| {
+        if !Way::Xdp.works(kernel) {
+            return;
+        }
+        let targets = layered_targets(&scene, XDP_TARGETS);
+        let mut group = add(kernel, &targets);
+        lower_all(kernel, &targets);
+        // Nobody else is there: the others' frames are let go as they come.
+        let last = targets.last().expect("there are some");
+        let socket = scene.in_far(|| UdpSocket::bind(last.to)).expect("an address of its own");
+        socket.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("a socket");
+        let payload = numbered_payload(700);
+        let header = payload.first_chunk().expect("an RTP header");
+        let layered = Some(Layered::new(0, Some(2), header));
+        kernel.send_xdp(&mut group, ALL, &[IoSlice::new(&payload)], layered).expect("sent");
+        let mut got = [0; 2048];
+        let length = socket.recv(&mut got).expect("a packet that the system accepts");
+        assert!(got[..length] == expected(&payload, last, Some(2)));
+    });
+}
+
+/// An RTP header begins so without a marker, and with one.
+const HEAD: [u8; 2] = [0x80, 96];
+const MARKED: [u8; 2] = [0x80, 96 | 0x80];
+
+/// What packets are numbered as they come: numbers wrap between some targets and others.
+const SEQUENCE: u16 = 20_000;
+
+fn numbered_payload(bytes: usize) -> Vec<u8> {
+    let mut payload = payload(bytes);
+    payload[..2].copy_from_slice(&HEAD);
+    payload[2..4].copy_from_slice(&SEQUENCE.to_be_bytes());
+    payload
+}
+
+fn lower_all(kernel: &mut Kernel, targets: &[Target]) {
+    for target in targets {
+        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
+    }
+}
+
+/// What a target gets of such a payload.
+fn expected(payload: &[u8], target: &Target, ends: Option<u8>) -> Vec<u8> {
+    let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
+    let head = if target.part.cut.is_up_to(ends) { MARKED } else { HEAD };
+    [&head[..], &SEQUENCE.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat()
 }
 
 /// The number of a target's cut; that of all layers is the last.
