@@ -19,7 +19,6 @@ pub(crate) fn codecs(data: &[u8]) {
             frames.unit(told);
             let frame = frames.current();
             assert!(frame.layer < frame.layers.max(1) && frame.layers < 128);
-            assert!(frame.opens || !frame.key);
             assert!(!frame.key || frame.needs.is_nothing());
         }
         let depth = |depth: Option<u8>| assert!(depth.is_none_or(|d| d <= sps::MAX_REORDER));
