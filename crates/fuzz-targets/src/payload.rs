@@ -126,7 +126,6 @@ fn read(codec: Codec, clock_rate: u32, fmtp: &str, data: &[u8]) {
     for packet in packets(data) {
         if let Ok(tag) = reader.read(packet) {
             assert!(tag.layer < tag.layers.max(1) && tag.layers < 128);
-            assert!(tag.opens || !tag.key);
             assert!(!tag.key || tag.needs.is_nothing());
             assert!(tag.kind != Kind::Data || tag.key);
         }
