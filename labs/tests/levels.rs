@@ -230,7 +230,7 @@ fn players_of_a_transport_stream_change_their_levels_and_decode_on() -> Result<(
     let mut relay = Relay::start(&paths.relay, &ts_configuration(&[]))?;
     let _encoding = ts_encoder(H264).within(&paths.source).start()?;
     relay.wait_up("cam")?;
-    changes_and_decodes_on(&paths, &relay, &http_level(1, 75), "http")?;
+    changes_and_decodes_on(&paths, &relay, &http_level(1, 75), "http-ts")?;
     changes_and_decodes_on(&paths, &relay, &ffmpeg_rtsp("cam", "udp", 75), "rtsp-udp")?;
     relay.healthy()
 }
