@@ -53,7 +53,7 @@ fn a_player_asks_over_rtcp_and_over_rtsp() -> Result<()> {
         stream["levels"].as_array().is_some_and(|all| all.len() == 3)
     })?;
     for words in ["--transport udp", "--transport tcp", "--transport udp --ask rtsp"] {
-        let line = format!("{} --level 3 --json --duration 4s {words}", rtsp_url("cam"));
+        let line = format!("{} --level 3 --json --duration 8s {words}", rtsp_url("cam"));
         let watching = watch(&paths, &line)?;
         let kind = if words.contains("udp") { "rtsp-udp" } else { "rtsp-tcp" };
         wait_for("level 3", || Ok(level(&relay, kind)? == Some(3)))?;
@@ -92,7 +92,9 @@ fn who_adapts_knows_what_levels_cost_and_heeds_the_battery() -> Result<()> {
     wait_for("the base, for want of charge", || Ok(level(&relay, "rtsp-udp")? == Some(3)))?;
     let told = json_of(watching)?;
     let adaptation = &told["adaptation"];
-    ensure!(adaptation["level"] == 3 && adaptation["decisions"][0]["reason"] == "charge", "{told}");
+    let by_charge = |decision: &Value| decision["reason"] == "charge";
+    let decisions = adaptation["decisions"].as_array().context("decisions")?;
+    ensure!(adaptation["level"] == 3 && decisions.iter().any(by_charge), "{told}");
     ensure!(adaptation["rates_bps"].as_array().is_some_and(|rates| rates.len() == 3), "{told}");
     ensure!(told["energy"]["source"] == "battery", "{told}");
     let watts = told["energy"]["watts"].as_f64().context("watts")?;
