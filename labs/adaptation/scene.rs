@@ -11,9 +11,8 @@ use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
 use outflow_labs::process::Program;
 use outflow_labs::relay::{PATIENCE, RTSP_PORT, Relay, listen};
 use outflow_media::Time;
-use outflow_media::sdp::{self, Session};
 use outflow_wavelet::Codestream;
-use outflow_wavelet::rtp::{Assembled, Assembler, track};
+use outflow_wavelet::rtp::{Assembled, Assembler, description};
 
 use crate::video::{LEAD, RATE, TICKS, Video};
 
@@ -71,10 +70,11 @@ struct Moments {
 
 pub(crate) fn run(paths: &Paths, video: &Video, plan: Plan, client: Client) -> Result<Run> {
     let folder = tempfile::tempdir()?;
-    let description = folder.path().join("video.sdp");
-    std::fs::write(&description, describe(video))?;
+    let file = folder.path().join("video.sdp");
+    let shape_of = video.pictures.first().map(outflow_wavelet::Picture::shape);
+    std::fs::write(&file, description(shape_of, RELAY_IN.into(), &[PORT]))?;
     let source =
-        format!("[streams.video]\nsource = \"rtp://0.0.0.0:{PORT}\"\nsdp = \"{}\"\n", description.display());
+        format!("[streams.video]\nsource = \"rtp://0.0.0.0:{PORT}\"\nsdp = \"{}\"\n", file.display());
     shape(paths, "replace", WIDE)?;
     let relay = Relay::start(&paths.relay, &(listen() + &source))?;
     let (clock, moments) = (Clock::start(), Mutex::new(Moments::default()));
@@ -97,21 +97,6 @@ pub(crate) fn run(paths: &Paths, video: &Video, plan: Plan, client: Client) -> R
         wide_at: moments.wide.context(missing)?,
         began: moments.began.context(missing)?,
     })
-}
-
-fn describe(video: &Video) -> String {
-    let shape = video.pictures.first().map(outflow_wavelet::Picture::shape);
-    let session = Session {
-        name: "adaptation",
-        id: 0,
-        version: 0,
-        origin: RELAY_IN.into(),
-        destination: RELAY_IN.into(),
-        ttl: None,
-        ports: &[PORT],
-        controls: false,
-    };
-    sdp::emit(&outflow_media::Format::Rtp(vec![track(shape)]), &session)
 }
 
 /// Changes what the link to the players carries.
@@ -163,7 +148,7 @@ fn receive(client: Client, clock: Clock, moments: &Mutex<Moments>) -> Result<(Ve
         let adapts = client.policy.is_some();
         let policy = client.policy.unwrap_or_else(|| Box::new(outflow_adapt::Gradient::default()));
         let adaptation = Adaptation::new(policy, client.level);
-        let mut adapter = Adapter::new(subscription.format(), adaptation, client.level);
+        let mut adapter = Adapter::new(subscription.format(), adaptation);
         subscription.ask_level(client.level)?;
         let (mut assembler, mut shown) = (Assembler::default(), Vec::new());
         let mut tick = tokio::time::interval(Duration::from_millis(20));

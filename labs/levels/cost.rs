@@ -10,7 +10,7 @@ use outflow_labs::drain::Drain;
 use outflow_labs::net::sink;
 use outflow_labs::relay::{PATIENCE, Relay};
 
-use super::scene::{SINKS, Way, quiet, receiver, start, stream, wait_way};
+use super::scene::{QUIET, SINKS, Way, receiver, start, stream, wait_way};
 use super::source::{Sent, Source};
 use super::video::{LEVELS, Video, level};
 
@@ -74,7 +74,7 @@ impl<'b> Cost<'b> {
             // Sockets of receivers' own are made a few at a time.
             source.run(WARM_UP)?;
         }
-        quiet(&drain)?;
+        drain.quiet(QUIET)?;
         let idle = bench.core().idle(IDLE)?;
         Ok(Self { bench, relay, drain, sources, idle })
     }
@@ -85,7 +85,7 @@ impl<'b> Cost<'b> {
         let before = self.drain.read()?;
         let reading = self.bench.core().read()?;
         let sent = self.sources[index].run(FRAMES)?;
-        let arrived = quiet(&self.drain)?.since(&before);
+        let arrived = self.drain.quiet(QUIET)?.since(&before);
         let used = self.bench.core().since(&reading)?;
         self.relay.healthy()?;
         let levels = (0..SINKS).map(|at| if is_filtered { level(at) } else { 1 });

@@ -12,7 +12,7 @@ use outflow_labs::process::be_preferred;
 use outflow_labs::relay::{PATIENCE, Relay};
 
 use super::change::{Changer, FIRST_LEVEL, PORT, Took};
-use super::scene::{SINKS, Way, quiet, receiver, start, stream, wait_way};
+use super::scene::{QUIET, SINKS, Way, receiver, start, stream, wait_way};
 use super::source::Source;
 use super::video::{FPS, LEVELS, Video, level};
 use super::witness::{Decoder, Witnesses, address};
@@ -78,7 +78,7 @@ impl<'b> Reception<'b> {
     /// Sends for so long, and sees what came.
     pub(crate) fn measure(&mut self, time: Duration, decoder: &mut Decoder) -> Result<Found> {
         let frames = (time.as_secs_f64() * f64::from(FPS)).round() as usize;
-        let before = quiet(&self.drain)?;
+        let before = self.drain.quiet(QUIET)?;
         self.witnesses.take();
         self.changer.take()?;
         let (began, stop) = (Instant::now(), AtomicBool::new(false));
@@ -96,7 +96,7 @@ impl<'b> Reception<'b> {
             let (sent, table) = (joined.0.expect("it does not panic"), joined.1.expect("nor this"));
             Ok::<_, anyhow::Error>((sent?, table?, changes?))
         })?;
-        let arrived = quiet(&self.drain)?.since(&before);
+        let arrived = self.drain.quiet(QUIET)?.since(&before);
         self.relay.healthy()?;
         let error = |number: usize| {
             let bps = arrived.bytes[number] as f64 * 8.0 * f64::from(FPS) / frames as f64;

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use outflow_labs::arrivals::Arrivals;
 use outflow_labs::bench::RELAY_CPU;
-use outflow_labs::drain::{Drain, Hook};
+use outflow_labs::drain::Hook;
 use outflow_labs::net::Paths;
 use outflow_labs::relay::{PATIENCE, Relay, listen};
 use serde_json::Value;
@@ -16,8 +15,7 @@ use super::video::Video;
 /// Receivers of a stream.
 pub(crate) const SINKS: usize = 1000;
 /// When nothing has come for so long, nothing is on its way.
-const QUIET: Duration = Duration::from_millis(150);
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+pub(crate) const QUIET: Duration = Duration::from_millis(150);
 /// One worker on one core; silence between two measurements is nothing to tell of.
 const LIMITS: &str = "[limits]\nreceivers = 10_000\nworkers = 1\n[log]\nlevel = \"warn\"\n";
 
@@ -74,20 +72,4 @@ pub(crate) fn wait_way(
         ensure!(Instant::now() < until, "not all are reached by \"{}\": {other}", way.name);
         send()?;
     }
-}
-
-/// Waits until nothing comes any more.
-pub(crate) fn quiet(drain: &Drain) -> Result<Arrivals> {
-    let mut last = drain.read()?;
-    let (mut since, until) = (Instant::now(), Instant::now() + PATIENCE);
-    while since.elapsed() < QUIET {
-        ensure!(Instant::now() < until, "packets come and come, long after the last was sent");
-        std::thread::sleep(LOOK_EVERY);
-        let now = drain.read()?;
-        if now.total() != last.total() {
-            since = Instant::now();
-        }
-        last = now;
-    }
-    Ok(last)
 }

@@ -1,18 +1,12 @@
 //! The video: wavelet frames of 33 quality layers, whole or cut to a level each.
 
-use std::fs::File;
-use std::io::BufReader;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
-use anyhow::{Context, Result, ensure};
-use outflow_labs::programs::{clip, ffmpeg, missing};
-use outflow_labs::relay::PATIENCE;
-use outflow_media::Format;
-use outflow_media::sdp::{self, Session};
+use anyhow::{Context, Result};
+use outflow_labs::programs::{clip, missing};
+use outflow_labs::wavelet::{coded, pictures};
 use outflow_wavelet::coding::{LAYERS, layers_of_level};
-use outflow_wavelet::openjpeg::encode;
-use outflow_wavelet::rtp::track;
-use outflow_wavelet::{Codestream, Coding, Shape, y4m};
+use outflow_wavelet::{Codestream, Shape, rtp};
 
 /// Levels are counted as layers are.
 pub(crate) const LEVELS: usize = LAYERS;
@@ -41,16 +35,10 @@ impl Video {
         if let Some(why) = missing("ffmpeg") {
             anyhow::bail!(why);
         }
-        let folder = tempfile::tempdir()?;
-        let raw = folder.path().join("clip.y4m");
-        let scaled = format!("-an -vf scale=352:288 -frames:v {FRAMES} -pix_fmt yuv420p {}", raw.display());
-        ffmpeg(&format!("-i {} {scaled}", clip().display())).finish(PATIENCE)?;
-        let reader = y4m::Reader::new(BufReader::new(File::open(raw)?))?;
-        let shape = reader.header().shape;
-        let coding = Coding::default();
-        let code = |picture| Ok(Codestream::new(encode(&picture?, &coding, "")?)?);
-        let frames = reader.map(code).collect::<Result<Vec<_>>>()?;
-        ensure!(frames.len() == FRAMES, "the clip is too short: {} frames", frames.len());
+        let scaled = format!("-i {} -vf scale=352:288", clip().display());
+        let pictures = pictures(&scaled, FRAMES)?;
+        let shape = pictures.first().context("a clip without pictures")?.shape();
+        let frames = coded(&pictures)?;
         Ok(Self { shape, frames })
     }
 
@@ -71,16 +59,6 @@ impl Video {
 
     /// Its description, as it comes to this port.
     pub(crate) fn description(&self, port: u16) -> String {
-        let session = Session {
-            name: "levels",
-            id: 0,
-            version: 0,
-            origin: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            ttl: None,
-            ports: &[port],
-            controls: false,
-        };
-        sdp::emit(&Format::Rtp(vec![track(Some(self.shape))]), &session)
+        rtp::description(Some(self.shape), Ipv4Addr::UNSPECIFIED.into(), &[port])
     }
 }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use outflow_labs::arrivals::Arrivals;
 use outflow_labs::bench::{OTHER_CPU, RELAY_CPU};
 use outflow_labs::core_time::CoreTime;
 use outflow_labs::drain::{Drain, Hook};
@@ -34,7 +33,6 @@ const STRANGERS_MAX: f64 = 0.003;
 const TRIES: usize = 3;
 /// What has not come for so long has been lost.
 const QUIET: Duration = Duration::from_millis(500);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     run_lab("priority", lab)
@@ -195,7 +193,7 @@ impl<'p> Stage<'p> {
             (high, (low.unwrap_or(0), self.core.since(&reading)))
         });
         let used = used?;
-        let arrived = quiet(&self.drain)?.since(&before);
+        let arrived = self.drain.quiet(QUIET)?.since(&before);
         ensure!(arrived.strange == 0, "{} packets of another size or to nobody", arrived.strange);
         let (high, low) = arrived.counts.split_at(HIGH_SINKS);
         let lost = |counts: &[u64], sent: u64| counts.iter().map(|count| sent.saturating_sub(*count)).sum();
@@ -210,22 +208,6 @@ impl<'p> Stage<'p> {
             strangers: share(used.strangers),
         })
     }
-}
-
-/// Waits until nothing comes any more.
-fn quiet(drain: &Drain) -> Result<Arrivals> {
-    let mut last = drain.read()?;
-    let (mut since, until) = (Instant::now(), Instant::now() + PATIENCE);
-    while since.elapsed() < QUIET {
-        ensure!(Instant::now() < until, "packets come and come, long after the last was sent");
-        std::thread::sleep(LOOK_EVERY);
-        let now = drain.read()?;
-        if now.total() != last.total() {
-            since = Instant::now();
-        }
-        last = now;
-    }
-    Ok(last)
 }
 
 impl std::fmt::Display for Period {

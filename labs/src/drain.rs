@@ -3,7 +3,9 @@
 //! A thousand sinks that are sockets would cost more than the relay. Here a sink is an address and
 //! a counter; nothing that comes to one is missed, and the delays are true (`labs/bpf/drain.c`).
 
-use anyhow::{Context, Result};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
 use aya::maps::{MapData, PerCpuArray};
 use aya::programs::tc::qdisc_add_clsact;
 use aya::programs::xdp::XdpMode;
@@ -12,6 +14,7 @@ use aya::{Ebpf, EbpfLoader, Pod, include_bytes_aligned};
 
 use crate::arrivals::{Arrivals, BUCKETS};
 use crate::net::{Namespace, SINK_PORT, SINK_PORTS, SINKS_FIRST};
+use crate::relay::PATIENCE;
 
 static PROGRAM: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drain.o"));
 
@@ -83,6 +86,25 @@ impl Drain {
             stats: map(&mut program, "stats")?,
             _program: program,
         })
+    }
+
+    /// What came, once nothing has come for so long.
+    ///
+    /// # Errors
+    /// Something comes and comes.
+    pub fn quiet(&self, silence: Duration) -> Result<Arrivals> {
+        let mut last = self.read()?;
+        let (mut since, until) = (Instant::now(), Instant::now() + PATIENCE);
+        while since.elapsed() < silence {
+            ensure!(Instant::now() < until, "packets come and come, long after the last was sent");
+            std::thread::sleep(silence / 10);
+            let now = self.read()?;
+            if now.total() != last.total() {
+                since = Instant::now();
+            }
+            last = now;
+        }
+        Ok(last)
     }
 
     /// All that has come so far.

@@ -20,6 +20,11 @@ impl Adaptation {
         Adaptation { policy, ideal: ideal.max(1), bound: Bound::default() }
     }
 
+    /// The best level that the user wants.
+    pub fn ideal(&self) -> u8 {
+        self.ideal
+    }
+
     /// Notes a packet that arrived.
     pub fn arrived(&mut self, now: Time, arrival: Arrival) {
         self.policy.arrived(now, arrival);

@@ -153,12 +153,15 @@ impl Gradient {
 
     /// Whether it is too much, and what gets through.
     fn trouble(&self) -> Option<(Reason, u64)> {
-        let (rate, per_mille) = (self.through(), self.lost());
         if self.queue > QUEUE_MAX && self.is_standing() {
-            let queue_ms = self.queue.as_millis() as u64;
+            let (queue_ms, rate) = (self.queue.as_millis() as u64, self.through());
             return Some((Reason::Delayed { queue_ms, rate }, rate));
         }
-        (per_mille > LOSS_PER_MILLE).then_some((Reason::Lossy { per_mille, rate }, rate))
+        let per_mille = self.lost();
+        (per_mille > LOSS_PER_MILLE).then(|| {
+            let rate = self.through();
+            (Reason::Lossy { per_mille, rate }, rate)
+        })
     }
 
     /// Less: what fits into half of what gets through, until nothing waits any more.

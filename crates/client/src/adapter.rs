@@ -49,7 +49,6 @@ pub struct Adapter {
     asked: Option<u8>,
     /// The level that the relay says it sends.
     granted: Option<u8>,
-    first: u8,
     changes: Vec<Change>,
     total: u64,
 }
@@ -105,8 +104,8 @@ impl Timeline {
 }
 
 impl Adapter {
-    /// Adapts a stream of this format; the relay is asked for level `first` to begin with.
-    pub fn new(format: &Format, adaptation: Adaptation, first: u8) -> Self {
+    /// Adapts a stream of this format; the relay is asked for the ideal level to begin with.
+    pub fn new(format: &Format, adaptation: Adaptation) -> Self {
         let main = format.main_track();
         let clock_rate = if *format == Format::Ts { 90_000 } else { format.clock_rate(main) };
         Adapter {
@@ -117,7 +116,6 @@ impl Adapter {
             rates: Vec::new(),
             asked: None,
             granted: None,
-            first,
             changes: Vec::new(),
             total: 0,
         }
@@ -163,7 +161,7 @@ impl Adapter {
     /// The level to ask for now, if that is another one than before.
     pub fn decide(&mut self, now: Time) -> Option<u8> {
         let Some(from) = self.asked else {
-            self.asked = Some(self.first);
+            self.asked = Some(self.adaptation.ideal());
             return self.asked;
         };
         let decision = self.adaptation.decide(now, &self.rates, from)?;
@@ -222,7 +220,7 @@ mod tests {
 
     fn adapter() -> Adapter {
         let adaptation = Adaptation::new(Box::new(Gradient::default()), 1);
-        Adapter::new(&Format::Ts, adaptation, 1)
+        Adapter::new(&Format::Ts, adaptation)
     }
 
     #[test]

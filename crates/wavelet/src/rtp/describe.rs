@@ -1,6 +1,9 @@
 //! What a description says of a wavelet video (RFC 5371, section 6; RFC 5372, section 4).
 
-use outflow_media::{Codec, Track};
+use core::net::{IpAddr, Ipv4Addr};
+
+use outflow_media::sdp::{self, Session};
+use outflow_media::{Codec, Format, Track};
 
 use crate::picture::{Sampling, Shape};
 
@@ -31,4 +34,19 @@ pub fn track(shape: Option<Shape>) -> Track {
         encoding: "JPEG2000".to_owned(),
         ..Track::mp2t()
     }
+}
+
+/// The session description of a wavelet video that goes to these ports of an address.
+pub fn description(shape: Option<Shape>, destination: IpAddr, ports: &[u16]) -> String {
+    let session = Session {
+        name: "wavelet video",
+        id: 0,
+        version: 0,
+        origin: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        destination,
+        ttl: None,
+        ports,
+        controls: false,
+    };
+    sdp::emit(&Format::Rtp(vec![track(shape)]), &session)
 }

@@ -8,6 +8,6 @@ mod tests;
 mod timeline;
 
 pub use assemble::{Assembled, Assembler, Counts};
-pub use describe::{CLOCK_RATE, PAYLOAD_TYPE, track};
+pub use describe::{CLOCK_RATE, PAYLOAD_TYPE, description, track};
 pub use packetize::{PACKET_BYTES, Packetizer, TooLong};
 pub use timeline::Timeline;

@@ -76,7 +76,7 @@ impl LevelArgs {
         subscription.ask_level(first).map_err(|error| error.to_string())?;
         let Some(policy) = self.adapt else { return Ok(None) };
         let adaptation = Adaptation::new(policy.policy(), first);
-        let adapter = Adapter::new(subscription.format(), adaptation, first);
+        let adapter = Adapter::new(subscription.format(), adaptation);
         Ok(Some(Quality { adapter, machine: Machine::open(&self.power_supply) }))
     }
 }

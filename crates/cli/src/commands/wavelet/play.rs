@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use outflow_client::{Options, Received, Subscription, subscribe};
-use outflow_media::sdp::{self, Session};
+use outflow_media::sdp;
 use outflow_media::{Codec, Format};
 use outflow_wavelet::pool;
-use outflow_wavelet::rtp::{Assembled, Assembler, Counts, track};
+use outflow_wavelet::rtp::{Assembled, Assembler, Counts, description};
 use outflow_wavelet::y4m::Rate;
 use serde::Serialize;
 use tokio::signal::ctrl_c;
@@ -113,7 +113,8 @@ impl Play {
     fn subscription(&self) -> Result<(String, Options), String> {
         let options = Options { silence: self.silence, token: self.token.clone(), ..Options::default() };
         if self.from.starts_with("rtp://") {
-            return Ok((self.from.clone(), Options { sdp: Some(default_description()), ..options }));
+            let any = description(None, Ipv4Addr::UNSPECIFIED.into(), &[]);
+            return Ok((self.from.clone(), Options { sdp: Some(any), ..options }));
         }
         if self.from.contains("://") {
             return Ok((self.from.clone(), options));
@@ -157,21 +158,6 @@ impl Play {
             _ => Ok(()),
         }
     }
-}
-
-fn default_description() -> String {
-    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let session = Session {
-        name: "",
-        id: 0,
-        version: 0,
-        origin: any,
-        destination: any,
-        ttl: None,
-        ports: &[],
-        controls: false,
-    };
-    sdp::emit(&Format::Rtp(vec![track(None)]), &session)
 }
 
 /// Puts frames together, and hands them to those who decode.

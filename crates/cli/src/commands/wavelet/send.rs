@@ -1,17 +1,15 @@
 //! `outflow wavelet send`
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use outflow_media::Format;
-use outflow_media::sdp::{self, Session};
-use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, track};
+use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, description};
 use outflow_wavelet::y4m::Rate;
-use outflow_wavelet::{Codestream, Shape, pool};
+use outflow_wavelet::{Codestream, pool};
 
 use super::source::{Frame, Source};
 use super::{CodingArgs, cut, is_standard, progress, rate};
@@ -65,7 +63,7 @@ impl Send {
         let told = source.header();
         let rate = self.fps.or(told.as_ref().and_then(|header| header.rate)).unwrap_or(Rate::DEFAULT);
         if let Some(file) = &self.sdp {
-            let text = self.description(source.shape()?);
+            let text = description(Some(source.shape()?), self.to.ip(), &[self.to.port()]);
             std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let comment = told.map_or_else(String::new, |mut header| {
@@ -82,20 +80,6 @@ impl Send {
         pool::in_order(threads, source, code, |frame: Result<_, String>| sender.send(&frame?))?;
         sender.bar.abandon();
         Ok(())
-    }
-
-    fn description(&self, shape: Shape) -> String {
-        let session = Session {
-            name: "wavelet video",
-            id: 0,
-            version: 0,
-            origin: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            destination: self.to.ip(),
-            ttl: None,
-            ports: &[self.to.port()],
-            controls: false,
-        };
-        sdp::emit(&Format::Rtp(vec![track(Some(shape))]), &session)
     }
 }
 

@@ -11,7 +11,7 @@ fn pair() -> (Connection, UnixStream) {
     (Connection::new(WriteSide::Own(ours.into()), &mut Uring::without()), theirs)
 }
 
-fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
+pub(super) fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
     bodies
         .iter()
         .enumerate()

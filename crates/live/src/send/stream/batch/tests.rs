@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::message::TrackChannel;
 use crate::message::WriteSide;
+use crate::send::stream::tests::pieces;
 use crate::send::uring::tests::{ring, tcp};
 
 /// Connections by key, each of which several keys may stand for.
@@ -28,19 +29,6 @@ fn ways() -> impl Iterator<Item = Uring> {
 
 fn keys(count: usize) -> Vec<SinkKey> {
     (0..count).map(SinkKey).collect()
-}
-
-fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
-    let piece = |(i, body)| Piece {
-        seq: i as Seq,
-        track: 0,
-        header: &[],
-        body,
-        is_preamble: false,
-        layer: None,
-        ends: None,
-    };
-    bodies.iter().map(Vec::as_slice).enumerate().map(piece).collect()
 }
 
 fn interleaved(channel: u8) -> Framing {
