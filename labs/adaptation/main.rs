@@ -13,15 +13,14 @@ mod scene;
 mod score;
 mod video;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use outflow_adapt::{Gradient, Paper, Policy};
 use outflow_labs::figures::{Options, progress, run_lab};
 use outflow_labs::net::Paths;
-use outflow_labs::plot::{Panel, write_svg};
 use outflow_labs::programs::missing;
+use outflow_sim::plot::{Panel, svg};
 use serde_json::{Map, Value, json};
 
 use scene::{Client, NARROW_RATE, Plan, Run, run};
@@ -111,10 +110,11 @@ impl Lab {
 /// The PSNR of each frame.
 fn draw(lines: &[(String, Score)]) -> Result<()> {
     let points = |score: &Score| {
-        let at = |(number, db): (usize, &f64)| (number as f64 / RATE as f64, *db);
+        let at = |(number, db): (usize, &f64)| (number as f64 / RATE as f64, *db).into();
         score.psnr_db.iter().enumerate().map(at).collect()
     };
     let lines = lines.iter().map(|(name, score)| (name.clone(), points(score))).collect();
     let title = "100 kbit/s from 5 s on, another scene at 18 s".to_owned();
-    write_svg(Path::new(PICTURE), &[Panel { title, axes: ("time (s)", "PSNR (dB)"), lines }])
+    let axes = ("time (s)".to_owned(), "PSNR (dB)".to_owned());
+    Ok(std::fs::write(PICTURE, svg(&[Panel { title, axes, lines }])?)?)
 }

@@ -3,7 +3,9 @@
 //! those that loop for ever, want all memory, stop, answer nonsense, or take long now and then; and
 //! somebody who asks again and again for one of another contract. Told is the 99th percentile of the
 //! delay of the stream that has none, and how many times that is what it is beside the harmless one, just
-//! before or after. Where the host took time from the machine meanwhile, that says nothing, and is left out.
+//! before or after. `busy` is none of these: a program of its own that works as often and as much as the one that
+//! takes long now and then, beside the harmless one. What it does to the delay, the machine does, whose cores share
+//! more than their name says; it is not among the `worst`. Where the host took time from the machine meanwhile, that says nothing, and is left out.
 
 mod plugins;
 mod scene;
@@ -20,8 +22,10 @@ use outflow_labs::relay::{Relay, listen};
 use serde_json::{Map, Value, json};
 
 use plugins::{HARMLESS, HOSTILE};
-use scene::{FIRST_PORT, Noticed, Scene, VICTIM, ask_in_vain, source, stream};
+use scene::{FIRST_PORT, Noticed, Scene, VICTIM, ask_in_vain, source, stream, work_sometimes};
 
+/// What works beside the harmless plug-in and is none.
+const BUSY: &str = "busy";
 /// Source and receiver keep off the first core.
 const OTHER_CPU: usize = 1;
 
@@ -78,7 +82,8 @@ impl Found {
             progress(format!("{name}: {of_it}"));
             figures.insert((*name).to_owned(), of_it);
         }
-        let ratios = self.ratios.values().map(|ratios| quantile(ratios, 0.5));
+        let plugins = self.ratios.iter().filter(|(name, _)| **name != BUSY);
+        let ratios = plugins.map(|(_, ratios)| quantile(ratios, 0.5));
         figures.insert("worst_p99_ratio".into(), json!(rounded(ratios.fold(0.0, f64::max))));
         figures.insert("lost".into(), json!(self.lost));
         figures.insert("pairs".into(), json!(self.pairs));
@@ -121,6 +126,17 @@ fn round(paths: &Paths, time: Duration, found: &mut Found) -> Result<()> {
                 }
             }
         }
+    }
+    for is_busy in [true, false, false, true] {
+        let pulse = beside.get_mut(HARMLESS.name).context("the harmless one is taken")?;
+        scene.period(if is_busy { BUSY } else { HARMLESS.name }, time, || {
+            std::thread::scope(|scope| {
+                let working = is_busy.then(|| scope.spawn(|| work_sometimes(time)));
+                pulse.run(time);
+                let done = working.map(|thread| thread.join());
+                assert!(!matches!(done, Some(Err(_) | Ok(Err(_)))), "it could not work: {done:?}");
+            });
+        })?;
     }
     for plugin in taken() {
         let faults = relay.stream(plugin.name)?["elements"][0]["faults"].as_u64();

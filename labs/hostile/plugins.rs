@@ -17,6 +17,10 @@ const fn plugin(name: &'static str, work: &'static str) -> Plugin {
 /// What the others are compared with: reads the first byte of each batch, and lets all pass.
 pub(crate) const HARMLESS: Plugin = plugin("harmless", "(drop (i32.load8_u (local.get $b)))");
 
+/// Of so many calls, one is slow: it turns so often.
+pub(crate) const SLOW_CALLS: u32 = 8;
+pub(crate) const SLOW_TURNS: u32 = 5_000_000;
+
 pub(crate) const HOSTILE: [Plugin; 6] = [
     plugin("loop", "(loop $ever (br $ever))"),
     plugin(
@@ -35,7 +39,7 @@ pub(crate) const HOSTILE: [Plugin; 6] = [
          (i32.store (i32.const 4104) (i32.const 9))
          (return (i32.const 4096))",
     ),
-    // Every eighth call, as much as it just may.
+    // Every eighth call (SLOW_CALLS), as much as it just may (SLOW_TURNS).
     plugin(
         "slow_sometimes",
         "(global.set $count (i32.add (global.get $count) (i32.const 1)))

@@ -9,13 +9,13 @@ use anyhow::{Context, Result, ensure};
 use outflow_labs::figures::quantile;
 use outflow_labs::media::{Pulse, Pulses, monotonic_nanos, rtp, wall_nanos};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
-use outflow_labs::process::be_preferred;
+use outflow_labs::process::{be_background, be_preferred};
 use outflow_labs::receive::Numbered;
 use outflow_labs::relay::{PATIENCE, Relay};
 use outflow_labs::stolen::stolen_ticks;
 use serde_json::json;
 
-use super::plugins::{HARMLESS, Plugin};
+use super::plugins::{HARMLESS, Plugin, SLOW_CALLS, SLOW_TURNS};
 
 pub(crate) const VICTIM: &str = "victim";
 /// Of the source; receivers are a thousand above.
@@ -151,6 +151,25 @@ impl Scene {
 /// A source of packets for a plug-in.
 pub(crate) fn source(paths: &Paths, port: u16) -> Result<Pulse> {
     Pulse::new(&paths.source, (RELAY_IN, port).into(), BESIDE)
+}
+
+/// So long, as much work as the plug-in has that is slow now and then, in no plug-in: what the machine alone
+/// makes of that.
+pub(crate) fn work_sometimes(time: Duration) -> Result<()> {
+    be_background()?;
+    let began = Instant::now();
+    let every = Duration::from_secs_f64(f64::from(SLOW_CALLS) / BESIDE.per_second);
+    for number in 1.. {
+        (0..SLOW_TURNS).for_each(|turn| {
+            std::hint::black_box(turn);
+        });
+        let next = every * number;
+        if next >= time {
+            break;
+        }
+        std::thread::sleep(next.saturating_sub(began.elapsed()));
+    }
+    Ok(())
 }
 
 /// Asks for a plug-in again and again that is refused.

@@ -5,7 +5,6 @@
 //! keep: at 256 kbit/s, 50 bytes are half a million packets a second for 800 receivers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use outflow_labs::bench::{Bench, Contender, Ends, Setup};
 use outflow_labs::drain::Hook;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use outflow_labs::media::Pulses;
-use outflow_labs::plot::{Panel, write_svg};
+use outflow_sim::plot::{Panel, Spot, svg};
 use serde_json::{Map, Value, json};
 
 const SINKS: usize = 800;
@@ -107,19 +106,19 @@ impl Lines {
     fn draw(&self) -> Result<()> {
         let panel = |title: &str, ends: Ends| Panel {
             title: format!("{title}: one to {SINKS} at 256 kbit/s"),
-            axes: ("payload (bytes)", "use of a core (%)"),
+            axes: ("payload (bytes)".to_owned(), "use of a core (%)".to_owned()),
             lines: VARIANTS
                 .iter()
                 .filter(|variant| variant.ends == ends)
                 .map(|v| self.line(v.name))
                 .collect(),
         };
-        write_svg(Path::new(PICTURE), &[panel("UDP", UDP), panel("TCP", Ends::Tcp)])
+        Ok(std::fs::write(PICTURE, svg(&[panel("UDP", UDP), panel("TCP", Ends::Tcp)])?)?)
     }
 
-    fn line(&self, name: &str) -> (String, Vec<(f64, f64)>) {
+    fn line(&self, name: &str) -> (String, Vec<Spot>) {
         let points = self.0.get(name).into_iter().flatten();
-        let points = points.map(|(payload, ns)| (f64::from(*payload), percent(*payload, *ns)));
+        let points = points.map(|(payload, ns)| (f64::from(*payload), percent(*payload, *ns)).into());
         (name.replace('_', ", "), points.collect())
     }
 

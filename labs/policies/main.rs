@@ -1,7 +1,11 @@
-//! Who loses what when a ring is full? The three policies with two hundred receivers of one stream,
+//! Who loses what when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's policies
+//! and ours over the same packets.
+//!
+//! The other: the three policies with two hundred receivers of one stream,
 //! of which some cannot keep up, for rings of different sizes. It is the relay's own core in virtual
 //! time (`crates/sim/scenarios/policies.toml`), so the same figures come out everywhere.
 
+mod links;
 mod table;
 
 use std::collections::BTreeMap;
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
 }
 
 fn lab(options: &Options) -> Result<Value> {
+    let of_links = links::compare(options.quick)?;
+    eprintln!("\n{}", of_links.table);
     let scenario = Scenario::parse(SCENARIO, "policies.toml")?;
     let plan = if options.quick { QUICK } else { FULL };
     let mut cells = Vec::new();
@@ -87,9 +93,14 @@ fn lab(options: &Options) -> Result<Value> {
     eprintln!("\n{tables}");
     if !options.quick {
         page::write_into(Path::new(PAGE), "policies", &tables)?;
+        page::write_into(Path::new(links::PAGE), "link policies", &of_links.table)?;
         progress(format!("written into {PAGE}"));
     }
     Ok(json!({
+        "video_goodput_pct": of_links.video_goodput_pct,
+        "data_goodput_pct": of_links.data_goodput_pct,
+        "video_frames_ok_pct": of_links.video_frames_ok_pct,
+        "link_buffer_a_connection_bytes": of_links.buffer_bytes,
         "healthy_goodput": worst(&cells, |cell| Some(cell.healthy.goodput())),
         "lagging_goodput": worst(&cells, |cell| (cell.lagging.frames > 0).then(|| cell.lagging.goodput())),
         "cells": cells.iter().map(Cell::figures).collect::<Vec<_>>(),

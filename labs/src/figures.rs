@@ -69,7 +69,8 @@ pub fn run_anywhere(
     conclude(name, lab(&Options::parse()))
 }
 
-fn conclude(name: &str, figures: anyhow::Result<Value>) -> std::process::ExitCode {
+/// Prints figures as the last line on standard output, or why there are none.
+pub fn conclude(name: &str, figures: anyhow::Result<Value>) -> std::process::ExitCode {
     match figures {
         Ok(figures) => {
             println!("{figures}");

@@ -19,6 +19,8 @@ use crate::net::Namespace;
 const SHOWN: usize = 4_000;
 /// The nice value of what is measured and what measures.
 const PREFERRED: &str = "-15";
+/// That of what stands back.
+const BACKGROUND: &str = "10";
 /// How often a program that is waited for is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -41,6 +43,16 @@ pub fn be_preferred() {
     // Where the kernel schedules sessions as groups (sched(7), "The autogroup feature"), that counts
     // only within ours, which has a nice value of its own. It ends with the session.
     let _no_groups = std::fs::write("/proc/self/autogroup", PREFERRED);
+}
+
+/// Has this thread stand back behind others, as the relay's own for plug-ins do, on any processor.
+pub fn be_background() -> Result<()> {
+    let us = nix::unistd::gettid().to_string();
+    let _always_allowed = Command::new("renice").args(["-n", BACKGROUND, "-p", &us]).output();
+    let mut set = CpuSet::new();
+    (0..processors()).try_for_each(|cpu| set.set(cpu))?;
+    sched_setaffinity(Pid::from_raw(0), &set)?;
+    Ok(())
 }
 
 /// How many there are, whichever this thread may use.

@@ -5,7 +5,7 @@ use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
 use outflow_labs::relay::{RTSP_PORT, Relay, binary, listen};
-use outflow_labs::scene::{PATIENCE, rtsp_url, scene, wait_for};
+use outflow_labs::scene::{PATIENCE, http_url, rtsp_url, scene, wait_for};
 use serde_json::Value;
 
 /// Where the receiver without a session gets its packets.
@@ -60,6 +60,28 @@ fn a_player_asks_over_rtcp_and_over_rtsp() -> Result<()> {
         let told = json_of(watching)?;
         ensure!(told["lost"] == 0 && told["malformed"] == 0, "{words}: {told}");
         wait_for("it to leave", || Ok(level(&relay, kind)?.is_none()))?;
+    }
+    relay.healthy()
+}
+
+#[test]
+fn a_player_asks_over_http_while_it_downloads() -> Result<()> {
+    let Some(paths) = scene("watching at a level by HTTP", &["ffmpeg"])? else { return Ok(()) };
+    let access = "[access]\nplay = [\"s3cret\"]\ncontrol = [\"c0ntrol\"]\n";
+    let mut relay = Relay::start(&paths.relay, &(configuration() + access))?.with_token("c0ntrol");
+    let to = |at: &str| format!("--token s3cret --json --duration 8s {at}");
+    let _camera = camera().within(&paths.source).start()?;
+    relay.wait_stream("cam", "levels", |stream| {
+        stream["levels"].as_array().is_some_and(|all| all.len() == 3)
+    })?;
+    let watching = watch(&paths, &to(&format!("{} --level 2", http_url("cam"))))?;
+    wait_for("level 2", || Ok(level(&relay, "http-ts")? == Some(2)))?;
+    let told = json_of(watching)?;
+    ensure!(told["lost"] == 0 && told["malformed"] == 0, "{told}");
+    for (words, why) in [("--level 9", "refused the level: 422"), ("--adapt", "only RTP tells")] {
+        let mut refused = watch(&paths, &to(&format!("{} {words}", http_url("cam"))))?;
+        let status = refused.wait(PATIENCE)?;
+        ensure!(!status.success() && refused.stderr().contains(why), "{words}: {}", refused.account());
     }
     relay.healthy()
 }

@@ -61,8 +61,9 @@ pub enum Error {
     },
     /// There is no way to ask for a level.
     #[error(
-        "what comes by HTTP or as plain MPEG-TS cannot be asked for another level: receive it by RTSP, or name \
-         the level in the URL (?level=2)"
+        "nobody can be asked for another level: plain MPEG-TS has no way back, and not every HTTP server \
+         names a session to ask (Outflow-Session): receive it by RTSP, or name the level in the URL \
+         (?level=2)"
     )]
     NoLevels,
     /// The RTSP session is over.

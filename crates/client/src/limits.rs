@@ -6,6 +6,9 @@ pub const HTTP_HEAD_BYTES: usize = 16 * 1024;
 /// Header fields of an HTTP response; more ends the connection.
 pub const HTTP_HEADERS: usize = 64;
 
+/// Bytes of the answer of a session; more count as no answer.
+pub const SESSION_ANSWER_BYTES: usize = 64 * 1024;
+
 /// Redirections followed in a row.
 pub const REDIRECTS: usize = 5;
 

@@ -9,10 +9,10 @@ use outflow_media::Time;
 use outflow_media::rtcp::{LevelAnswer, LevelRequest};
 
 /// A request without an answer is repeated after so long, then after twice as long each time.
-const RETRY: Duration = Duration::from_millis(100);
+pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 /// At least so often it is asked, answered or not.
-const REPEAT: Duration = Duration::from_millis(500);
+pub(crate) const REPEAT: Duration = Duration::from_millis(500);
 
 /// What was asked for, and what the answer was.
 #[derive(Debug)]

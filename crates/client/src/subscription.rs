@@ -8,7 +8,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
-use crate::http::Download;
+use crate::http::{Download, Granted, Session};
 use crate::rtsp::RtspSession;
 use crate::{Error, Options, Packet, Received, Rejected};
 
@@ -33,8 +33,8 @@ pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Erro
             (Source::Rtsp(Box::new(session)), format)
         }
         "http" | "https" => {
-            let source =
-                HttpTs { download: Download::start(&parsed, &options).await?, framer: TsFramer::default() };
+            let (download, session) = Download::start(&parsed, &options).await?;
+            let source = HttpTs { download, session, framer: TsFramer::default() };
             (Source::Http(Box::new(source)), Format::Ts)
         }
         "udp" => (Source::Udp(TsDatagrams::bind(&parsed, &options)?), Format::Ts),
@@ -100,24 +100,33 @@ impl Subscription {
     }
 
     /// Asks for a level: 1 is the best, the number of levels the base. It is asked for until the relay answers
-    /// ([`Received::Levels`]), and again twice a second, so that a relay that was restarted knows it.
+    /// ([`Received::Levels`]). Over RTCP it is asked again twice a second, so that a relay that was restarted
+    /// knows it; a download has ended then, and who begins another one asks anew.
     ///
     /// # Errors
-    /// Nobody can be asked: the stream comes by HTTP or as plain MPEG-TS.
+    /// Nobody can be asked: the stream comes as plain MPEG-TS, or from an HTTP server that names no session.
     pub fn ask_level(&mut self, level: u8) -> Result<(), Error> {
         let (now, track) = (self.now(), self.format.main_track());
         match &mut self.source {
             Source::Rtsp(session) => session.ask(now, track, level),
             Source::Rtp(source) => source.ask(now, track, level),
-            Source::Http(_) | Source::Udp(_) => return Err(Error::NoLevels),
+            Source::Http(source) => source.session.as_mut().ok_or(Error::NoLevels)?.ask(level),
+            Source::Udp(_) => return Err(Error::NoLevels),
         }
         Ok(())
     }
 
-    /// The RTSP status with which the server refused the last level that SET_PARAMETER asked for, if it did.
+    /// Whether packets have RTP headers, whose timestamps tell how long packets wait on the way.
+    pub fn is_by_rtp(&self) -> bool {
+        matches!(self.source, Source::Rtsp(_) | Source::Rtp(_))
+    }
+
+    /// The status of RTSP or HTTP with which the server refused the last level that was asked for by
+    /// SET_PARAMETER or of the session of a download, if it did.
     pub fn level_refused(&self) -> Option<u16> {
         match &self.source {
             Source::Rtsp(session) => session.refused(),
+            Source::Http(source) => source.session.as_ref().and_then(Session::refused),
             _ => None,
         }
     }
@@ -170,12 +179,20 @@ impl Source {
 #[derive(Debug)]
 struct HttpTs {
     download: Download,
+    /// Where something else can be asked for, if the server says so.
+    session: Option<Session>,
     framer: TsFramer,
 }
 
 impl HttpTs {
     async fn advance(&mut self, options: &Options, queue: &mut VecDeque<Received>) -> Result<(), Error> {
-        let bytes = self.download.next().await?.ok_or(Error::Ended)?;
+        let bytes = tokio::select! {
+            bytes = self.download.next() => bytes?.ok_or(Error::Ended)?,
+            granted = answered(&mut self.session) => {
+                queue.push_back(levels(granted, options.clock.now()));
+                return Ok(());
+            }
+        };
         let arrived = options.clock.now();
         self.framer.push(bytes);
         while let Some(bytes) = self.framer.next_datagram() {
@@ -183,4 +200,16 @@ impl HttpTs {
         }
         Ok(())
     }
+}
+
+async fn answered(session: &mut Option<Session>) -> Granted {
+    match session {
+        Some(session) => session.answered().await,
+        None => core::future::pending().await,
+    }
+}
+
+fn levels(Granted { level, rates }: Granted, arrived: Time) -> Received {
+    let bytes = |bps: u64| u32::try_from(bps / 8).unwrap_or(u32::MAX);
+    Received::Levels { level, rates: rates.into_iter().map(bytes).collect(), arrived }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::Invalid;
 use crate::invalid::nearest;
 use crate::limits::INTERFACE_BYTES_MAX;
+use crate::source::Datagrams;
 
 /// An address and what its query asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(crate) struct Address {
     pub(crate) source: Option<IpAddr>,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
-    pub(crate) images: bool,
+    pub(crate) datagrams: Datagrams,
 }
 
 impl Address {
@@ -21,7 +22,7 @@ impl Address {
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, Invalid> {
         let (host, query) = text.split_once('?').unwrap_or((text, ""));
         let at = socket_address(host.strip_prefix('@').unwrap_or(host).trim_end_matches('/'))?;
-        let mut address = Address { at, source: None, ttl: None, interface: None, images: false };
+        let mut address = Address { at, source: None, ttl: None, interface: None, datagrams: Datagrams::Ts };
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -35,7 +36,7 @@ impl Address {
             match key {
                 "source" => address.source = Some(ip_address(value)?),
                 "ttl" => address.ttl = Some(ttl(value)?),
-                "format" => address.images = images(value)?,
+                "format" => address.datagrams = datagrams(value)?,
                 _ => address.interface = Some(interface(value)?),
             }
         }
@@ -82,14 +83,11 @@ fn ip_address(text: &str) -> Result<IpAddr, Invalid> {
     Ok(address)
 }
 
-fn images(text: &str) -> Result<bool, Invalid> {
-    match text {
-        "ppm" => Ok(true),
-        "ts" => Ok(false),
-        _ => {
-            Err(Invalid::new(format!("'{text}' is no format of datagrams"), "write format=ts or format=ppm"))
-        }
-    }
+fn datagrams(text: &str) -> Result<Datagrams, Invalid> {
+    text.parse().map_err(|_| {
+        let help = "write format=ts, format=ppm or format=data";
+        Invalid::new(format!("'{text}' is no format of datagrams"), help)
+    })
 }
 
 fn ttl(text: &str) -> Result<u8, Invalid> {

@@ -1,5 +1,7 @@
 //! What the tables of a configuration say together.
 
+mod links;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
@@ -11,7 +13,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
+    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, RENDITIONS, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT,
+    WORKERS,
 };
 use crate::units::Written;
 use crate::{BitRate, Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource, parse_duration};
@@ -24,6 +27,7 @@ pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<
     check.streams();
     check.ports();
     check.sinks();
+    check.links();
 }
 
 struct Check<'c, 'e, 't> {
@@ -106,6 +110,7 @@ impl Check<'_, '_, '_> {
             self.options(&[Key("streams"), Key(name)], table, stream);
             self.services(name, stream);
             self.rules(name, stream);
+            self.renditions(name, stream, table);
             if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
                 let what = "a source other than rtp:// describes itself".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
@@ -113,6 +118,37 @@ impl Check<'_, '_, '_> {
             if written(table, "transport") && !matches!(stream.source, SourceUrl::Rtsp(_)) {
                 let what = "only rtsp:// and rtsps:// sources have a choice of transport".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("transport")], what, "leave transport out");
+            }
+        }
+    }
+
+    /// Renditions: whether they are streams with sources, and nothing else is made of the stream.
+    fn renditions(&mut self, name: &str, stream: &StreamConfig, table: Option<&DeTable<'_>>) {
+        let SourceUrl::Renditions(names) = &stream.source else { return };
+        let path = [Key("streams"), Key(name), Key("source")];
+        if !RENDITIONS.contains(&names.len()) {
+            let help = format!("name {} to {} streams, the best first", RENDITIONS.start(), RENDITIONS.end());
+            self.add(&path, format!("there is nothing to choose from {} renditions", names.len()), help);
+        }
+        for (index, rendition) in names.iter().enumerate() {
+            let path = [&path[..], &[Index(index)]].concat();
+            let Some(of) = self.config.streams.get(rendition) else {
+                let what = format!("no stream is named '{rendition}'");
+                self.add(&path, what, self.known_streams(rendition));
+                continue;
+            };
+            if !of.source.renditions().is_empty() {
+                let what = format!("'{rendition}' has no source of its own, but renditions");
+                self.add(&path, what, "name those, or a stream with a source");
+            }
+            if names[..index].contains(rendition) {
+                self.add(&path, format!("'{rendition}' stands here twice"), "leave one of them out");
+            }
+        }
+        for key in ["elements", "branches"] {
+            if written(table, key) {
+                let what = format!("a stream that has renditions has no {key}");
+                self.add(&[path[0], path[1], Key(key)], what, "write them with the renditions");
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::section::Section;
-use crate::{Config, SinkConfig, StreamConfig};
+use crate::{Config, LinkConfig, SinkConfig, StreamConfig};
 
 /// What changed, by name. What is not named here is the same in both.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,6 +15,12 @@ pub struct Changes {
     pub streams_removed: Vec<String>,
     /// Streams in both, but different.
     pub streams_changed: Vec<String>,
+    /// Links only in the new configuration.
+    pub links_added: Vec<String>,
+    /// Links only in the old configuration.
+    pub links_removed: Vec<String>,
+    /// Links in both, but different.
+    pub links_changed: Vec<String>,
     /// Sinks only in the new configuration.
     pub sinks_added: Vec<String>,
     /// Sinks only in the old configuration.
@@ -51,23 +57,47 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
     let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
     let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());
     let streams = delta(&streams(old), &streams(new), Section::changed);
+    let links = delta(&links(old), &links(new), Section::changed);
     let sinks = delta(&sinks(old), &sinks(new), changed_sink);
-    let lines = streams
+    let lines: Vec<_> = streams
         .lines("stream")
+        .chain(links.lines("link"))
         .chain(sinks.lines("sink"))
         .chain(settings.iter().map(|key| format!("{key} changed")))
-        .chain(restart.iter().map(|key| format!("{key} changed: needs a restart")));
-    Changes {
-        lines: lines.collect(),
+        .chain(restart.iter().map(|key| format!("{key} changed: needs a restart")))
+        .collect();
+    let changes = Changes {
+        lines,
         streams_added: streams.added,
         streams_removed: streams.removed,
         streams_changed: streams.changed.into_iter().map(|(name, _)| name).collect(),
+        links_added: links.added,
+        links_removed: links.removed,
+        links_changed: links.changed.into_iter().map(|(name, _)| name).collect(),
         sinks_added: sinks.added,
         sinks_removed: sinks.removed,
         sinks_changed: sinks.changed.into_iter().map(|(name, _)| name).collect(),
         settings,
         restart,
-    }
+    };
+    with_anew(changes, old, new)
+}
+
+/// A stream that gets other renditions, or a source instead, is another stream; so its sinks are others, too.
+fn with_anew(mut changes: Changes, old: &Config, new: &Config) -> Changes {
+    let is_anew = |name: &String| {
+        let (old, new) = (&old.streams[name].source, &new.streams[name].source);
+        old.renditions() != new.renditions()
+    };
+    let (anew, changed) = core::mem::take(&mut changes.streams_changed).into_iter().partition(is_anew);
+    changes.streams_changed = changed;
+    let kept = |sink: &&SinkConfig| anew.contains(&sink.stream) && !changes.sinks_added.contains(&sink.name);
+    let sinks: Vec<_> = new.sinks.iter().filter(kept).map(|sink| sink.name.clone()).collect();
+    changes.sinks_changed.retain(|name| !sinks.contains(name));
+    changes.sinks_changed.extend(sinks);
+    changes.streams_removed.extend_from_slice(&anew);
+    changes.streams_added.extend(anew);
+    changes
 }
 
 fn delta<T>(
@@ -93,6 +123,10 @@ fn streams(config: &Config) -> BTreeMap<&str, &StreamConfig> {
     config.streams.iter().map(|(name, stream)| (name.as_str(), stream)).collect()
 }
 
+fn links(config: &Config) -> BTreeMap<&str, &LinkConfig> {
+    config.links.iter().map(|(name, link)| (name.as_str(), link)).collect()
+}
+
 fn sinks(config: &Config) -> BTreeMap<&str, &SinkConfig> {
     config.sinks.iter().map(|sink| (sink.name.as_str(), sink)).collect()
 }
@@ -107,6 +141,7 @@ fn changed_sink(old: &SinkConfig, new: &SinkConfig) -> Vec<&'static str> {
         ("priority", old.priority != new.priority),
         ("latency_budget", old.latency_budget != new.latency_budget),
         ("pace", old.pace != new.pace),
+        ("link", old.link != new.link),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }
@@ -181,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_with_other_renditions_is_another_one_and_so_are_its_sinks() {
+        let changes = changes("[streams.a]", "[streams.a]\nsource = [\"b\", \"c\"]");
+        assert_eq!(
+            (&changes.streams_removed, &changes.streams_added),
+            (&vec!["a".into()], &vec!["a".into()])
+        );
+        assert!(changes.streams_changed.is_empty());
+        assert_eq!(changes.sinks_changed, ["wall", "udp://10.0.0.2:5000"]);
+        assert_eq!(changes.lines(), ["stream 'a': source changed"]);
+    }
+
+    #[test]
     fn the_order_of_the_file_and_what_is_written_out_do_not_matter() {
         let same = r#"
             [[sinks]]
@@ -235,6 +282,15 @@ mod tests {
         assert_eq!(changed.sinks_changed, ["udp://10.0.0.2:5000", "wall"]);
         assert_eq!(changed.lines()[0], "stream 'a': priority changed");
         assert_eq!(changed.lines()[2], "sink 'wall': priority changed");
+    }
+
+    #[test]
+    fn a_link_changes_for_itself() {
+        let link = "[link.up]\nrate = \"8 Mbit/s\"";
+        let slower = "[link.up]\nrate = \"4 Mbit/s\"\n[link.b]\nrate = \"feedback\"";
+        let changes = diff(&config(link), &config(slower));
+        assert_eq!((&changes.links_added, &changes.links_changed), (&vec!["b".into()], &vec!["up".into()]));
+        assert_eq!(changes.lines(), ["link 'b' added", "link 'up': rate changed"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod services;
 #[cfg(test)]
 mod tests;
 
-use crate::{Config, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
+use crate::{Config, Datagrams, LinkName, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
 
 /// What an element does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +36,8 @@ pub enum Contract {
     Ts,
     /// PPM images.
     Images,
+    /// Opaque datagrams.
+    Data,
     /// RTP packets (RFC 3550).
     Rtp,
     /// Either, as the publisher decides.
@@ -82,6 +84,9 @@ impl Graph {
         for (name, stream) in &config.streams {
             graph.stream(config, name, stream);
         }
+        for (name, stream) in &config.streams {
+            graph.renditions(name, stream.source.renditions());
+        }
         graph
     }
 
@@ -93,6 +98,17 @@ impl Graph {
             node.detail.push('\n');
             node.detail.push_str(line);
         }
+    }
+
+    /// What is in the rings of the renditions of a stream goes into it.
+    fn renditions(&mut self, name: &str, renditions: &[String]) {
+        let place = |stream: &str, element| {
+            self.nodes.iter().position(|node| node.stream == stream && node.element == element)
+        };
+        let Some(to) = place(name, Element::Source) else { return };
+        let rings = renditions.iter().filter_map(|rendition| place(rendition, Element::Ring));
+        let edges: Vec<_> = rings.map(|from| Edge { from, to, contract: Contract::Either }).collect();
+        self.edges.extend(edges);
     }
 
     fn stream(&mut self, config: &Config, name: &str, stream: &StreamConfig) {
@@ -107,7 +123,7 @@ impl Graph {
         let understand = add(Element::Understand, "understand", described(carried).to_owned());
         let ring = add(Element::Ring, "ring", format!("{}, {}", stream.ring, stream.when_full));
         let (own_ts, own_rtp) = match carried {
-            Contract::Ts | Contract::Images => (true, false),
+            Contract::Ts | Contract::Images | Contract::Data => (true, false),
             Contract::Rtp | Contract::Either => (false, true),
         };
         let mut edges = vec![(source, understand, carried), (understand, ring, carried)];
@@ -160,17 +176,21 @@ fn timing(sink: &SinkConfig) -> String {
     if let Some(pace) = sink.pace {
         text.push_str(&format!("\npaced at {pace}"));
     }
+    if let Some(LinkName(link)) = &sink.link {
+        text.push_str(&format!("\nbehind link {link}"));
+    }
     text
 }
 
 /// What a stream's source brings.
 fn carried(stream: &StreamConfig) -> Contract {
     match &stream.source {
-        SourceUrl::Udp(source) if source.images => Contract::Images,
+        SourceUrl::Udp(source) if source.datagrams == Datagrams::Ppm => Contract::Images,
+        SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contract::Data,
         SourceUrl::Udp(_) | SourceUrl::Demo => Contract::Ts,
         SourceUrl::Rtp(_) if stream.sdp.is_none() => Contract::Ts,
         SourceUrl::Rtp(_) => Contract::Rtp,
-        SourceUrl::Push | SourceUrl::Rtsp(_) => Contract::Either,
+        SourceUrl::Push | SourceUrl::Rtsp(_) | SourceUrl::Renditions(_) => Contract::Either,
     }
 }
 
@@ -178,6 +198,7 @@ fn described(contract: Contract) -> &'static str {
     match contract {
         Contract::Ts => "MPEG-TS → frames and keys",
         Contract::Images => "PPM images",
+        Contract::Data => "opaque datagrams",
         Contract::Rtp => "RTP → frames and keys",
         Contract::Either => "MPEG-TS or RTP → frames and keys",
     }

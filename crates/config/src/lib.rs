@@ -14,6 +14,7 @@ mod error;
 mod graph;
 mod invalid;
 mod limits;
+mod link;
 mod model;
 mod name;
 mod plan;
@@ -31,6 +32,7 @@ pub use diff::{Changes, diff};
 pub use error::{ConfigError, ConfigErrors};
 pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
+pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use model::{
     Access, Config, ContextChoice, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS,
     SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
@@ -40,5 +42,5 @@ pub use plan::plan;
 pub use rules::{Action, Condition, Measure, Rule, Rules};
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{SinkProtocol, SinkUrl};
-pub use source::{RtspSource, Secret, SourceUrl, UdpSource};
+pub use source::{Datagrams, RtspSource, Secret, SourceUrl, UdpSource};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};

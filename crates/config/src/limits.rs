@@ -41,6 +41,15 @@ pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Dur
 /// How slowly or fast bursts may be spread out.
 pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
 
+/// How much a link may carry.
+pub(crate) const LINK_RATE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
+
+/// How much a buffer of a link may hold: a packet of the usual size at least.
+pub(crate) const LINK_BUFFER: RangeInclusive<ByteSize> = ByteSize(1_500)..=ByteSize(1 << 30);
+
+/// Renditions of a stream.
+pub(crate) const RENDITIONS: RangeInclusive<usize> = 2..=16;
+
 /// Receivers and connections.
 pub(crate) const COUNT: RangeInclusive<usize> = 1..=1_000_000;
 

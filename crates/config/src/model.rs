@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outflow_relay::{Level, View};
 
+use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::rules::{RULE_KEYS, Rules};
 use crate::section::{Section, section};
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
@@ -29,6 +30,8 @@ pub struct Config {
     pub fanout: Fanout,
     /// The streams, by name.
     pub streams: BTreeMap<String, StreamConfig>,
+    /// Links that streams and sinks may be behind, by name.
+    pub links: BTreeMap<String, LinkConfig>,
     /// Receivers that are sent to without asking, in the order of the file; their names differ.
     pub sinks: Vec<SinkConfig>,
     /// What is logged, and how.
@@ -97,7 +100,8 @@ section! {
 section! {
     /// One stream.
     pub struct StreamConfig {
-        /// Where it comes from.
+        /// Where it comes from; a list names streams that carry the same in different quality, the best
+        /// first.
         source: SourceUrl = SourceUrl::Push,
         /// Description of an `rtp://` source that is not MP2T, as a path from the relay's
         /// working directory.
@@ -120,6 +124,8 @@ section! {
         latency_budget: Duration = Duration::ZERO,
         /// The rate at which bursts are spread out; none if they go as they come.
         pace: Option<BitRate> = None,
+        /// The link that its receivers are behind, where they do not name another.
+        link: Option<LinkName> = None,
         /// Elements of its services, by name.
         elements: Elements = Elements::default(),
         /// Branches that its services make, by name.
@@ -174,6 +180,8 @@ section! {
         latency_budget: Option<Duration> = None,
         /// The rate at which bursts are spread out.
         pace: Option<BitRate> = None,
+        /// The link that it is behind.
+        link: Option<LinkName> = None,
     }
 }
 
@@ -207,6 +215,8 @@ pub struct SinkConfig {
     pub latency_budget: Duration,
     /// The rate at which bursts are spread out; as the stream says if nothing is given.
     pub pace: Option<BitRate>,
+    /// The link that it is behind; that of the stream if nothing is given.
+    pub link: Option<LinkName>,
 }
 
 words! {
@@ -327,13 +337,15 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
     SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
     SectionKeys { header: "[streams.NAME.rules.NAME]", keys: RULE_KEYS },
+    SectionKeys { header: "[link.NAME]", keys: LinkConfig::KEYS },
+    SectionKeys { header: "[link.NAME.applications.NAME]", keys: ApplicationConfig::KEYS },
     SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
     SectionKeys { header: "[log]", keys: Log::KEYS },
 ];
 
 /// The tables at the top of a configuration.
-pub(crate) const TABLES: [&str; 9] =
-    ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "sinks", "log"];
+pub(crate) const TABLES: [&str; 10] =
+    ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "link", "sinks", "log"];
 
 fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))

@@ -10,7 +10,7 @@ use crate::limits::TEXT_BYTES_MAX;
 use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
 use crate::section::{Section, read_table, unknown};
 use crate::value::{Given, type_fault};
-use crate::{Config, ConfigErrors, Invalid, SinkConfig, StreamConfig, Tls, check_name};
+use crate::{Config, ConfigErrors, Invalid, LinkConfig, SinkConfig, StreamConfig, Tls, check_name};
 
 impl Config {
     /// Reads a configuration. Paths in it are made relative to the folder of `file_name`, which
@@ -64,6 +64,7 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     }
     let defaults = read_defaults(root, errors);
     streams(&mut config, &defaults, root, file, errors);
+    links(&mut config, root, errors);
     sinks(&mut config, &defaults, root, errors);
     config
 }
@@ -135,6 +136,32 @@ fn streams(
     }
 }
 
+fn links(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+    let Some(given) = root.get("link") else {
+        return;
+    };
+    let Some(tables) = given.get_ref().as_table() else {
+        return wrong_type(given, "a table of links", "[link.uplink]", errors);
+    };
+    for (name, given) in tables {
+        let text = name.get_ref().as_ref();
+        if text == "off" {
+            let what = "'off' stands for no link at all";
+            errors.add(name.span(), Invalid::new(what, "choose another name"));
+        } else if let Err(invalid) = check_name(text) {
+            errors.add(name.span(), invalid);
+        }
+        let Some(table) = given.get_ref().as_table() else {
+            let example = format!("rate = \"20 Mbit/s\" below [link.{text}]");
+            wrong_type(given, "a table", &example, errors);
+            continue;
+        };
+        let mut link = LinkConfig::default();
+        link.read(table, &format!("link.{text}"), errors);
+        config.links.insert(text.to_owned(), link);
+    }
+}
+
 fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, errors: &mut Collector<'_>) {
     let Some(given) = root.get("sinks") else {
         return;
@@ -161,9 +188,20 @@ fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, error
             let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
             let pace = if table.contains_key("pace") { keys.pace } else { of.pace };
             let name = keys.name.unwrap_or_else(|| to.to_string());
+            let link = if table.contains_key("link") { keys.link } else { of.link.clone() };
             let (branch, view, level) = (keys.branch, keys.view, keys.level);
-            let sink = SinkConfig { name, stream, branch, view, level, to, priority, latency_budget, pace };
-            config.sinks.push(sink);
+            config.sinks.push(SinkConfig {
+                name,
+                stream,
+                branch,
+                view,
+                level,
+                to,
+                priority,
+                latency_budget,
+                pace,
+                link,
+            });
         }
     }
 }

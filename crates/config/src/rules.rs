@@ -1,9 +1,10 @@
-//! Rules: what is to change in a stream's services when something is measured.
+//! Rules: what is to change in a stream's services, or in what its receivers get, when something is measured.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use outflow_relay::Level;
 use outflow_relay::graph::{ElementPlan, Input, Plan};
 use toml::de::DeTable;
 
@@ -60,7 +61,7 @@ pub struct Condition {
     pub bound_milli: u64,
 }
 
-/// Something that changes in a plan.
+/// Something that changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// "bypass E": the element lets everything pass.
@@ -69,6 +70,8 @@ pub enum Action {
     Move(String, String),
     /// "give B from I": the branch is made of this.
     Give(String, Input),
+    /// "lower to N", "lower B to N": receivers, or those of a branch, get no better level than this.
+    Lower(Option<String>, Level),
 }
 
 impl Condition {
@@ -80,6 +83,11 @@ impl Condition {
 }
 
 impl Action {
+    /// Whether it changes the services.
+    pub fn is_of_services(&self) -> bool {
+        !matches!(self, Action::Lower(..))
+    }
+
     /// Changes a plan. Names that are not there are left alone; `check` finds them before.
     pub fn apply(&self, plan: &mut Plan) {
         let mut element = |name: &str, change: &dyn Fn(&mut ElementPlan)| {
@@ -93,6 +101,8 @@ impl Action {
                     *inputs = vec![input.clone()];
                 }
             }
+            // It is for receivers, whatever the plan is.
+            Action::Lower(..) => {}
         }
     }
 
@@ -100,7 +110,10 @@ impl Action {
     pub(crate) fn check(&self, plan: &Plan) -> Option<Invalid> {
         match self {
             Action::Bypass(name) | Action::Move(name, _) => missing("element", name, plan.elements.keys()),
-            Action::Give(name, _) => missing("branch", name, plan.branches.keys()),
+            Action::Give(name, _) | Action::Lower(Some(name), _) => {
+                missing("branch", name, plan.branches.keys())
+            }
+            Action::Lower(None, _) => None,
         }
     }
 }
@@ -141,6 +154,8 @@ impl fmt::Display for Action {
             Action::Bypass(name) => write!(f, "bypass {name}"),
             Action::Move(name, context) => write!(f, "move {name} to {context}"),
             Action::Give(branch, input) => write!(f, "give {branch} from {input}"),
+            Action::Lower(None, level) => write!(f, "lower to {level}"),
+            Action::Lower(Some(branch), level) => write!(f, "lower {branch} to {level}"),
         }
     }
 }
@@ -192,12 +207,26 @@ impl Text for Action {
                 Ok(Action::Move((*element).to_owned(), (*context).to_owned()))
             }
             ["give", branch, "from", input] => Ok(Action::Give((*branch).to_owned(), Input::parse(input))),
+            ["lower", "to", level] => Ok(Action::Lower(None, lower_level(level)?)),
+            ["lower", branch, "to", level] => {
+                Ok(Action::Lower(Some((*branch).to_owned()), lower_level(level)?))
+            }
             _ => {
-                let help = "write it like \"bypass shrink\", \"move shrink to images\" or \
-                            \"give small from source\"";
+                let help = "write it like \"bypass shrink\", \"move shrink to images\", \
+                            \"give small from source\", \"lower to 3\" or \"lower small to 3\"";
                 Err(Invalid::new(format!("'{text}' is no change"), help))
             }
         }
+    }
+}
+
+/// Reads a level that is less than all.
+fn lower_level(text: &str) -> Result<Level, Invalid> {
+    let range = format!("write 2 to {}: the higher the number, the less is sent", Level::MAX);
+    match text.parse() {
+        Ok(Level::BEST) => Err(Invalid::new("level 1 is all there is, so this lowers nothing", range)),
+        Ok(level) => Ok(level),
+        Err(_) => Err(Invalid::new(format!("'{text}' is no level"), range)),
     }
 }
 
@@ -273,7 +302,15 @@ mod tests {
 
     #[test]
     fn changes_are_made_to_what_they_name() {
-        for text in ["bypass a", "move a to x", "give b from a.rest"] {
+        let written = [
+            "bypass a",
+            "move a to x",
+            "give b from a.rest",
+            "lower to 2",
+            "lower b to 128",
+            "lower to to 3",
+        ];
+        for text in written {
             assert_eq!(Action::from_text(text).map(|action| action.to_string()), Ok(text.to_owned()));
         }
         assert!(Action::from_text("drop a").is_err());
@@ -289,5 +326,21 @@ mod tests {
         assert!(element.bypass && element.context.as_deref() == Some("x"));
         assert_eq!(plan.branches["b"], [Input::parse("a.rest")]);
         assert!(Action::Bypass("c".to_owned()).check(&plan).is_some());
+        let check = |text| {
+            let action = Action::from_text(text).expect("a change");
+            assert!(!action.is_of_services());
+            action.check(&plan).map(|invalid| invalid.what)
+        };
+        assert_eq!([check("lower to 3"), check("lower b to 3")], [None, None]);
+        assert_eq!(check("lower c to 3").as_deref(), Some("there is no branch 'c'"));
+    }
+
+    #[test]
+    fn levels_to_lower_to_are_less_than_all() {
+        for (text, what) in [("1", "lowers nothing"), ("0", "is no level"), ("129", "is no level")] {
+            let wrong = Action::from_text(&format!("lower to {text}")).expect_err("not lower");
+            assert!(wrong.what.contains(what) && wrong.help.contains("2 to 128"), "{wrong:?}");
+        }
+        assert!(Action::from_text("lower b 3").is_err());
     }
 }

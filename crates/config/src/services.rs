@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use crate::invalid::nearest;
 use crate::section::unknown;
 use crate::value::{Fault, Given, Value, type_fault};
-use crate::{BitRate, ByteSize, Invalid, Share, SourceUrl, StreamConfig, check_name};
+use crate::{BitRate, ByteSize, Datagrams, Invalid, Share, SourceUrl, StreamConfig, check_name};
 
 /// Keys of an element that are not options of its kind.
 pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "lanes", "bypass", "cpu_budget"];
@@ -62,10 +62,13 @@ impl StreamConfig {
     pub fn contents(&self) -> Contents {
         let ts = Contents::of(&[Content::Ts]);
         match &self.source {
-            SourceUrl::Udp(source) if source.images => Contents::PNM,
+            SourceUrl::Udp(source) if source.datagrams == Datagrams::Ppm => Contents::PNM,
+            SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contents::of(&[Content::Data]),
             SourceUrl::Udp(_) | SourceUrl::Demo => ts,
             SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
-            SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push => ts.with(Contents::RTP),
+            SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push | SourceUrl::Renditions(_) => {
+                ts.with(Contents::RTP)
+            }
         }
     }
 

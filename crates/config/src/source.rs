@@ -8,6 +8,7 @@ use url::{Host, Url};
 
 use crate::Invalid;
 use crate::address::Address;
+use crate::value::words;
 
 /// Where a stream comes from. Displayed, it leaves secrets out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +17,14 @@ pub enum SourceUrl {
     Push,
     /// The built-in clip.
     Demo,
-    /// MPEG-TS in UDP datagrams.
+    /// UDP datagrams: MPEG-TS, or what else they are said to be.
     Udp(UdpSource),
     /// RTP over UDP: MPEG-TS (MP2T), or what the stream's `sdp` describes.
     Rtp(UdpSource),
     /// Pulled from an RTSP server.
     Rtsp(RtspSource),
+    /// Other streams that carry the same in different quality, the best first: they are its levels.
+    Renditions(Vec<String>),
 }
 
 /// UDP packets that somebody sends here.
@@ -33,8 +36,20 @@ pub struct UdpSource {
     pub source: Option<IpAddr>,
     /// Interface at which the group is joined; the system's choice if not given.
     pub interface: Option<String>,
-    /// A datagram is a PPM image (`format=ppm`), not MPEG-TS packets.
-    pub images: bool,
+    /// What a datagram is.
+    pub datagrams: Datagrams,
+}
+
+words! {
+    /// What a datagram of a source is.
+    pub enum Datagrams: "a format" {
+        /// MPEG-TS packets.
+        Ts = "ts",
+        /// A PPM image.
+        Ppm = "ppm",
+        /// Opaque: it is passed on as it is.
+        Data = "data",
+    }
 }
 
 /// An RTSP server and what to ask it for.
@@ -91,7 +106,15 @@ impl SourceUrl {
     pub fn udp(&self) -> Option<&UdpSource> {
         match self {
             SourceUrl::Udp(source) | SourceUrl::Rtp(source) => Some(source),
-            SourceUrl::Push | SourceUrl::Demo | SourceUrl::Rtsp(_) => None,
+            SourceUrl::Push | SourceUrl::Demo | SourceUrl::Rtsp(_) | SourceUrl::Renditions(_) => None,
+        }
+    }
+
+    /// The streams that are its renditions; none if it is a source itself.
+    pub fn renditions(&self) -> &[String] {
+        match self {
+            SourceUrl::Renditions(names) => names,
+            _ => &[],
         }
     }
 }
@@ -144,7 +167,7 @@ impl UdpSource {
             at: address.at,
             source: address.source,
             interface: address.interface,
-            images: address.images,
+            datagrams: address.datagrams,
         })
     }
 }
@@ -206,6 +229,7 @@ impl fmt::Display for SourceUrl {
             SourceUrl::Udp(source) => write!(f, "udp://{source}"),
             SourceUrl::Rtp(source) => write!(f, "rtp://{source}"),
             SourceUrl::Rtsp(source) => f.write_str(&source.url),
+            SourceUrl::Renditions(names) => write!(f, "renditions {}", names.join(", ")),
         }
     }
 }
@@ -215,7 +239,7 @@ impl fmt::Display for UdpSource {
         write!(f, "{}", self.at)?;
         let source = self.source.map(|source| format!("source={source}"));
         let interface = self.interface.as_ref().map(|name| format!("interface={name}"));
-        let format = self.images.then(|| "format=ppm".to_owned());
+        let format = (self.datagrams != Datagrams::Ts).then(|| format!("format={}", self.datagrams));
         let query: Vec<_> = source.into_iter().chain(interface).chain(format).collect();
         if query.is_empty() { Ok(()) } else { write!(f, "?{}", query.join("&")) }
     }
@@ -237,6 +261,8 @@ mod tests {
             "udp://0.0.0.0:5000",
             "udp://239.1.1.1:5000?source=10.0.0.9&interface=eth0",
             "udp://[::]:5000",
+            "udp://0.0.0.0:5000?format=data",
+            "udp://0.0.0.0:5000?format=ppm",
             "udp://[ff15::1]:5000?interface=eth0",
             "rtp://0.0.0.0:5004",
             "rtsp://camera.example/stream?profile=1",

@@ -84,7 +84,6 @@ text! {
     View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
-    SourceUrl: "a source", "push" => str::parse;
     SinkUrl: "an address to send to", "udp://239.2.2.2:6000?ttl=4" => str::parse;
     SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
@@ -100,6 +99,17 @@ impl Value for Level {
             let help = format!("write 1 (the best) to {}", Level::MAX);
             (given.span(), Invalid::new(format!("there is no level {number}"), help))
         })
+    }
+}
+
+impl Value for SourceUrl {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        if let Some(list) = given.get_ref().as_array() {
+            return list.iter().map(String::read).collect::<Result<_, _>>().map(SourceUrl::Renditions);
+        }
+        let example = "\"push\", or [\"high\", \"low\"] for streams that are its renditions";
+        let text = given.get_ref().as_str().ok_or_else(|| type_fault(given, "a source", example))?;
+        text.parse().map_err(|invalid| (given.span(), invalid))
     }
 }
 

@@ -39,6 +39,13 @@ fn each_piece_of_the_readme_is_a_good_configuration() {
 }
 
 #[test]
+fn the_pieces_of_the_page_on_links_are_one_good_configuration() {
+    let all: Vec<_> = pieces(include_str!("../../../docs/links.md")).collect();
+    assert!(all.len() > 1, "{all:?}");
+    good("docs/links.md", &all.join("\n"));
+}
+
+#[test]
 fn the_pieces_of_the_page_on_services_are_one_good_configuration() {
     let all: Vec<_> = pieces(include_str!("../../../docs/services.md")).collect();
     assert!(all.len() > 3, "{all:?}");

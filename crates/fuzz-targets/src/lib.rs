@@ -4,12 +4,14 @@
 //! in `fuzz/seeds/NAME/`; the tests of this crate say what else is missing. `cargo test` runs all
 //! seeds and some thousands of mutations of each, `scripts/fuzz SECONDS` runs the fuzzer itself.
 
+mod capture;
 mod codecs;
 mod config;
 mod http;
 mod image;
 mod packets;
 mod payload;
+mod poc_packet;
 mod remux;
 mod rtp;
 mod rtsp;
@@ -17,6 +19,7 @@ mod rtsp_client;
 mod scenario;
 mod sdp;
 mod ts;
+mod tspn;
 mod wavelet;
 
 /// A target: its name, and what it runs.
@@ -26,6 +29,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("rtp", rtp::rtp),
     ("rtcp", rtp::rtcp),
+    ("capture", capture::capture),
     ("codecs", codecs::codecs),
     ("config", config::config),
     ("h264", payload::h264),
@@ -57,6 +61,8 @@ pub const TARGETS: &[Target] = &[
     ("ts_frames", ts::ts_frames),
     ("ts_framer", ts::ts_framer),
     ("ts_loop", ts::ts_loop),
+    ("tspn", tspn::tspn),
+    ("poc_packet", poc_packet::poc_packet),
     ("y4m", wavelet::y4m),
     ("wavelet_file", wavelet::wavelet_file),
     ("wavelet_packets", wavelet::wavelet_packets),

@@ -176,6 +176,22 @@ int clone_to_targets(struct __sk_buff *skb)
 	return TC_ACT_STOLEN;
 }
 
+/* The next target that takes the order's packet; 0 if there is none among the next few. */
+static __always_inline struct target *next_target(struct control *order, __u32 *key)
+{
+	for (int i = 0; i < PASSED_OVER && order->first < order->end; i++) {
+		struct target *target;
+
+		*key = order->first++;
+		target = bpf_map_lookup_elem(&targets, key);
+		if (!target || order->layer <= target->cut)
+			return target;
+	}
+	return 0;
+}
+
+/* Every run is for a frame, and user space asks for as many as there are targets that take the
+ * packet: none is made for the others. */
 SEC("xdp")
 int write_to_target(struct xdp_md *frame)
 {
@@ -183,14 +199,13 @@ int write_to_target(struct xdp_md *frame)
 	void *data = (void *)(long)frame->data;
 	void *end = (void *)(long)frame->data_end;
 	struct target *target;
-	__u32 key, place, sum, *slot;
+	__u32 key = 0, place, sum, *slot;
 	__u16 *halves;
 
-	if (!order || order->first >= order->end)
+	if (!order)
 		return XDP_DROP;
-	key = order->first++;
-	target = bpf_map_lookup_elem(&targets, &key);
-	if (!target || data + HEADER_BYTES > end || order->layer > target->cut)
+	target = next_target(order, &key);
+	if (!target || data + HEADER_BYTES > end)
 		return XDP_DROP;
 	halves = data;
 	sum = write_headers(data, target, order->length);

@@ -18,6 +18,9 @@
 /* Frames that may wait to be given to a device: more than a batch of them has. */
 #define WAITING 64
 
+/* Targets that a run of the XDP program looks at, at most, to find one that takes the packet. */
+#define PASSED_OVER 128
+
 /* Targets of one run of the classifier at most, as KERNEL_BURST in src/limits.rs. */
 #define BURST 128
 

@@ -48,6 +48,20 @@ pub const WORK_ROUND: Duration = Duration::from_micros(200);
 /// then waits about 25 us, not 200; each look costs about a microsecond.
 pub const PARTS_BELOW: u32 = 8;
 
+/// Packets that a link lets go are sent together if they are due within that time: waking up for each would
+/// cost more than they do.
+pub const LINK_WAKE: Duration = Duration::from_millis(1);
+
+/// A link that is asked so late makes up for it; who sleeps longer than that loses the time, so that no burst
+/// is larger than what goes in it.
+pub const LINK_SLACK: Duration = Duration::from_millis(2);
+
+/// Packets that a link lets go at once; then others have their turn.
+pub const LINK_BATCH: usize = 256;
+
+/// Quantiles of the time that packets wait at a link are of the last so many seconds, and as many before.
+pub const LINK_DELAYS_OVER: Duration = Duration::from_secs(10);
+
 /// Sinks of one order that the relay's own system calls carry out: together about a
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };

@@ -128,13 +128,16 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     loop {
         ticks.tick().await;
         let parts: Vec<_> = control.workers().iter().map(WorkerHandle::states).collect();
-        let streams = together(parts.iter().flat_map(|parts| parts.iter()));
+        let streams = together(parts.iter().flat_map(|part| part.streams.iter()));
+        let mut links: Vec<_> = parts.iter().flat_map(|part| part.links.iter().cloned()).collect();
+        links.sort_by(|a, b| a.name.cmp(&b.name));
         told.send_replace(Arc::new(RelayState {
             version: env!("CARGO_PKG_VERSION"),
             uptime_ms: clock.now().as_millis(),
             cpu_percent: usage.cpu_percent(),
             rss_bytes: rss_bytes(),
             streams,
+            links,
         }));
     }
 }

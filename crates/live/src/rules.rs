@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
+use outflow_relay::LevelBounds;
 use outflow_relay::graph::Plan;
 
 use crate::context::PLUGIN_CONTEXT;
@@ -45,6 +46,8 @@ pub(crate) struct Decision {
     pub(crate) begins: bool,
     /// What was measured, and what it was compared with.
     pub(crate) why: String,
+    /// What the rule changes; nothing where the configuration has it no more.
+    pub(crate) changes: Vec<Action>,
 }
 
 impl Rules {
@@ -64,7 +67,13 @@ impl Rules {
             let of = config.streams.get(stream);
             of.is_some_and(|of| of.rules.0.contains_key(rule) || rule == OWN_CONTEXT)
         };
-        self.standing.retain(|key, _| is_there(key));
+        let gone: Vec<_> = self.standing.keys().filter(|key| !is_there(key)).cloned().collect();
+        for key in gone {
+            if let Some(Standing::InForce(_)) = self.standing.remove(&key) {
+                let ((stream, rule), why) = (key, "the configuration has it no more".to_owned());
+                decisions.push(Decision { stream, rule, begins: false, why, changes: Vec::new() });
+            }
+        }
         decisions
     }
 
@@ -98,21 +107,38 @@ impl Rules {
         let condition =
             if begins == Some(false) { rule.until.as_ref().unwrap_or(&rule.when) } else { &rule.when };
         let why = format!("{condition}: it is {:.2}", measured.value(stream, condition));
-        begins.map(|begins| Decision { stream: stream.name.clone(), rule: name.to_owned(), begins, why })
+        let (stream, rule, changes) = (stream.name.clone(), name.to_owned(), rule.then.clone());
+        begins.map(|begins| Decision { stream, rule, begins, why, changes })
     }
 
     /// The plan of a stream with the changes of all rules that are in force.
     pub(crate) fn plan(&self, name: &str, config: &StreamConfig) -> Plan {
         let mut plan = placed(name, config);
-        let own = own_context(config);
-        let rules = config.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
-        for (rule_name, rule) in rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule))) {
-            let key = (name.to_owned(), rule_name.to_owned());
-            if matches!(self.standing.get(&key), Some(Standing::InForce(_))) {
-                rule.then.iter().for_each(|action| action.apply(&mut plan));
+        self.changes(name, config).iter().for_each(|action| action.apply(&mut plan));
+        plan
+    }
+
+    /// The levels to which all rules that are in force lower receivers of a stream.
+    pub(crate) fn bounds(&self, name: &str, config: &StreamConfig) -> LevelBounds {
+        let mut bounds = LevelBounds::default();
+        for action in self.changes(name, config) {
+            if let Action::Lower(branch, to) = action {
+                bounds.lower(branch.as_deref(), to);
             }
         }
-        plan
+        bounds
+    }
+
+    /// What all rules that are in force say of a stream.
+    fn changes(&self, name: &str, config: &StreamConfig) -> Vec<Action> {
+        let own = own_context(config);
+        let rules = config.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
+        let rules = rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule)));
+        let is_in_force = |rule: &str| {
+            let key = (name.to_owned(), rule.to_owned());
+            matches!(self.standing.get(&key), Some(Standing::InForce(_)))
+        };
+        rules.filter(|(name, _)| is_in_force(name)).flat_map(|(_, rule)| rule.then.clone()).collect()
     }
 
     /// Names of the rules of a stream that are in force.
@@ -276,6 +302,40 @@ hold = "10 s"
         assert_eq!(look(&mut rules, 20, 60.0), [false; 0], "between the bounds nothing changes");
         assert_eq!(look(&mut rules, 21, 10.0), [false]);
         assert!(!rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);
+    }
+
+    #[test]
+    fn the_lowest_of_all_levels_in_force_holds_until_its_rule_ends_or_is_gone() {
+        let levels = r#"
+[streams.s.rules.less]
+when = "cpu of heavy > 50 %"
+for = "0 s"
+then = ["lower b to 3", "lower to 2"]
+hold = "0 s"
+[streams.s.rules.least]
+when = "cpu of heavy > 80 %"
+for = "0 s"
+then = ["lower to 5"]
+hold = "0 s"
+"#;
+        let (config, mut rules, now) =
+            (config(&format!("{RULED}{levels}")), Rules::default(), Instant::now());
+        let mut look = |config: &Config, cpu: f64| {
+            rules.look(now, &state(cpu), config);
+            let decisions = rules.look(now, &state(cpu), config);
+            let bounds = config.streams.get("s").map(|of| rules.bounds("s", of)).unwrap_or_default();
+            let of_branch = bounds.branches.get("b").map(|level| level.number());
+            let changes = decisions.into_iter().flat_map(|d| d.changes).map(|change| change.to_string());
+            ((bounds.stream.number(), of_branch), changes.collect::<Vec<_>>())
+        };
+        let all = ["lower to 5", "lower b to 3", "lower to 2"].map(str::to_owned).to_vec();
+        assert_eq!(look(&config, 90.0), ((5, Some(3)), all));
+        assert_eq!(look(&config, 60.0), ((2, Some(3)), Vec::new()), "ended at the first of two looks");
+        let without = self::config(RULED);
+        assert_eq!(rules.bounds("s", &without.streams["s"]), LevelBounds::default());
+        let gone = rules.look(now, &state(60.0), &without);
+        assert_eq!(gone.iter().map(|d| (&*d.rule, d.begins)).collect::<Vec<_>>(), [("less", false)]);
+        assert!(gone[0].changes.is_empty() && rules.in_force("s").is_empty());
     }
 
     #[test]

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_config::{Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource};
+use outflow_config::{
+    Action, Branches, Config, Datagrams, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource,
+};
 use outflow_media::{Format, Track};
 use outflow_relay::graph::PlanError;
-use outflow_relay::{Priority, StreamOptions, WhenFull};
+use outflow_relay::{LevelBounds, Priority, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -53,8 +55,11 @@ impl Supervisor {
     /// # Errors
     /// The first thing that cannot be done, in words that name it.
     pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
-        for (name, stream) in &config.streams {
-            self.add_stream(name, stream).await?;
+        for (name, link) in &config.links {
+            self.control.put_link(name, link);
+        }
+        for name in renditions_first(config, config.streams.keys()) {
+            self.add_stream(name, &config.streams[name]).await?;
         }
         for sink in &config.sinks {
             self.add_sink(sink).await?;
@@ -115,23 +120,42 @@ impl Supervisor {
         Ok(Changed { lines, waited })
     }
 
-    /// Looks at what is measured, and changes services as the rules say.
+    /// Looks at what is measured, and changes services and levels as the rules say.
     pub(crate) async fn look(&mut self) {
         let (control, config) = (self.control.clone(), self.control.config());
         let decisions = self.rules.look(Instant::now(), &control.state(), &config);
-        for Decision { stream, rule, begins, why } in decisions {
-            let Some(of) = config.streams.get(&stream) else { continue };
+        for Decision { stream, rule, begins, why, changes } in decisions {
             let now = if begins { "in force" } else { "no longer in force" };
             tracing::warn!(stream, rule, why, "a rule is {now}");
-            let plan = self.rules.plan(&stream, of);
-            let done = self.trials.put(&control, &stream, plan, of.cpu_budget).await;
-            let failed = done.err().map(|error| error.to_string());
+            let mut failed = None;
+            if let Some(of) = config.streams.get(&stream) {
+                let done = self.carry_out(&stream, of, &changes).await;
+                failed = done.err().map(|error| error.to_string());
+            }
             if let Some(error) = &failed {
                 tracing::error!(stream, rule, error, "what the rule says cannot be done");
             }
             let in_force = self.rules.in_force(&stream);
-            control.decided(RuleDecision { stream, rule, in_force: begins, why, failed }, in_force);
+            let changes = changes.iter().map(Action::to_string).collect();
+            let decision = RuleDecision { stream, rule, in_force: begins, why, changes, failed };
+            control.decided(decision, in_force);
         }
+    }
+
+    /// Makes a stream what it is with all rules that are in force, now that these changes came or went.
+    async fn carry_out(
+        &mut self,
+        name: &str,
+        config: &StreamConfig,
+        changes: &[Action],
+    ) -> Result<(), ControlError> {
+        let control = self.control.clone();
+        control.set_bounds(name, self.rules.bounds(name, config));
+        if changes.iter().any(Action::is_of_services) {
+            let plan = self.rules.plan(name, config);
+            self.trials.put(&control, name, plan, config.cpu_budget).await?;
+        }
+        Ok(())
     }
 
     async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
@@ -163,13 +187,16 @@ impl Supervisor {
                 failed.push(format!("{kind} '{name}' is not as configured: {error}"));
             }
         };
+        for name in changes.links_added.iter().chain(&changes.links_changed) {
+            self.control.put_link(name, &new.links[name]);
+        }
         for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
             self.remove_sink(sink);
         }
         for name in &changes.streams_removed {
             self.remove_stream(name).await;
         }
-        for name in &changes.streams_added {
+        for name in renditions_first(new, changes.streams_added.iter()) {
             note("stream", name, self.add_stream(name, &new.streams[name]).await);
         }
         for name in &changes.streams_changed {
@@ -181,19 +208,29 @@ impl Supervisor {
         for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
             note("sink", &sink.name, self.add_sink(sink).await);
         }
+        for name in &changes.links_removed {
+            self.control.remove_link(name);
+        }
         Changed { lines: failed, waited }
     }
 
     async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
         let control = self.control.clone();
+        // Where its receivers will be: the link's worker, else the one that has least to do.
         let load = control.registry().load(control.workers().len());
-        let worker = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        let least = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        let link = config.link.as_ref().and_then(|link| control.link(&link.0).ok());
+        let worker = link.map_or(least, |link| link.worker);
         let owner = Owner { worker, stream: control.new_id() };
         let pushed = config.source.is_push();
         let options = self.options(config);
+        let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
+        let renditions = renditions.collect::<Result<Vec<_>, ControlError>>()?;
         let entry = StreamEntry {
             owner,
             options,
+            renditions: renditions.clone(),
+            bounds: LevelBounds::default(),
             source: (!pushed).then(|| config.source.to_string()),
             receivers_max: config.max_receivers,
             receivers: 0,
@@ -202,8 +239,10 @@ impl Supervisor {
         };
         control.registry().insert(name.to_owned(), entry);
         let url = config.source.to_string();
-        control
-            .tell(&owner, Command::AddStream { stream: owner.stream, name: name.to_owned(), url, options });
+        let (stream, name_there) = (owner.stream, name.to_owned());
+        control.feed(&renditions, worker, |inlets| {
+            control.tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
+        });
         if !config.plan().is_empty() {
             self.trials.put(&control, name, placed(name, config), config.cpu_budget).await?;
         }
@@ -240,7 +279,8 @@ impl Supervisor {
                 self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
             }
         });
-        let services = |config: &StreamConfig| (placed(name, config), config.cpu_budget);
+        self.control.set_bounds(name, self.rules.bounds(name, new));
+        let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
         if services(old) != services(new) {
             let control = self.control.clone();
             let plan = self.rules.plan(name, new);
@@ -285,12 +325,16 @@ impl Supervisor {
         let control = self.control.clone();
         let stream = name.to_owned();
         let task = match &config.source {
-            SourceUrl::Push => return Ok(()),
+            SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(()),
             SourceUrl::Demo => tokio::spawn(report(stream.clone(), source::play_clip(control, stream))),
             SourceUrl::Rtsp(_) => tokio::spawn(source::pull(control, stream, config.clone())),
             SourceUrl::Udp(at) => {
                 let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
-                let format = if at.images { Format::Images } else { Format::Ts };
+                let format = match at.datagrams {
+                    Datagrams::Ts => Format::Ts,
+                    Datagrams::Ppm => Format::Images,
+                    Datagrams::Data => Format::Data,
+                };
                 tokio::spawn(report(
                     stream.clone(),
                     keep_open(control, stream, format, at.at.to_string(), sockets),
@@ -350,6 +394,13 @@ impl Supervisor {
     }
 }
 
+/// These streams, in an order in which each comes behind its renditions.
+fn renditions_first<'n>(config: &Config, names: impl Iterator<Item = &'n String>) -> Vec<&'n String> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_by_key(|name| !config.streams[*name].source.renditions().is_empty());
+    names
+}
+
 /// A track and the port that its description gives for it.
 struct Described {
     track: Track,
@@ -374,6 +425,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         priority: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
         wanted: Wanted { branch: sink.branch.clone(), view: sink.view, level: sink.level },
+        link: sink.link.as_ref().map(|link| link.0.clone()),
     }
 }
 

@@ -95,3 +95,15 @@ pub(crate) fn random_u32() -> u32 {
     // The standard library seeds its hash maps from the system's randomness.
     RandomState::new().hash_one(std::process::id()) as u32
 }
+
+/// Bytes that nobody can guess: from the system's own generator.
+pub(crate) fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: the call writes no more than so many bytes, which are there.
+    let written = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(written) {
+        // As few as these come all at once, or not at all (getrandom(2)).
+        Ok(written) if written == bytes.len() => Ok(bytes),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}

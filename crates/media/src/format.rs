@@ -19,6 +19,8 @@ pub enum Format {
     Rtp(Vec<Track>),
     /// Uncompressed images: a packet's bytes are one PPM or PGM image, all of it.
     Images,
+    /// Opaque datagrams, each standing for itself: passed on as they are.
+    Data,
 }
 
 /// One RTP media of a stream.
@@ -194,7 +196,7 @@ impl Format {
     /// The number of tracks: a transport stream counts as one.
     pub fn tracks(&self) -> usize {
         match self {
-            Format::Ts | Format::Images => 1,
+            Format::Ts | Format::Images | Format::Data => 1,
             Format::Rtp(tracks) => tracks.len(),
         }
     }
@@ -203,7 +205,7 @@ impl Format {
     pub fn track(&self, track: u8) -> Option<&Track> {
         match self {
             Format::Rtp(tracks) => tracks.get(usize::from(track)),
-            Format::Ts | Format::Images => None,
+            Format::Ts | Format::Images | Format::Data => None,
         }
     }
 
@@ -215,7 +217,7 @@ impl Format {
     /// The track at whose key frames a receiver joins: the first video, or track 0.
     pub fn main_track(&self) -> u8 {
         match self {
-            Format::Ts | Format::Images => 0,
+            Format::Ts | Format::Images | Format::Data => 0,
             Format::Rtp(tracks) => {
                 let video = tracks.iter().position(|t| t.codec.is_video()).unwrap_or(0);
                 u8::try_from(video).unwrap_or(0)

@@ -118,8 +118,14 @@ pub struct Tag {
     /// To *take* a layer is to have had all its frames since the last key frame, or since one that opened
     /// it. Layers may be empty: one of which there was no frame since the last key frame is taken, too.
     pub opens: bool,
+    /// It shows with this frame that there are so many more temporal layers, its own the highest of them: what
+    /// was above has numbers higher by that from here on. Whoever took all that was below misses nothing.
+    pub grown: u8,
     /// This packet holds the first bytes of its frame.
     pub first: bool,
+    /// Its frame is another one of a picture that has begun: a higher spatial layer. Who wants less goes on to
+    /// the end of the picture, where the RTP marker stands for what he took of it.
+    pub adds: bool,
     /// This packet holds the last bytes of its frame, as far as the format lets one know.
     pub last: bool,
     /// Of a picture of several layers, this packet holds the last bytes for whoever takes layers up to this one,

@@ -84,6 +84,7 @@ impl Receiver {
             let before = |distance: u32| tag.frame.wrapping_sub(distance).wrapping_sub(key).cast_signed() < 0;
             tag.needs.distances().any(before)
         };
+        self.grow(tag);
         let joins = tag.key && self.began.is_none();
         let is_behind = !tag.key && self.open.is_some_and(|key| !reaches_past(key));
         if joins {
@@ -113,5 +114,15 @@ impl Receiver {
             self.refused |= 1 << tag.layer;
         }
         tag.layer <= self.taken
+    }
+
+    /// New layers are taken by who takes what was below, and what was above has other numbers.
+    fn grow(&mut self, tag: &Tag) {
+        if tag.grown > 0 {
+            let first = tag.layer + 1 - tag.grown;
+            let low = (1_u128 << first) - 1;
+            self.refused = self.refused & low | (self.refused & !low) << tag.grown;
+            self.taken += if self.taken + 1 >= first { tag.grown } else { 0 };
+        }
     }
 }

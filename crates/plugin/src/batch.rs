@@ -25,7 +25,8 @@ pub(crate) enum Carries {
 impl From<&Format> for Carries {
     fn from(format: &Format) -> Self {
         match format {
-            Format::Ts => Carries::Ts,
+            // No element takes opaque datagrams.
+            Format::Ts | Format::Data => Carries::Ts,
             Format::Rtp(_) => Carries::Rtp,
             Format::Images => Carries::Images,
         }

@@ -215,7 +215,8 @@ impl From<outflow_media::Kind> for Kind {
 impl From<&Format> for Input {
     fn from(format: &Format) -> Self {
         match format {
-            Format::Ts => Input::Ts,
+            // No element takes opaque datagrams.
+            Format::Ts | Format::Data => Input::Ts,
             Format::Images => Input::Images,
             Format::Rtp(tracks) => Input::Rtp(tracks.iter().map(Track::from).collect()),
         }

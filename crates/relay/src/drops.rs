@@ -49,7 +49,7 @@ reasons! {
     /// Needs a packet that this sink has lost.
     DependsOnDropped = "depends-on-dropped",
     /// Came too late to be put in order (when RTP is turned into a transport stream), or to be told from
-    /// a copy (when flows are merged).
+    /// a copy (when flows are merged); waited at a link until it was of no use.
     Late = "late",
     /// The rest of an access unit of which a part was lost (when RTP is turned into a transport stream);
     /// an image that another program did not finish.
@@ -58,6 +58,14 @@ reasons! {
     Level = "level",
     /// An element was told to leave such packets out.
     Filtered = "filtered",
+    /// A link's buffer was full.
+    LinkFull = "link-full",
+    /// It made room in a link's buffer for what is worth more.
+    LessValuable = "less-valuable",
+    /// It waited at a link for a receiver that has left.
+    ReceiverLeft = "receiver-left",
+    /// A connection behind a link took no more.
+    ConnectionFull = "connection-full",
     /// More than an element's rate lets pass.
     RateLimit = "rate-limit",
     /// The same packet came before: a copy of it, or one that was recorded and sent again.

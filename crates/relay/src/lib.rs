@@ -17,17 +17,18 @@ pub mod drops;
 pub mod element;
 pub mod graph;
 pub mod limits;
+pub mod link;
 pub mod receive;
 pub mod schedule;
 pub mod send;
 pub mod understand;
 
 pub use buffer::WhenFull;
-pub use control::{Event, Handed, Output, Stream, StreamOptions, Wake};
+pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use element::view::View;
 pub use schedule::{
-    BranchId, Carriage, Cut, Level, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing, TrackMask,
-    Transport,
+    BranchId, Carriage, Cut, Level, LinkId, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing,
+    TrackMask, Transport,
 };
 pub use send::{Order, Report, Whom};

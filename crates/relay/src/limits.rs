@@ -67,6 +67,35 @@ pub const CATCH_UP_BPS_MIN: u64 = 16_000_000;
 /// How long a derived branch (RTP turned into a transport stream) outlives its last sink.
 pub const BRANCH_LINGER: Duration = Duration::from_secs(5);
 
+/// What was offered to a link's buffer counts half after that: so its share of the service follows it.
+pub const OFFERED_HALVED_AFTER: Duration = Duration::from_secs(10);
+
+/// Flows of one medium are alike whose mean rates are within this factor of each other ...
+pub const SIMILAR_RATES: u64 = 4;
+
+/// ... and whose frames a second are within this one.
+pub const SIMILAR_FRAME_RATES: u64 = 2;
+
+/// Over how long that is measured: a few groups of pictures.
+pub const SIMILAR_WINDOW: Duration = Duration::from_secs(5);
+
+/// Groups of flows of one medium that are told apart. Who is like none of them stays where it is.
+pub const SIMILAR_GROUPS_MAX: u32 = 8;
+
+/// How often the rate of a link that follows its receivers may change.
+pub const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it holds what a receiver said that its way carries: five times the longest that is usual between two
+/// reports (RFC 3550, section 6.2: 5 s).
+pub const FOLLOW_LIMIT_HOLDS: Duration = Duration::from_secs(25);
+
+/// Packets that receivers must have reported on before: a share of fewer is chance.
+pub const FOLLOW_EXPECTED_MIN: u64 = 20;
+
+/// How long a rendition is waited for when the first one has come. Then, with the next key frame, those who
+/// want it are served by another one.
+pub const RENDITION_AWAITED: Duration = Duration::from_secs(1);
+
 /// Packets that wait, after a gap in what a replica was handed, until they show whether their frame
 /// is a key frame, which its first few do. Beyond, they are lost like those before, and the next
 /// frame may be one.
@@ -117,8 +146,8 @@ pub const SERVICE_HELD_MAX: usize = 8192;
 /// what needs an older frame is not known to miss it; needs reach back 32 frames at most.
 pub const REMEMBERED_VERDICTS: usize = 64;
 
-/// Packets that an element holds back until their frames show what they are. Beyond, they are judged as
-/// what they are known to be.
+/// Packets that an element holds back, or a link of each flow, until their frames show what they are. Beyond, they
+/// are judged as what they are known to be.
 pub const HELD_PACKETS_MAX: usize = 32;
 
 /// Packets that a copy may come behind its original. A larger wish is refused.

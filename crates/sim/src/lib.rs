@@ -5,11 +5,16 @@
 //! those of a configuration, and plug-ins the very same files.
 
 mod agenda;
+pub mod capture;
+mod limits;
+pub mod network;
 mod outcome;
+pub mod plot;
 mod receiver;
 mod scenario;
 mod services;
 mod source;
+pub mod study;
 mod world;
 
 pub use outcome::{Delays, Digest, Outcome, Passed, Viewing};

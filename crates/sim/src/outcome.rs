@@ -125,6 +125,11 @@ impl Digest {
         }
     }
 
+    /// Adds a number, all of its bytes at once.
+    pub(crate) fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+    }
+
     /// Adds bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {

@@ -152,6 +152,17 @@ pub enum ScenarioError {
 }
 
 impl SourceModel {
+    pub(crate) fn rules(&self) -> [Rule; 6] {
+        [
+            ("source.frames_per_second", (1..=1000).contains(&self.frames_per_second), "1 to 1000"),
+            ("source.gop_frames", self.gop_frames > 0, "at least 1"),
+            ("source.size_spread", share(self.size_spread), "0 to 1"),
+            ("source.packet_bytes", (64..=65_000).contains(&self.packet_bytes), "64 to 65000"),
+            ("source.key_frame_bytes", self.key_frame_bytes <= 10_000_000, "at most 10 million"),
+            ("source.frame_bytes", self.frame_bytes <= 10_000_000, "at most 10 million"),
+        ]
+    }
+
     /// Mean bits a second, RTP headers included.
     pub fn mean_bps(&self) -> f64 {
         let frames = f64::from(self.gop_frames);
@@ -182,7 +193,7 @@ fn span(x: f64) -> bool {
 }
 
 /// A value's name, whether it makes sense, and what it must be.
-type Rule = (&'static str, bool, &'static str);
+pub(crate) type Rule = (&'static str, bool, &'static str);
 
 impl Slow {
     fn rules(&self) -> [Rule; 3] {
@@ -225,12 +236,6 @@ impl Scenario {
         let moment = |x: f64| (0.0..=SECONDS_MAX).contains(&x);
         let rules = [
             ("duration", span(self.duration), SPAN),
-            ("source.frames_per_second", (1..=1000).contains(&self.source.frames_per_second), "1 to 1000"),
-            ("source.gop_frames", self.source.gop_frames > 0, "at least 1"),
-            ("source.size_spread", share(self.source.size_spread), "0 to 1"),
-            ("source.packet_bytes", (64..=65_000).contains(&self.source.packet_bytes), "64 to 65000"),
-            ("source.key_frame_bytes", self.source.key_frame_bytes <= 10_000_000, "at most 10 million"),
-            ("source.frame_bytes", self.source.frame_bytes <= 10_000_000, "at most 10 million"),
             ("relay.hopeless_after", span(self.relay.hopeless_after), SPAN),
             ("receivers.count", self.receivers.count <= 10_000_000, "at most 10 million"),
             ("receivers.datagram_share", share(self.receivers.datagram_share), "0 to 1"),
@@ -252,7 +257,8 @@ impl Scenario {
             .chain(self.receivers.pausing.iter().map(|pausing| pausing.share));
         let together =
             ("receivers.stalled_share", share(shares.sum()), "at most 1 together with slow and pausing");
-        match rules.into_iter().chain(at_times).chain([together]).find(|(_, holds, _)| !holds) {
+        let rules = rules.into_iter().chain(self.source.rules());
+        match rules.chain(at_times).chain([together]).find(|(_, holds, _)| !holds) {
             Some((key, _, must)) => Err(ScenarioError::Value { key, must }),
             None => Ok(()),
         }

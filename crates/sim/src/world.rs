@@ -214,10 +214,7 @@ impl World {
     }
 
     fn carry_out(&mut self, now: Time, order: &Order) {
-        let members = match order.whom {
-            Whom::One(key) => vec![key],
-            Whom::Cohort { .. } => self.stream.members(order).to_vec(),
-        };
+        let members = self.stream.members(order).to_vec();
         for key in members {
             if let Some(player) = self.by_key.get(key.0).copied().flatten() {
                 self.deliver(now, order, key, player);

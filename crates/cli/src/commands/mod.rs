@@ -8,6 +8,7 @@ mod file;
 mod graph;
 mod run;
 mod serve;
+mod sim;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -33,6 +34,7 @@ enum Command {
     Elements(elements::Elements),
     Element(element::Element),
     Graph(graph::Graph),
+    Sim(sim::Sim),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
 }
@@ -47,6 +49,7 @@ impl Cli {
             Command::Elements(elements) => elements.run(),
             Command::Element(element) => element.run(),
             Command::Graph(graph) => graph.run(),
+            Command::Sim(sim) => sim.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),
         }

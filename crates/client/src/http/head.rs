@@ -13,6 +13,8 @@ pub struct Head {
     pub phrase: String,
     /// Where else it is (RFC 9110 section 10.2.2).
     pub location: Option<String>,
+    /// Where the receiver can ask for something else (`Outflow-Session`).
+    pub session: Option<String>,
     /// Whether the body comes in chunks (RFC 9112 section 7.1).
     pub chunked: bool,
     /// Bytes of the body, where they are told and it does not come in chunks.
@@ -52,6 +54,7 @@ impl Head {
             status: response.code.unwrap_or_default(),
             phrase: response.reason.unwrap_or_default().to_owned(),
             location: get("Location").map(str::to_owned),
+            session: get("Outflow-Session").map(str::to_owned),
             chunked,
             length: get("Content-Length").filter(|_| !chunked).and_then(|v| v.parse().ok()),
         }
@@ -64,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_head_is_read_once_it_is_complete() {
-        let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nlocation: /x\r\n\
+        let text =
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nlocation: /x\r\nOutflow-session: /s\r\n\
                      Content-Length: 5\r\nTransfer-Encoding: gzip, Chunked\r\n\r\nbody";
         for cut in 0..text.len() - 4 {
             let mut part = BytesMut::from(&text[..cut]);
@@ -74,6 +78,7 @@ mod tests {
         let head = Head::decode(&mut whole).unwrap().unwrap();
         assert_eq!((head.status, head.location.as_deref()), (302, Some("/x")));
         assert!(head.chunked && head.length.is_none());
+        assert_eq!(head.session.as_deref(), Some("/s"));
         assert_eq!(&whole[..], b"body");
         assert!(Head::decode(&mut BytesMut::from(&b"RTSP/1.0 200 OK\r\n\r\n"[..])).is_err());
     }

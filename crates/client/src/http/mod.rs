@@ -1,7 +1,9 @@
-//! A stream by HTTP/1.1 GET, RFC 9112: what an answer consists of, [`Head`] and [`Body`].
+//! A stream by HTTP/1.1 GET, RFC 9112: what an answer consists of, [`Head`] and [`Body`]; and the session
+//! that it may name.
 
 mod body;
 mod head;
+mod session;
 
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -16,6 +18,7 @@ use crate::wire::{Wire, dial};
 use crate::{Credentials, Error, Options};
 pub use body::Body;
 pub use head::Head;
+pub(crate) use session::{Granted, Session};
 
 /// The body of a response that goes on and on.
 #[derive(Debug)]
@@ -27,13 +30,13 @@ pub(crate) struct Download {
 }
 
 impl Download {
-    /// Asks for `url`, follows redirections, and reads the response's head.
-    pub(crate) async fn start(url: &Url, options: &Options) -> Result<Download, Error> {
+    /// Asks for `url`, follows redirections, and reads the response's head, which may name a session.
+    pub(crate) async fn start(url: &Url, options: &Options) -> Result<(Download, Option<Session>), Error> {
         let mut url = url.clone();
         let mut trusted = true;
         for _ in 0..=REDIRECTS {
             let mut wire = connect(&url, options).await?;
-            let request = request(&url, options, trusted);
+            let request = request("GET", &url, options, trusted, "");
             let mut buffer = BytesMut::with_capacity(READ_BYTES);
             let head = timeout(options.patience, exchange(&mut wire, &request, &mut buffer)).await;
             let slow = |_| Error::Slow { doing: format!("the answer of {url}"), after: options.patience };
@@ -41,7 +44,9 @@ impl Download {
             match (head.status, head.location) {
                 (200, _) => {
                     let body = Body::new(head.chunked, head.length);
-                    return Ok(Download { wire, buffer, body, ready: VecDeque::new() });
+                    let named = head.session.as_deref();
+                    let session = named.and_then(|named| Session::new(&url, named, options, trusted));
+                    return Ok((Download { wire, buffer, body, ready: VecDeque::new() }, session));
                 }
                 (301 | 302 | 303 | 307 | 308, Some(location)) => {
                     let next = url.join(&location).map_err(|e| Error::Peer(format!("redirection: {e}")))?;
@@ -92,7 +97,7 @@ async fn connect(url: &Url, options: &Options) -> Result<Wire, Error> {
     dial(host, port, secure, options).await
 }
 
-fn request(url: &Url, options: &Options, trusted: bool) -> String {
+fn request(method: &str, url: &Url, options: &Options, trusted: bool, json: &str) -> String {
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let authorization = match (in_url(url), &options.credentials, &options.token) {
@@ -104,9 +109,13 @@ fn request(url: &Url, options: &Options, trusted: bool) -> String {
         }
         _ => String::new(),
     };
+    let content = match json.len() {
+        0 => String::new(),
+        length => format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"),
+    };
     format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Outflow/{}\r\nAccept: */*\r\n{authorization}\
-         Connection: close\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Outflow/{}\r\nAccept: */*\r\n\
+         {authorization}{content}Connection: close\r\n\r\n{json}",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -149,12 +158,14 @@ mod tests {
     fn a_request_names_host_path_and_who_asks() {
         let url = Url::parse("http://[::1]:8080/stage.ts?token=x").unwrap();
         let options = Options { token: Some("se\r\ncret".to_owned()), ..Options::default() };
-        let text = request(&url, &options, true);
+        let request = |url: &Url, trusted| request("GET", url, &options, trusted, "");
+        let text = request(&url, true);
         assert!(text.starts_with("GET /stage.ts?token=x HTTP/1.1\r\nHost: [::1]:8080\r\n"), "{text}");
         assert!(text.contains("\r\nAuthorization: Bearer secret\r\n"), "{text}");
-        assert!(!request(&url, &options, false).contains("Authorization"));
+        assert!(!request(&url, false).contains("Authorization"));
+        assert!(!text.contains("Content-"));
         let url = Url::parse("http://us%20er:pw@h/").unwrap();
-        let text = request(&url, &options, true);
+        let text = request(&url, true);
         assert!(text.contains("\r\nHost: h\r\n") && !text.contains("secret"), "{text}");
         assert!(text.contains("\r\nAuthorization: Basic dXMgZXI6cHc=\r\n"), "{text}");
     }

@@ -63,7 +63,7 @@ impl Measure {
         let (reader, tracks) = match format {
             Format::Ts => (Reader::Ts(Box::default()), vec![Loss::new("MP2T", 90_000)]),
             // A client is never given these; were it, there would be nothing to measure.
-            Format::Images => (Reader::Rtp(Vec::new()), Vec::new()),
+            Format::Images | Format::Data => (Reader::Rtp(Vec::new()), Vec::new()),
             Format::Rtp(tracks) => {
                 let reader = |(i, track)| RtpReader::new(i, track);
                 let readers = (0..=u8::MAX).zip(tracks).map(reader).collect();

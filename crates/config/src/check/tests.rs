@@ -124,3 +124,30 @@ fn contradictions_are_reported_together() {
     );
     assert_eq!(errors.errors().len(), 3, "{errors}");
 }
+
+#[test]
+fn renditions_are_streams_with_sources() {
+    let streams = "[streams.high]\n[streams.low]\n";
+    good(&format!("{streams}[streams.cam]\nsource = [\"high\", \"low\"]\n"));
+    for (source, said) in [
+        (
+            "[\"high\"]",
+            "4:10 there is nothing to choose from 1 renditions: name 2 to 16 streams, the best first",
+        ),
+        ("[\"high\", \"lo\"]", "4:19 no stream is named 'lo': did you mean 'low'? else add [streams.lo]"),
+        ("[\"high\", \"high\"]", "4:19 'high' stands here twice: leave one of them out"),
+        (
+            "[\"high\", \"cam\"]",
+            "4:19 'cam' has no source of its own, but renditions: name those, or a stream",
+        ),
+        ("[\"high\", 3]", "4:19 a text is needed here, not a number"),
+        ("3", "4:10 a source is needed here, not a number: write it like \"push\", or [\"high\", \"low\"]"),
+    ] {
+        let found = mistake(&format!("{streams}[streams.cam]\nsource = {source}\n"));
+        assert!(found.starts_with(said), "{found}");
+    }
+    let services = "[streams.cam.elements.e]\nelement = \"pass\"\n[streams.cam.branches.b]\ninput = \"e\"\n";
+    let text = format!("{streams}[streams.cam]\nsource = [\"high\", \"low\"]\n{services}");
+    let all = errors(&text).to_string();
+    assert!(all.contains("a stream that has renditions has no elements"), "{all}");
+}

@@ -21,6 +21,7 @@ fn label(contract: Contract) -> &'static str {
     match contract {
         Contract::Ts => "ts",
         Contract::Images => "ppm",
+        Contract::Data => "data",
         Contract::Rtp => "rtp",
         Contract::Either => "ts | rtp",
     }

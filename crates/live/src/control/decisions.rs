@@ -21,6 +21,8 @@ pub struct RuleDecision {
     pub in_force: bool,
     /// What was measured, and what it was compared with.
     pub why: String,
+    /// What changes by that, or is undone; nothing of a rule that the configuration has no more.
+    pub changes: Vec<String>,
     /// Why what it says could not be done, if so.
     pub failed: Option<String>,
 }

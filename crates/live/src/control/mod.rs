@@ -7,18 +7,20 @@
 mod access;
 mod change;
 mod decisions;
+mod links;
 mod placing;
 mod publisher;
 mod push;
 mod receiver;
 mod registry;
+mod session;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_media::Format;
-use outflow_relay::{Level, Priority, View};
+use outflow_relay::{Level, LevelBounds, Priority, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
@@ -26,6 +28,7 @@ pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
 use decisions::Decisions;
 pub use decisions::{RuleDecision, RuleLog};
+pub(crate) use links::{LinkBook, LinkPlace};
 pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
@@ -34,11 +37,13 @@ pub(crate) use receiver::timing;
 pub use receiver::{PlayOptions, Playing, Via};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
+pub use session::SessionToken;
+
 use crate::context::{Contexts, Line};
 pub use crate::message::{
-    BranchState, CloseReason, ControlError, ElementState, ReceiverId, ReceiverReport, ReceiverState,
-    Receivers, RelayState, SourceId, SourceState, StreamId, StreamState, TrackAddress, TrackChannel, Wanted,
-    WriteSide,
+    BranchState, CloseReason, ControlError, ElementState, LinkApplicationState, LinkState, ReceiverId,
+    ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState, StreamId,
+    StreamState, TrackAddress, TrackChannel, Wanted, WriteSide,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
@@ -56,6 +61,7 @@ pub struct Control {
 struct Inner {
     registry: Registry,
     pushes: Pushes,
+    links: LinkBook,
     workers: Vec<WorkerHandle>,
     config: arc_swap::ArcSwap<Config>,
     state: watch::Receiver<Arc<RelayState>>,
@@ -75,6 +81,7 @@ impl Control {
         let inner = Inner {
             registry: Registry::default(),
             pushes: Pushes::default(),
+            links: LinkBook::default(),
             workers,
             config: arc_swap::ArcSwap::new(config),
             state,
@@ -200,6 +207,20 @@ impl Control {
         self.ask(&owner, command).await
     }
 
+    /// Lets receivers of a stream have no more than this, wherever they are served.
+    pub(crate) fn set_bounds(&self, stream: &str, bounds: LevelBounds) {
+        self.registry().update(stream, |entry| {
+            if entry.bounds == bounds {
+                return;
+            }
+            // Under the book's lock: a replica either is among these, or begins with the new ones.
+            for owner in entry.owners() {
+                self.tell(&owner, Command::SetBounds { stream: owner.stream, bounds: bounds.clone() });
+            }
+            entry.bounds = bounds;
+        });
+    }
+
     /// Changes a receiver's class; nothing it is owed gets lost.
     ///
     /// # Errors
@@ -226,6 +247,10 @@ impl Control {
 
     pub(crate) fn pushes(&self) -> &Pushes {
         &self.inner.pushes
+    }
+
+    pub(crate) fn links(&self) -> &LinkBook {
+        &self.inner.links
     }
 
     pub(crate) fn workers(&self) -> &[WorkerHandle] {

@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use outflow_relay::StreamOptions;
+use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
 use super::registry::StreamEntry;
-use super::{Command, Control, ControlError, Owner, ReceiverId, StreamId, Wanted};
+use super::{Command, Control, ControlError, LinkPlace, Owner, ReceiverId, StreamId, Wanted};
 use crate::limits::REPLICA_LINGER;
+use crate::worker::Inlet;
 
 /// Receivers by worker.
 pub(crate) type Load = BTreeMap<usize, usize>;
 
-/// Becomes true once a replica can serve.
-pub(crate) type Ready = watch::Receiver<bool>;
+/// All become true once a replica can serve.
+pub(crate) type Ready = Vec<watch::Receiver<bool>>;
 
 /// A stream at a worker that is not its home.
 #[derive(Debug, Clone)]
@@ -29,11 +30,14 @@ pub(crate) struct Replica {
 }
 
 /// A replica that is to serve from now on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Replication {
-    home: Owner,
+    home: StreamId,
+    /// Those who hand it packets: its home, or those of its renditions.
+    from: Vec<Owner>,
     replica: Owner,
     options: StreamOptions,
+    bounds: LevelBounds,
 }
 
 /// What decides about a receiver that is to be admitted.
@@ -118,8 +122,11 @@ impl StreamEntry {
         let replica = &mut self.replicas[at];
         replica.receivers += 1;
         replica.idle_since = None;
-        let (home, options, owner) = (self.owner, self.options, replica.owner);
-        let replicate = || replicate(Replication { home, replica: owner, options });
+        let (options, bounds, owner) = (self.options, &self.bounds, replica.owner);
+        let from = if self.renditions.is_empty() { vec![self.owner] } else { self.renditions.clone() };
+        let home = self.owner.stream;
+        let replicate =
+            || replicate(Replication { home, from, replica: owner, options, bounds: bounds.clone() });
         let ready = replica.ready.get_or_insert_with(replicate).clone();
         Admitted { owner, ready: Some(ready) }
     }
@@ -137,10 +144,12 @@ impl StreamEntry {
 impl Admitted {
     /// Waits until receivers can join. `false`: the stream is gone.
     pub(crate) async fn ready(self) -> bool {
-        match self.ready {
-            Some(mut ready) => ready.wait_for(|ready| *ready).await.is_ok(),
-            None => true,
+        for mut ready in self.ready.into_iter().flatten() {
+            if ready.wait_for(|ready| *ready).await.is_err() {
+                return false;
+            }
         }
+        true
     }
 }
 
@@ -154,14 +163,15 @@ impl Replica {
 
 impl Control {
     /// The worker that a receiver by UDP is to be served by, and its ports. Branches are made at the
-    /// stream's home, and served from there.
+    /// stream's home, and served from there; receivers behind a link are with it.
     ///
     /// # Errors
-    /// Unknown stream.
+    /// Unknown stream or link.
     pub fn udp_site(&self, stream: &str, wanted: &Wanted) -> Result<UdpSite, ControlError> {
-        let worker = match wanted.is_all() {
-            true => self.registry().place(stream, self.placing())?,
-            false => self.entry(stream)?.owner.worker,
+        let worker = match (self.stream_link_place(stream)?, wanted.is_all()) {
+            (Some(link), _) => link.worker,
+            (None, true) => self.registry().place(stream, self.placing())?,
+            (None, false) => self.entry(stream)?.owner.worker,
         };
         let (rtp, rtcp) = self.workers()[worker].rtp_ports;
         Ok(UdpSite { worker, rtp, rtcp })
@@ -173,11 +183,21 @@ impl Control {
         stream: &str,
         receiver: ReceiverId,
         site: Option<UdpSite>,
-        wanted: &Wanted,
+        (wanted, link): (&Wanted, Option<(LinkPlace, &str)>),
     ) -> Result<Admitted, ControlError> {
         let relay_max = self.config().limits.receivers;
         let home = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };
-        let worker = site.map(|site| site.worker).or(home);
+        if let (Some(home), Some((link, name))) = (home, link)
+            && home != link.worker
+        {
+            return Err(ControlError::Unsupported(format!(
+                "a branch, view or level of stream '{stream}' cannot be had behind link '{name}', which is \
+                 with another worker: put the stream itself behind it ([streams.{stream}] link = \"{name}\") \
+                 and start the relay anew"
+            )));
+        }
+        let link = link.map(|(link, _)| link.worker);
+        let worker = site.map(|site| site.worker).or(link).or(home);
         let terms = Terms { relay_max, placing: self.placing(), worker };
         let replicate = |replication| self.replicate(stream, replication);
         self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
@@ -189,14 +209,26 @@ impl Control {
         self.registry().rest_idle(Instant::now(), rest);
     }
 
-    fn replicate(&self, name: &str, Replication { home, replica, options }: Replication) -> Ready {
-        let (outlet, inlet) = self.workers()[replica.worker].queue();
-        let ready = inlet.ready();
+    fn replicate(&self, name: &str, replication: Replication) -> Ready {
+        let Replication { home, from, replica, options, bounds } = replication;
         tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
         let (stream, name) = (replica.stream, name.to_owned());
-        self.tell(&replica, Command::Replicate { stream, home: home.stream, name, options, inlet });
-        self.tell(&home, Command::Share { stream: home.stream, outlet });
+        let mut ready = Vec::new();
+        self.feed(&from, replica.worker, |inlets| {
+            ready.extend(inlets.iter().map(Inlet::ready));
+            self.tell(&replica, Command::Replicate { stream, home, name, options, inlets });
+            self.tell(&replica, Command::SetBounds { stream, bounds });
+        });
         ready
+    }
+
+    /// Lets streams hand their packets to another one, at this worker, which is told of the queues first.
+    pub(crate) fn feed(&self, from: &[Owner], worker: usize, tell: impl FnOnce(Vec<Inlet>)) {
+        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(|_| self.workers()[worker].queue()).unzip();
+        tell(inlets);
+        for (home, outlet) in from.iter().zip(outlets) {
+            self.tell(home, Command::Share { stream: home.stream, outlet });
+        }
     }
 
     fn placing(&self) -> Placing {

@@ -29,6 +29,8 @@ pub struct PushOptions {
     pub timing: Option<Timing>,
     /// What of the stream it gets.
     pub wanted: Wanted,
+    /// The link that it is behind.
+    pub link: Option<String>,
 }
 
 /// Such receivers.
@@ -154,7 +156,7 @@ impl Control {
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
         let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
         let route = PushRoute { to, ttl, interface };
-        let (wanted, name) = (options.wanted.clone(), Some(options.name.clone()));
+        let (wanted, name) = (options.wanted.clone(), (Some(options.name.clone()), options.link.clone()));
         self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
     }
 }

@@ -45,6 +45,7 @@ struct Wish {
     kind: &'static str,
     to: String,
     name: Option<String>,
+    link: Option<String>,
 }
 
 /// A receiver's place at a stream; it leaves when this is dropped.
@@ -81,11 +82,12 @@ impl Control {
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
         let timing = self.stream_timing(stream);
+        let link = self.stream_link(stream);
         let sink = SinkSpec { tracks, priority, timing, held: true, ..SinkSpec::new(carriage, transport) };
         self.join(
             stream,
             site,
-            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: None },
+            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: None, link },
         )
         .await
     }
@@ -96,23 +98,28 @@ impl Control {
         (carriage, route): (Carriage, PushRoute),
         (priority, timing): (Priority, Timing),
         wanted: Wanted,
-        name: Option<String>,
+        (name, link): (Option<String>, Option<String>),
     ) -> Result<Playing, ControlError> {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
         let to = route.to.to_string();
         let sink = SinkSpec { priority, timing, ..SinkSpec::new(carriage, Transport::Datagram) };
-        self.join(stream, None, Wish { sink, wanted, route: Route::Push(route), kind, to, name }).await
+        let route = Route::Push(route);
+        self.join(stream, None, Wish { sink, wanted, route, kind, to, name, link }).await
     }
 
     async fn join(
         &self,
         stream: &str,
         site: Option<UdpSite>,
-        Wish { sink, wanted, route, kind, to, name }: Wish,
+        Wish { mut sink, wanted, route, kind, to, name, link }: Wish,
     ) -> Result<Playing, ControlError> {
         let id = self.new_id();
-        let admitted = self.admit(stream, id, site, &wanted)?;
+        let place = link.as_deref().map(|name| self.link(name).map(|link| (link, name))).transpose()?;
+        let admitted = self.admit(stream, id, site, (&wanted, place))?;
         let owner = admitted.owner;
+        // Who was told ports before the stream was put behind another link is not behind that.
+        let link = place.map(|(link, _)| link).filter(|link| link.worker == owner.worker);
+        sink.link = link.map(|link| link.id);
         let (closing, closed) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
         let mut playing =

@@ -1,13 +1,14 @@
 //! Which streams there are, who owns them, and who receives them: control's own book, never
 //! touched on a packet's way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outflow_relay::StreamOptions;
+use outflow_relay::{LevelBounds, StreamOptions};
 
 use super::ControlError;
+use super::SessionToken;
 use super::placing::{Admitted, Load, Placing, Ready, Replica, Replication, Terms};
 use super::{ReceiverId, SourceId, StreamId};
 
@@ -24,6 +25,10 @@ pub(crate) struct StreamEntry {
     /// Its home: where its source is.
     pub(crate) owner: Owner,
     pub(crate) options: StreamOptions,
+    /// The homes of its renditions, if it has no source of its own.
+    pub(crate) renditions: Vec<Owner>,
+    /// What rules leave of its levels.
+    pub(crate) bounds: LevelBounds,
     /// `None` if it takes publishers, else what its source is, in words.
     pub(crate) source: Option<String>,
     pub(crate) receivers_max: usize,
@@ -34,20 +39,33 @@ pub(crate) struct StreamEntry {
     pub(crate) replicas: Vec<Replica>,
 }
 
+/// A receiver that was written down.
+#[derive(Debug)]
+struct Receiver {
+    stream: String,
+    owner: Owner,
+    session: Option<SessionToken>,
+}
+
 #[derive(Debug, Default)]
 struct Book {
     streams: BTreeMap<String, StreamEntry>,
-    receivers: BTreeMap<ReceiverId, (String, Owner)>,
+    receivers: BTreeMap<ReceiverId, Receiver>,
+    /// By what nobody can guess, and hashed with what nobody knows: how long looking takes tells nothing.
+    sessions: HashMap<SessionToken, ReceiverId>,
     load: Load,
 }
 
 impl Book {
-    fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<(String, Owner)> {
-        let (stream, owner) = self.receivers.remove(&receiver)?;
-        if let Some(load) = self.load.get_mut(&owner.worker) {
+    fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<Receiver> {
+        let admission = self.receivers.remove(&receiver)?;
+        if let Some(load) = self.load.get_mut(&admission.owner.worker) {
             *load = load.saturating_sub(1);
         }
-        Some((stream, owner))
+        if let Some(session) = &admission.session {
+            self.sessions.remove(session);
+        }
+        Some(admission)
     }
 }
 
@@ -78,7 +96,7 @@ impl Registry {
 
     pub(crate) fn remove(&self, stream: &str) -> Option<StreamEntry> {
         let mut book = self.book();
-        let of_stream = book.receivers.iter().filter(|(_, (name, _))| name == stream);
+        let of_stream = book.receivers.iter().filter(|(_, admission)| admission.stream == stream);
         let ids: Vec<ReceiverId> = of_stream.map(|(id, _)| *id).collect();
         for id in ids {
             book.forget_receiver(id);
@@ -144,7 +162,7 @@ impl Registry {
     ) -> Result<Admitted, ControlError> {
         let mut book = self.book();
         let unknown = || ControlError::UnknownStream(stream.to_owned());
-        let Book { streams, receivers, load } = &mut *book;
+        let Book { streams, receivers, load, .. } = &mut *book;
         let entry = streams.get_mut(stream).ok_or_else(unknown)?;
         if entry.receivers >= entry.receivers_max {
             let (what, key) = ("the receivers of this stream", "max_receivers");
@@ -157,18 +175,34 @@ impl Registry {
         let worker = terms.worker.unwrap_or_else(|| entry.place(load, terms.placing));
         *load.entry(worker).or_default() += 1;
         let admitted = entry.take_in(worker, number, replicate);
-        receivers.insert(receiver, (stream.to_owned(), admitted.owner));
+        let stream = stream.to_owned();
+        receivers.insert(receiver, Receiver { stream, owner: admitted.owner, session: None });
         Ok(admitted)
     }
 
     pub(crate) fn receiver(&self, receiver: ReceiverId) -> Option<Owner> {
-        self.book().receivers.get(&receiver).map(|(_, owner)| *owner)
+        self.book().receivers.get(&receiver).map(|admission| admission.owner)
+    }
+
+    /// From now on the session of a receiver that is there has this name.
+    pub(crate) fn open_session(&self, receiver: ReceiverId, token: SessionToken) {
+        let mut book = self.book();
+        if let Some(admission) = book.receivers.get_mut(&receiver) {
+            let before = admission.session.replace(token);
+            before.and_then(|before| book.sessions.remove(&before));
+            book.sessions.insert(token, receiver);
+        }
+    }
+
+    /// The receiver whose session has this name.
+    pub(crate) fn session(&self, token: SessionToken) -> Option<ReceiverId> {
+        self.book().sessions.get(&token).copied()
     }
 
     /// Strikes a receiver out. Harmless if that was done before.
     pub(crate) fn discharge(&self, receiver: ReceiverId) {
         let mut book = self.book();
-        let Some((stream, owner)) = book.forget_receiver(receiver) else { return };
+        let Some(Receiver { stream, owner, .. }) = book.forget_receiver(receiver) else { return };
         if let Some(entry) = book.streams.get_mut(&stream) {
             entry.let_go(owner);
         }
@@ -199,8 +233,10 @@ mod tests {
 
     fn entry(receivers_max: usize) -> StreamEntry {
         StreamEntry {
+            renditions: Vec::new(),
             owner: Owner { worker: 0, stream: 1 },
             options: StreamOptions::default(),
+            bounds: LevelBounds::default(),
             source: None,
             receivers_max,
             receivers: 0,
@@ -213,7 +249,7 @@ mod tests {
         let mut replicated = false;
         let replicate = |_| {
             replicated = true;
-            tokio::sync::watch::channel(true).1
+            vec![tokio::sync::watch::channel(true).1]
         };
         let admitted = registry.admit(stream, receiver, terms, || 100 + receiver, replicate);
         admitted.map(|admitted| (admitted.owner.worker, admitted.owner.stream, replicated))
@@ -289,6 +325,26 @@ mod tests {
         assert_eq!(workers, [0, 0, 0, 1]);
         registry.remove("busy");
         assert_eq!(registry.place("a", two.placing), Ok(1), "its receivers are gone");
+    }
+
+    #[test]
+    fn a_session_goes_with_its_receiver() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        let token = |digit: char| digit.to_string().repeat(32).parse().expect("a token");
+        registry.open_session(1, token('1'));
+        assert_eq!(registry.session(token('1')), None, "nobody is there");
+        for receiver in 1..=3 {
+            admit(&registry, "a", receiver, ALONE).expect("room");
+        }
+        registry.open_session(1, token('0'));
+        registry.open_session(1, token('1'));
+        registry.open_session(2, token('2'));
+        assert_eq!(['0', '1', '2'].map(|digit| registry.session(token(digit))), [None, Some(1), Some(2)]);
+        registry.discharge(1);
+        assert_eq!(['1', '2'].map(|digit| registry.session(token(digit))), [None, Some(2)]);
+        registry.remove("a");
+        assert_eq!(registry.session(token('2')), None);
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl From<ControlError> for HttpError {
         let status = match error {
             ControlError::UnknownStream(_)
             | ControlError::UnknownReceiver(_)
+            | ControlError::UnknownSession
             | ControlError::UnknownElement(..)
             | ControlError::UnknownSink(..) => StatusCode::NOT_FOUND,
             ControlError::NotPushed(..)
@@ -81,7 +82,10 @@ impl From<ControlError> for HttpError {
             ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            ControlError::Unsupported(_) | ControlError::Configuration(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ControlError::TooOften(_) => StatusCode::TOO_MANY_REQUESTS,
+            ControlError::Unsupported(_) | ControlError::Configuration(_) | ControlError::UnknownLink(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             ControlError::System { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
         HttpError::new(status, error.to_string())

@@ -17,7 +17,9 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::Http;
 use super::error::HttpError;
-use crate::control::{ElementState, ReceiverReport, ReceiverState, RelayState, StreamState};
+use crate::control::{
+    ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
+};
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
 type Count<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> u64);
@@ -55,7 +57,7 @@ const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
     ("receiver_queue_delay", Some(Unit::Seconds), "Age of the oldest packet that waits", |r| {
         r.queue_delay_ms as f64 / 1e3
     }),
-    ("receiver_level", None, "Quality that the receiver wants, 1 is the best", |r| r.level.into()),
+    ("receiver_level", None, "Quality that the receiver is to get, 1 is the best", |r| r.level.into()),
     ("receiver_age", Some(Unit::Seconds), "Time since the receiver joined", |r| r.age_ms as f64 / 1e3),
 ];
 
@@ -73,6 +75,20 @@ const ELEMENT_LEVELS: &[Level<ElementState>] = &[
     }),
     ("element_cpu", Some(Unit::Ratios), "CPU used; 1 is a whole core", |e| e.cpu_percent / 1e2),
     ("element_memory", Some(Unit::Bytes), "Memory held, where known", |e| e.memory_bytes as f64),
+];
+
+const LINK_COUNTS: &[Count<LinkApplicationState>] = &[
+    ("link_offered", Some(Unit::Bytes), "Bytes offered to the link", |a| a.offered_bytes),
+    ("link_offered_packets", None, "Packets offered to the link", |a| a.offered_packets),
+    ("link_sent", Some(Unit::Bytes), "Bytes that the link let go", |a| a.sent_bytes),
+    ("link_sent_packets", None, "Packets that the link let go", |a| a.sent_packets),
+];
+
+const LINK_LEVELS: &[Level<LinkState>] = &[
+    ("link_rate", Some(Unit::Bytes), "Bytes a second that the link carries", |l| l.rate_bps as f64 / 8.0),
+    ("link_flows", None, "Tracks of receivers behind the link", |l| l.flows as f64),
+    ("link_waiting", Some(Unit::Bytes), "Bytes that wait at the link", |l| l.waiting_bytes as f64),
+    ("link_waiting_packets", None, "Packets that wait at the link", |l| l.waiting_packets as f64),
 ];
 
 const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
@@ -106,6 +122,7 @@ impl Collector for Snapshot {
         self.relay(&state, &mut families)?;
         streams(&state, &mut families)?;
         elements(&state, &mut families)?;
+        links(&state, &mut families)?;
         receivers(&state, &mut families)
     }
 }
@@ -181,6 +198,32 @@ fn elements(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     let dropped = all().flat_map(|of| reasons(&of.1.drops).map(move |(reason, n)| (of, reason, n)));
     let dropped = dropped.map(|(of, reason, n)| (with(label(of), ("reason", reason.to_owned())), n));
     families.counter("element_dropped_packets", None, "Packets that the element left out", dropped)
+}
+
+fn links(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
+    let label = |link: &LinkState| [("link", link.name.clone())];
+    let all = || state.links.iter().flat_map(|link| link.applications.iter().map(move |of| (link, of)));
+    let of_application = |(link, of): (&LinkState, &LinkApplicationState)| {
+        [("link", link.name.clone()), ("application", of.name.clone())]
+    };
+    for (name, unit, help, value) in LINK_COUNTS {
+        families.counter(name, unit.clone(), help, all().map(|of| (of_application(of), value(of.1))))?;
+    }
+    let dropped = all().flat_map(|of| reasons(&of.1.drops).map(move |(reason, n)| (of, reason, n)));
+    let dropped = dropped.map(|(of, reason, n)| {
+        let [link, application] = of_application(of);
+        ([link, application, ("reason", reason.to_owned())], n)
+    });
+    families.counter("link_dropped_packets", None, "Packets that the link gave up", dropped)?;
+    for (name, unit, help, value) in LINK_LEVELS {
+        families.gauge(name, unit.clone(), help, state.links.iter().map(|l| (label(l), value(l))))?;
+    }
+    let delays = state.links.iter().flat_map(|link| {
+        let quantiles = [("0.5", link.delay_p50_ms), ("0.99", link.delay_p99_ms), ("1", link.delay_max_ms)];
+        let name = link.name.clone();
+        quantiles.map(move |(q, ms)| ([("link", name.clone()), ("quantile", q.to_owned())], ms / 1e3))
+    });
+    families.gauge("link_delay", Some(Unit::Seconds), "How long packets waited at the link lately", delays)
 }
 
 fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {

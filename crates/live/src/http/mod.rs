@@ -2,8 +2,9 @@
 //!
 //! A connection's first request is read here (`front`). A plain `GET /NAME.ts` leaves HTTP at
 //! once: the response head goes out, and the socket itself goes to the worker that owns the stream
-//! (`play`). Everything else is hyper's and axum's: publishers (`ingest`), and behind the right to
-//! control (`guard`) the API (`api`), its events, metrics and the status page.
+//! (`play`). Everything else is hyper's and axum's: publishers (`ingest`), what players ask of their own
+//! `session`, and behind the right to control (`guard`) the API (`api`), its events, metrics and the
+//! status page.
 
 mod api;
 mod credentials;
@@ -17,6 +18,7 @@ mod ingest;
 mod metrics;
 mod openapi;
 mod play;
+mod session;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -76,7 +78,8 @@ pub(crate) fn router(control: Control, admission: Arc<Admission>) -> Router {
 fn described(control: &Control) -> OpenApiRouter<Http> {
     let guard = middleware::from_fn_with_state(control.clone(), guard::control_only);
     let guarded = api::router().route("/metrics", get(metrics::metrics)).route("/", get(status::page));
-    OpenApiRouter::with_openapi(openapi::base()).merge(health::router()).merge(guarded.route_layer(guard))
+    let open = OpenApiRouter::with_openapi(openapi::base()).merge(health::router()).merge(session::router());
+    open.merge(guarded.route_layer(guard))
 }
 
 async fn not_allowed(request: Request) -> HttpError {

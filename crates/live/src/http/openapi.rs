@@ -25,6 +25,7 @@ pub(super) const PATH: &str = "/api/v1/openapi.json";
         (name = "services", description = "What happens to streams on their way"),
         (name = "receivers", description = "Who receives, and how they fare"),
         (name = "sinks", description = "Receivers that are sent to without asking"),
+        (name = "links", description = "Bottlenecks that receivers are behind"),
         (name = "relay", description = "The relay as a whole"),
         (name = "health", description = "For whoever supervises the relay")
     ),

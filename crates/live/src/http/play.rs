@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::credentials;
 use super::error::{ErrorBody, HttpError, stream_name};
 use super::front::Peer;
+use super::session;
 use crate::control::{Control, PlayOptions, Playing, Right, Via, Wanted};
 use crate::message::WriteSide;
 
@@ -61,20 +62,19 @@ pub(super) async fn on_own_connection(
     peer: SocketAddr,
     request: StreamRequest,
 ) -> Option<(Playing, WriteSide)> {
-    let playing =
-        match open(&control, &request.stream, request.query.as_deref(), request.token.as_deref(), peer).await
-        {
-            Ok(playing) => playing,
-            Err(error) => {
-                // A peer that does not take the answer has nothing to lose by that.
-                let _ = socket.write_all(&error.on_the_wire()).await;
-                let _ = socket.shutdown().await;
-                return None;
-            }
-        };
+    let (query, token) = (request.query.as_deref(), request.token.as_deref());
+    let (playing, session) = match open(&control, &request.stream, query, token, peer).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            // A peer that does not take the answer has nothing to lose by that.
+            let _ = socket.write_all(&error.on_the_wire()).await;
+            let _ = socket.shutdown().await;
+            return None;
+        }
+    };
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {MPEG_TS}\r\nCache-Control: no-store\r\n\
-         Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
+         Outflow-Session: {session}\r\nAccess-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
     );
     if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
         return None;
@@ -96,12 +96,16 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
     params(
         ("stream" = String, Path, description = "Name of the stream"),
         ("branch" = Option<String>, Query, description = "Name of a branch of the stream"),
+        ("level" = Option<u8>, Query, description = "The quality, 1 is the best"),
         ("part" = Option<String>, Query, description = "Of images: a part, as 640x360+16+0"),
         ("size" = Option<String>, Query, description = "Of images: a size to fit into, as 320x180"),
         ("gray" = Option<String>, Query, description = "Of images: 1 for those without colour")
     ),
     responses(
-        (status = OK, body = Vec<u8>, content_type = "video/mp2t"),
+        (
+            status = OK, body = Vec<u8>, content_type = "video/mp2t",
+            headers(("Outflow-Session" = String, description = "Path of the player's own session"))
+        ),
         (status = UNAUTHORIZED, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
         (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A limit is reached")
@@ -116,9 +120,13 @@ pub(super) async fn through_http(
 ) -> Result<Response, HttpError> {
     let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
     let token = credentials::of_request(&headers, query.as_deref());
-    let playing = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
+    let (playing, session) = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
     let body = body(playing)?;
-    let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
+    let headers = [
+        (header::CONTENT_TYPE, MPEG_TS),
+        (header::CACHE_CONTROL, "no-store"),
+        (session::HEADER, session.as_str()),
+    ];
     Ok((StatusCode::OK, headers, body).into_response())
 }
 
@@ -144,15 +152,18 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
     Ok(Body::from_stream(chunks))
 }
 
+/// A place at a stream, and where the player's session can be asked.
 async fn open(
     control: &Control,
     stream: &str,
     query: Option<&str>,
     token: Option<&str>,
     peer: SocketAddr,
-) -> Result<Playing, HttpError> {
+) -> Result<(Playing, String), HttpError> {
     control.authorize(Right::Play, token, peer.ip())?;
     let wanted = Wanted::of_query(query.unwrap_or_default())?;
     let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None, wanted };
-    Ok(control.play(stream, options).await?)
+    let playing = control.play(stream, options).await?;
+    let session = session::open(control, &playing)?;
+    Ok((playing, session))
 }

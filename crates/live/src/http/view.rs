@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::admission::ConnectionCounts;
-use crate::control::{ReceiverState, RelayState, StreamState};
+use crate::control::{LinkState, ReceiverState, RelayState, StreamState};
 use crate::limits::RECEIVERS_SHOWN;
 
 /// The whole relay.
@@ -26,6 +26,8 @@ pub(super) struct Overview {
     ports: Ports,
     /// All streams by name, each with its receivers that fare worst.
     streams: Vec<StreamView>,
+    /// All links, by name.
+    links: Vec<LinkState>,
 }
 
 /// Ports that the relay listens at; null where it does not.
@@ -64,6 +66,7 @@ impl Overview {
             connections,
             ports: Ports::new(&config.listen, config.tls.is_some()),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
+            links: state.links.clone(),
         }
     }
 }

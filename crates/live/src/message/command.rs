@@ -3,15 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use outflow_config::LinkConfig;
 use outflow_media::Format;
 use outflow_relay::element::view::NoView;
 use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Level, NoLevel, Priority, SinkSpec, StreamOptions, View};
+use outflow_relay::{Level, LevelBounds, LinkId, NoLevel, Priority, SinkSpec, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{CloseReason, ControlError, WriteSide};
+use super::{CloseReason, ControlError, SessionState, WriteSide};
 use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
 
@@ -30,19 +31,21 @@ pub(crate) enum Command {
         name: String,
         url: String,
         options: StreamOptions,
+        /// From its renditions, if it has no source of its own.
+        inlets: Vec<Inlet>,
     },
     RemoveStream {
         stream: StreamId,
         reason: CloseReason,
     },
     /// Serve receivers of a stream whose home is with another worker, with what comes through the
-    /// queue; `stream` is its number here.
+    /// queues; `stream` is its number here.
     Replicate {
         stream: StreamId,
         home: StreamId,
         name: String,
         options: StreamOptions,
-        inlet: Inlet,
+        inlets: Vec<Inlet>,
     },
     /// Hand what comes in to another worker, too.
     Share {
@@ -56,6 +59,10 @@ pub(crate) enum Command {
     SetOptions {
         stream: StreamId,
         options: StreamOptions,
+    },
+    SetBounds {
+        stream: StreamId,
+        bounds: LevelBounds,
     },
     OpenSource {
         stream: StreamId,
@@ -115,6 +122,16 @@ pub(crate) enum Command {
         stream: StreamId,
         receiver: ReceiverId,
         bytes: Bytes,
+    },
+    /// There is such a link from now on, or it is another one.
+    PutLink {
+        link: LinkId,
+        name: String,
+        config: Box<LinkConfig>,
+    },
+    /// A link is no more.
+    RemoveLink {
+        link: LinkId,
     },
     Shutdown,
 }
@@ -186,6 +203,8 @@ pub(crate) enum ServicesCommand {
     View { stream: StreamId, receiver: ReceiverId, view: View, reply: Reply<()> },
     /// Let a receiver have another quality from now on.
     Level { stream: StreamId, receiver: ReceiverId, level: Level, reply: Reply<()> },
+    /// What a receiver asks its own session: what it gets, and for a level if it names one.
+    Session { stream: StreamId, receiver: ReceiverId, level: Option<u8>, reply: Reply<SessionState> },
     /// Let an element pass everything as it is, or no longer.
     Bypass { stream: StreamId, element: String, bypass: bool, reply: Reply<()> },
 }

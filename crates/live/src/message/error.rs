@@ -18,6 +18,15 @@ pub enum ControlError {
     /// No such receiver.
     #[error("no receiver {0}: it has left, or never was")]
     UnknownReceiver(u64),
+    /// No such session.
+    #[error(
+        "there is no such session: Outflow-Session in the answer to GET /NAME.ts says where one's own is, \
+         and it ends with that download"
+    )]
+    UnknownSession,
+    /// A session is asked too often.
+    #[error("{0}")]
+    TooOften(String),
     /// A receiver of that name is being sent to.
     #[error("a receiver named '{0}' exists already: choose another name, or remove it first")]
     NameTaken(String),
@@ -27,6 +36,9 @@ pub enum ControlError {
     /// No such configured or added receiver.
     #[error("no receiver named '{0}' is sent stream '{1}': see the list of receivers for the names")]
     UnknownSink(String, String),
+    /// No such link.
+    #[error("no link named '{0}' is configured: add [link.{0}] and reload, or correct the name")]
+    UnknownLink(String),
     /// No such element.
     #[error("stream '{1}' has no element named '{0}': see its list of elements for the names")]
     UnknownElement(String, String),

@@ -16,7 +16,8 @@ pub use error::{CloseReason, ControlError};
 pub use receivers::Receivers;
 pub(crate) use state::named;
 pub use state::{
-    BranchState, ElementState, ReceiverReport, ReceiverState, RelayState, SourceState, StreamState,
+    BranchState, ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState,
+    SessionState, SourceState, StreamState,
 };
-pub(crate) use state::{StreamPart, together};
+pub(crate) use state::{StreamPart, WorkerState, together};
 pub use write_side::WriteSide;

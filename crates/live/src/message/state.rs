@@ -20,6 +20,83 @@ pub struct RelayState {
     pub rss_bytes: u64,
     /// All streams, by name.
     pub streams: Vec<StreamState>,
+    /// All links, by name.
+    pub links: Vec<LinkState>,
+}
+
+/// A link that receivers are behind.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct LinkState {
+    /// Its name.
+    pub name: String,
+    /// What it carries now, bits a second, with IP headers like all that is said of it.
+    pub rate_bps: u64,
+    /// Whether that follows what receivers report.
+    pub follows: bool,
+    /// Who shares a buffer, and who loses what when it is full.
+    pub policy: &'static str,
+    /// Whose turn it is.
+    pub scheduler: &'static str,
+    /// What is discarded at least: "packet" or "frame".
+    pub unit: &'static str,
+    /// Tracks of receivers of which packets have come.
+    pub flows: u64,
+    /// Bytes that wait now.
+    pub waiting_bytes: u64,
+    /// Packets that wait now.
+    pub waiting_packets: u64,
+    /// Bits a second that are offered to it, over the last interval.
+    pub offered_bps: u64,
+    /// Bits a second that it lets go, over the last interval.
+    pub sent_bps: u64,
+    /// Packets offered.
+    pub offered_packets: u64,
+    /// Bytes offered.
+    pub offered_bytes: u64,
+    /// Packets that it let go.
+    pub sent_packets: u64,
+    /// Bytes that it let go.
+    pub sent_bytes: u64,
+    /// How long half of the packets waited at most that went in the last seconds, in milliseconds.
+    pub delay_p50_ms: f64,
+    /// The same, for 99 of 100.
+    pub delay_p99_ms: f64,
+    /// The longest that any of them waited.
+    pub delay_max_ms: f64,
+    /// Packets that it gave up, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// Its applications: flows of one medium that are alike.
+    pub applications: Vec<LinkApplicationState>,
+}
+
+/// Flows of a link that are alike.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct LinkApplicationState {
+    /// "video", "audio" or "data"; with a number where flows of one medium are not alike.
+    pub name: String,
+    /// Bits a second that are offered, over the last interval.
+    pub offered_bps: u64,
+    /// Bits a second that go, over the last interval.
+    pub sent_bps: u64,
+    /// Packets offered.
+    pub offered_packets: u64,
+    /// Bytes offered.
+    pub offered_bytes: u64,
+    /// Packets that went.
+    pub sent_packets: u64,
+    /// Bytes that went.
+    pub sent_bytes: u64,
+    /// Packets given up, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+}
+
+/// What a worker has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WorkerState {
+    /// Streams, or parts of them.
+    pub(crate) streams: Vec<StreamPart>,
+    /// Links.
+    pub(crate) links: Vec<LinkState>,
 }
 
 /// One stream.
@@ -162,10 +239,14 @@ pub struct ReceiverState {
     pub to: String,
     /// Its name, for receivers from the configuration or the API.
     pub name: Option<String>,
+    /// The link that it is behind.
+    pub link: Option<String>,
     /// Its class: "high", "normal" or "low".
     pub priority: &'static str,
-    /// The quality that it wants, 1 is the best.
+    /// The quality that it is to get, 1 is the best: the one that it asked for, or less while a rule says so.
     pub level: u8,
+    /// The quality that it asked for.
+    pub level_asked: u8,
     /// "live", "behind", "waiting" (for a key frame) or "paused".
     pub state: &'static str,
     /// Milliseconds since it joined.
@@ -182,12 +263,21 @@ pub struct ReceiverState {
     pub queue_delay_ms: u64,
     /// Packets that it did not get, by reason.
     pub drops: BTreeMap<&'static str, u64>,
-    /// Requests for a level that it sent by RTCP, and that were taken.
+    /// Requests for a level that it sent by RTCP or to its session, and that were taken.
     pub level_requests: u64,
     /// Those that were refused, by reason.
     pub level_refusals: BTreeMap<&'static str, u64>,
     /// What its RTCP receiver reports say, per track, if it sends any.
     pub reports: Vec<ReceiverReport>,
+}
+
+/// What a player's own session gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SessionState {
+    /// The level, 1 is the best.
+    pub level: u8,
+    /// Bits a second of each level, the best first; none before that is known.
+    pub levels: Vec<u64>,
 }
 
 /// The newest RTCP report block of a receiver for one track (RFC 3550, section 6.4.1).

@@ -47,8 +47,8 @@ impl Connection {
     pub(super) async fn describe(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
         let format = self.control.describe(&target.stream, target.wanted.clone()).await?;
-        if format == Format::Images {
-            let text = "images have no RTP form: send them to a udp:// address".to_owned();
+        if let Some(what) = without_rtp(&format) {
+            let text = format!("{what} have no RTP form: send them to a udp:// address");
             return Err(ControlError::Unsupported(text).into());
         }
         let session = sdp::Session {
@@ -111,8 +111,8 @@ impl Connection {
 
     async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
         Ok(match self.control.describe(&target.stream, target.wanted.clone()).await? {
-            // Images have no RTP form: nobody is told that they have.
-            Format::Ts | Format::Images => 1,
+            // Images and data have no RTP form: nobody is told that they have.
+            Format::Ts | Format::Images | Format::Data => 1,
             Format::Rtp(tracks) => tracks.len(),
         })
     }
@@ -377,4 +377,13 @@ fn name_hash(name: &str) -> u64 {
 
 fn unspecified(like: IpAddr) -> IpAddr {
     if like.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) }
+}
+
+/// What of streams there is that RTP has no form for.
+fn without_rtp(format: &Format) -> Option<&'static str> {
+    match format {
+        Format::Images => Some("images"),
+        Format::Data => Some("opaque datagrams"),
+        Format::Ts | Format::Rtp(_) => None,
+    }
 }

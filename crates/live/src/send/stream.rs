@@ -156,6 +156,14 @@ impl AsFd for Connection {
 }
 
 impl Framing {
+    /// How many bytes stand before each packet.
+    pub(crate) fn prefix_bytes(&self) -> usize {
+        match self {
+            Framing::Raw => 0,
+            Framing::Interleaved(_) => 4,
+        }
+    }
+
     /// What stands before this packet.
     fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, 4> {
         let Framing::Interleaved(channels) = self else { return ArrayVec::new() };

@@ -29,17 +29,20 @@ impl Worker {
 
     fn command(&mut self, command: Command) {
         match command {
-            Command::AddStream { stream, name, url, options } => {
-                self.streams.insert(LiveStream::new(stream, stream, name, url, options));
+            Command::AddStream { stream, name, url, options, inlets } => {
+                self.streams.insert(LiveStream::new((stream, stream), name, url, options, inlets));
             }
-            Command::Replicate { stream, home, name, options, inlet } => {
-                self.replicate((stream, home), name, options, inlet);
+            Command::Replicate { stream, home, name, options, inlets } => {
+                self.replicate((stream, home), name, options, inlets);
             }
             Command::Share { stream, outlet } => self.with(stream, |stream| stream.share(outlet)),
             Command::Rest { stream } => self.rest(stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
                 self.with(stream, |stream| stream.core.set_options(options))
+            }
+            Command::SetBounds { stream, bounds } => {
+                self.with(stream, |stream| stream.core.set_bounds(bounds))
             }
             Command::OpenSource { stream, source, spec, reply } => {
                 // Whoever asked may have gone; the source then ends by its own CloseSource.
@@ -79,6 +82,8 @@ impl Worker {
                     self.receiver_report(index, key, None, &bytes);
                 }
             }
+            Command::PutLink { link, name, config } => self.put_link(link, name, &config),
+            Command::RemoveLink { link } => self.remove_link(link),
             Command::Shutdown => self.shut_down(),
         }
     }
@@ -169,6 +174,7 @@ impl Worker {
             (Carriage::Rtp, None) => TRACKS_MAX as u8,
         };
         let out = self.route(receiver, spec.route, spec.sink.carriage, tracks)?;
+        let behind = spec.sink.link.and_then(|link| self.links.behind(link, &out, &spec.to));
         let now = self.clock.now();
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, spec.sink);
@@ -185,7 +191,7 @@ impl Worker {
         let sent_bytes = Rate::default();
         stream.put(
             key,
-            LiveSink { id: receiver, kind, to, name, closed, out, reports: Vec::new(), sent_bytes },
+            LiveSink { id: receiver, kind, to, name, closed, out, behind, reports: Vec::new(), sent_bytes },
         );
         stream.touched = true;
         Ok(stream.core.start_points(key))

@@ -13,6 +13,7 @@ use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 
+use super::links::Links;
 use super::serve::Shares;
 use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
@@ -21,7 +22,7 @@ use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, PushRoute, StreamPart};
+use crate::message::{Command, ControlError, PushRoute, WorkerState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
 use crate::send::stream::StreamSender;
@@ -61,7 +62,7 @@ impl Bell {
 pub(crate) struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
-    states: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
+    states: Arc<arc_swap::ArcSwap<WorkerState>>,
     /// Ports from which RTSP receivers are served: RTP, RTCP.
     pub(crate) rtp_ports: (u16, u16),
 }
@@ -128,8 +129,8 @@ impl WorkerHandle {
         self.bell.ring();
     }
 
-    /// The newest snapshot of its streams.
-    pub(crate) fn states(&self) -> Arc<Vec<StreamPart>> {
+    /// The newest snapshot of what it has.
+    pub(crate) fn states(&self) -> Arc<WorkerState> {
         self.states.load_full()
     }
 }
@@ -138,7 +139,7 @@ fn worker(
     clock: Clock,
     bell: Arc<Bell>,
     commands: mpsc::Receiver<Command>,
-    published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
+    published: Arc<arc_swap::ArcSwap<WorkerState>>,
     pair: PortPair,
     (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
 ) -> io::Result<Worker> {
@@ -167,6 +168,7 @@ fn worker(
         streamer: StreamSender::default(),
         uring,
         shares: Shares::default(),
+        links: Links::default(),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

@@ -6,6 +6,7 @@
 mod commands;
 mod handle;
 mod ingest;
+mod links;
 mod negotiation;
 mod rtcp;
 mod serve;
@@ -30,6 +31,7 @@ use slab::Slab;
 
 pub(crate) use handle::{Bell, WorkerHandle};
 use ingest::Sender;
+use links::Links;
 use serve::Shares;
 pub(crate) use share::{Inlet, Outlet};
 use snapshot::Snapshot;
@@ -90,6 +92,7 @@ struct Worker {
     streamer: StreamSender,
     uring: Uring,
     shares: Shares,
+    links: Links,
     running: bool,
 }
 
@@ -126,6 +129,9 @@ impl Worker {
             self.next_refresh = now + ROUTES_REFRESH;
             self.fanout.refresh(now);
         }
+        for link in self.links.are_due(now) {
+            self.tasks.add(Priority::High, Task::Depart(link));
+        }
         if self.snapshot.is_due(now) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
@@ -138,6 +144,7 @@ impl Worker {
             match task {
                 Task::Receive(token) => self.receive(token, class),
                 Task::Serve(stream) => self.serve(stream, class),
+                Task::Depart(link) => self.depart(link),
                 Task::Report(stream) => self.go_on_with_reports(stream),
                 Task::Snapshot => self.go_on_with_snapshot(),
             }

@@ -1,10 +1,14 @@
-//! What receivers ask for over RTCP goes to the core, and its answers to them.
+//! What receivers ask for over RTCP, or of their sessions, goes to the core, and its answers to them.
 
 use outflow_media::rtcp::{LevelMessage, LevelRequest, Limit, Report, limit_noted};
-use outflow_relay::SinkKey;
+use outflow_relay::control::{Granted, Refusal};
+use outflow_relay::{Level, SinkKey};
 
 use super::Worker;
 use super::rtcp::CNAME;
+use super::services::unsupported;
+use super::stream::LiveStream;
+use crate::message::{ControlError, ReceiverId, SessionState, StreamId};
 
 /// What a receiver asks for.
 #[derive(Debug, Clone, Copy)]
@@ -46,24 +50,52 @@ impl Worker {
             }
             Wish::Limit { limit, owner } => {
                 let is_taken = stream.core.handle_limit(now, key, limit);
+                if is_taken
+                    && let Some(sink) = stream.sink_mut(key)
+                    && let Some(behind) = &sink.behind
+                {
+                    self.links.handle_limit(now, behind, sink.id, limit.bps);
+                }
                 owner.filter(|_| is_taken).map(|owner| limit_noted(limit.media, owner, limit, CNAME))
             }
         };
-        let level = stream.core.spec(key).map(|spec| spec.level);
-        if let (Some(level), true) = (level, level != before) {
-            let receiver = stream.sink_mut(key).map_or(0, |sink| sink.id);
-            let name = &stream.name;
-            tracing::info!(
-                stream = name,
-                receiver,
-                level = level.number(),
-                ?wish,
-                "a receiver gets another level"
-            );
-        }
+        stream.note_level(key, before, &wish);
         stream.touched = true;
         if let Some(bytes) = answer {
             self.send_rtcp(index, key, track, &bytes);
+        }
+    }
+
+    /// Lets the core decide about what a receiver asks its session.
+    pub(super) fn ask_session(
+        &mut self,
+        (id, receiver): (StreamId, ReceiverId),
+        level: Option<u8>,
+    ) -> Result<SessionState, ControlError> {
+        let now = self.clock.now();
+        // It leaves at times while its session is asked.
+        let mut answer = Err(ControlError::UnknownSession);
+        self.with_sink(id, receiver, |stream, key| {
+            let before = stream.core.spec(key).map(|spec| spec.level);
+            let told = stream.core.handle_session_request(now, key, level);
+            stream.note_level(key, before, &level);
+            answer = told.map_err(|(refusal, unfit)| match refusal {
+                Refusal::TooMany => ControlError::TooOften(unfit.to_string()),
+                _ => unsupported(&stream.name, &unfit),
+            });
+        });
+        answer.map(|Granted { level, rates }| SessionState { level, levels: rates })
+    }
+}
+
+impl LiveStream {
+    /// Writes down that a receiver gets another level than before, if so, by this wish.
+    fn note_level(&mut self, key: SinkKey, before: Option<Level>, wish: &dyn core::fmt::Debug) {
+        let level = self.core.spec(key).map(|spec| spec.level);
+        if let (Some(level), true) = (level, level != before) {
+            let receiver = self.sink_mut(key).map_or(0, |sink| sink.id);
+            let (stream, level) = (&self.name, level.number());
+            tracing::info!(stream, receiver, level, ?wish, "a receiver gets another level");
         }
     }
 }

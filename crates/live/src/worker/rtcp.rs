@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use arrayvec::ArrayVec;
 use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
+use outflow_relay::link::Reported;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
 use super::negotiation::Wish;
@@ -66,6 +67,10 @@ impl Worker {
                 rtt_ms: block.round_trip(ntp).map(|rtt| rtt.as_secs_f64() * 1000.0),
             };
             let Some(sink) = stream.sink_mut(sink) else { return };
+            if let Some(behind) = &sink.behind {
+                let reported = Reported { highest: block.highest, lost: block.lost };
+                self.links.handle_report(now, behind, track, reported);
+            }
             match sink.reports.iter_mut().find(|known| known.track == track) {
                 Some(known) => *known = report,
                 None => sink.reports.push(report),

@@ -4,18 +4,22 @@ use std::os::fd::AsFd;
 
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::schedule::Sink;
-use outflow_relay::{Order, Priority, Report, Share, SinkKey, Transport, Whom};
+use outflow_relay::{Order, Priority, Report, Share, SinkKey, Stream, Transport, Whom};
 use rustix::event::epoll::{self, EventFlags};
+use slab::Slab;
 
+use super::links::Offered;
 use super::stream::{LiveSink, LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
-use crate::send::fanout::{Audience, Layers, Means, Members, by_share};
+use crate::send::fanout::{Audience, Fanout, Layers, Means, Members, by_share};
 use crate::send::kernel::Part;
 use crate::send::stream::{Connection, Flush, Outcome};
-use crate::send::{Headers, pieces};
+use crate::send::udp::UdpPort;
+use crate::send::uring::Uring;
+use crate::send::{Headers, Piece, pieces};
 
 /// What each sink of an order gets, if that differs; kept so that no memory is asked for an order.
 #[derive(Debug, Default)]
@@ -23,6 +27,30 @@ pub(super) struct Shares {
     members: Vec<(Share, SinkKey)>,
     cuts: Vec<Share>,
     keys: Vec<SinkKey>,
+}
+
+/// Those who are served by an order, and how the fan-out is told.
+fn audience<'a>(
+    (stream, index): (&'a Stream, usize),
+    order: &'a Order,
+    parts: Parts<'a>,
+    share_of: &'a dyn Fn(SinkKey) -> Share,
+) -> (&'a [SinkKey], Audience<'a>) {
+    let members = stream.members(order);
+    match (parts, order.whom) {
+        (Parts::Of(keys), _) => (keys, Audience::Some(keys)),
+        (parts, Whom::Cohort { cohort, first, count }) => {
+            let (id, all) = ((index, order.branch, cohort), stream.cohort(order.branch, cohort));
+            let version = stream.cohort_version(order.branch, cohort);
+            let told = Members { id, version, all, first, count };
+            let audience = match parts {
+                Parts::Layers(cuts) => Audience::Layered(told, Layers { cuts, share_of }),
+                _ => Audience::Members(told),
+            };
+            (members, audience)
+        }
+        (_, Whom::One(_)) => (members, Audience::Some(members)),
+    }
 }
 
 /// Who of an order's sinks is served.
@@ -74,7 +102,11 @@ impl Worker {
         let members = stream.core.members(order);
         let spec = members.iter().find_map(|key| stream.core.spec(*key));
         let is_datagram = spec.is_some_and(|spec| spec.transport == Transport::Datagram);
-        if is_datagram && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len()) {
+        let is_behind = spec.and_then(|spec| spec.link).is_some_and(|link| self.links.has(link));
+        if is_datagram
+            && !is_behind
+            && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len())
+        {
             cuts.clear();
             cuts.extend(stream.core.shares(order.branch, cohort));
             self.send(index, order, Share::WHOLE, Parts::Layers(cuts));
@@ -92,44 +124,26 @@ impl Worker {
     /// Sends this share of an order's packets to those whom it names, or to some of them.
     fn send(&mut self, index: usize, order: &Order, share: Share, parts: Parts<'_>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
-        let one;
         let share_of = |key: SinkKey| stream.core.share(order, key);
-        let (members, audience) = match (parts, order.whom) {
-            (Parts::Of(keys), _) => (keys, Audience::Some(keys)),
-            (parts, Whom::Cohort { cohort, first, count }) => {
-                let (id, all) = ((index, order.branch, cohort), stream.core.cohort(order.branch, cohort));
-                let version = stream.core.cohort_version(order.branch, cohort);
-                let members = Members { id, version, all, first, count };
-                let audience = match parts {
-                    Parts::Layers(cuts) => Audience::Layered(members, Layers { cuts, share_of: &share_of }),
-                    _ => Audience::Members(members),
-                };
-                (stream.core.members(order), audience)
-            }
-            (_, Whom::One(key)) => {
-                one = [key];
-                (&one[..], Audience::Some(&one))
-            }
-        };
+        let (members, audience) = audience((&stream.core, index), order, parts, &share_of);
         let Some(spec) = members.iter().find_map(|key| stream.core.spec(*key)) else { return };
         let mut headers = Headers::new();
         let pieces = pieces(&stream.core, order, share, spec.carriage, &mut headers);
         if pieces.is_empty() {
             return;
         }
+        if let Some(link) = spec.link.filter(|link| self.links.has(*link)) {
+            let place = (self.clock.now(), link);
+            let offered = Offered { stream: (&stream.core, index), order, share, pieces: &pieces, members };
+            self.links.offer(place, &offered, &mut stream.sinks, &mut self.tasks);
+            drop(pieces);
+            return self.settle(link);
+        }
         let mut gone = Vec::new();
         match spec.transport {
             Transport::Datagram => {
-                let (sinks, core) = (&stream.sinks, &stream.core);
-                let route_of = |key: SinkKey| match &sinks.get(key.0)?.as_ref()?.out {
-                    Out::Udp { route, .. } => Some(route),
-                    Out::Stream { .. } => None,
-                };
-                let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
-                let part_of = &|key: SinkKey| core.sink(key).map_or(Part::WHOLE, part);
-                let (uring, ports) = (&mut self.uring, &mut self.ports);
-                let mut means = Means { stream: index, uring, ports, route_of, part_of };
-                self.fanout.send(audience, &pieces, &mut means);
+                let out = (&mut self.fanout, &mut self.uring, &mut self.ports);
+                stream.send_datagrams(index, audience, &pieces, out);
             }
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };
@@ -203,6 +217,7 @@ impl Worker {
         let (name, receiver, to) = (&stream.name, sink.id, &sink.to);
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
         // Whoever waited for it may have gone first.
+        self.leave_link(&sink);
         let _ = sink.closed.send(reason);
         self.disconnect(sink.out);
     }
@@ -284,7 +299,7 @@ impl Worker {
 
     /// Waits until those UDP sockets take packets again that are full. Others are not waited for: they
     /// would wake the worker whenever a packet has left.
-    fn wait_for_ports(&self) {
+    pub(super) fn wait_for_ports(&self) {
         for (_, port) in self.ports.iter().filter(|(_, port)| port.full) {
             let (token, flags) = (epoll::EventData::new_u64(port.token as u64), EventFlags::OUT);
             if let Err(error) = epoll::modify(&self.epoll, &port.socket, token, flags | EventFlags::ONESHOT) {
@@ -310,5 +325,26 @@ impl Worker {
                 }
             }
         }
+    }
+}
+
+impl LiveStream {
+    /// Sends packets to sinks that take datagrams. The stream is number `index` of the worker, whose means these
+    /// are.
+    pub(super) fn send_datagrams(
+        &self,
+        index: usize,
+        audience: Audience<'_>,
+        pieces: &[Piece<'_>],
+        (fanout, uring, ports): (&mut Fanout, &mut Uring, &mut Slab<UdpPort>),
+    ) {
+        let route_of = |key: SinkKey| match &self.sinks.get(key.0)?.as_ref()?.out {
+            Out::Udp { route, .. } => Some(route),
+            Out::Stream { .. } => None,
+        };
+        let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
+        let part_of = &|key: SinkKey| self.core.sink(key).map_or(Part::WHOLE, part);
+        let mut means = Means { stream: index, uring, ports, route_of, part_of };
+        fanout.send(audience, pieces, &mut means);
     }
 }

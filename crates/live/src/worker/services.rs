@@ -25,6 +25,9 @@ impl Worker {
                 let set = |stream: &mut LiveStream, key| stream.core.set_level(key, level);
                 let _ = reply.send(self.set_wish((stream, receiver), set));
             }
+            ServicesCommand::Session { stream, receiver, level, reply } => {
+                let _ = reply.send(self.ask_session((stream, receiver), level));
+            }
             ServicesCommand::Bypass { stream, element, bypass, reply } => {
                 let _ = reply.send(self.set_bypass(stream, &element, bypass));
             }

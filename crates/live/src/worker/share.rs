@@ -87,6 +87,21 @@ impl Outlet {
 }
 
 impl Inlet {
+    /// Takes what has been handed over, but not more than so many packets at once. Returns how many.
+    fn take(&mut self, most: usize, each: &mut impl FnMut(Handed)) -> usize {
+        for taken in 0..most {
+            match self.queue.pop() {
+                Ok(Passed::Next(handed)) => each(handed),
+                Ok(Passed::Introduction(all)) => {
+                    all.into_iter().for_each(&mut *each);
+                    self.ready.send_replace(true);
+                }
+                Err(rtrb::PopError::Empty) => return taken,
+            }
+        }
+        most
+    }
+
     /// Becomes true when the replica has been introduced, and serves like its home.
     pub(crate) fn ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
@@ -124,24 +139,23 @@ impl LiveStream {
 
     /// Takes what its home has handed over. Returns whether there may be more.
     fn take_handed(&mut self, now: Time) -> bool {
-        let Some(inlet) = &mut self.inlet else { return false };
-        for _ in 0..INGEST_ROUND_PACKETS {
-            match inlet.queue.pop() {
-                Ok(Passed::Next(handed)) => self.core.handle_handed(now, handed),
-                Ok(Passed::Introduction(all)) => {
-                    all.into_iter().for_each(|handed| self.core.handle_handed(now, handed));
-                    inlet.ready.send_replace(true);
-                }
-                Err(rtrb::PopError::Empty) => return false,
-            }
-            self.touched = true;
+        let is_of_renditions = self.core.rendition_count() > 0;
+        let mut is_more = false;
+        for (index, inlet) in self.inlets.iter_mut().enumerate() {
+            let mut take = |handed| match is_of_renditions {
+                true => self.core.handle_rendition(now, index, handed),
+                false => self.core.handle_handed(now, handed),
+            };
+            let taken = inlet.take(INGEST_ROUND_PACKETS, &mut take);
+            self.touched |= taken > 0;
+            is_more |= taken == INGEST_ROUND_PACKETS;
         }
-        true
+        is_more
     }
 
-    /// Tells its home how urgent its sinks are.
+    /// Tells those who hand it packets how urgent its sinks are.
     pub(super) fn tell_class(&self) {
-        if let Some(inlet) = &self.inlet {
+        for inlet in &self.inlets {
             let class = self.core.classes().next().unwrap_or(Priority::Low);
             inlet.class.store(class as u8, Ordering::Relaxed);
         }
@@ -155,19 +169,22 @@ impl Worker {
         (id, home): (StreamId, StreamId),
         name: String,
         options: StreamOptions,
-        inlet: Inlet,
+        inlets: Vec<Inlet>,
     ) {
-        let index = self
-            .find(id)
-            .unwrap_or_else(|_| self.streams.insert(LiveStream::new(id, home, name, String::new(), options)));
-        self.streams[index].inlet = Some(inlet);
+        match self.find(id) {
+            Ok(index) => self.streams[index].inlets = inlets,
+            Err(_) => {
+                let stream = LiveStream::new((id, home), name, String::new(), options, inlets);
+                self.streams.insert(stream);
+            }
+        }
     }
 
     /// A replica has no receivers: its packets go.
     pub(super) fn rest(&mut self, id: StreamId) {
         let now = self.clock.now();
         if let Ok(index) = self.find(id) {
-            self.streams[index].inlet = None;
+            self.streams[index].inlets.clear();
             self.streams[index].core.handle_rest(now);
         }
     }
@@ -194,7 +211,7 @@ mod tests {
     use super::*;
 
     fn stream(id: StreamId) -> LiveStream {
-        LiveStream::new(id, 1, "live".to_owned(), String::new(), StreamOptions::default())
+        LiveStream::new((id, 1), "live".to_owned(), String::new(), StreamOptions::default(), Vec::new())
     }
 
     fn h264() -> Format {
@@ -221,7 +238,7 @@ mod tests {
             let (outlet, inlet) = queue(Arc::new(Bell::new().expect("an eventfd")));
             let (mut home, mut replica) = (stream(1), stream(2));
             home.core.handle_source(Time::ZERO, h264());
-            replica.inlet = Some(inlet);
+            replica.inlets.push(inlet);
             home.share(outlet);
             let mut pair = Pair { home, replica, sent: 0 };
             pair.drain();
@@ -294,7 +311,7 @@ mod tests {
     #[test]
     fn nothing_is_handed_to_whoever_has_gone() {
         let mut pair = Pair::new();
-        pair.replica.inlet = None;
+        pair.replica.inlets.clear();
         pair.send(1, true);
         assert!(pair.home.outlets.is_empty());
         assert_eq!(pair.home.core.handed().count(), 0);

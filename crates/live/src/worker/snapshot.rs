@@ -15,14 +15,15 @@ use super::tasks::Task;
 use crate::context::Line;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
 use crate::message::{
-    BranchState, ElementState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState, named,
+    BranchState, ElementState, LinkState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState,
+    WorkerState, named,
 };
 use crate::send::fanout::{Fanout, Way};
 
 /// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>,
+    published: Arc<arc_swap::ArcSwap<WorkerState>>,
     next: Time,
     done: Vec<StreamPart>,
     /// The stream being taken in, by its index, and the receiver at which to go on.
@@ -39,7 +40,7 @@ struct Partial {
 }
 
 impl Snapshot {
-    pub(super) fn new(published: Arc<arc_swap::ArcSwap<Vec<StreamPart>>>) -> Self {
+    pub(super) fn new(published: Arc<arc_swap::ArcSwap<WorkerState>>) -> Self {
         Snapshot { published, next: Time::ZERO, done: Vec::new(), at: (0, 0), current: None }
     }
 
@@ -57,12 +58,12 @@ impl Snapshot {
         if now >= self.next + SNAPSHOT_LATE { Priority::High } else { Priority::Low }
     }
 
-    fn publish(&mut self, now: Time) {
-        let states = core::mem::take(&mut self.done);
-        let receivers: usize = states.iter().map(|part| part.state.receivers.len()).sum();
+    fn publish(&mut self, now: Time, links: Vec<LinkState>) {
+        let streams = core::mem::take(&mut self.done);
+        let receivers: usize = streams.iter().map(|part| part.state.receivers.len()).sum();
         self.next = now + SNAPSHOT_EVERY.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
         self.at = (0, 0);
-        self.published.store(Arc::new(states));
+        self.published.store(Arc::new(WorkerState { streams, links }));
     }
 }
 
@@ -77,7 +78,7 @@ impl Worker {
             return;
         }
         let Some(index) = (index..self.streams.capacity()).find(|index| self.streams.contains(*index)) else {
-            snapshot.publish(now);
+            snapshot.publish(now, self.links.states(now));
             return;
         };
         let stream = &mut self.streams[index];
@@ -134,8 +135,10 @@ impl LiveStream {
                 path_because,
                 to: live.to.clone(),
                 name: live.name.clone(),
+                link: live.behind.as_ref().map(|behind| behind.name.clone()),
                 priority: priority_name(sink.spec.priority),
                 level: sink.spec.level.number(),
+                level_asked: sink.wanted_level.number(),
                 state: place_name(sink),
                 age_ms: now.since(sink.joined).as_millis() as u64,
                 bps: live.sent_bytes.bps(now, counters.bytes),

@@ -7,6 +7,7 @@ use outflow_relay::schedule::Counters;
 use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
+use super::links::Behind;
 use super::services::Next;
 use super::share::{Inlet, Outlet};
 use crate::context::Line;
@@ -25,8 +26,8 @@ pub(super) struct LiveStream {
     pub(super) source: Option<LiveSource>,
     /// To the workers that serve it, too.
     pub(super) outlets: Vec<Outlet>,
-    /// From its home, in a replica that does not rest.
-    pub(super) inlet: Option<Inlet>,
+    /// From those who hand it packets: its renditions, or its home, in a replica that does not rest.
+    pub(super) inlets: Vec<Inlet>,
     /// By [`SinkKey`].
     pub(super) sinks: Vec<Option<LiveSink>>,
     pub(super) receivers: BTreeMap<ReceiverId, SinkKey>,
@@ -69,6 +70,8 @@ pub(super) struct LiveSink {
     pub(super) name: Option<String>,
     pub(super) closed: oneshot::Sender<CloseReason>,
     pub(super) out: Out,
+    /// What it has at the link that it is behind.
+    pub(super) behind: Option<Behind>,
     pub(super) reports: Vec<ReceiverReport>,
     pub(super) sent_bytes: Rate,
 }
@@ -122,13 +125,17 @@ impl Rate {
 impl LiveStream {
     /// A stream without a source and without receivers.
     pub(super) fn new(
-        id: StreamId,
-        home: StreamId,
+        (id, home): (StreamId, StreamId),
         name: String,
         url: String,
         options: StreamOptions,
+        inlets: Vec<Inlet>,
     ) -> Self {
-        let mut core = Stream::new(options);
+        // It has one home, but several renditions.
+        let mut core = match inlets.len() {
+            0 | 1 => Stream::new(options),
+            renditions => Stream::of_renditions(options, renditions),
+        };
         core.set_probe(crate::clock::probe);
         LiveStream {
             id,
@@ -138,7 +145,7 @@ impl LiveStream {
             core,
             source: None,
             outlets: Vec::new(),
-            inlet: None,
+            inlets,
             sinks: Vec::new(),
             receivers: BTreeMap::new(),
             wake: None,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use outflow_relay::Priority;
+use outflow_relay::{LinkId, Priority};
 
 /// A piece of work, after which more urgent work may have its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(super) enum Task {
     Receive(usize),
     /// Carry out what a stream owes its sinks of the class.
     Serve(usize),
+    /// Send what a link lets go.
+    Depart(LinkId),
     /// Go on with the sender reports of a stream.
     Report(usize),
     /// Go on with the snapshot.

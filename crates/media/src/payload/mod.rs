@@ -8,11 +8,13 @@ mod h265;
 pub mod jpeg2000;
 mod layered;
 mod mpeg;
+mod parameter_sets;
 pub mod raw_video;
 mod reader;
 pub mod vp8;
 pub mod vp9;
 
+pub use parameter_sets::parameter_sets;
 pub use reader::RtpReader;
 
 use crate::Malformed;

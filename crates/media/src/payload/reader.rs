@@ -4,7 +4,7 @@ mod quality;
 
 use quality::Quality;
 
-use super::layered::{Av1, Layered, Marked, Vp8, Vp9};
+use super::layered::{Av1, Layered, Marked, Told, Vp8, Vp9};
 use super::{Piece, h264, h265, mpeg};
 use crate::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
 use crate::format::{Codec, ExtensionKind, Track};
@@ -140,7 +140,8 @@ impl RtpReader {
             return Ok(None);
         };
         let told = layered.read(header, late, before)?;
-        Ok(Some(Tag { ends: told.ends, ..self.tag_of(told.frame, told.first, told.last) }))
+        let Told { frame, first, last, ends, grown, adds } = told;
+        Ok(Some(Tag { ends, grown, adds, ..self.tag_of(frame, first, last) }))
     }
 
     fn read_nal_units(&mut self, header: &RtpHeader<'_>, late: bool) -> Result<Tag, Malformed> {
@@ -230,6 +231,8 @@ impl RtpReader {
             ends: None,
             key: frame.key,
             needs: frame.needs,
+            grown: 0,
+            adds: false,
             deadline: None,
         }
     }

@@ -48,7 +48,7 @@ pub fn emit(format: &Format, session: &Session<'_>) -> String {
         Format::Ts => vec![transport_stream()],
         Format::Rtp(tracks) => tracks.iter().map(media).collect(),
         // No RTP payload: only who is sent to by plain UDP gets it.
-        Format::Images => Vec::new(),
+        Format::Images | Format::Data => Vec::new(),
     };
     for (index, media) in description.medias.iter_mut().enumerate() {
         media.port = session.ports.get(index).copied().unwrap_or(0);

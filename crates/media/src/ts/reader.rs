@@ -275,6 +275,8 @@ impl TsReader {
             ends: None,
             key: told.frame.key,
             needs: told.frame.needs,
+            grown: 0,
+            adds: false,
             deadline: None,
         }
     }

@@ -38,6 +38,8 @@ impl Entry {
     /// that the preamble is for does not get.
     pub fn preamble_header(&self) -> [u8; 12] {
         let mut header = self.rtp_header;
+        // No extension, padding or source beside the sender, and no end of a picture (RFC 3550, section 5.1).
+        (header[0], header[1]) = (header[0] & 0xc0, header[1] & 0x7f);
         let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(1);
         header[2..4].copy_from_slice(&sequence.to_be_bytes());
         header

@@ -41,7 +41,12 @@ impl Stream {
     pub(super) fn check_linger(&mut self, now: Time) {
         for index in 0..self.branches.slots.len() {
             let idle_since = self.branches.slots[index].as_ref().and_then(|slot| slot.idle_since);
-            if idle_since.is_some_and(|since| now.since(since) >= BRANCH_LINGER) {
+            if idle_since.is_none_or(|since| now.since(since) < BRANCH_LINGER) {
+                continue;
+            }
+            if self.is_awaited(now, index) {
+                self.branches.slots[index].iter_mut().for_each(|slot| slot.idle_since = Some(now));
+            } else {
                 self.remove_branch(now, index);
             }
         }

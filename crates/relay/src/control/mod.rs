@@ -8,6 +8,7 @@ mod levels;
 mod meter;
 mod negotiation;
 mod output;
+mod renditions;
 mod share;
 mod source;
 mod stream;
@@ -16,8 +17,9 @@ mod tests;
 mod view;
 
 pub use branches::Far;
+pub use levels::LevelBounds;
 pub use meter::Meter;
-pub use negotiation::{Asked, Refusal};
+pub use negotiation::{Asked, Granted, Refusal};
 pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
 pub use share::{Handed, TrackClock, Understood};
 pub use source::SourceCounters;

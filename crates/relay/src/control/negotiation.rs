@@ -1,5 +1,5 @@
-//! Receivers ask for a quality over RTCP, or say what their way carries (GMS, section III.C: the
-//! `negotiate_server`).
+//! Receivers ask for a quality over RTCP, or by a session of their own, or say what their way carries (GMS,
+//! section III.C: the `negotiate_server`).
 //!
 //! The driver hands over what came from a receiver's own address. That is no proof, so a request also names
 //! the SSRC that only those know who receive it, and its number rises: one that was recorded, or guessed, is
@@ -9,6 +9,7 @@ use outflow_media::Time;
 use outflow_media::rtcp::{LevelAnswer, LevelRequest, Limit};
 
 use super::Stream;
+use crate::graph::Unfit;
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
 use crate::schedule::{Level, SinkKey};
 
@@ -39,6 +40,15 @@ impl Refusal {
             Refusal::NoSuchLevel => "no-such-level",
         }
     }
+}
+
+/// What a receiver gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The level, 1 is the best.
+    pub level: u8,
+    /// Bits a second of each level, the best first; none before that is known.
+    pub rates: Vec<u64>,
 }
 
 /// What a receiver has asked for so far.
@@ -97,11 +107,49 @@ impl Stream {
         if step > 0 && Level::new(level).is_none_or(|level| self.set_level(key, level).is_err()) {
             self.sinks.get_mut(key.0)?.asked.refuse(Refusal::NoSuchLevel);
         }
-        let sink = self.sinks.get(key.0)?;
-        let rates = self.rates_of(now, key);
+        let Granted { level, rates } = self.granted(now, key);
         let bytes = |bps: &u64| u32::try_from(bps / 8).unwrap_or(u32::MAX);
-        let rates = rates.iter().map(bytes).collect();
-        Some(LevelAnswer { number, level: sink.spec.level.number(), media, rates })
+        Some(LevelAnswer { number, level, media, rates: rates.iter().map(bytes).collect() })
+    }
+
+    /// A receiver asks what it gets, and for a level if it names one, in a way that proves who it is. Returns
+    /// what it gets now.
+    ///
+    /// # Errors
+    /// It asks too often, or there is no such level; it keeps the one it has.
+    pub fn handle_session_request(
+        &mut self,
+        now: Time,
+        key: SinkKey,
+        level: Option<u8>,
+    ) -> Result<Granted, (Refusal, Unfit)> {
+        if let Some(sink) = self.sinks.get_mut(key.0) {
+            if !sink.asked.may(now) {
+                let often = LEVEL_REQUEST_EVERY.as_millis();
+                let what = format!("a session is asked once in {often} ms, and that was more often");
+                return Err((Refusal::TooMany, Unfit::new(what, "wait a moment, and ask again")));
+            }
+            sink.asked.taken += 1;
+        }
+        if let Some(number) = level {
+            let help = || format!("write 1 (the best) to {}", Level::MAX);
+            let known = Level::new(number);
+            let known = known.ok_or_else(|| Unfit::new(format!("there is no level {number}"), help()));
+            if let Err(unfit) = known.and_then(|level| self.set_level(key, level)) {
+                let sink = self.sinks.get_mut(key.0);
+                sink.into_iter().for_each(|sink| sink.asked.refuse(Refusal::NoSuchLevel));
+                return Err((Refusal::NoSuchLevel, unfit));
+            }
+        }
+        Ok(self.granted(now, key))
+    }
+
+    fn granted(&self, now: Time, key: SinkKey) -> Granted {
+        let rates = self.rates_of(now, key);
+        let level = self.sinks.get(key.0).map_or(Level::BEST, |sink| sink.spec.level);
+        // Beyond the last level there is the base.
+        let last = u8::try_from(rates.len()).ok().filter(|last| *last > 0).unwrap_or(Level::MAX);
+        Granted { level: level.number().min(last), rates }
     }
 
     /// A receiver says that its way carries so much: it gets the best level that fits. Returns whether that
@@ -118,7 +166,7 @@ impl Stream {
             return false;
         }
         sink.asked.taken += 1;
-        let current = sink.spec.level;
+        let current = sink.wanted_level;
         if let Some(level) = affordable(&rates, limit.bps, current).filter(|level| *level != current) {
             // It is one of those that there are.
             let _ = self.set_level(key, level);
@@ -154,7 +202,7 @@ mod tests {
     use outflow_media::{Codec, Format, Track};
 
     use super::*;
-    use crate::control::StreamOptions;
+    use crate::control::{LevelBounds, StreamOptions};
     use crate::receive::Incoming;
     use crate::schedule::{Carriage, SinkSpec, Transport};
 
@@ -251,5 +299,49 @@ mod tests {
         assert_eq!(tell(rates[0] * 2, 0), 1);
         assert_eq!(tell(1, 0), 3, "the base in any case");
         assert!(!stream.handle_limit(now, key, Limit { media: 5, bps: u64::MAX, overhead: 0 }));
+    }
+
+    #[test]
+    fn a_session_is_told_what_it_gets_and_asks_no_more_often_than_by_rtcp() {
+        let (mut stream, key, now) = playing();
+        let told = stream.handle_session_request(now, key, None).expect("an answer");
+        assert_eq!((told.level, told.rates.len()), (1, 3));
+        assert_eq!(stream.handle_session_request(now, key, Some(2)).map(|told| told.level), Ok(2));
+        for (number, help) in [(0, "to 128"), (4, "to 3"), (255, "to 128")] {
+            let (refusal, unfit) = stream.handle_session_request(now, key, Some(number)).expect_err("none");
+            assert!(refusal == Refusal::NoSuchLevel && unfit.help.ends_with(help), "{unfit}");
+        }
+        assert_eq!(level(&stream, key), 2);
+        let refused = (0..100).map(|_| stream.handle_session_request(now, key, Some(1)));
+        let refused = refused.filter(|told| told.as_ref().is_err_and(|(why, _)| *why == Refusal::TooMany));
+        let refused = refused.count() as u64;
+        let burst = u64::from(LEVEL_REQUESTS_BURST) + 1;
+        assert_eq!(refused, 105 - burst);
+        assert_eq!(stream.handle_level_request(now, key, request(1, 3)), None, "one budget for both");
+        let asked = stream.sink(key).expect("there").asked;
+        assert_eq!((asked.taken, asked.refused), (burst, [refused + 1, 0, 0, 3]));
+    }
+
+    #[test]
+    fn answers_tell_the_level_that_a_bound_leaves() {
+        let (mut stream, key, now) = playing();
+        let bound = |stream: &mut Stream, to: u8| {
+            let mut bounds = LevelBounds::default();
+            bounds.lower(None, Level::new(to).expect("a level"));
+            stream.set_bounds(bounds);
+        };
+        bound(&mut stream, 2);
+        let ask = |stream: &mut Stream, number, level| {
+            stream.handle_level_request(now, key, request(number, level)).expect("an answer").level
+        };
+        assert_eq!(ask(&mut stream, 1, 1), 2);
+        assert_eq!(ask(&mut stream, 2, 3), 3, "less than it may have");
+        bound(&mut stream, 100);
+        assert_eq!(ask(&mut stream, 3, 1), 3, "the base");
+        let second = stream.rates_of(now, key)[1];
+        assert!(stream.handle_limit(now, key, Limit { media: SSRC, bps: second, overhead: 0 }));
+        assert_eq!(ask(&mut stream, 3, 1), 3);
+        bound(&mut stream, 1);
+        assert_eq!(level(&stream, key), 2, "what its way carries");
     }
 }

@@ -175,6 +175,7 @@ impl Stream {
         self.settle_gap();
         self.unhouse(now, false);
         self.clear_branches();
+        self.forget_renditions();
         self.input = None;
         self.source.went_away(now);
     }

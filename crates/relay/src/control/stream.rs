@@ -11,7 +11,9 @@ use outflow_media::{Format, Time};
 use super::branches::Branches;
 use super::gap::Gap;
 use super::intake::{Input, Intake};
+use super::levels::LevelBounds;
 use super::output::{Event, Output, ReportTo, SinkEnd};
+use super::renditions::Renditions;
 use super::share::{Handed, Understood};
 use super::source::Source;
 use crate::buffer::{Entry, Seq, WhenFull};
@@ -64,7 +66,10 @@ pub struct Stream {
     pub(super) source: Source,
     pub(super) input: Option<Input>,
     pub(super) branches: Branches,
+    /// Its levels, if these are streams of their own.
+    pub(super) renditions: Option<Box<Renditions>>,
     pub(super) sinks: Sinks,
+    pub(super) bounds: LevelBounds,
     /// How many sinks there are of each class.
     of_class: [usize; Priority::ALL.len()],
     /// Sinks that joined before the stream had a format.
@@ -95,7 +100,9 @@ impl Stream {
             source: Source::default(),
             input: None,
             branches: Branches::default(),
+            renditions: None,
             sinks: Sinks::new(),
+            bounds: LevelBounds::default(),
             of_class: [0; Priority::ALL.len()],
             homeless: Vec::new(),
             events: VecDeque::new(),
@@ -125,7 +132,9 @@ impl Stream {
     pub fn handle_join(&mut self, now: Time, id: u64, spec: SinkSpec) -> SinkKey {
         self.joins += 1;
         self.of_class[spec.priority as usize] += 1;
-        let key = SinkKey(self.sinks.insert(Sink::new(id, spec, now)));
+        let mut sink = Sink::new(id, spec, now);
+        sink.spec.level = self.bounded(&sink);
+        let key = SinkKey(self.sinks.insert(sink));
         self.place(now, key);
         if !spec.held {
             self.new_reports.push_back(key);
@@ -169,6 +178,10 @@ impl Stream {
         let Some(sink) = self.sinks.get_mut(key.0) else { return };
         match report {
             Report::Lost { reason, packets } => sink.drops.add(reason, packets),
+            Report::GivenUp { reason, bytes } => {
+                sink.counters.take_off(Counters { packets: 1, bytes });
+                sink.drops.add(reason, 1);
+            }
             Report::Blocked { next } => {
                 if let Some(branch) = sink.branch.and_then(|branch| self.branches.get_mut(branch)) {
                     branch.blocked(&mut self.sinks, key, next);
@@ -304,12 +317,9 @@ impl Stream {
         Some((entry.preamble.as_ref()?, entry.preamble_header()))
     }
 
-    /// The sinks of an order to a cohort.
-    pub fn members(&self, order: &Order) -> &[SinkKey] {
-        match (order.whom, self.branches.get(order.branch)) {
-            (Whom::Cohort { cohort, first, count }, Some(branch)) => branch.ordered(cohort, first, count),
-            _ => &[],
-        }
+    /// The sinks of an order.
+    pub fn members<'a>(&'a self, order: &'a Order) -> &'a [SinkKey] {
+        self.branches.get(order.branch).map_or(&[], |branch| branch.ordered(&order.whom))
     }
 
     /// All members of a cohort, those whom an order leaves out as well.

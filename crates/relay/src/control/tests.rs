@@ -1,5 +1,6 @@
 //! A stream from source to order, with RTP packets of H.264.
 
+mod links;
 mod services;
 mod share;
 
@@ -13,7 +14,7 @@ use super::*;
 use crate::buffer::WhenFull;
 use crate::drops::DropReason;
 use crate::schedule::{Carriage, Place, SinkKey, SinkSpec, Transport};
-use crate::send::{Report, Whom};
+use crate::send::Report;
 
 const PAYLOAD_TYPE: u8 = 96;
 
@@ -97,10 +98,7 @@ impl Bench {
             match self.stream.poll(self.now) {
                 Output::Order(order) => {
                     self.orders += 1;
-                    let members = match order.whom {
-                        Whom::One(key) => vec![key],
-                        Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
-                    };
+                    let members = self.stream.members(&order).to_vec();
                     for (_, entry, _) in self.stream.packets(&order, crate::Share::WHOLE) {
                         let header = RtpHeader::new_checked(&entry.packet.bytes).expect("RTP");
                         members.iter().for_each(|key| self.sent[key.0].push(header.sequence()));

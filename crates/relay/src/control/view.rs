@@ -51,6 +51,9 @@ impl Stream {
 
     /// The format in words; empty until there was a source, and in replicas.
     pub fn describe(&self) -> String {
+        if let Some(renditions) = &self.renditions {
+            return renditions.describe();
+        }
         let input = self.input.as_ref();
         let described = input.and_then(|i| Some(i.intake.as_ref()?.understand.describe(&i.format)));
         described.unwrap_or_default()

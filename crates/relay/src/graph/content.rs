@@ -54,6 +54,8 @@ contents! {
     Ppm = "PPM images",
     /// A PGM image a packet, which is gray.
     Pgm = "PGM images",
+    /// Opaque datagrams: nothing can be done to them.
+    Data = "opaque datagrams",
 }
 
 /// A set of [`Content`]: what a port takes, or what may come out of one.
@@ -63,8 +65,8 @@ pub struct Contents(u16);
 impl Contents {
     /// Nothing.
     pub const NONE: Contents = Contents(0);
-    /// Anything.
-    pub const ANY: Contents = Contents((1 << Content::ALL.len()) - 1);
+    /// Anything that elements know.
+    pub const ANY: Contents = Contents((1 << Content::ALL.len()) - 1).without(Contents::of(&[Content::Data]));
     /// All RTP whose payload can be read.
     pub const RTP: Contents = Contents::of(&[
         Content::H264,
@@ -104,6 +106,7 @@ impl Contents {
         match format {
             Format::Ts => Contents::of(&[Content::Ts]),
             Format::Images => Contents::PNM,
+            Format::Data => Contents::of(&[Content::Data]),
             Format::Rtp(tracks) => {
                 let all = tracks.iter().map(|track| Contents::of(&[content(&track.codec)]));
                 all.fold(Contents::NONE, Contents::with)

@@ -35,8 +35,8 @@ enum Form {
         wrap: RtpWrap,
     },
     Rtp(Vec<RtpTrack>),
-    /// Images, as they come.
-    Images,
+    /// Datagrams, as they come.
+    Datagrams,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Receive {
                 Form::Ts { in_rtp: Some(RtpStatistics::new(&tracks[0])), wrap: RtpWrap::new(ssrc) }
             }
             Format::Rtp(tracks) => Form::Rtp(tracks.iter().take(TRACKS_MAX).map(RtpTrack::new).collect()),
-            Format::Images => Form::Images,
+            Format::Images | Format::Data => Form::Datagrams,
         };
         Receive { form }
     }
@@ -86,7 +86,7 @@ impl Receive {
                 *in_rtp = None;
                 wrap.mark_break();
             }
-            (Form::Rtp(_) | Form::Images, _) | (_, Format::Images) => {}
+            (Form::Rtp(_) | Form::Datagrams, _) | (_, Format::Images | Format::Data) => {}
         }
     }
 
@@ -96,7 +96,7 @@ impl Receive {
     /// Why it goes no further.
     pub fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<Bytes, DropReason> {
         match &mut self.form {
-            Form::Ts { in_rtp: None, .. } | Form::Images => Ok(incoming.freeze()),
+            Form::Ts { in_rtp: None, .. } | Form::Datagrams => Ok(incoming.freeze()),
             Form::Ts { in_rtp: Some(statistics), .. } => {
                 let header = RtpHeader::new_checked(incoming.as_ref()).map_err(|_| DropReason::Malformed)?;
                 statistics.packet(now, &header);
@@ -117,7 +117,7 @@ impl Receive {
     pub fn rtp_header(&mut self, now: Time) -> [u8; 12] {
         match &mut self.form {
             Form::Ts { wrap, .. } => wrap.next(now),
-            Form::Rtp(_) | Form::Images => [0; 12],
+            Form::Rtp(_) | Form::Datagrams => [0; 12],
         }
     }
 
@@ -127,7 +127,7 @@ impl Receive {
             Form::Rtp(tracks) => {
                 tracks.get(usize::from(track)).map_or(0, |track| track.continuity.timestamp_delta())
             }
-            Form::Ts { .. } | Form::Images => 0,
+            Form::Ts { .. } | Form::Datagrams => 0,
         }
     }
 
@@ -136,7 +136,7 @@ impl Receive {
         let (one, many) = match &self.form {
             Form::Ts { in_rtp, .. } => (in_rtp.as_ref(), &[][..]),
             Form::Rtp(tracks) => (None, &tracks[..]),
-            Form::Images => (None, &[][..]),
+            Form::Datagrams => (None, &[][..]),
         };
         one.into_iter().chain(many.iter().map(|track| &track.statistics)).filter_map(|s| s.reception.as_ref())
     }

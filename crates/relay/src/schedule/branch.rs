@@ -175,7 +175,7 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         sink.branch = Some(self.index);
         sink.needs_preamble = true;
-        (sink.greeting, sink.came_at) = (Greeting::default(), None);
+        (sink.greeting, sink.came_at, sink.entered) = (Greeting::default(), None, None);
         sink.broken = TrackMask::NONE;
         match self.ring.join_point() {
             Some(start) => self.begin(sinks, key, start),
@@ -335,8 +335,8 @@ impl Branch {
                 return None;
             }
             // Its cohort goes further than that.
-            Some(_) => self.ring.head(),
-            None => self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class)),
+            _ if sink.stop.is_some() || sink.is_entering(from) => self.ring.head(),
+            _ => self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class)),
         };
         if from >= front {
             self.catch_up(now, sinks, key, from);
@@ -354,7 +354,7 @@ impl Branch {
             mend(&mut sink.broken, entry);
             sink.cut = cut_from(&self.ring, sink, entry);
         }
-        let tracks = sink.spec.tracks.without(sink.broken);
+        let tracks = sink.tracks_at(from, self.ring.main_track()).without(sink.broken);
         let share = Share { cut: sink.cut, lowered: sink.lowered };
         let (to, stride) = stride(&self.ring, sink, from..front, room);
         let sent = stride.sent;

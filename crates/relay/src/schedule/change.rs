@@ -54,17 +54,18 @@ impl Branch {
             self.changing = keys.copied().collect();
         }
         let opens_all = self.ring.opens_all(tag);
-        if self.changing.is_empty() || !(tag.first || opens_all) {
+        if self.changing.is_empty() || !(tag.first || tag.grown > 0 || opens_all) {
             return;
         }
         let mut changing = core::mem::take(&mut self.changing);
         changing.retain(|&key| {
             let Some(sink) = sinks.get(key.0) else { return false };
-            let (cut, wish) = (sink.cut, sink.spec.level.of(self.layers));
+            let (cut, level) = (sink.cut, sink.spec.level);
+            let wish = level.of(self.layers);
             if cut == wish || !matches!(sink.place, Place::Live { .. }) {
                 return false;
             }
-            let changes = cut.from(wish, tag, opens_all) != cut;
+            let changes = cut.grown(level, tag).from(wish, tag, opens_all) != cut;
             if changes && let Some(cursor) = self.cursor(sinks, key) {
                 self.detach(sinks, key);
                 self.place_behind(sinks, key, cursor);

@@ -4,7 +4,7 @@ use outflow_media::Time;
 
 use super::layers::Cut;
 use super::pace::Pace;
-use super::{Counters, Priority, Share, SinkKey, SinkSpec, Timing, TrackMask};
+use super::{Counters, LinkId, Priority, Share, SinkKey, SinkSpec, Timing, TrackMask};
 use crate::buffer::{Ring, Seq};
 use crate::drops::{DropReason, Drops};
 use crate::schedule::{Carriage, Transport};
@@ -17,6 +17,7 @@ pub(crate) struct Class {
     pub(crate) transport: Transport,
     pub(crate) tracks: TrackMask,
     pub(crate) timing: Timing,
+    pub(crate) link: Option<LinkId>,
 }
 
 impl Class {
@@ -27,6 +28,7 @@ impl Class {
             transport: spec.transport,
             tracks: spec.tracks,
             timing: spec.timing,
+            link: spec.link,
         }
     }
 }
@@ -38,6 +40,8 @@ pub(crate) struct Cohort {
     pub(crate) members: Vec<SinkKey>,
     /// Rises with every member that comes, goes or changes its place.
     pub(crate) version: u64,
+    /// When those who take the same layers stood side by side: this version.
+    pub(crate) arranged: u64,
     /// The members by how much they take; none is empty.
     pub(crate) groups: Vec<Group>,
     /// The next packet that is owed to those who have not had their part of the turn.
@@ -87,6 +91,7 @@ impl Cohort {
             class,
             members: Vec::new(),
             version: 0,
+            arranged: 0,
             groups: Vec::new(),
             cursor,
             turn: None,
@@ -145,6 +150,22 @@ impl Cohort {
         group.members += 1;
         group.apart += usize::from(group.lowered != lowered);
         (self.members.len() - 1, group)
+    }
+
+    /// Puts those who take the same side by side, so that an order to a part of the members is the same packets
+    /// for many. Whoever gets another slot by that is handed to `moved`; nobody has had anything of the turn.
+    pub(crate) fn arrange<K: Ord>(
+        &mut self,
+        takes: impl FnMut(&SinkKey) -> K,
+        mut moved: impl FnMut(SinkKey, usize),
+    ) {
+        if self.arranged == self.version || self.groups.len() < 2 {
+            return;
+        }
+        self.members.sort_by_cached_key(takes);
+        self.members.iter().enumerate().for_each(|(slot, key)| moved(*key, slot));
+        self.version += 1;
+        self.arranged = self.version;
     }
 
     /// What of the turn's packets everyone gets, if that is the same for all; see [`Cohort::share`].
@@ -291,6 +312,7 @@ mod tests {
             transport: Transport::Datagram,
             tracks: TrackMask::ALL,
             timing: Timing::default(),
+            link: None,
         };
         let mut cohort = Cohort::new(class, 10, Time::ZERO);
         (0..members).map(SinkKey).for_each(|key| {

@@ -5,7 +5,7 @@ use outflow_media::Time;
 
 use super::branch::Branch;
 use super::cohort::Cohort;
-use super::{Priority, Room, Share, Sink, SinkKey, Sinks};
+use super::{Place, Priority, Room, Share, Sink, SinkKey, Sinks};
 use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
 use crate::send::{Order, Whom};
@@ -30,6 +30,10 @@ impl Branch {
             let Some(turn) = &mut cohort.turn else { continue };
             let first = turn.served;
             let room = room.of(cohort.class.transport, turn.packets);
+            if first == 0 && room < cohort.members.len() {
+                arrange(cohort, index, sinks);
+            }
+            let Some(turn) = &mut cohort.turn else { continue };
             let count = (cohort.members.len() - first).min(room);
             turn.served += count;
             let to = turn.to;
@@ -82,9 +86,26 @@ impl Branch {
         self.cohorts.get(cohort).map_or(0, |cohort| cohort.version)
     }
 
-    /// The members of a cohort that an order goes to.
-    pub fn ordered(&self, cohort: usize, first: usize, count: usize) -> &[SinkKey] {
-        self.members(cohort).get(first..first + count).unwrap_or_default()
+    /// Those whom an order goes to.
+    pub fn ordered<'a>(&'a self, whom: &'a Whom) -> &'a [SinkKey] {
+        match whom {
+            Whom::One(key) => core::slice::from_ref(key),
+            Whom::Cohort { cohort, first, count } => {
+                self.members(*cohort).get(*first..first + count).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// Puts members of a cohort side by side who take the same.
+fn arrange(cohort: &mut Cohort, index: usize, sinks: &mut Sinks) {
+    let mut slots = Vec::new();
+    let takes = |key: &SinkKey| sinks.get(key.0).map(|sink| (sink.cut, sink.lowered));
+    cohort.arrange(takes, |key, slot| slots.push((key, slot)));
+    for (key, slot) in slots {
+        if let Some(sink) = sinks.get_mut(key.0) {
+            sink.place = Place::Live { cohort: index, slot };
+        }
     }
 }
 

@@ -14,6 +14,15 @@ pub(crate) struct Greeting {
     given: usize,
 }
 
+/// How a sink came from a branch that carries something else, at a key frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entered {
+    /// Where it began here.
+    pub(crate) at: Seq,
+    /// Of what stands before this position, it has had all but the main track.
+    pub(crate) had: Seq,
+}
+
 impl Greeting {
     pub(crate) fn new(datagrams: Vec<(Bytes, [u8; 12])>) -> Self {
         Greeting { datagrams, given: 0 }
@@ -70,18 +79,18 @@ impl Branch {
         &self.stopped
     }
 
-    /// A sink comes from another branch, and goes on here at `at`, where `frame` begins, behind what it is
-    /// greeted with. Its sequence numbers are `lowered` here.
+    /// A sink comes from another branch, and goes on here at `at`, behind what it is greeted with. Its sequence
+    /// numbers are `lowered` here. `frame` is the one that begins there, where both branches have the same.
     pub(crate) fn enter(
         &mut self,
         sinks: &mut Sinks,
         key: SinkKey,
-        (frame, at, lowered): (u32, Seq, u16),
+        (frame, at, lowered): (Option<u32>, Seq, u16),
         greeting: Greeting,
     ) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         (sink.branch, sink.lowered, sink.greeting) = (Some(self.index), lowered, greeting);
-        sink.came_at = Some(frame);
+        sink.came_at = frame;
         sink.cut = sink.spec.level.of(self.layers);
         self.place_behind(sinks, key, at);
     }

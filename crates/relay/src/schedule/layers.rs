@@ -108,13 +108,21 @@ impl Cut {
         self.0
     }
 
+    /// The same layers, and those that are new, by the numbers that they have from this packet of the main track
+    /// on ([`Tag::grown`]), of one who took all that he asked for. Others wait for what opens.
+    pub(crate) fn grown(self, level: Level, tag: &Tag) -> Cut {
+        let has_all_below = self.0 >= tag.layer.saturating_sub(tag.grown);
+        let had = level.of(tag.layers.saturating_sub(tag.grown));
+        if tag.grown > 0 && self == had && has_all_below { level.of(tag.layers) } else { self }
+    }
+
     /// What is taken from this packet of the main track on by one who wants `wish`. `opens_all`: all layers
     /// can be taken from there ([`Entry::opens_all`](crate::buffer::Entry::opens_all)).
     ///
-    /// Less is taken from the next frame on; more where what is new can be decoded: where all layers open, or
+    /// Less is taken from the next picture on; more where what is new can be decoded: where all layers open, or
     /// from a frame that opens the next layer.
     pub(crate) const fn from(self, wish: Cut, tag: &Tag, opens_all: bool) -> Cut {
-        let less = wish.0 < self.0 && tag.first;
+        let less = wish.0 < self.0 && tag.first && !tag.adds;
         let opens = tag.first && tag.opens && tag.layer == self.0 + 1 && tag.layer <= wish.0;
         if less || (wish.0 > self.0 && opens_all) {
             wish
@@ -163,10 +171,26 @@ mod tests {
     }
 
     #[test]
-    fn less_is_taken_from_the_next_frame_on() {
+    fn less_is_taken_from_the_next_picture_on() {
         let goes_on = Tag { first: false, ..frame(0) };
         assert_eq!(Cut(5).from(Cut(2), &goes_on, false), Cut(5));
+        let adds = Tag { adds: true, ..frame(3) };
+        assert_eq!(Cut(5).from(Cut(2), &adds, false), Cut(5), "a spatial layer of the same picture");
         assert_eq!(Cut(5).from(Cut(2), &frame(5), false), Cut(2));
+    }
+
+    #[test]
+    fn who_has_what_he_asked_for_has_it_when_layers_show_below() {
+        // Of three spatial layers, the lowest has three temporal ones, as the second picture shows.
+        let shows = Tag { layer: 2, layers: 5, grown: 2, ..frame(2) };
+        let grown = |number: u8| level(number).of(3).grown(level(number), &shows);
+        assert_eq!([1, 2, 3, 4, 5].map(grown), [Cut::ALL, Cut(3), Cut(2), Cut(1), Cut(0)]);
+        assert_eq!(Cut(0).grown(level(2), &shows), Cut(0), "he waits for more");
+        assert_eq!(Cut(3).grown(level(2), &shows), Cut(3), "once is enough");
+        // There were two temporal layers, of which he took one.
+        let shows = Tag { layer: 2, layers: 5, grown: 1, ..frame(2) };
+        assert_eq!(level(4).of(4).grown(level(4), &shows), Cut(0));
+        assert_eq!(level(3).of(4).grown(level(3), &shows), Cut(2));
     }
 
     #[test]
@@ -177,5 +201,21 @@ mod tests {
         assert_eq!(Cut(0).from(Cut(2), &opens(1), false), Cut(1), "layer by layer");
         assert_eq!(Cut(0).from(Cut(2), &opens(2), false), Cut(0), "which needs the one below it");
         assert_eq!(Cut(0).from(Cut(0), &opens(1), false), Cut(0), "if that is wanted");
+    }
+
+    #[test]
+    fn a_key_picture_of_spatial_layers_has_one_end() {
+        // Of two spatial layers; for who takes the lower one alone, the picture ends with that.
+        let lower = Tag { key: true, opens: true, ends: Some(0), ..frame(0) };
+        let upper = Tag { key: true, opens: true, adds: true, ..frame(1) };
+        let had_asked = Cut(0).from(Cut(1), &lower, true);
+        assert!(!had_asked.is_up_to(lower.ends), "it goes on for who asked before");
+        let asks_in_it = Cut(0).from(Cut(0), &lower, true);
+        assert!(asks_in_it.is_up_to(lower.ends), "that it would, nobody knows");
+        assert_eq!(
+            asks_in_it.from(Cut(1), &upper, false),
+            Cut(1),
+            "but nobody waits for the next key picture"
+        );
     }
 }

@@ -22,7 +22,7 @@ mod tests;
 use core::time::Duration;
 
 pub use branch::{Branch, StartPoint};
-pub(crate) use hop::Greeting;
+pub(crate) use hop::{Entered, Greeting};
 pub use layers::{Cut, Level, NoLevel, Share};
 pub(crate) use rates::Rates;
 pub use sink::{Counters, Place, Sink};
@@ -148,6 +148,10 @@ impl Room {
     }
 }
 
+/// A link that sinks are behind ([`crate::link`]), by the driver's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
 /// A branch that services make, by its number in the stream: see
 /// [`Stream::branch_named`](crate::Stream::branch_named).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -172,6 +176,8 @@ pub struct SinkSpec {
     pub priority: Priority,
     /// When its packets go.
     pub timing: Timing,
+    /// The link that it is behind: the driver has its packets wait there.
+    pub link: Option<LinkId>,
     /// Keep its place at the newest key frame, but send nothing until [`Report::Writable`]
     /// (the answer to its request has to go out first).
     ///
@@ -191,6 +197,7 @@ impl SinkSpec {
             tracks: TrackMask::ALL,
             priority: Priority::Normal,
             timing: Timing::default(),
+            link: None,
             held: false,
         }
     }

@@ -2,10 +2,10 @@
 
 use outflow_media::Time;
 
-use super::hop::Greeting;
+use super::hop::{Entered, Greeting};
 use super::layers::Cut;
 use super::pace::{Pace, catch_up_bps};
-use super::{SinkSpec, TrackMask, Transport};
+use super::{Level, SinkSpec, TrackMask, Transport};
 use crate::buffer::Seq;
 use crate::control::Asked;
 use crate::drops::Drops;
@@ -56,8 +56,10 @@ impl Counters {
 pub struct Sink {
     /// The driver's name for it, for logs and the API; never given twice.
     pub id: u64,
-    /// What it wants.
+    /// What it wants, as far as it gets that: a bound may lower the level.
     pub spec: SinkSpec,
+    /// The level that it asked for.
+    pub wanted_level: Level,
     /// Index of its branch in the stream; `None` until the stream has a format.
     pub branch: Option<usize>,
     /// When it joined.
@@ -88,6 +90,8 @@ pub struct Sink {
     /// The frame at which it came from another branch. Positions do not tell: where a branch has nothing of
     /// several frames, they begin at the same one.
     pub(crate) came_at: Option<u32>,
+    /// How it came from a branch that carries something else.
+    pub(crate) entered: Option<Entered>,
     pub(crate) pace: Pace,
     /// What it has asked for over RTCP.
     pub asked: Asked,
@@ -101,6 +105,7 @@ impl Sink {
         Sink {
             id,
             spec,
+            wanted_level: spec.level,
             branch: None,
             joined: now,
             lossy_since: None,
@@ -115,6 +120,7 @@ impl Sink {
             stop: None,
             greeting: Greeting::default(),
             came_at: None,
+            entered: None,
             pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
             asked: Asked::default(),
             counters: Counters::default(),
@@ -128,6 +134,18 @@ impl Sink {
             (None, Transport::Datagram) => self.pace.allowance(now, catch_up_bps(stream_bps)),
             (None, Transport::Stream) => Ok(usize::MAX),
         }
+    }
+
+    /// Whether at a position there may be what it had where it came from.
+    pub(super) fn is_entering(&self, at: Seq) -> bool {
+        self.entered.is_some_and(|entered| at < entered.had)
+    }
+
+    /// The tracks of which it is sent the packet at a position.
+    pub(super) fn tracks_at(&self, at: Seq, main: u8) -> TrackMask {
+        let others = TrackMask::ALL.without(TrackMask::only(main));
+        let had = if self.is_entering(at) { others } else { TrackMask::NONE };
+        self.spec.tracks.without(had)
     }
 
     /// The layers that it takes now.

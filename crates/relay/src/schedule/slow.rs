@@ -38,7 +38,7 @@ impl Branch {
         let Some(until) = until else { return };
         let next = next.clamp(self.ring.first(), until);
         let mut untaken = Stride::default();
-        self.ring.range(next, until).for_each(|(_, entry)| untaken.count(&self.ring, sink, entry));
+        self.ring.range(next, until).for_each(|at| untaken.count(&self.ring, sink, at));
         untaken.take_from(sink);
         if let Place::Behind(seq) = sink.place {
             self.behind.remove(&(seq, key));

@@ -19,9 +19,9 @@ pub(super) struct Stride {
 
 impl Stride {
     /// One packet more.
-    pub(super) fn count(&mut self, ring: &Ring, sink: &Sink, entry: &Entry) {
+    pub(super) fn count(&mut self, ring: &Ring, sink: &Sink, (seq, entry): (Seq, &Entry)) {
         let tag = &entry.packet.tag;
-        if !sink.spec.tracks.has(tag.track) {
+        if !sink.tracks_at(seq, ring.main_track()).has(tag.track) {
             return;
         }
         if !ring.is_within(sink.cut, tag) {
@@ -60,12 +60,13 @@ pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -
     for (seq, entry) in ring.range(from, reach.end) {
         let mends = seq > from && sink.broken.has(entry.packet.tag.track) && entry.starts_key;
         let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
-        let stops = sink.stop.is_some_and(|stop| seq >= stop);
+        let stops =
+            sink.stop.is_some_and(|stop| seq >= stop) || sink.is_entering(from) != sink.is_entering(seq);
         if mends || full || stops || cut_from(ring, sink, entry) != sink.cut {
             break;
         }
         to = seq + 1;
-        stride.count(ring, sink, entry);
+        stride.count(ring, sink, (seq, entry));
     }
     (to, stride)
 }
@@ -81,7 +82,10 @@ pub(super) fn mend(broken: &mut TrackMask, entry: &Entry) {
 pub(super) fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
     let tag = &entry.packet.tag;
     match tag.track == ring.main_track() {
-        true => sink.cut.from(sink.spec.level.of(tag.layers), tag, entry.opens_all),
+        true => {
+            let level = sink.spec.level;
+            sink.cut.grown(level, tag).from(level.of(tag.layers), tag, entry.opens_all)
+        }
         false => sink.cut,
     }
 }

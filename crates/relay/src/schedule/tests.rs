@@ -76,10 +76,7 @@ impl Bench {
     }
 
     fn carry_out(&mut self, order: &Order) -> Vec<SinkKey> {
-        let members = match order.whom {
-            Whom::One(key) => vec![key],
-            Whom::Cohort { cohort, first, count } => self.branch.ordered(cohort, first, count).to_vec(),
-        };
+        let members = self.branch.ordered(&order.whom).to_vec();
         for (seq, entry) in self.branch.range(order.from, order.to) {
             if order.tracks.has(entry.packet.tag.track) {
                 members.iter().for_each(|key| self.sent[key.0].push(seq));

@@ -64,4 +64,11 @@ pub enum Report {
         /// How many.
         packets: u64,
     },
+    /// A packet that counts as sent was given up by a link.
+    GivenUp {
+        /// Why.
+        reason: DropReason,
+        /// Its bytes, without transport headers.
+        bytes: u64,
+    },
 }

@@ -86,6 +86,12 @@ impl ReportClock {
         (self.anchor, self.from_source, self.restarted) = (Some(anchor), told, false);
     }
 
+    /// The same for timestamps to which so much is added.
+    pub fn later(self, delta: u32) -> Self {
+        let later = |anchor: Anchor| Anchor { rtp: anchor.rtp.wrapping_add(delta), ..anchor };
+        ReportClock { anchor: self.anchor.map(later), ..self }
+    }
+
     /// The source begins anew.
     pub fn restart(&mut self) {
         self.from_source = false;

@@ -17,6 +17,8 @@ pub enum Understand {
     Ts(Box<TsReader>, Option<Programme>),
     /// For images; with the number of the next.
     Images(u32),
+    /// For opaque datagrams; with the number of the next.
+    Data(u32),
     /// For RTP, one a track.
     Rtp(Vec<RtpReader>),
 }
@@ -27,6 +29,7 @@ impl Understand {
         match format {
             Format::Ts => Understand::Ts(Box::default(), None),
             Format::Images => Understand::Images(0),
+            Format::Data => Understand::Data(0),
             Format::Rtp(tracks) => {
                 let reader =
                     |(index, track): (usize, &outflow_media::Track)| RtpReader::new(index as u8, track);
@@ -40,7 +43,7 @@ impl Understand {
         let before = match self {
             // What never got as far as its programme came in between.
             Understand::Ts(reader, previous) => reader.programme().cloned().or_else(|| previous.take()),
-            Understand::Rtp(_) | Understand::Images(_) => None,
+            Understand::Rtp(_) | Understand::Images(_) | Understand::Data(_) => None,
         };
         *self = Understand::new(format);
         if let Understand::Ts(_, previous) = self {
@@ -62,11 +65,8 @@ impl Understand {
     /// It is not what its format says.
     pub fn tag(&mut self, track: u8, bytes: &[u8]) -> Result<Tag, DropReason> {
         let tag = match self {
-            Understand::Images(next) => image(bytes).map(|()| {
-                let frame = *next;
-                *next = next.wrapping_add(1);
-                image_tag(frame)
-            }),
+            Understand::Images(next) => image(bytes).map(|()| image_tag(number(next))),
+            Understand::Data(next) => Ok(Tag { kind: Kind::Data, ..image_tag(number(next)) }),
             Understand::Ts(reader, _) => reader.read(bytes),
             Understand::Rtp(readers) => {
                 readers.get_mut(usize::from(track)).ok_or(DropReason::UnknownTrack)?.read(bytes)
@@ -79,7 +79,7 @@ impl Understand {
     pub fn preamble(&self) -> Option<Bytes> {
         match self {
             Understand::Ts(reader, _) => reader.preamble(),
-            Understand::Rtp(_) | Understand::Images(_) => None,
+            Understand::Rtp(_) | Understand::Images(_) | Understand::Data(_) => None,
         }
     }
 
@@ -89,7 +89,7 @@ impl Understand {
         match self {
             // In RTP the same loss shows in both counts: the larger one is the truth.
             Understand::Ts(reader, _) => reader.continuity_errors().max(by_rtp.max(0) as u64),
-            Understand::Rtp(_) | Understand::Images(_) => by_rtp.max(0) as u64,
+            Understand::Rtp(_) | Understand::Images(_) | Understand::Data(_) => by_rtp.max(0) as u64,
         }
     }
 
@@ -105,9 +105,17 @@ impl Understand {
                 format!("RTP: {}", names.join(", "))
             }
             (Understand::Images(_), _) | (_, Format::Images) => "PPM images".to_owned(),
+            (Understand::Data(_), _) | (_, Format::Data) => "opaque datagrams".to_owned(),
             (Understand::Rtp(_), Format::Ts) => "MPEG-TS".to_owned(),
         }
     }
+}
+
+/// The number of the next, which is counted.
+fn number(next: &mut u32) -> u32 {
+    let frame = *next;
+    *next = next.wrapping_add(1);
+    frame
 }
 
 /// The tag of an image, which needs no other.

@@ -16,7 +16,8 @@ pub(super) struct LevelArgs {
     /// Change the level as network, CPU and battery allow
     #[arg(long, value_name = "POLICY", value_enum, num_args = 0..=1, default_missing_value = "delay")]
     adapt: Option<PolicyName>,
-    /// How the relay is asked; RTSP's answers do not tell what levels cost, which --adapt has to know
+    /// How the relay is asked where it is played by RTSP, whose own answers do not tell what levels cost,
+    /// which --adapt has to know. By HTTP it is asked at the session that it names
     #[arg(long, value_enum, default_value = "rtcp")]
     ask: Ask,
     /// Where the system shows its batteries
@@ -71,6 +72,11 @@ impl LevelArgs {
     pub(super) fn begin(&self, subscription: &mut Subscription) -> Result<Option<Quality>, String> {
         if self.level.is_none() && self.adapt.is_none() {
             return Ok(None);
+        }
+        if self.adapt.is_some() && !subscription.is_by_rtp() {
+            return Err("--adapt looks at how long packets wait on the way, which only RTP tells: \
+                        watch an rtsp:// or rtp:// URL, or ask for one level with --level alone"
+                .into());
         }
         let first = self.level.unwrap_or(1);
         subscription.ask_level(first).map_err(|error| error.to_string())?;

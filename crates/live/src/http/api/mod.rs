@@ -1,6 +1,7 @@
 //! The API: what can be seen and changed, one file a subject. Each handler describes itself;
 //! [`router`] makes the routes and the OpenAPI document from the same list.
 
+mod links;
 mod receivers;
 mod relay;
 mod services;
@@ -29,6 +30,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(services::rules))
         .routes(routes!(sinks::add))
         .routes(routes!(sinks::remove))
+        .routes(routes!(links::list))
         .routes(routes!(receivers::list))
         .routes(routes!(receivers::show, receivers::change, receivers::remove))
         .layer(DefaultBodyLimit::max(API_BODY_BYTES))

@@ -40,6 +40,9 @@ pub(super) struct SinkWish {
     /// The rate at which bursts are spread out, or "off"; as the stream says if left out.
     #[schema(example = "50 Mbit/s")]
     pace: Option<String>,
+    /// The link that it is behind, or "off" for none; that of the stream if left out.
+    #[schema(example = "uplink")]
+    link: Option<String>,
 }
 
 impl SinkWish {
@@ -93,8 +96,10 @@ pub(super) async fn add(
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
     let level = wish.level.map(Level::try_from).transpose().map_err(ControlError::from)?.unwrap_or_default();
     let wanted = Wanted { branch: wish.branch, view, level };
-    let id =
-        control.add_push(PushOptions { stream, to, name: name.clone(), priority, timing, wanted }).await?;
+    let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
+    link.as_deref().map(|link| control.link(link)).transpose()?;
+    let options = PushOptions { stream, to, name: name.clone(), priority, timing, wanted, link };
+    let id = control.add_push(options).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }
 

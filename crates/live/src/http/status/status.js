@@ -216,6 +216,26 @@ const showStream = (card, stream, ports) => {
   keep($("tbody", card), stream.receivers, (receiver) => receiver.id, newReceiver, showReceiver);
 };
 
+// A link: what it carries, what waits there, and what it gave up.
+const newLink = () => make("section", { className: "stream" },
+  make("div", { className: "head" }, make("h2"), make("span", { className: "format" })),
+  make("dl", { className: "figures" }), make("div", { className: "drops" }));
+
+const showLink = (card, link) => {
+  setText($("h2", card), `link ${link.name}`);
+  setText($(".format", card), `${link.policy}, ${link.scheduler}, by ${link.unit}`);
+  figures($("dl", card), [
+    [link.follows ? "rate, as receivers report" : "rate", rate(link.rate_bps)],
+    ["offered", rate(link.offered_bps)],
+    ["sent", rate(link.sent_bps)],
+    ["waiting", `${bytes(link.waiting_bytes)} · ${count(link.waiting_packets)} packets`],
+    ["delay", `${link.delay_p50_ms.toFixed(1)} ms, 99 %: ${link.delay_p99_ms.toFixed(1)} ms`],
+    ["flows", count(link.flows)],
+  ]);
+  const drops = link.applications.flatMap((of) => reasons(of.drops).map((text) => `${of.name}: ${text}`));
+  keep($(".drops", card), drops, (text) => text, (text) => make("span", { className: "pill bad", textContent: text }), () => {});
+};
+
 const show = (relay) => {
   setText($("#version"), relay.version);
   figures($("#totals"), [
@@ -228,6 +248,7 @@ const show = (relay) => {
     ["up", span(relay.uptime_ms)],
   ]);
   keep($("#streams"), relay.streams, (stream) => stream.name, newCard, (card, stream) => showStream(card, stream, relay.ports));
+  keep($("#links"), relay.links, (link) => link.name, newLink, showLink);
   $("#none").hidden = relay.streams.length > 0;
 };
 

@@ -66,6 +66,81 @@ async fn a_stream_is_played_on_its_own_connection() {
     bench.wait("/api/v1/receivers", |list| list.as_array().is_some_and(Vec::is_empty)).await;
 }
 
+/// Plays, and reads the path of the own session from the answer's head.
+async fn session(address: SocketAddr, request: &str) -> (TcpStream, String) {
+    let mut socket = connect(address, request).await;
+    let response = read_until(&mut socket, |read| body(read).is_some_and(is_transport_stream)).await;
+    let head = String::from_utf8_lossy(&response).to_lowercase();
+    let session = head.lines().find_map(|line| line.strip_prefix("outflow-session: "));
+    (socket, session.unwrap_or_else(|| panic!("{head}")).to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_player_asks_its_own_session_and_no_other() {
+    let (bench, address) = clip().await;
+    let (socket, path) = session(address, "GET /clip.ts HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let (_other, others) = session(address, "GET /clip.ts?level=2 HTTP/1.0\r\n\r\n").await;
+    assert_ne!(path, others);
+    let is_known = |stream: &Value| stream["levels"].as_array().is_some_and(|all| all.len() > 1);
+    bench.wait("/api/v1/streams/clip", is_known).await;
+    let document = bench.get("/api/v1/openapi.json").await.json();
+    for (method, body, status, level) in [
+        (Method::GET, "", 200, 1),
+        (Method::PATCH, r#"{"level":2}"#, 200, 2),
+        (Method::PATCH, r#"{"level":9}"#, 422, 2),
+        (Method::GET, "", 200, 2),
+    ] {
+        let answer = bench.ask(method.clone(), &path, body).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
+        let method = method.as_str().to_lowercase();
+        super::schema::check(&document, &method, "/api/v1/sessions/{token}", &answer);
+        if status == 200 {
+            let state = answer.json();
+            assert!(state["level"] == level && state["levels"].as_array().is_some_and(|all| all.len() > 1));
+        }
+    }
+    let is_counted = |list: &Value| {
+        let one = &list[0];
+        one["level"] == 2 && one["level_requests"] == 4 && one["level_refusals"]["no-such-level"] == 1
+    };
+    bench.wait("/api/v1/receivers", is_counted).await;
+    let mut statuses = Vec::new();
+    for _ in 0..30 {
+        statuses.push(bench.get(&path).await.status.as_u16());
+    }
+    let often = bench.get(&path).await;
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert!(often.status != 429 || often.error().contains("ask again"), "{}", often.text());
+    assert_eq!(bench.get(&others).await.status, 200, "each has its own budget");
+    drop(socket);
+    bench.wait("/api/v1/receivers", |list| list.as_array().is_some_and(|list| list.len() == 1)).await;
+    assert_eq!(bench.get(&path).await.status, 404, "it ends with the download");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_session_is_asked_as_its_stream_is_played() {
+    let play = "[access]\nplay = [\"s3cret\"]\n[streams.clip]\nsource = \"demo://\"\n";
+    let bench = Bench::start(play).await;
+    let address = bench.listen().await;
+    bench.wait("/api/v1/streams/clip", |stream| stream["ring_packets"].as_u64() > Some(0)).await;
+    let (_socket, path) = session(address, "GET /clip.ts?token=s3cret HTTP/1.1\r\n\r\n").await;
+    let ask = |query: &'static str, status: u16| {
+        let (bench, uri) = (&bench, format!("{path}{query}"));
+        async move {
+            for (method, body) in [(Method::GET, ""), (Method::PATCH, r#"{"level":2}"#)] {
+                let answer = bench.ask(method, &uri, body).await;
+                assert_eq!(answer.status.as_u16(), status, "{uri}: {}", answer.text());
+            }
+        }
+    };
+    ask("", 401).await;
+    ask("?token=wrong", 401).await;
+    ask("?token=s3cret", 200).await;
+    // Nobody learns what sessions there are without being allowed to play.
+    assert_eq!(bench.get("/api/v1/sessions/1").await.status, 401);
+    assert_eq!(bench.get("/api/v1/sessions/1?token=s3cret").await.status, 404);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_is_played_on_a_connection_that_was_used_before() {
     let (_bench, address) = clip().await;

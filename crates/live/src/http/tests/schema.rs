@@ -37,6 +37,14 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/clip%2Fone/sdp", "", 200),
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/clip%2Fone/sdp?sink=x", "", 404),
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/silent/sdp", "", 503),
+    ("get", "/api/v1/links", "/api/v1/links", "", 200),
+    (
+        "post",
+        "/api/v1/streams/{name}/sinks",
+        "/api/v1/streams/clip%2Fone/sinks",
+        r#"{"to":"udp://127.0.0.1:7","link":"none"}"#,
+        422,
+    ),
     ("get", "/api/v1/receivers", "/api/v1/receivers?stream=clip/one", "", 200),
     ("get", "/api/v1/receivers/{id}", "/api/v1/receivers/ID", "", 200),
     ("get", "/api/v1/receivers/{id}", "/api/v1/receivers/999999", "", 404),
@@ -53,8 +61,14 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("patch", ELEMENT, "/api/v1/streams/clip%2Fone/elements/e", r#"{"bypass":true}"#, 204),
     ("patch", ELEMENT, "/api/v1/streams/clip%2Fone/elements/f", r#"{"bypass":true}"#, 404),
     ("get", "/api/v1/rules", "/api/v1/rules", "", 200),
+    ("get", SESSION, "/api/v1/sessions/00000000000000000000000000000000", "", 404),
+    ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":2}"#, 404),
+    ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":"best"}"#, 422),
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
 ];
+
+/// What it answers to whoever has one is tested with those who have.
+const SESSION: &str = "/api/v1/sessions/{token}";
 
 const SERVICES: &str = "/api/v1/streams/{name}/services";
 const ELEMENT: &str = "/api/v1/streams/{name}/elements/{element}";
@@ -68,7 +82,7 @@ const SINK: &str = r#"{"to":"udp://127.0.0.1:9","name":"wall","priority":"low"}"
 const ENDLESS: [(&str, &str); 3] =
     [("get", "/api/v1/events"), ("get", "/{stream}.ts"), ("put", "/{stream}.ts")];
 
-fn check(document: &Value, method: &str, path: &str, answer: &Answer) {
+pub(super) fn check(document: &Value, method: &str, path: &str, answer: &Answer) {
     let status = answer.status.as_str();
     let response = &document["paths"][path][method]["responses"][status];
     assert!(response.is_object(), "{method} {path} does not say that it answers {status}: {}", answer.text());
@@ -89,7 +103,10 @@ fn check(document: &Value, method: &str, path: &str, answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn every_answer_is_as_the_document_says_and_every_route_is_described() {
-    let bench = Bench::start("[streams.\"clip/one\"]\nsource = \"demo://\"\n[streams.silent]\n").await;
+    let bench = Bench::start(
+        "[streams.\"clip/one\"]\nsource = \"demo://\"\n[streams.silent]\n[link.up]\nrate = \"1 Mbit/s\"\n",
+    )
+    .await;
     let document = bench.get("/api/v1/openapi.json").await.json();
     bench.wait("/api/v1/streams/clip%2Fone", |stream| stream["source"]["up"] == true).await;
     let mut covered: BTreeSet<_> = ENDLESS.map(|(method, path)| (method.to_owned(), path.to_owned())).into();

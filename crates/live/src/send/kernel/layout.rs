@@ -115,6 +115,11 @@ impl Entry {
         unused: 0,
     };
 
+    /// The highest layer that is sent there; `None` if nothing is.
+    pub(super) fn cut(&self) -> Option<u8> {
+        (self.ifindex != 0).then_some(self.cut)
+    }
+
     pub(super) fn new(target: &Target) -> Self {
         let header = header(target);
         let (words, _) = header.as_chunks::<8>();

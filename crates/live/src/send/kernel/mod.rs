@@ -199,8 +199,21 @@ impl Kernel {
             let Ok(frames) = &self.xdp else { break };
             let result = loop {
                 let left = self.control.get(0).first..run.end;
-                match frames.send(&left) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted && !left.is_empty() => {}
+                let (taking, takers) = match layered {
+                    Some(Layered { layer, .. }) => self.table.taking(left, layer),
+                    None => (left.clone(), left.end - left.start),
+                };
+                if takers == 0 {
+                    // Nobody behind the last one takes it.
+                    self.control.set(0, Control { first: run.end, ..self.control.get(0) });
+                    break Ok(());
+                }
+                let Range { start: first, end } = taking;
+                self.control.set(0, Control { first, end, ..self.control.get(0) });
+                match frames.send(takers) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    // There may have been more between them than a run passes over.
+                    Ok(()) if self.control.get(0).first > first => {}
                     result => break result,
                 }
             };

@@ -53,6 +53,8 @@ impl Group {
 #[derive(Debug)]
 pub(super) struct Table {
     entries: Shared<Entry>,
+    /// By entry: the highest layer that is sent there, so that entries need not be read to be counted.
+    cuts: Vec<Option<u8>>,
     devices: Devices,
     size: u32,
     /// In order, and never two that touch.
@@ -61,7 +63,8 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(entries: Shared<Entry>, devices: Devices, size: u32) -> Self {
-        Table { entries, devices, size, free: core::iter::once(0..size).collect() }
+        let cuts = vec![None; size as usize];
+        Table { entries, cuts, devices, size, free: core::iter::once(0..size).collect() }
     }
 
     pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {
@@ -78,7 +81,7 @@ impl Table {
             let room = self.take(places + places / 4).or_else(|_| self.take(places))?;
             let before = group.entries();
             for (from, to) in before.zip(room.clone()) {
-                self.entries.set(to, self.entries.get(from));
+                self.write(to, self.entries.get(from));
             }
             self.give_back(core::mem::replace(&mut group.room, room));
         }
@@ -91,8 +94,13 @@ impl Table {
         group.count = places as u32;
         group.changed = true;
         for place in before..group.count {
-            self.entries.set(group.room.start + place, Entry::BLANK);
+            self.write(group.room.start + place, Entry::BLANK);
         }
+    }
+
+    fn write(&mut self, index: u32, entry: Entry) {
+        self.entries.set(index, entry);
+        self.cuts[index as usize] = entry.cut();
     }
 
     /// Gives a place to a target, or leaves it blank: nothing is sent there.
@@ -101,7 +109,7 @@ impl Table {
         let entry = target.map_or(Entry::BLANK, Entry::new);
         for index in index {
             group.changed |= self.entries.get(index).ifindex != entry.ifindex;
-            self.entries.set(index, entry);
+            self.write(index, entry);
         }
     }
 
@@ -115,6 +123,16 @@ impl Table {
         let wanted = group.at(places);
         let within = move |run: &Range<u32>| run.start.max(wanted.start)..run.end.min(wanted.end);
         group.runs.iter().map(within).filter(|run| run.start < run.end)
+    }
+
+    /// Those of these entries that take packets of this layer: from the first to the last, and how many.
+    pub(super) fn taking(&self, entries: Range<u32>, layer: u8) -> (Range<u32>, u32) {
+        let cuts = self.cuts.get(entries.start as usize..entries.end as usize).unwrap_or_default();
+        let takes = |cut: &Option<u8>| cut.is_some_and(|cut| layer <= cut);
+        let first = cuts.iter().position(takes).unwrap_or(cuts.len());
+        let last = cuts.iter().rposition(takes).map_or(first, |last| last + 1);
+        let count = cuts[first..last].iter().filter(|cut| takes(cut)).count();
+        (entries.start + first as u32..entries.start + last as u32, count as u32)
     }
 
     /// Whether all devices of the group cut segmented packets themselves.

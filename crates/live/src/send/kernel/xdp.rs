@@ -1,7 +1,6 @@
 //! Orders by way of XDP: the kernel makes as many frames of a packet as there are targets, a program
 //! writes the headers of each, and the device sends them. No socket buffer is ever made.
 
-use core::ops::Range;
 use std::io::{self, IoSlice};
 
 use super::bpf;
@@ -30,7 +29,7 @@ impl Frames {
     pub(super) fn new(attached: Attached) -> io::Result<Self> {
         let frames = Frames { attached, frame: vec![0; HEADER_BYTES + PAYLOAD_MAX] };
         // The program drops it, as there is no order.
-        frames.send(&(0..1))?;
+        frames.send(1)?;
         Ok(frames)
     }
 
@@ -45,12 +44,12 @@ impl Frames {
         Ok((bytes as u16, Sum::default().add(&self.frame[HEADER_BYTES..]).folded()))
     }
 
-    /// Sends the packet to `targets`, which the control array names.
+    /// Sends the packet to so many of the targets that the control array names: the next that take it.
     ///
     /// # Errors
     /// What the kernel answers; `Interrupted` when a signal came and some of the targets had their
     /// turn.
-    pub(super) fn send(&self, targets: &Range<u32>) -> io::Result<()> {
-        bpf::run_on_live_frames(&self.attached.program, &self.frame, targets.end - targets.start, BATCH)
+    pub(super) fn send(&self, count: u32) -> io::Result<()> {
+        bpf::run_on_live_frames(&self.attached.program, &self.frame, count, BATCH)
     }
 }

@@ -51,7 +51,8 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
 
 impl Home {
     fn new() -> Self {
-        let mut stream = LiveStream::new(1, 1, "live".to_owned(), String::new(), StreamOptions::default());
+        let mut stream =
+            LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![]);
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
         let bell = Arc::new(Bell::new().expect("an eventfd"));

@@ -25,6 +25,8 @@ use crate::{Kind, Malformed, Needs};
 
 /// Spatial layers that are told apart; those above are of the highest.
 const SPATIAL_LAYERS: usize = 8;
+/// Quality layers, at most: those of [`Grid`].
+const QUALITY_LAYERS: usize = TEMPORAL_LAYERS + SPATIAL_LAYERS;
 /// More than there can be of quality layers.
 const LAYERS_MAX: u8 = 126;
 /// Frames kept in mind, as far back as needs can tell.
@@ -135,6 +137,12 @@ impl Grid {
         }
     }
 
+    /// How many temporal layers `next` has more, and nothing else.
+    fn grown_to(self, next: Grid) -> u8 {
+        let is_same = Grid { temporal: next.temporal, ..self } == next && !next.discardable;
+        if is_same { next.temporal - self.temporal } else { 0 }
+    }
+
     const fn layer(self, temporal: u8, spatial: u8) -> u8 {
         match spatial {
             0 => temporal,
@@ -169,6 +177,8 @@ struct Past {
     picture: Option<u16>,
     spatial: u8,
     frame: Frame,
+    /// [`Tag::adds`](crate::Tag::adds).
+    adds: bool,
 }
 
 /// Tells the frames of a track whose packets describe themselves.
@@ -185,6 +195,8 @@ pub(super) struct Layered {
     references: [References; SPATIAL_LAYERS],
     /// Layers, a bit each, that can be taken from their next frame on.
     open: u128,
+    /// The newest frame of each layer from which on it could be taken, since the newest key frame.
+    opened: [Option<u32>; QUALITY_LAYERS],
 }
 
 /// The frame of a packet.
@@ -195,6 +207,10 @@ pub(super) struct Told {
     pub(super) last: bool,
     /// [`Tag::ends`](crate::Tag::ends).
     pub(super) ends: Option<u8>,
+    /// [`Tag::grown`](crate::Tag::grown).
+    pub(super) grown: u8,
+    /// [`Tag::adds`](crate::Tag::adds).
+    pub(super) adds: bool,
 }
 
 impl Layered {
@@ -207,6 +223,7 @@ impl Layered {
             current: None,
             references: [References::default(); SPATIAL_LAYERS],
             open: 0,
+            opened: [None; QUALITY_LAYERS],
         }
     }
 
@@ -231,15 +248,15 @@ impl Layered {
         if late && let Some(past) = self.past(timestamp, said.frame) {
             return Ok(self.told(&past, false, said.last));
         }
-        let begun = self.begin(timestamp, &said, behind);
-        Ok(self.told(&begun, said.first, said.last))
+        let (begun, grown) = self.begin(timestamp, &said, behind);
+        Ok(Told { grown, ..self.told(&begun, said.first, said.last) })
     }
 
     /// The last packet of a spatial layer is the last of the picture for those who take none above it.
     fn told(&self, past: &Past, first: bool, last: bool) -> Told {
         let above = (past.spatial + 1 < self.grid.spatial).then(|| self.grid.layer(0, past.spatial + 1));
         let ends = above.filter(|above| last && past.frame.layer < *above).map(|above| above - 1);
-        Told { frame: past.frame, first, last, ends }
+        Told { frame: past.frame, first, last, ends, grown: 0, adds: past.adds }
     }
 
     /// The frame of a late packet: the one it names, or else the oldest one in mind.
@@ -250,18 +267,25 @@ impl Layered {
         known().find(|past| past.is_of(timestamp, said)).or_else(|| known().max_by_key(age)).copied()
     }
 
-    fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> Past {
+    /// The next frame, and [`Tag::grown`](crate::Tag::grown).
+    fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> (Past, u8) {
         let picture = said.picture.within(SPATIAL_LAYERS as u8 - 1);
-        self.grow(&picture);
+        let grown = self.grow(&picture);
+        let adds = self.current.is_some_and(|current| current.timestamp == timestamp);
         if picture.key {
             self.references = [References::default(); SPATIAL_LAYERS];
         }
         let number = self.number(said.frame, behind);
         let layer = self.layer(&picture);
         let needs = if picture.key { Needs::NOTHING } else { self.needs(number, timestamp, &picture) };
-        let alone = picture.resets && self.are_lower(number, needs, layer);
+        let alone = picture.resets && !self.is_far(number, &picture) && self.are_lower(number, needs, layer);
         let opens = picture.key || !self.is_shifted && (alone || self.open >> layer & 1 == 1);
         self.note_openings(&picture, layer, alone);
+        match picture.key {
+            true => self.opened = [None; QUALITY_LAYERS],
+            false if opens => self.opened[usize::from(layer)] = Some(number),
+            false => {}
+        }
         let frame = Frame {
             number,
             kind: picture.kind(),
@@ -276,18 +300,44 @@ impl Layered {
             self.references[usize::from(picture.spatial)].enter(number, temporal);
         }
         let spatial = picture.spatial;
-        let past = Past { timestamp, said: said.frame, picture: picture.number, spatial, frame };
+        let past = Past { timestamp, said: said.frame, picture: picture.number, spatial, frame, adds };
         self.history[number as usize % HISTORY] = Some(past);
         self.current = Some(past);
-        past
+        (past, grown)
     }
 
-    /// Makes room for what the picture shows.
-    fn grow(&mut self, picture: &Picture) {
+    /// Makes room for what the picture shows; [`Tag::grown`](crate::Tag::grown).
+    fn grow(&mut self, picture: &Picture) -> u8 {
         let (temporal, spatial) = (picture.temporal + 1, picture.spatial + 1);
-        let grid = self.grid.and(picture.grid).and(Grid { temporal, spatial, discardable: false });
-        self.is_shifted = !picture.key && (self.is_shifted || self.grid.is_shifted_by(grid));
-        self.grid = grid;
+        let before = self.grid;
+        self.grid = before.and(picture.grid).and(Grid { temporal, spatial, discardable: false });
+        let is_highest = spatial == 1 && temporal == self.grid.temporal;
+        let grown = if is_highest && !picture.key { before.grown_to(self.grid) } else { 0 };
+        if grown > 0 {
+            self.renumber(before.temporal, grown);
+        }
+        let is_shifted = self.is_shifted || (grown == 0 && before.is_shifted_by(self.grid));
+        self.is_shifted = !picture.key && is_shifted;
+        grown
+    }
+
+    /// Layers from one on have higher numbers now.
+    fn renumber(&mut self, from: u8, by: u8) {
+        let layers = self.grid.layers();
+        for past in self.history.iter_mut().chain([&mut self.current]).flatten() {
+            past.frame.layers = layers;
+            if past.frame.layer >= from {
+                past.frame.layer += by;
+            }
+        }
+        self.open = 0;
+        let opened = core::mem::replace(&mut self.opened, [None; QUALITY_LAYERS]);
+        for (layer, at) in (0..).zip(opened) {
+            let now = if layer >= from { layer + by } else { layer };
+            if let Some(place) = self.opened.get_mut(usize::from(now)) {
+                *place = at;
+            }
+        }
     }
 
     /// The number of the frame that begins: one more than the last one, or so many more as the stream
@@ -346,12 +396,27 @@ impl Layered {
         (distance <= HISTORY as u32).then_some(Needs::back(distance))
     }
 
-    /// Whether all that is needed is known to be of lower layers.
+    /// Whether it refers to a frame of its spatial layer that is too far back to be told.
+    fn is_far(&self, number: u32, picture: &Picture) -> bool {
+        let references = &self.references[usize::from(picture.spatial)];
+        match picture.refers {
+            Refers::Newest { .. } => references.of(number, picture.temporal).is_nothing(),
+            Refers::Base => references.of(number, 0).is_nothing(),
+            _ => false,
+        }
+    }
+
+    /// Whether all that is needed is known to be of lower layers, and there for all who take those: who took one
+    /// where it opened last has nothing of it from before.
     fn are_lower(&self, number: u32, needs: Needs, layer: u8) -> bool {
         needs.distances().all(|distance| {
             let needed = number.wrapping_sub(distance);
             let past = self.history[needed as usize % HISTORY];
-            past.is_some_and(|past| past.frame.number == needed && past.frame.layer < layer)
+            let is_there = |past: Past| {
+                let since = self.opened[usize::from(past.frame.layer)];
+                since.is_none_or(|since| needed.wrapping_sub(since).cast_signed() >= 0)
+            };
+            past.is_some_and(|past| past.frame.number == needed && past.frame.layer < layer && is_there(past))
         })
     }
 

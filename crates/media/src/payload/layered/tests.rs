@@ -145,6 +145,21 @@ fn numbers_of_av1_follow_those_of_the_stream() {
 }
 
 #[test]
+fn a_layer_does_not_open_where_it_needs_what_lower_ones_were_before_they_opened() {
+    // The last frame of T2 lets all go on who can decode it. It refers to the frame of T1 before the last one of
+    // T1, from which on T1 alone can be taken.
+    let list = [0, 24, 102, 48, 231, 94, 6];
+    let nodes = encode(3, 1, Habits::default(), &list);
+    let refers: Vec<_> = nodes.iter().map(|node| (node.temporal, node.refers())).collect();
+    assert_eq!(refers[2..5], [(1, vec![0]), (1, vec![0]), (2, vec![3, 2])]);
+    let structure = structure(3, 1);
+    let read = reader(Codec::Av1, ExtensionKind::DependencyDescriptor);
+    let cases = cases(read, &nodes, |at, _| av1_described(&nodes, &structure, at));
+    assert!(cases[3].tag.opens && !cases[4].tag.opens, "{cases:?}");
+    assert_levels(&cases, &[0, 0, 0, 1, 2, 2, 2]);
+}
+
+#[test]
 fn descriptors_without_their_structure_are_not_needed() {
     let structure = three_layers();
     let unknown = av1_packet(&structure, 3, 7, false);
@@ -189,6 +204,29 @@ fn vp9_refers_to_what_its_group_says() {
     // Behind a frame at which one can switch up, the layers above open, each by its next frame.
     let opens = [(0, true), (2, false), (1, false), (2, true), (0, false), (2, false), (1, false), (2, true)];
     assert_eq!(layers(&read), opens);
+}
+
+#[test]
+fn temporal_layers_that_show_later_shift_what_is_above_them() {
+    // T0, T2 and T1 of two spatial layers, of which the first picture tells nothing but the spatial ones.
+    let node = |picture: usize, spatial: u8, temporal: u8| Node {
+        picture,
+        spatial,
+        temporal,
+        key: picture == 0 && spatial == 0,
+        inter: if picture == 0 { vec![] } else { vec![usize::from(spatial)] },
+        below: (spatial > 0).then_some(2 * picture),
+        ..Node::default()
+    };
+    let temporal = [0, 2, 1];
+    let nodes: Vec<_> = (0..6).map(|at| node(at / 2, at as u8 % 2, temporal[at / 2])).collect();
+    let mut reader = reader(Codec::Vp9, OTHER);
+    let mut read = |at: usize| reader.read(&vp9_flexible(&nodes, at)).unwrap();
+    let tags: Vec<_> = (0..6).map(&mut read).collect();
+    let told = |tag: &Tag| (tag.layer, tag.layers, tag.grown, tag.adds);
+    let expected = [(0, 1, 0, false), (1, 2, 0, true), (2, 4, 2, false), (3, 4, 0, true), (1, 4, 0, false)];
+    assert_eq!(tags.iter().take(5).map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(told(&read(1)), (3, 4, 0, true), "late: by the number that its layer has now");
 }
 
 #[test]

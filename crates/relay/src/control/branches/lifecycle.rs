@@ -16,6 +16,11 @@ impl Stream {
         let ring = self.ring(format.main_track());
         let original = Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None);
         self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..original }));
+        self.forget_entrances();
+        for index in 1..self.rendition_count() {
+            let slot = Slot::new(Branch::new(index, self.ring(format.main_track())), Made::Rendition, None);
+            self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..slot }));
+        }
         if let Some(graph) = &mut self.branches.graph {
             graph.bind(format);
         }
@@ -36,7 +41,8 @@ impl Stream {
 
     /// A sink has left a branch: it rests soon if nobody else wants it.
     pub(in crate::control) fn left_branch(&mut self, now: Time, index: usize) {
-        if index == ORIGINAL {
+        let lasts = |slot: &Slot| matches!(slot.made, Made::Original | Made::Rendition);
+        if self.branches.slots.get(index).and_then(Option::as_ref).is_none_or(lasts) {
             return;
         }
         let is_of = |(_, sink): (usize, &Sink)| sink.branch == Some(index);
@@ -52,8 +58,9 @@ impl Stream {
     /// The branch at `index` goes.
     pub(in crate::control) fn remove_branch(&mut self, now: Time, index: usize) {
         let Some(slot) = self.branches.slots.get_mut(index).and_then(Option::take) else { return };
+        self.forget_branch(index);
         match slot.made {
-            Made::Original => {}
+            Made::Original | Made::Rendition => {}
             Made::Declared(id) => {
                 self.branches.map_exits();
                 let exit = self.branches.exit(id);
@@ -85,6 +92,18 @@ impl Stream {
             }
             let end = if exit.is_some() { SinkEnd::FormatChanged } else { SinkEnd::BranchRemoved };
             self.end_branch(now, index, end);
+        }
+    }
+
+    /// A branch carries this from now on: what is derived from it is made anew, if that is something else.
+    pub(in crate::control) fn set_branch_format(&mut self, now: Time, index: usize, format: Option<Format>) {
+        let Some(Some(slot)) = self.branches.slots.get_mut(index) else { return };
+        if slot.format == format {
+            return;
+        }
+        slot.format = format;
+        for derived in self.branches.derived_from(index) {
+            self.end_branch(now, derived, SinkEnd::FormatChanged);
         }
     }
 

@@ -61,7 +61,7 @@ impl Stream {
         (0..TRACKS_MAX as u8).filter_map(|track| self.clock_of(index, track)).collect()
     }
 
-    fn clock_of(&self, index: usize, track: u8) -> Option<Message> {
+    pub(in crate::control) fn clock_of(&self, index: usize, track: u8) -> Option<Message> {
         let (clock, _) = self.branch_sender(index, track)?;
         let (Anchor { ntp, rtp, at }, told) = clock.anchor()?;
         Some(Message::Clock(TrackTime { track, ntp, rtp, at, told }))
@@ -74,7 +74,7 @@ impl Stream {
     }
 
     /// Tells a branch, and those that are derived from it.
-    pub(super) fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
+    pub(in crate::control) fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
         let ntp_at_zero = self.options.ntp_at_zero;
         let mut further = Vec::new();
         for (at, slot) in self.branches.slots.iter_mut().enumerate() {
@@ -103,7 +103,7 @@ impl Stream {
         let at = usize::from(track);
         let slot = self.branches.slots.get(index)?.as_ref()?;
         let made_of = match slot.made {
-            Made::Original => {
+            Made::Original | Made::Rendition => {
                 let input = self.input.as_ref()?;
                 return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
             }

@@ -39,8 +39,10 @@ pub(in crate::control) struct Slot {
 /// What makes a branch.
 #[derive(Debug)]
 pub(in crate::control) enum Made {
-    /// The source.
+    /// The source; or the first of the stream's renditions.
     Original,
+    /// Another of its renditions.
+    Rendition,
     /// The stream's services, under this name.
     Declared(BranchId),
     /// A chain of its own, from the packets of another branch.
@@ -182,9 +184,14 @@ impl Branches {
         *exits = graph.as_ref().map_or_else(Vec::new, |graph| graph.exits().map(slot).collect());
     }
 
+    /// The name under which a branch is declared, or was.
+    pub(in crate::control) fn name(&self, id: BranchId) -> Option<&str> {
+        self.names.get(id.0 as usize).map(String::as_str)
+    }
+
     /// The number that a branch has among what the services make.
     fn exit(&self, id: BranchId) -> Option<usize> {
-        let name = self.names.get(id.0 as usize)?;
+        let name = self.name(id)?;
         self.graph.as_ref()?.exits().position(|exit| exit == name)
     }
 
@@ -210,14 +217,14 @@ impl Slot {
     fn chain(&self) -> Option<&Graph> {
         match &self.made {
             Made::Derived { chain, .. } => Some(chain),
-            Made::Original | Made::Declared(_) | Made::Level { .. } => None,
+            Made::Original | Made::Rendition | Made::Declared(_) | Made::Level { .. } => None,
         }
     }
 
     fn base(&self) -> Option<usize> {
         match self.made {
             Made::Derived { base, .. } | Made::Level { base, .. } => Some(base),
-            Made::Original | Made::Declared(_) => None,
+            Made::Original | Made::Rendition | Made::Declared(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::control::{Stream, StreamOptions};
 use crate::element::view::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId, Carriage, SinkKey, SinkSpec};
+use crate::schedule::{Branch, BranchId, Carriage, SinkKey, SinkSpec, Transport};
 
 impl Stream {
     /// What a sink of this kind would get.
@@ -22,6 +22,13 @@ impl Stream {
             (Carriage::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
             (Carriage::Rtp, Format::Images) => {
                 Err(Unfit::new("images have no RTP form", "send them to a udp:// address"))
+            }
+            (Carriage::Rtp, Format::Data) => {
+                Err(Unfit::new("opaque datagrams have no RTP form", "send them to a udp:// address"))
+            }
+            (_, Format::Data) if spec.transport == Transport::Stream => {
+                let help = "send them to a udp:// address";
+                Err(Unfit::new("opaque datagrams would run together in a connection", help))
             }
             _ => Ok(Some(format)),
         }
@@ -51,8 +58,7 @@ impl Stream {
         let Some(input) = &self.input else { return Ok(None) };
         let Some(id) = branch else { return Ok(Some(input.format.clone())) };
         let (Some(exit), Some(graph)) = (self.branches.exit(id), self.branches.graph.as_ref()) else {
-            let name = self.branches.names.get(id.0 as usize).map_or("", String::as_str);
-            return Err(self.no_branch(name));
+            return Err(self.no_branch(self.branches.name(id).unwrap_or_default()));
         };
         graph.exit_format(exit).cloned().map(Some).map_err(Clone::clone)
     }
@@ -89,9 +95,9 @@ impl Stream {
         }
     }
 
-    fn slot_for(&mut self, now: Time, spec: &SinkSpec) -> Option<usize> {
+    pub(in crate::control) fn slot_for(&mut self, now: Time, spec: &SinkSpec) -> Option<usize> {
         let base = match spec.branch {
-            None => ORIGINAL,
+            None => self.rendition_at(spec.level).unwrap_or(ORIGINAL),
             Some(id) => self.declared(now, id)?,
         };
         let base = match spec.view == View::default() {

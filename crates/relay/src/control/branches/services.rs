@@ -6,6 +6,7 @@ use outflow_media::Time;
 
 use super::{Branches, Far, Made, ORIGINAL, Slot};
 use crate::control::Stream;
+use crate::control::renditions::Pushed;
 use crate::control::share::Understood;
 use crate::drops::DropReason;
 use crate::graph::{Graph, Item, Probe, Stage, Unfit};
@@ -268,11 +269,16 @@ impl Stream {
         }
         let whole = slot.levels.is_some().then(|| understood.clone());
         let Understood { packet, rtp_header, preamble } = understood;
-        let at = slot.branch.ring().head();
+        let ring = slot.branch.ring();
+        let at = ring.head();
+        let pushed = self.renditions.is_some().then(|| Pushed::new(&packet, &rtp_header, ring));
         slot.branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
+        let is_there = slot.branch.ring().head() > at;
         if let Some(whole) = whole {
-            let is_there = slot.branch.ring().head() > at;
             self.part(now, index, (at, is_there), &whole);
+        }
+        if let Some(pushed) = pushed.filter(|_| is_there) {
+            self.look_for_entrances(index, pushed);
         }
     }
 }

@@ -33,7 +33,7 @@ struct Hop {
 impl Stream {
     /// Looks where sinks change their levels that want to. Returns whether any may have something to do.
     pub(in crate::control) fn change_levels(&mut self, now: Time) -> bool {
-        let mut any = false;
+        let mut any = self.look_at_renditions(now);
         for index in 0..self.branches.slots.len() {
             any |= self.look_at_news(now, index);
             let stopped = self.branches.get(index).map_or_else(Vec::new, |branch| branch.stopped().to_vec());
@@ -71,6 +71,9 @@ impl Stream {
     /// Lets a sink go on in another branch if this is where it can, or stop where that will be. Returns whether
     /// it still takes other layers than it wants.
     fn change(&mut self, now: Time, whole: usize, key: SinkKey) -> bool {
+        if self.renditions.is_some() {
+            return self.change_rendition(now, key);
+        }
         let Some((from, place)) = self.place_of(key).filter(|(from, _)| self.whole(*from) == whole) else {
             return false;
         };
@@ -106,7 +109,7 @@ impl Stream {
         true
     }
 
-    fn go_on(&mut self, index: usize, key: SinkKey) {
+    pub(in crate::control) fn go_on(&mut self, index: usize, key: SinkKey) {
         if let Some(branch) = self.branches.get_mut(index) {
             branch.go_on(&mut self.sinks, key);
         }
@@ -159,7 +162,7 @@ impl Stream {
     }
 
     /// Takes a sink out of its branch, to be put into another.
-    fn take_out(&mut self, from: usize, key: SinkKey) {
+    pub(in crate::control) fn take_out(&mut self, from: usize, key: SinkKey) {
         if let Some(branch) = self.branches.get_mut(from) {
             branch.remove(&mut self.sinks, key);
         }
@@ -193,7 +196,7 @@ impl Stream {
         let greeting = Greeting::new((0..datagrams).map(datagram).collect());
         let Some(Some(slot)) = self.branches.slots.get_mut(to) else { return };
         slot.idle_since = None;
-        slot.branch.enter(&mut self.sinks, key, (entered.frame, at, lowered), greeting);
+        slot.branch.enter(&mut self.sinks, key, (Some(entered.frame), at, lowered), greeting);
         self.left_branch(now, from);
     }
 

@@ -103,6 +103,13 @@ impl TsLevels {
         mark.counter.map_or_else(Bytes::new, |counter| self.frames.fill(counter.wrapping_sub(lowered), count))
     }
 
+    /// The newest frame: its number, the datagram that it begins in, and packets there of the one before.
+    /// `None` if frames cannot be told.
+    pub(in crate::control) fn newest_start(&self) -> Option<(u32, Seq, usize)> {
+        let start = self.marks.back().filter(|_| self.frames.main_pid().is_some())?.start;
+        Some((start.frame, start.at, start.skip))
+    }
+
     /// A sink may want other layers than it takes.
     pub(super) fn wants_other(&mut self, key: SinkKey) {
         self.news = true;

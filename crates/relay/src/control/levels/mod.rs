@@ -8,6 +8,7 @@
 //! All branches are cut where frames of the original begin, so that a sink goes from one to another between
 //! two frames, and gets what it had got had it been there before: see [`change`].
 
+mod bounds;
 mod change;
 mod frames;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 
 use outflow_media::Time;
 
+pub use bounds::LevelBounds;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
 
 use super::branches::{Made, ORIGINAL};
@@ -27,29 +29,40 @@ use crate::schedule::{Branch, Cut, Level, SinkKey};
 
 impl Stream {
     /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
-    /// can be decoded.
+    /// can be decoded; no more than its bound allows ([`Stream::set_bounds`]).
     ///
     /// # Errors
     /// There is no such level; the sink keeps the one it has.
     pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
-        let Some(sink) = self.sinks.get_mut(key.0) else { return Ok(()) };
-        let Some(index) = sink.branch else {
-            sink.spec.level = level;
-            return Ok(());
-        };
-        let levels = self.levels_of(index);
+        let Some(sink) = self.sinks.get(key.0) else { return Ok(()) };
+        let levels = sink.branch.map_or(0, |index| self.levels_of(index));
         if levels > 0 && level.number() > levels {
             let help = format!("write 1 (the best) to {levels}");
             return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
         }
+        self.sinks[key.0].wanted_level = level;
+        self.take_level(key);
+        Ok(())
+    }
+
+    /// Gives a sink the level that it wants, or that its bound leaves of it.
+    fn take_level(&mut self, key: SinkKey) {
+        let Some(sink) = self.sinks.get(key.0) else { return };
+        let level = self.bounded(sink);
+        let Some(index) = sink.branch else {
+            self.sinks[key.0].spec.level = level;
+            return;
+        };
         let whole = self.whole(index);
-        if let Some(levels) = self.ts_levels_mut(whole) {
+        if self.renditions.is_some() {
+            self.wants_other_rendition(key);
+            self.sinks[key.0].spec.level = level;
+        } else if let Some(levels) = self.ts_levels_mut(whole) {
             levels.wants_other(key);
             self.sinks[key.0].spec.level = level;
         } else if let Some(branch) = self.branches.get_mut(index) {
             branch.set_level(&mut self.sinks, key, level);
         }
-        Ok(())
     }
 
     /// Bits a second of each level of the stream as it comes in, the best first.
@@ -64,6 +77,9 @@ impl Stream {
     }
 
     fn rates_at(&self, now: Time, index: usize) -> Vec<u64> {
+        if self.renditions.is_some() {
+            return self.rendition_rates(now);
+        }
         match self.ts_levels(self.whole(index)) {
             Some(levels) => levels.rate_table(now),
             None => self.branches.get(index).map_or_else(Vec::new, |branch| branch.rate_table(now)),
@@ -72,6 +88,9 @@ impl Stream {
 
     /// How many levels there are of what a branch carries; 0 before that is known.
     fn levels_of(&self, index: usize) -> u8 {
+        if self.renditions.is_some() {
+            return self.rendition_count() as u8;
+        }
         match self.ts_levels(self.whole(index)) {
             Some(levels) => levels.layers(),
             None => self.branches.get(index).map_or(0, Branch::levels),
@@ -98,8 +117,9 @@ impl Stream {
     /// of its own.
     pub(in crate::control) fn at_level(&mut self, now: Time, whole: usize, level: Level) -> usize {
         match self.ts_levels(whole).map(|levels| levels.cut(level)) {
-            Some(cut) => self.at_cut(now, whole, cut),
-            None => whole,
+            // Renditions are taken whole.
+            Some(cut) if self.renditions.is_none() => self.at_cut(now, whole, cut),
+            _ => whole,
         }
     }
 

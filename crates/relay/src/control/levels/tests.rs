@@ -12,16 +12,18 @@ use proptest::prelude::*;
 use receiver::Receiver;
 use source::{Choices, Codec, Mux, Sent, Source, VIDEO};
 
-use crate::control::{Output, Stream, StreamOptions};
+use crate::control::{LevelBounds, Output, Stream, StreamOptions};
 use crate::receive::Incoming;
 use crate::schedule::{Carriage, Level, SinkKey, SinkSpec, Transport};
-use crate::send::{Report, Whom};
+use crate::send::Report;
 
 /// What happens to receivers.
 #[derive(Debug, Clone)]
 enum Step {
     Join(u8, bool),
     Wish(usize, u8),
+    /// Nobody gets more than this.
+    Bound(u8),
     /// It takes so many packets of its next order and no more, for so many groups of pictures.
     Block(usize, u64, u32),
     Leave(usize),
@@ -65,6 +67,12 @@ impl Bench {
         self.receivers.push(Receiver::new(key, by_rtp));
     }
 
+    fn bound(&mut self, level: u8) {
+        let mut bounds = LevelBounds::default();
+        bounds.lower(None, Level::new(level).expect("a level"));
+        self.stream.set_bounds(bounds);
+    }
+
     /// The number of a receiver that is there, of those that were ever.
     fn receiver(&self, number: usize) -> Option<usize> {
         let there: Vec<_> = (0..self.receivers.len()).filter(|at| self.receivers[*at].is_there).collect();
@@ -81,6 +89,7 @@ impl Bench {
                     let _ = self.stream.set_level(self.receivers[at].key, level);
                 }
             }
+            Step::Bound(level) => self.bound(level),
             Step::Block(number, packets, groups) => {
                 if let Some(at) = self.receiver(number) {
                     self.receivers[at].block = Some((packets, groups));
@@ -148,10 +157,7 @@ impl Bench {
                 Output::Wait { .. } => return,
                 _ => continue,
             };
-            let members = match order.whom {
-                Whom::One(key) => vec![key],
-                Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
-            };
+            let members = self.stream.members(&order).to_vec();
             members.into_iter().for_each(|key| self.deliver(&order, key));
         }
     }
@@ -205,6 +211,7 @@ fn steps(loss: impl Strategy<Value = Option<usize>> + Clone + 'static) -> impl S
     let step = prop_oneof![
         2 => (1..6_u8, any::<bool>()).prop_map(|(level, by_rtp)| Step::Join(level, by_rtp)),
         4 => (0..8_usize, 1..6_u8).prop_map(|(number, level)| Step::Wish(number, level)),
+        1 => (1..6_u8).prop_map(Step::Bound),
         1 => (0..8_usize, 0..20_u64, 0..4_u32).prop_map(|(number, packets, groups)| {
             Step::Block(number, packets, groups)
         }),
@@ -334,5 +341,41 @@ fn branches_of_levels_come_and_go_with_those_who_want_them() {
     bench.now = bench.now + crate::limits::BRANCH_LINGER;
     bench.serve();
     assert_eq!(branches(&bench), 1);
+    bench.check(false);
+}
+
+#[test]
+fn a_bound_holds_for_those_who_play_and_those_who_come_and_what_they_asked_for_comes_back() {
+    let mut bench = h264();
+    bench.group(None);
+    [1, 3].into_iter().for_each(|level| bench.join(level, false));
+    bench.group(None);
+    bench.bound(2);
+    bench.join(1, false);
+    let levels = |bench: &Bench| -> Vec<u8> {
+        bench.stream.sinks().map(|(_, sink)| sink.spec.level.number()).collect()
+    };
+    let wanted =
+        |bench: &Bench| -> Vec<u8> { bench.stream.sinks().map(|(_, s)| s.wanted_level.number()).collect() };
+    assert_eq!((levels(&bench), wanted(&bench)), (vec![2, 3, 2], vec![1, 3, 1]));
+    let from = bench.source.pictures.len();
+    (0..2).for_each(|_| bench.group(None));
+    let is_b = |number: &usize| bench.source.pictures[*number].layer == 2;
+    let got = |at: usize| bench.receivers[at].pictures(&bench.came);
+    assert!((from..bench.source.pictures.len()).any(|number| is_b(&number)), "there are B pictures");
+    // Less begins with the next picture.
+    assert!(got(0).range(from + 1..).next().is_some() && !got(0).range(from + 1..).any(is_b));
+    assert!(!got(2).iter().any(is_b));
+    bench.step(&Step::Wish(1, 1));
+    assert_eq!((levels(&bench), wanted(&bench)), (vec![2, 2, 2], vec![1, 1, 1]));
+    bench.bound(100);
+    assert_eq!(levels(&bench), [100; 3], "which is the base");
+    bench.step(&Step::Wish(2, 2));
+    bench.stream.set_bounds(LevelBounds::default());
+    assert_eq!((levels(&bench), wanted(&bench)), (vec![1, 1, 2], vec![1, 1, 2]));
+    let from = bench.source.pictures.len();
+    (0..3).for_each(|_| bench.group(None));
+    let is_b = |number: &usize| bench.source.pictures[*number].layer == 2;
+    assert!(bench.receivers[0].pictures(&bench.came).range(from..).any(is_b), "all of it again");
     bench.check(false);
 }

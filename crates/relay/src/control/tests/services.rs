@@ -1,8 +1,8 @@
 //! Streams whose services are put in, changed and taken out while packets flow.
 
 use super::*;
-use crate::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings};
+use crate::{Level, View};
 
 /// Services of one branch by this name, made by a chain of these elements.
 fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {
@@ -123,10 +123,7 @@ fn shown(stream: &mut Stream, now: Time) -> Vec<(usize, String)> {
     loop {
         match stream.poll(now) {
             Output::Order(order) => {
-                let members = match order.whom {
-                    Whom::One(key) => vec![key],
-                    Whom::Cohort { .. } => stream.members(&order).to_vec(),
-                };
+                let members = stream.members(&order).to_vec();
                 for (_, entry, _) in stream.packets(&order, crate::Share::WHOLE) {
                     let head: String = entry.packet.bytes[..6].iter().map(|b| char::from(*b)).collect();
                     shown.extend(members.iter().map(|key| (key.0, head.replace('\n', " "))));
@@ -245,4 +242,25 @@ fn the_clock_of_a_branch_is_that_of_its_packets() {
         assert_eq!((own.ssrc, own.ntp, own.rtp), (made.ssrc, made.ntp, made.rtp));
         bench.frame(true);
     }
+}
+
+#[test]
+fn a_level_can_be_bounded_for_receivers_of_a_branch_alone() {
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
+    bench.frame(true);
+    let others = bench.join(false);
+    let level = |number| Level::new(number).expect("a level");
+    let mut bounds = LevelBounds::default();
+    bounds.lower(Some("b"), level(3));
+    bounds.lower(Some("b"), level(2));
+    bench.stream.set_bounds(bounds.clone());
+    let key = join(&mut bench, "b", Carriage::Rtp);
+    let levels = |bench: &Bench| [key, others].map(|key| bench.stream.spec(key).expect("there").level);
+    assert_eq!(levels(&bench), [level(3), Level::BEST], "the lowest that is said");
+    bounds.lower(None, level(4));
+    bench.stream.set_bounds(bounds);
+    assert_eq!(levels(&bench), [level(4); 2]);
+    bench.stream.set_bounds(LevelBounds::default());
+    assert_eq!(levels(&bench), [Level::BEST; 2]);
 }

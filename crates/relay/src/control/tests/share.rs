@@ -29,10 +29,7 @@ impl Site {
         loop {
             match self.stream.poll(now) {
                 Output::Order(order) => {
-                    let members = match order.whom {
-                        Whom::One(key) => vec![key],
-                        Whom::Cohort { .. } => self.stream.members(&order).to_vec(),
-                    };
+                    let members = self.stream.members(&order).to_vec();
                     let by_rtp = |key: &SinkKey| {
                         self.stream.spec(*key).is_some_and(|spec| spec.carriage == Carriage::Rtp)
                     };

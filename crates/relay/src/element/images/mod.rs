@@ -235,7 +235,9 @@ impl Element for Images {
             return Ok(input.clone());
         }
         match input {
-            Format::Ts => Err(Unfit::new("a transport stream has no images", format!("give it {TAKES}"))),
+            Format::Ts | Format::Data => {
+                Err(Unfit::new("there are no images in it", format!("give it {TAKES}")))
+            }
             Format::Images if self.recipe.pixels == Some(Pixels::Uyvy) => {
                 Err(Unfit::new("PPM images have no such pixels", "convert them to \"rgb\" or \"gray\""))
             }

@@ -141,10 +141,7 @@ impl Bench {
             bench.branch.next_order(now, sinks, Priority::Normal, Room { datagram: 3, stream: 3 }, 0)
         };
         while let Some(order) = order(self) {
-            let members = match order.whom {
-                Whom::One(key) => vec![key],
-                Whom::Cohort { cohort, first, count } => self.branch.ordered(cohort, first, count).to_vec(),
-            };
+            let members = self.branch.ordered(&order.whom).to_vec();
             let share = |key: &SinkKey| match order.whom {
                 Whom::Cohort { cohort, .. } => {
                     let own = self.branch.share(cohort, &self.sinks[key.0]);

@@ -102,6 +102,39 @@ fn frames_that_are_used_again_have_right_checksums() {
     });
 }
 
+/// Between those who take a layer may be more who do not than one run of the program looks at.
+#[test]
+fn those_who_do_not_take_a_layer_are_passed_over() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.with_kernel(|kernel| {
+        let [base, best] = [2, 1].map(|level| Level::new(level).expect("a level").of(2));
+        let takes = [0, 1, 400, 599];
+        let mut targets = targets(&scene, 900);
+        for (target, place) in targets.iter_mut().zip(0..) {
+            target.part = Part { cut: if takes.contains(&place) { best } else { base }, apart: 0 };
+        }
+        let mut group = add(kernel, &targets);
+        let (payload, tap) = (numbered_payload(100), Tap::open(&scene));
+        let header = payload.first_chunk().expect("an RTP header");
+        let (pieces, layered) = ([IoSlice::new(&payload)], Some(Layered::new(1, None, header)));
+        for way in [Way::Tc { segment: 100 }, Way::Xdp] {
+            if !way.works(kernel) {
+                continue;
+            }
+            let sent = match way {
+                Way::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
+                Way::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
+            };
+            assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
+            let got: Vec<_> = tap.read(takes.len()).iter().map(|frame| frame.to).collect();
+            assert_eq!(got, takes.map(|place| targets[place].to), "{way:?}");
+            assert!(tap.read(1).is_empty(), "{way:?}: and nobody else");
+        }
+    });
+}
+
 /// An RTP header begins so without a marker, and with one.
 const HEAD: [u8; 2] = [0x80, 96];
 const MARKED: [u8; 2] = [0x80, 96 | 0x80];

@@ -1,0 +1,130 @@
+//! Every limit of the transport, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// Transitions of a net. One with more is refused when it is built: a peer that proposes one costs no more
+/// than a few milliseconds of checking.
+pub const TRANSITIONS_MAX: usize = 4096;
+
+/// Places of a net, those that carry objects and those that only order. One with more is refused when it is
+/// built.
+pub const PLACES_MAX: usize = 16_384;
+
+/// Tokens that a place holds at the start. A net with more in one is refused when it is built. Tags name
+/// frames up to 32 back: in a period of one frame, that is so many rounds.
+pub const INITIAL_TOKENS_MAX: u32 = 32;
+
+/// Longest that an interval may reach, unless it is without end. A net with a longer one is refused.
+pub const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Bytes of a name. A longer one is refused.
+pub const NAME_BYTES_MAX: usize = 32;
+
+/// Bytes of a net as text. A longer one is refused before it is read.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// Rounds that an engine holds objects of. A wish for more is lowered to this, one for none is raised to one.
+/// Objects of later rounds are refused (`Verdict::BeyondWindow`) until the oldest round is complete.
+pub const WINDOW_ROUNDS_MAX: usize = 64;
+
+/// Transitions and places of a circuit that an error names. Of a longer one the rest is only counted.
+pub const CIRCUIT_NAMED_MAX: usize = 8;
+
+/// Largest number on the wire, so that one takes at most nine bytes. A larger one is written as this, and
+/// not read; a packet number or a unit gets there in some 300,000 years at a million a second.
+pub const NUMBER_MAX: u64 = (1 << 63) - 1;
+
+/// Bytes of a datagram that is sent, unless its path is known to carry more (RFC 9000 section 14). What does
+/// not fit waits for the next one.
+pub const DATAGRAM_BYTES_MAX: usize = 1200;
+
+/// Bytes that a writer has at least. A smaller size is raised to this.
+pub const DATAGRAM_BYTES_MIN: usize = 64;
+
+/// Bytes of a hello: it is padded to them, and a shorter one is refused unanswered. No answer is longer, so
+/// nobody is sent more than he is made to have asked for (RFC 9000 section 8).
+pub const HELLO_BYTES_MIN: usize = 1200;
+
+/// Bytes of a cookie. A longer one is not sent, and malformed.
+pub const COOKIE_BYTES_MAX: usize = 64;
+
+/// Bytes of a service that is asked for. A longer one is not sent, and malformed.
+pub const SERVICE_BYTES_MAX: usize = 1024;
+
+/// Bytes of what is said to people about a refusal or an end. A longer text is cut, and malformed.
+pub const REASON_BYTES_MAX: usize = 128;
+
+/// Frames in a datagram, so that one does not cost a multiple of others. Further ones wait for the next
+/// datagram; a datagram with more is malformed behind them.
+pub const FRAMES_MAX: usize = 64;
+
+/// Ranges in a frame. Of more, an acknowledgement holds the newest, other frames the first; a frame with
+/// more is malformed.
+pub const SPANS_MAX: usize = 32;
+
+/// Times of arrival in an acknowledgement. The oldest are left out, and their packets give congestion
+/// control nothing; an acknowledgement with more is malformed.
+pub const ARRIVALS_MAX: usize = 64;
+
+/// Bytes of a unit. A fragment of a larger one is malformed.
+pub const UNIT_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of a fragment that does not end its unit. Where less is free, it waits for the next datagram.
+pub const FRAGMENT_BYTES_MIN: usize = 32;
+
+/// Ranges of packet numbers that a receiver remembers. When there are more the oldest is forgotten, and all
+/// that is older still counts as received before.
+pub const RECEIVED_SPANS_MAX: usize = 256;
+
+/// Packets below the largest one of an acknowledgement that is known to have come, that are acknowledged
+/// again in later ones: what came late is not in it. Older ones are not.
+pub const ACKED_AGAIN: u64 = 64;
+
+/// Packets from the oldest in flight to the newest: 300 ms of 2 Gbit/s. When there are so many nothing is
+/// sent.
+pub const HISTORY_PACKETS_MAX: usize = 65_536;
+
+/// Packets declared lost that a late acknowledgement is noticed of. The oldest are forgotten: then it is not.
+pub const LOST_REMEMBERED_MAX: usize = 256;
+
+/// Numbers left out that an acknowledgement is refused for. The oldest are forgotten: then it is not.
+pub const SKIPPED_REMEMBERED_MAX: usize = 16;
+
+/// Places that a packet may be behind others before it counts as lost, however late some came. RFC 9002
+/// section 6.1.1 begins with 3.
+pub const REORDER_PACKETS_MAX: u64 = 64;
+
+/// Probes in a row without an answer. When another one is due, what is in flight for longer than an answer
+/// takes counts as lost.
+pub const PROBES_MAX: u32 = 6;
+
+/// Longest wait for an answer before a probe, however many there were (RFC 9002 section 6.2).
+pub const PROBE_AFTER_MAX: Duration = Duration::from_secs(10);
+
+/// Copies of what is sent again for the last time. A wish for more is lowered to this.
+pub const COPIES_MAX: u32 = 4;
+
+// A hello with a cookie and a service of full length still fits.
+const _: () = assert!(10 + 1 + COOKIE_BYTES_MAX + 2 + SERVICE_BYTES_MAX <= HELLO_BYTES_MIN);
+const _: () = assert!(RECEIVED_SPANS_MAX >= SPANS_MAX);
+
+/// Lowest and highest rate, in bits a second, that congestion control may be asked to keep to. A wish beyond
+/// them is moved to them.
+pub const RATE_BPS_LEAST: u64 = 8_000;
+/// See [`RATE_BPS_LEAST`].
+pub const RATE_BPS_MOST: u64 = 100_000_000_000;
+
+/// Packets that may always be in flight (RFC 9002, section 7.2, and RFC 8085, section 3.1.1, for two of them). A
+/// window is not cut below them: a path that carries less fills up, and is left to loss and time-outs.
+pub const WINDOW_PACKETS_MIN: u64 = 2;
+
+/// Longest burst that the pacer allows, as time at the current rate. A wish for more is lowered to it.
+pub const BURST_MAX: Duration = Duration::from_millis(50);
+
+/// Most bytes of a datagram that congestion control counts with, and no fewer than [`DATAGRAM_BYTES_MIN`]. A
+/// wish beyond them is moved to them.
+pub const DATAGRAM_BYTES_MOST: u64 = 65_535;
+
+/// Changes of the congestion window that are kept until they are read. When one more comes, the oldest is
+/// dropped and counted.
+pub const CHANGES_MAX: usize = 64;

@@ -1,0 +1,85 @@
+//! The dates of tokens, and since when there is evidence that a round has begun.
+
+use outflow_media::Time;
+
+use super::super::{Carries, Net};
+
+/// When transitions fired, for as many rounds as tokens can be left of.
+#[derive(Debug)]
+pub(super) struct Dates {
+    times: Vec<Time>,
+    /// A power of two rounds.
+    rounds: usize,
+}
+
+impl Dates {
+    pub(super) fn new(transitions: usize, rounds: usize) -> Self {
+        let rounds = rounds.next_power_of_two();
+        Dates { times: vec![Time::ZERO; transitions * rounds], rounds }
+    }
+
+    pub(super) fn set(&mut self, transition: usize, round: u64, time: Time) {
+        let at = self.at(transition, round);
+        self.times[at] = time;
+    }
+
+    pub(super) fn of(&self, transition: usize, round: u64) -> Time {
+        self.times[self.at(transition, round)]
+    }
+
+    fn at(&self, transition: usize, round: u64) -> usize {
+        transition * self.rounds + (round as usize & (self.rounds - 1))
+    }
+}
+
+/// Goes through the rounds of transitions in the order of their first units, once.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    /// The first object of each transition, and the transition, in order.
+    firsts: Vec<(u32, u32)>,
+    /// The next one without evidence: its place in `firsts`, and the round.
+    next: usize,
+    round: u64,
+    /// Its first unit.
+    unit: u64,
+    /// Since when there was evidence.
+    since: Dates,
+}
+
+impl Evidence {
+    pub(super) fn new(net: &Net, rounds: usize) -> Self {
+        let mut first = vec![u32::MAX; net.transitions().len()];
+        for object in (0..net.objects()).rev() {
+            let place = &net.places()[net.place_of(object).index()];
+            debug_assert_eq!(place.carries, Carries::Object);
+            first[place.consumer.index()] = object as u32;
+        }
+        // One without objects begins with its round.
+        let first = first.into_iter().map(|first| if first == u32::MAX { 0 } else { first });
+        let mut firsts: Vec<_> = first.zip(0..).collect();
+        firsts.sort_unstable();
+        let unit = u64::from(firsts[0].0);
+        let since = Dates::new(firsts.len(), rounds);
+        Evidence { firsts, next: 0, round: 0, unit, since }
+    }
+
+    /// The next transition and round that this unit is evidence of; of rounds before `end`.
+    pub(super) fn next(&mut self, unit: u64, end: u64, objects: u64, now: Time) -> Option<(usize, u64)> {
+        if unit < self.unit || self.round >= end {
+            return None;
+        }
+        let (transition, round) = (self.firsts[self.next].1 as usize, self.round);
+        self.since.set(transition, round, now);
+        self.next += 1;
+        if self.next == self.firsts.len() {
+            (self.next, self.round) = (0, self.round + 1);
+        }
+        self.unit = self.round.saturating_mul(objects).saturating_add(u64::from(self.firsts[self.next].0));
+        Some((transition, round))
+    }
+
+    /// Since when there was evidence of a round of the window, if there was.
+    pub(super) fn since(&self, transition: usize, round: u64) -> Time {
+        self.since.of(transition, round)
+    }
+}

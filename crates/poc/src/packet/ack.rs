@@ -1,0 +1,99 @@
+//! What was received: packets, when, and how marked.
+
+use core::time::Duration;
+
+use outflow_media::Malformed;
+
+use super::{Arrivals, Spans};
+use crate::leb128::{Reader, put};
+
+/// How the network marked a packet (ECN, RFC 3168 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Mark {
+    /// Not ECT, or it is not known.
+    #[default]
+    None,
+    /// ECT(0).
+    Ect0,
+    /// ECT(1): low latency is wanted (RFC 9331).
+    Ect1,
+    /// CE: there was congestion.
+    Ce,
+}
+
+/// How many packets came with each mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ecn {
+    /// Those marked ECT(0).
+    pub ect0: u64,
+    /// Those marked ECT(1).
+    pub ect1: u64,
+    /// Those marked CE.
+    pub ce: u64,
+}
+
+impl Ecn {
+    /// Counts a packet.
+    pub const fn count(&mut self, mark: Mark) {
+        match mark {
+            Mark::None => (),
+            Mark::Ect0 => self.ect0 += 1,
+            Mark::Ect1 => self.ect1 += 1,
+            Mark::Ce => self.ce += 1,
+        }
+    }
+
+    /// What came since there were so many; nothing if any was more.
+    pub fn since(&self, before: &Ecn) -> Option<Ecn> {
+        Some(Ecn {
+            ect0: self.ect0.checked_sub(before.ect0)?,
+            ect1: self.ect1.checked_sub(before.ect1)?,
+            ce: self.ce.checked_sub(before.ce)?,
+        })
+    }
+}
+
+/// An acknowledgement (compare RFC 9000 section 19.3): ranges, µs since the largest of them came, times of
+/// arrival, and counts of marks if the frame is of the type that has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// Packets received, at least one. What was left out before may still be acknowledged later.
+    pub packets: Spans<'a>,
+    /// How long ago the largest of them was received.
+    pub delay: Duration,
+    /// When packets were received that were not told of before.
+    pub arrivals: Arrivals<'a>,
+    /// Marks since the beginning, if any packet had one.
+    pub ecn: Option<Ecn>,
+}
+
+impl<'a> Ack<'a> {
+    /// The largest packet number of it.
+    pub fn largest(&self) -> u64 {
+        self.packets.last().unwrap_or(0)
+    }
+
+    pub(super) fn parse(reader: &mut Reader<'a>, has_ecn: bool) -> Result<Self, Malformed> {
+        let packets = Spans::parse(reader)?;
+        let Some(largest) = packets.last() else {
+            return Err(reader.error("an acknowledgement of nothing"));
+        };
+        let delay = Duration::from_micros(reader.number()?);
+        let arrivals = Arrivals::parse(reader, largest)?;
+        let mut ecn = None;
+        if has_ecn {
+            let (ect0, ect1, ce) = (reader.number()?, reader.number()?, reader.number()?);
+            ecn = Some(Ecn { ect0, ect1, ce });
+        }
+        Ok(Ack { packets, delay, arrivals, ecn })
+    }
+
+    pub(super) fn emit(&self, out: &mut Vec<u8>) {
+        self.packets.emit(out);
+        put(out, u64::try_from(self.delay.as_micros()).unwrap_or(u64::MAX));
+        self.arrivals.emit(self.largest(), out);
+        if let Some(Ecn { ect0, ect1, ce }) = self.ecn {
+            [ect0, ect1, ce].into_iter().for_each(|count| put(out, count));
+        }
+    }
+}

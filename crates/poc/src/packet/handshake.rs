@@ -1,0 +1,183 @@
+//! How a connection begins: a hello, and what the server answers.
+//!
+//! The server keeps nothing of a client before it has shown, by the cookie of a [`Retry`], that it receives
+//! what is sent to its address (compare RFC 9000 section 8.1).
+
+use outflow_media::Malformed;
+
+use super::{ACCEPT, Code, ConnectionId, Datagram, HELLO, REFUSE, RETRY, VERSION};
+use crate::leb128::{Reader, put, put_prefixed};
+use crate::limits::{COOKIE_BYTES_MAX, HELLO_BYTES_MIN, REASON_BYTES_MAX, SERVICE_BYTES_MAX};
+
+/// What was to be sent is longer than may be; the one who wanted to is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a {what} of {bytes} bytes; at most {most} can be sent")]
+pub struct TooLong {
+    /// What it is.
+    pub what: &'static str,
+    /// Its length.
+    pub bytes: usize,
+    /// How long it may be.
+    pub most: usize,
+}
+
+impl TooLong {
+    fn check(what: &'static str, bytes: &[u8], most: usize) -> Result<(), TooLong> {
+        if bytes.len() <= most { Ok(()) } else { Err(TooLong { what, bytes: bytes.len(), most }) }
+    }
+}
+
+/// A client asks for a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// How the client calls the connection.
+    pub client: ConnectionId,
+    /// What the server gave it to repeat; nothing at first.
+    pub cookie: &'a [u8],
+    /// The service that it asks for.
+    pub service: &'a [u8],
+}
+
+impl<'a> Hello<'a> {
+    /// Behind the first byte. The padding has to be there, in all versions, and to be zeros in this one.
+    pub(super) fn parse(reader: &mut Reader<'a>, bytes: usize) -> Result<Datagram<'a>, Malformed> {
+        if bytes < HELLO_BYTES_MIN {
+            return Err(Malformed { offset: bytes, ..reader.error("a hello of less than 1200 bytes") });
+        }
+        let version = reader.byte()?;
+        let client = ConnectionId(reader.array()?);
+        if version != VERSION {
+            reader.rest();
+            return Ok(Datagram::OtherVersion { version, client });
+        }
+        let (cookie, service) = (cookie(reader)?, service(reader)?);
+        reader.skip_zeros();
+        Ok(Datagram::Hello(Hello { client, cookie, service }))
+    }
+
+    /// Writes it behind what is in `out`: 1200 bytes.
+    ///
+    /// The error is the caller's, if cookie or service are too long; then nothing is written.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        TooLong::check("cookie", self.cookie, COOKIE_BYTES_MAX)?;
+        TooLong::check("service", self.service, SERVICE_BYTES_MAX)?;
+        let end = out.len() + HELLO_BYTES_MIN;
+        head(HELLO, self.client, out);
+        put_prefixed(out, self.cookie);
+        put_prefixed(out, self.service);
+        out.resize(end, 0);
+        Ok(())
+    }
+}
+
+/// The server wants its cookie back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry<'a> {
+    /// How the client calls the connection.
+    pub client: ConnectionId,
+    /// What it is to repeat, in a hello that is otherwise the same.
+    pub cookie: &'a [u8],
+}
+
+impl<'a> Retry<'a> {
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let client = known_version(reader)?;
+        let cookie = cookie(reader)?;
+        if cookie.is_empty() { Err(reader.error("no cookie")) } else { Ok(Retry { client, cookie }) }
+    }
+
+    /// Writes it behind what is in `out`.
+    ///
+    /// The error is the caller's, if the cookie is too long; then nothing is written.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        TooLong::check("cookie", self.cookie, COOKIE_BYTES_MAX)?;
+        head(RETRY, self.client, out);
+        put_prefixed(out, self.cookie);
+        Ok(())
+    }
+}
+
+/// The server offers a service: the connection is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accept<'a> {
+    /// How the client calls the connection.
+    pub client: ConnectionId,
+    /// How the server does: what all further datagrams of the client begin with.
+    pub server: ConnectionId,
+    /// The service as it was asked for, or reduced.
+    pub service: &'a [u8],
+}
+
+impl<'a> Accept<'a> {
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let client = known_version(reader)?;
+        Ok(Accept { client, server: ConnectionId(reader.array()?), service: service(reader)? })
+    }
+
+    /// Writes it behind what is in `out`.
+    ///
+    /// The error is the caller's, if the service is too long; then nothing is written.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        TooLong::check("service", self.service, SERVICE_BYTES_MAX)?;
+        head(ACCEPT, self.client, out);
+        out.extend_from_slice(&self.server.0);
+        put_prefixed(out, self.service);
+        Ok(())
+    }
+}
+
+/// The server does not offer the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refuse<'a> {
+    /// The version that the server speaks.
+    pub version: u8,
+    /// How the client calls the connection.
+    pub client: ConnectionId,
+    /// Why.
+    pub code: Code,
+    /// The same for people.
+    pub text: &'a str,
+}
+
+impl<'a> Refuse<'a> {
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let (version, client) = (reader.byte()?, ConnectionId(reader.array()?));
+        Ok(Refuse { version, client, code: Code(reader.number()?), text: text(reader)? })
+    }
+
+    /// Writes it behind what is in `out`; a text that is too long is cut.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[REFUSE, self.version]);
+        out.extend_from_slice(&self.client.0);
+        put(out, self.code.0);
+        put_text(out, self.text);
+    }
+}
+
+fn head(kind: u8, client: ConnectionId, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[kind, VERSION]);
+    out.extend_from_slice(&client.0);
+}
+
+fn known_version(reader: &mut Reader<'_>) -> Result<ConnectionId, Malformed> {
+    let error = reader.error("a version that is not known");
+    if reader.byte()? == VERSION { Ok(ConnectionId(reader.array()?)) } else { Err(error) }
+}
+
+fn cookie<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    reader.prefixed(COOKIE_BYTES_MAX, "a cookie too long")
+}
+
+fn service<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    reader.prefixed(SERVICE_BYTES_MAX, "a service too long")
+}
+
+/// What is said to people.
+pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+    let bytes = reader.prefixed(REASON_BYTES_MAX, "a text too long")?;
+    str::from_utf8(bytes).map_err(|_| reader.error("a text that is not UTF-8"))
+}
+
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_prefixed(out, &text.as_bytes()[..text.floor_char_boundary(REASON_BYTES_MAX)]);
+}

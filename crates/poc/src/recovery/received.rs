@@ -1,0 +1,207 @@
+//! Packets that were received, and when to say so.
+
+use core::time::Duration;
+
+use outflow_media::Time;
+
+use crate::limits::{ACKED_AGAIN, ARRIVALS_MAX, RECEIVED_SPANS_MAX, SPANS_MAX};
+use crate::packet::{Ack, Arrival, Arrivals, Ecn, Mark, Span, Spans, TICK};
+
+/// When acknowledgements are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The longest that one is put off; the peer has to know it.
+    pub ack_delay_max: Duration,
+    /// Packets after which it is not put off any more.
+    pub packets: u32,
+}
+
+impl Default for Settings {
+    /// Every second packet, and 5 ms: a fifth of what QUIC waits (RFC 9000 section 18.2), because what is
+    /// late is of no use here.
+    fn default() -> Self {
+        Settings { ack_delay_max: Duration::from_millis(5), packets: 2 }
+    }
+}
+
+/// Whether a packet is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// It is.
+    New,
+    /// It was received before, or is so old that this is not known any more: it is not.
+    Duplicate,
+}
+
+/// The packet numbers that were received.
+///
+/// Holds so many ranges, and times of so many arrivals, whatever comes. A packet costs a search in the
+/// ranges if it does not come in order; nothing is allocated after the start.
+#[derive(Debug)]
+pub struct Received {
+    settings: Settings,
+    start: Time,
+    now: Time,
+    /// Ascending and apart.
+    spans: Vec<Span>,
+    /// What is below counts as received.
+    floor: u64,
+    /// What is below is not told any more.
+    told_below: u64,
+    largest_at: Time,
+    /// What is not in an acknowledgement yet, or if that was made is in the last one.
+    arrivals: Vec<Arrival>,
+    is_told: bool,
+    ecn: Ecn,
+    /// Packets to be acknowledged, and when that is due.
+    waiting: u32,
+    due: Option<Time>,
+    duplicates: u64,
+}
+
+impl Received {
+    /// Nothing was received. Times of arrival count from `start`.
+    pub fn new(settings: Settings, start: Time) -> Self {
+        Received {
+            settings,
+            start,
+            now: start,
+            spans: Vec::with_capacity(RECEIVED_SPANS_MAX + 1),
+            floor: 0,
+            told_below: 0,
+            largest_at: start,
+            arrivals: Vec::with_capacity(ARRIVALS_MAX),
+            is_told: false,
+            ecn: Ecn::default(),
+            waiting: 0,
+            due: None,
+            duplicates: 0,
+        }
+    }
+
+    /// A packet was received that is authentic, as far as that can be known. `elicits` says whether any of
+    /// its frames has to be acknowledged.
+    pub fn handle_received(&mut self, now: Time, number: u64, elicits: bool, mark: Mark) -> Arrived {
+        self.now = self.now.max(now);
+        let largest = self.largest();
+        if !self.insert(number) {
+            self.duplicates += 1;
+            return Arrived::Duplicate;
+        }
+        if largest.is_none_or(|largest| largest < number) {
+            self.largest_at = self.now;
+        }
+        self.told_below = self.told_below.min(number);
+        self.note_arrival(number);
+        self.ecn.count(mark);
+        if elicits {
+            self.waiting += 1;
+            let is_next = largest.is_none_or(|largest| largest + 1 == number);
+            let is_urgent = !is_next || mark == Mark::Ce || self.waiting >= self.settings.packets;
+            let due = if is_urgent { self.now } else { self.now + self.settings.ack_delay_max };
+            self.due = Some(self.due.map_or(due, |before| before.min(due)));
+        }
+        Arrived::New
+    }
+
+    /// When an acknowledgement is to be sent: at once behind a gap, if something came late, or was marked CE
+    /// (RFC 9000 section 13.2.1). A packet that is sent before may hold one too.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The acknowledgement as it is now; none if nothing was received. What does not fit into its packet of
+    /// the times of arrival is not told again.
+    pub fn ack(&mut self, now: Time) -> Option<Ack<'_>> {
+        self.now = self.now.max(now);
+        let first = self.spans.partition_point(|span| span.last < self.told_below);
+        let told = &self.spans[first.max(self.spans.len().saturating_sub(SPANS_MAX))..];
+        if told.is_empty() {
+            return None;
+        }
+        (self.waiting, self.due, self.is_told) = (0, None, true);
+        Some(Ack {
+            packets: Spans::new(told),
+            delay: self.now.since(self.largest_at),
+            arrivals: Arrivals::new(&self.arrivals),
+            ecn: (self.ecn != Ecn::default()).then_some(self.ecn),
+        })
+    }
+
+    /// The peer has received an acknowledgement of this largest number (RFC 9000 section 13.2.4): later ones
+    /// leave out what is well below.
+    pub fn handle_ack_received(&mut self, largest: u64) {
+        let largest = largest.min(self.largest().unwrap_or(0));
+        self.told_below = self.told_below.max(largest.saturating_sub(ACKED_AGAIN));
+    }
+
+    /// The largest number that was received.
+    pub fn largest(&self) -> Option<u64> {
+        self.spans.last().map(|span| span.last)
+    }
+
+    /// How many packets came again, or too late to know.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// How many ranges are remembered.
+    pub fn ranges(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether it is new.
+    fn insert(&mut self, number: u64) -> bool {
+        if number < self.floor || number == u64::MAX {
+            return false;
+        }
+        if let Some(last) = self.spans.last_mut()
+            && number == last.last + 1
+        {
+            last.last = number;
+            return true;
+        }
+        // The first range that ends at the number, just before it, or behind it.
+        let at = self.spans.partition_point(|span| span.last + 1 < number);
+        let Some(span) = self.spans.get(at).copied() else {
+            self.add(at, number);
+            return true;
+        };
+        if span.contains(number) {
+            return false;
+        }
+        if span.last + 1 == number {
+            self.spans[at].last = number;
+            if self.spans.get(at + 1).is_some_and(|next| next.first == number + 1) {
+                self.spans[at].last = self.spans.remove(at + 1).last;
+            }
+        } else if span.first == number + 1 {
+            self.spans[at].first = number;
+        } else {
+            self.add(at, number);
+        }
+        true
+    }
+
+    fn add(&mut self, at: usize, number: u64) {
+        self.spans.insert(at, Span::of(number));
+        if self.spans.len() > RECEIVED_SPANS_MAX {
+            self.floor = self.spans.remove(0).last + 1;
+        }
+    }
+
+    fn note_arrival(&mut self, number: u64) {
+        if self.is_told {
+            self.arrivals.clear();
+            self.is_told = false;
+        }
+        if self.arrivals.len() == ARRIVALS_MAX {
+            self.arrivals.remove(0);
+        }
+        let ticks = self.now.since(self.start).as_nanos() / TICK.as_nanos();
+        self.arrivals.push(Arrival { number, ticks: ticks as u64 });
+    }
+}
+
+#[cfg(test)]
+mod tests;

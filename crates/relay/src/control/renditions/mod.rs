@@ -1,0 +1,365 @@
+//! Renditions: several sources that carry the same in different quality (simulcast). Each is a stream of its
+//! own, with a home, where its packets are received and understood; the stream that has it as a rendition is
+//! handed them, as a replica is.
+//!
+//! Each rendition has a branch, and is a level: 1 is the first. All that is told of a receiver's RTP session
+//! (SSRC, payload type, timestamps) is the same in all of them, so that a receiver goes from one to another
+//! between two pictures, at a key frame: see [`switch`]. Sound, and whatever else there is beside the main
+//! track, is that of one rendition, the *reference*: the first that had a format.
+
+mod switch;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use core::mem::discriminant;
+
+use bytes::Bytes;
+use outflow_media::payload::parameter_sets;
+use outflow_media::rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
+use outflow_media::{Format, Kind, Tag, Time, Track};
+
+use super::branches::ORIGINAL;
+use super::output::Event;
+use super::share::{Handed, TrackClock, Understood};
+use super::stream::{Stream, StreamOptions};
+use crate::drops::DropReason;
+use crate::limits::RENDITION_AWAITED;
+use crate::receive::RtpWrap;
+use crate::schedule::Level;
+pub(in crate::control) use switch::Pushed;
+use switch::Switch;
+use timeline::{Stamp, Timeline};
+
+/// The renditions of a stream.
+#[derive(Debug)]
+pub(in crate::control) struct Renditions {
+    each: Vec<Rendition>,
+    /// The one whose format and clocks are the stream's.
+    reference: usize,
+    timeline: Timeline,
+    /// What the clock of its main track was last told to be.
+    clock: Option<TrackClock>,
+    switch: Switch,
+    /// When the first packet of any came.
+    began: Option<Time>,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+struct Rendition {
+    /// What it carries; `None` before it ever had a source.
+    format: Option<Format>,
+    /// Its packets come in.
+    is_up: bool,
+    /// It is not waited for: it went away, or did not come with the others.
+    is_missed: bool,
+    /// How its packets become the stream's.
+    fit: Option<Fit>,
+}
+
+/// What is changed in the packets of a rendition.
+#[derive(Debug)]
+enum Fit {
+    /// RTP: its main track is the stream's.
+    Rtp {
+        /// Its number in the rendition.
+        main: u8,
+        /// Parameter sets that a receiver needs which was told those of another rendition.
+        preamble: Option<Bytes>,
+    },
+    /// MPEG-TS, with the RTP headers that it has where it goes by RTP.
+    Ts(RtpWrap),
+}
+
+impl Renditions {
+    fn new(count: usize) -> Self {
+        Renditions {
+            each: core::iter::repeat_with(Rendition::default).take(count).collect(),
+            reference: 0,
+            timeline: Timeline::default(),
+            clock: None,
+            switch: Switch::default(),
+            began: None,
+        }
+    }
+
+    /// How many there are.
+    pub(in crate::control) fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    /// The rendition for who asks for a level: that of this number, or, as long as its source is away, the
+    /// next lower one, or else the next better.
+    pub(in crate::control) fn of_level(&self, level: Level) -> usize {
+        let own = usize::from(level.number() - 1).min(self.each.len().saturating_sub(1));
+        let serves = |index: &usize| !self.each[*index].is_passed_over();
+        let lower = (own..self.each.len()).find(serves);
+        lower.or_else(|| (0..own).rev().find(serves)).unwrap_or(own)
+    }
+
+    /// What is wrong with those that cannot be used, and how many are there, in words.
+    pub(in crate::control) fn describe(&self) -> String {
+        let up = self.each.iter().filter(|rendition| rendition.is_up).count();
+        let unfit = (1..).zip(&self.each).filter(|(_, each)| each.format.is_some() && each.fit.is_none());
+        let unfit: Vec<String> =
+            unfit.map(|(number, _)| format!("number {number} has another codec")).collect();
+        let all = self.each.len();
+        let there = format!("{up} of {all} renditions");
+        if unfit.is_empty() { there } else { format!("{there}; {}", unfit.join(", ")) }
+    }
+}
+
+impl Rendition {
+    /// The stream's format for who receives this rendition: what a decoder of its main track has to know is its
+    /// own.
+    fn as_of(&self, stream: &Format) -> Option<Format> {
+        let (Some(Fit::Rtp { main, .. }), Format::Rtp(tracks)) = (&self.fit, stream) else { return None };
+        let own = self.format.as_ref()?.track(*main)?;
+        let mut tracks = tracks.clone();
+        let track = tracks.get_mut(usize::from(stream.main_track()))?;
+        *track = Track { payload_type: track.payload_type, ..own.clone() };
+        Some(Format::Rtp(tracks))
+    }
+
+    /// Whether those who want it are served by others.
+    fn is_passed_over(&self) -> bool {
+        self.is_missed || (self.format.is_some() && self.fit.is_none())
+    }
+}
+
+impl Fit {
+    /// How packets of a rendition become packets of the stream; `None` if they cannot.
+    fn new(format: &Format, stream: &Format, ssrc: u32) -> Option<Self> {
+        match (format, stream) {
+            (Format::Ts, Format::Ts) => Some(Fit::Ts(RtpWrap::new(ssrc))),
+            (Format::Rtp(_), Format::Rtp(_)) => {
+                let main = format.main_track();
+                let (own, theirs) = (format.track(main)?, stream.track(stream.main_track())?);
+                let is_same = |a: &Track, b: &Track| {
+                    discriminant(&a.codec) == discriminant(&b.codec)
+                        && a.clock_rate == b.clock_rate
+                        && a.extensions == b.extensions
+                };
+                let fits = is_same(own, theirs) && !own.codec.is_srtp();
+                let preamble = parameter_sets(&own.codec).map(Bytes::from);
+                fits.then_some(Fit::Rtp { main, preamble })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Stream {
+    /// A stream whose levels are so many renditions, which are handed to it: see
+    /// [`Stream::handle_rendition`].
+    pub fn of_renditions(options: StreamOptions, count: usize) -> Self {
+        let mut stream = Stream::new(options);
+        stream.renditions = Some(Box::new(Renditions::new(count)));
+        stream
+    }
+
+    /// How many renditions it has; 0 if it has a source of its own.
+    pub fn rendition_count(&self) -> usize {
+        self.renditions.as_ref().map_or(0, |renditions| renditions.count())
+    }
+
+    /// Takes what the home of a rendition hands over. It begins with that stream's
+    /// [`Stream::introduction`].
+    pub fn handle_rendition(&mut self, now: Time, index: usize, handed: Handed) {
+        let Some(renditions) = self.renditions.as_mut().filter(|all| index < all.count()) else { return };
+        match handed {
+            Handed::Format { format, .. } => self.fit(now, index, format),
+            Handed::Clock(clock) if index == renditions.reference => self.take_reference_clock(now, clock),
+            Handed::Clock(_) => {}
+            Handed::Packet(understood) => self.take_of_rendition(now, index, understood),
+            Handed::Away => self.rendition_went_away(now, index),
+            // Receivers see by its sequence numbers that something is missing.
+            Handed::Missed { packets, .. } => self.count_drop(DropReason::HandOverFull, packets),
+        }
+    }
+
+    /// Forgets what it was handed.
+    pub(in crate::control) fn forget_renditions(&mut self) {
+        let count = self.rendition_count();
+        self.renditions = self.renditions.take().map(|_| Box::new(Renditions::new(count)));
+    }
+
+    /// The branch that has a level's rendition.
+    pub(in crate::control) fn rendition_at(&self, level: Level) -> Option<usize> {
+        self.renditions.as_ref().map(|renditions| renditions.of_level(level))
+    }
+
+    /// Bits a second of each rendition, the first first.
+    pub(in crate::control) fn rendition_rates(&self, now: Time) -> Vec<u64> {
+        let rate =
+            |index| self.branches.get(index).and_then(|branch| branch.rate_table(now).first().copied());
+        (0..self.rendition_count()).map(|index| rate(index).unwrap_or(0)).collect()
+    }
+
+    /// A rendition carries this from now on.
+    fn fit(&mut self, now: Time, index: usize, format: Format) {
+        let Some(renditions) = &mut self.renditions else { return };
+        renditions.each[index].format = Some(format.clone());
+        let known = self.input.as_ref().map(|input| &input.format);
+        if known.is_none() || (index == renditions.reference && known != Some(&format)) {
+            renditions.reference = index;
+            let rate = format.clock_rate(format.main_track());
+            renditions.timeline = Timeline::new(rate, renditions.count());
+            let turn = self.input.as_ref().map_or(0, |input| input.turn + 1);
+            self.change_format(now, format, turn, None);
+        }
+        let (Some(renditions), Some(input)) = (&mut self.renditions, &mut self.input) else { return };
+        for (track, ssrc) in (0..).zip(&mut input.ssrcs) {
+            *ssrc = self.options.ssrc.wrapping_add(track);
+        }
+        for rendition in &mut renditions.each {
+            let fit = |format: &Format| Fit::new(format, &input.format, self.options.ssrc);
+            rendition.fit = rendition.format.as_ref().and_then(fit);
+        }
+        let formats = renditions.each.iter().map(|rendition| rendition.as_of(&input.format));
+        let formats: Vec<_> = formats.collect();
+        for (index, format) in formats.into_iter().enumerate() {
+            self.set_branch_format(now, index, format);
+        }
+        self.renditions_changed();
+    }
+
+    /// The clocks of the reference are the stream's.
+    fn take_reference_clock(&mut self, now: Time, told: TrackClock) {
+        let (Some(renditions), Some(input)) = (&mut self.renditions, &mut self.input) else { return };
+        let Renditions { timeline, reference, clock: kept, .. } = &mut **renditions;
+        let mut clock = told.clock;
+        if told.track == input.format.main_track() {
+            *kept = Some(told);
+            // It is told again when packets have shown how far it is from the others.
+            let Some(shift) = timeline.shift_of(*reference) else { return };
+            clock = clock.later(shift);
+        }
+        if let Some(known) = input.clocks.get_mut(usize::from(told.track)) {
+            *known = clock;
+            self.tell_renditions(now, told.track);
+        }
+    }
+
+    fn rendition_went_away(&mut self, now: Time, index: usize) {
+        let Some(renditions) = &mut self.renditions else { return };
+        (renditions.each[index].is_up, renditions.each[index].is_missed) = (false, true);
+        let is_last = renditions.each.iter().all(|rendition| !rendition.is_up);
+        self.rendition_pauses(index);
+        self.renditions_changed();
+        if is_last && self.source.up {
+            self.source_went_away(now);
+        }
+    }
+
+    fn take_of_rendition(&mut self, now: Time, index: usize, understood: Understood) {
+        let (Some(renditions), Some(input)) = (&mut self.renditions, &self.input) else {
+            return self.count_drop(DropReason::NoFormat, 1);
+        };
+        let Renditions { each, timeline, reference, began, .. } = &mut **renditions;
+        let (rendition, is_reference) = (&mut each[index], index == *reference);
+        let Some(fit) = &mut rendition.fit else { return self.count_drop(DropReason::Unfit, 1) };
+        let main_track = input.format.main_track();
+        let (understood, is_main) = match fit {
+            Fit::Ts(wrap) => {
+                let rtp_header = wrap.next(understood.packet.arrived);
+                (Some(Understood { rtp_header, ..understood }), true)
+            }
+            Fit::Rtp { main, preamble } if understood.packet.tag.track == *main => {
+                let Some(track) = input.format.track(main_track) else { return };
+                let ssrc = input.ssrcs.get(usize::from(main_track)).copied().unwrap_or_default();
+                let shift = timeline.shift(index, stamp(&understood));
+                let preamble = preamble.clone().filter(|_| understood.packet.tag.key);
+                let taken = (main_track, track.payload_type, ssrc, shift);
+                (relabel(Understood { preamble, ..understood }, taken), true)
+            }
+            Fit::Rtp { .. } if is_reference => {
+                let track = understood.packet.tag.track;
+                let ssrc = input.ssrcs.get(usize::from(track)).copied().unwrap_or_default();
+                let payload_type = input.format.track(track).map_or(0, |track| track.payload_type);
+                (relabel(understood, (track, payload_type, ssrc, 0)), false)
+            }
+            Fit::Rtp { .. } => return,
+        };
+        let has_come = !core::mem::replace(&mut rendition.is_up, true);
+        rendition.is_missed = false;
+        began.get_or_insert(now);
+        let Some(understood) = understood else { return self.count_drop(DropReason::Malformed, 1) };
+        let Understood { packet, .. } = &understood;
+        if self.source.packet(packet.arrived, packet.bytes.len()) {
+            self.events.push_back(Event::SourceUp);
+        }
+        if has_come {
+            self.renditions_changed();
+            let clock =
+                self.renditions.as_ref().and_then(|all| all.clock).filter(|_| is_reference && is_main);
+            clock.into_iter().for_each(|clock| self.take_reference_clock(now, clock));
+        }
+        if is_main {
+            self.push_rendition(now, index, understood);
+        } else {
+            for index in 0..self.rendition_count() {
+                self.push_to(now, index, understood.clone());
+            }
+        }
+    }
+
+    /// Those that have not come are not waited for any longer.
+    fn miss_renditions(&mut self, now: Time) {
+        let Some(renditions) = &mut self.renditions else { return };
+        if renditions.began.is_none_or(|began| now.since(began) < RENDITION_AWAITED) {
+            return;
+        }
+        let mut late = renditions.each.iter_mut().filter(|each| !each.is_up && !each.is_missed).peekable();
+        let is_any = late.peek().is_some();
+        late.for_each(|rendition| rendition.is_missed = true);
+        if is_any {
+            self.renditions_changed();
+        }
+    }
+
+    fn push_rendition(&mut self, now: Time, index: usize, understood: Understood) {
+        let newest_key = |stream: &Self| stream.branches.get(index).and_then(|b| b.ring().newest_key());
+        let before = newest_key(self);
+        self.push_to(now, index, understood);
+        if newest_key(self) > before {
+            self.miss_renditions(now);
+            if index == ORIGINAL {
+                self.source.key_frame(now);
+            }
+        }
+    }
+}
+
+/// What timestamps go by.
+fn stamp(understood: &Understood) -> Stamp {
+    let Understood { packet, rtp_header, .. } = understood;
+    let tag = &packet.tag;
+    let timestamp = packet.rtp_header(rtp_header).map_or(0, |header| {
+        let [_, _, _, _, t0, t1, t2, t3, ..] = *header;
+        u32::from_be_bytes([t0, t1, t2, t3])
+    });
+    // What a frame is may show behind its parameter sets.
+    let opens = tag.key || tag.kind == Kind::Header;
+    Stamp { arrived: packet.arrived, timestamp, first: tag.first, opens }
+}
+
+/// The packet as one of the stream's: of this track, with this payload type and SSRC, and so much later. Its
+/// layers are not told: a rendition is taken whole. `None` if it is no RTP.
+fn relabel(
+    understood: Understood,
+    (track, payload_type, ssrc, shift): (u8, u8, u32, u32),
+) -> Option<Understood> {
+    let Understood { mut packet, rtp_header, preamble } = understood;
+    let mut header: [u8; HEADER] = *packet.rtp_header(&rtp_header)?;
+    if rtp_header[0] == 0 {
+        packet.bytes = packet.bytes.slice(HEADER..);
+    }
+    let timestamp = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+    set_payload_type(&mut header, payload_type);
+    set_timestamp(&mut header, timestamp.wrapping_add(shift));
+    set_ssrc(&mut header, ssrc);
+    packet.tag = Tag { track, layer: 0, layers: 1, grown: 0, adds: false, ends: None, ..packet.tag };
+    Some(Understood { packet, rtp_header: header, preamble })
+}

@@ -1,0 +1,414 @@
+//! Receivers go from one rendition to another.
+//!
+//! They enter one at a key frame, and leave the other one between two frames: where it is between two when that
+//! key frame comes, or behind the frame that is just coming. What comes beside the main track is the same in
+//! all renditions; of that, a receiver is sent nothing twice, and misses nothing. For byte streams that lag, all
+//! this is so at the position at which they are.
+//!
+//! A transport stream of another encoder goes on with other counters and clocks: that is announced by
+//! `discontinuity_indicator` (ISO/IEC 13818-1, section 2.4.3.5), in front of its tables.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use outflow_media::rtp::{HEADER, set_sequence};
+use outflow_media::ts::{PACKET_BYTES, TsReader, announce_discontinuity};
+use outflow_media::{Format, Tag, Time};
+
+use crate::buffer::{Packet, Ring, Seq};
+use crate::control::branches::{Made, Slot, What};
+use crate::control::stream::Stream;
+use crate::schedule::{Carriage, Entered, Greeting, Place, SinkKey};
+
+/// Key frames at which receivers may come that are kept in mind, of all renditions together.
+const ENTRANCES_MAX: usize = 64;
+
+/// Where receivers may change.
+#[derive(Debug, Default)]
+pub(super) struct Switch {
+    entrances: VecDeque<Entrance>,
+    /// How far the frames of each branch are, by its index.
+    progress: Vec<Progress>,
+    /// Something is known that was not when sinks were looked at last.
+    news: bool,
+    /// Renditions have come or gone: all sinks are to be looked at.
+    all: bool,
+    /// Sinks that take another rendition than they want.
+    changing: Vec<SinkKey>,
+}
+
+/// A key frame, and where receivers of other renditions leave for it.
+#[derive(Debug)]
+struct Entrance {
+    to: usize,
+    at: Seq,
+    exits: Vec<Exit>,
+}
+
+#[derive(Debug)]
+struct Exit {
+    from: usize,
+    /// `None` until the frame that was coming has come.
+    leaves: Option<Leaves>,
+}
+
+/// Where receivers leave a branch.
+#[derive(Debug, Clone, Copy)]
+struct Leaves {
+    at: Seq,
+    /// Packets of the datagram there that belong to the frame before.
+    skip: usize,
+    /// The sequence number of the main track there.
+    sequence: u16,
+    /// Up to here, who leaves has had of the branch that it goes to what is beside the main track.
+    had: Seq,
+}
+
+/// How far the frames of a branch are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    in_frame: bool,
+    /// The sequence number behind the newest packet of the main track.
+    sequence: u16,
+    /// Its timestamp.
+    timestamp: u32,
+    /// Of a transport stream: the newest frame.
+    frame: Option<u32>,
+    /// There are key frames of closed groups. Receivers change at those only, then: what is shown before one
+    /// of an open group, and comes behind it, needs what they have not had.
+    has_closed: bool,
+}
+
+/// How a packet came into a ring.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::control) struct Pushed {
+    pub(in crate::control) tag: Tag,
+    pub(in crate::control) sequence: u16,
+    pub(in crate::control) timestamp: u32,
+    /// The head of the ring before.
+    pub(in crate::control) head: Seq,
+    /// Its newest key frame before.
+    pub(in crate::control) key: Option<Seq>,
+}
+
+/// Sequence number and timestamp.
+fn numbers(header: &[u8; HEADER]) -> (u16, u32) {
+    let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header;
+    (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([t0, t1, t2, t3]))
+}
+
+impl Pushed {
+    pub(in crate::control) fn new(packet: &Packet, apart: &[u8; HEADER], ring: &Ring) -> Self {
+        let header = packet.rtp_header(apart).copied().unwrap_or_default();
+        let (sequence, timestamp) = numbers(&header);
+        Pushed { tag: packet.tag, sequence, timestamp, head: ring.head(), key: ring.newest_key() }
+    }
+}
+
+impl Switch {
+    fn progress(&mut self, index: usize) -> &mut Progress {
+        if self.progress.len() <= index {
+            self.progress.resize(index + 1, Progress::default());
+        }
+        &mut self.progress[index]
+    }
+}
+
+impl Stream {
+    /// A sink may want another rendition than it takes.
+    pub(in crate::control) fn wants_other_rendition(&mut self, key: SinkKey) {
+        let Some(renditions) = &mut self.renditions else { return };
+        renditions.switch.news = true;
+        if !renditions.switch.changing.contains(&key) {
+            renditions.switch.changing.push(key);
+        }
+    }
+
+    pub(super) fn renditions_changed(&mut self) {
+        if let Some(renditions) = &mut self.renditions {
+            (renditions.switch.news, renditions.switch.all) = (true, true);
+        }
+    }
+
+    /// A branch is gone; its index may be another one's.
+    pub(in crate::control) fn forget_branch(&mut self, index: usize) {
+        let Some(renditions) = &mut self.renditions else { return };
+        let switch = &mut renditions.switch;
+        switch.entrances.retain(|entrance| entrance.to != index);
+        switch.entrances.iter_mut().for_each(|entrance| entrance.exits.retain(|exit| exit.from != index));
+        *switch.progress(index) = Progress::default();
+    }
+
+    /// Whether somebody is about to go to a branch.
+    pub(in crate::control) fn is_awaited(&mut self, now: Time, index: usize) -> bool {
+        let changing = self.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
+        let specs: Vec<_> = changing.iter().filter_map(|key| self.spec(*key)).collect();
+        specs.iter().any(|spec| self.slot_for(now, spec) == Some(index))
+    }
+
+    /// Branches are made anew: nothing is known of their frames.
+    pub(in crate::control) fn forget_entrances(&mut self) {
+        if let Some(renditions) = &mut self.renditions {
+            renditions.switch = Switch::default();
+        }
+    }
+
+    /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
+    fn carries_rendition(&self, index: usize) -> Option<(usize, bool)> {
+        let is_ts = |index| self.branch_format(index) == Some(&Format::Ts);
+        match &self.branches.slots.get(index)?.as_ref()?.made {
+            Made::Original | Made::Rendition => Some((index, is_ts(index))),
+            Made::Derived { base, what: What::Ts, .. } => {
+                let (rendition, _) = self.carries_rendition(*base)?;
+                Some((rendition, true))
+            }
+            _ => None,
+        }
+    }
+
+    /// The other branches among which receivers change that have this one.
+    fn beside(&self, index: usize) -> Vec<usize> {
+        let Some((rendition, is_ts)) = self.carries_rendition(index) else { return Vec::new() };
+        let is_beside = |other: &usize| {
+            self.carries_rendition(*other).is_some_and(|(of, ts)| of != rendition && ts == is_ts)
+        };
+        (0..self.branches.slots.len()).filter(is_beside).collect()
+    }
+
+    /// The position of the newest frame of a transport stream, with its number, if frames can be told.
+    fn newest_start(&self, index: usize) -> Option<(u32, Seq, usize)> {
+        self.branches.slots.get(index)?.as_ref()?.levels.as_ref()?.newest_start()
+    }
+
+    /// A packet has come into a branch.
+    pub(in crate::control) fn look_for_entrances(&mut self, index: usize, pushed: Pushed) {
+        let Some((_, is_ts)) = self.carries_rendition(index) else { return };
+        let newest = self.newest_start(index);
+        let main = self.branches.get(index).map(|branch| branch.ring().main_track());
+        let Some(renditions) = &mut self.renditions else { return };
+        let progress = renditions.switch.progress(index);
+        let mut ends = None;
+        if is_ts {
+            let is_new = newest.map(|(frame, ..)| frame) != progress.frame;
+            (progress.frame, progress.in_frame) = (newest.map(|(frame, ..)| frame), newest.is_some());
+            ends = newest.filter(|_| is_new).map(|(_, at, skip)| (at, skip, pushed.sequence));
+            progress.sequence = pushed.sequence.wrapping_add(1);
+        } else if main == Some(pushed.tag.track) {
+            if pushed.tag.first && progress.in_frame {
+                ends = Some((pushed.head, 0, progress.sequence));
+            }
+            progress.in_frame = !pushed.tag.last;
+            (progress.sequence, progress.timestamp) = (pushed.sequence.wrapping_add(1), pushed.timestamp);
+        }
+        if let Some(end) = ends {
+            self.settle_exits(index, end);
+        }
+        if !is_ts && pushed.tag.last && main == Some(pushed.tag.track) {
+            self.settle_here(index);
+        }
+        self.look_for_key(index, pushed.key);
+    }
+
+    /// The source of a rendition is away: its last frame is over.
+    pub(super) fn rendition_pauses(&mut self, rendition: usize) {
+        for index in 0..self.branches.slots.len() {
+            if self.carries_rendition(index).is_some_and(|(of, _)| of == rendition) {
+                if let Some(renditions) = &mut self.renditions {
+                    renditions.switch.progress(index).in_frame = false;
+                }
+                self.settle_here(index);
+            }
+        }
+    }
+
+    /// A branch is between two frames now.
+    fn settle_here(&mut self, index: usize) {
+        let head = self.branches.get(index).map_or(0, |branch| branch.ring().head());
+        let Some(renditions) = &mut self.renditions else { return };
+        let sequence = renditions.switch.progress(index).sequence;
+        self.settle_exits(index, (head, 0, sequence));
+    }
+
+    /// Who was to leave a branch behind the frame that was coming does so there.
+    fn settle_exits(&mut self, index: usize, (at, skip, sequence): (Seq, usize, u16)) {
+        let Some(renditions) = &mut self.renditions else { return };
+        for entrance in &mut renditions.switch.entrances {
+            let Some(branch) = self.branches.get(entrance.to) else { continue };
+            let had = branch.ring().head();
+            let mut exits = entrance.exits.iter_mut();
+            if let Some(exit) = exits.find(|exit| exit.from == index && exit.leaves.is_none()) {
+                exit.leaves = Some(Leaves { at, skip, sequence, had });
+                renditions.switch.news = true;
+            }
+        }
+    }
+
+    /// If a key frame has come, receivers of other renditions may come there.
+    fn look_for_key(&mut self, index: usize, before: Option<Seq>) {
+        let Some(ring) = self.branches.get(index).map(|branch| branch.ring()) else { return };
+        let (head, Some(key)) = (ring.head(), ring.newest_key()) else { return };
+        if before >= Some(key) {
+            return;
+        }
+        let Some(entry) = ring.get(key) else { return };
+        let (is_closed, (_, timestamp)) = (entry.opens_all, numbers(&entry.rtp_header));
+        let is_ts = self.carries_rendition(index).is_some_and(|(_, is_ts)| is_ts);
+        let beside = self.beside(index);
+        let heads: Vec<Seq> =
+            beside.iter().map(|at| self.branches.get(*at).map_or(0, |b| b.ring().head())).collect();
+        let Some(renditions) = &mut self.renditions else { return };
+        let switch = &mut renditions.switch;
+        let progress = switch.progress(index);
+        progress.has_closed |= is_closed;
+        if !is_closed && progress.has_closed {
+            return;
+        }
+        let mut exits = Vec::new();
+        for (from, at) in beside.into_iter().zip(heads) {
+            let Progress { in_frame, sequence, timestamp: newest, .. } = *switch.progress(from);
+            let late = newest.wrapping_sub(timestamp).cast_signed();
+            if !is_ts && !renditions.timeline.is_at_once(late) {
+                continue;
+            }
+            let here = Leaves { at, skip: 0, sequence, had: head };
+            exits.push(Exit { from, leaves: (!in_frame).then_some(here) });
+        }
+        switch.news = true;
+        switch.entrances.push_back(Entrance { to: index, at: key, exits });
+        if switch.entrances.len() > ENTRANCES_MAX {
+            switch.entrances.pop_front();
+        }
+    }
+
+    /// Looks where sinks change that want another rendition. Returns whether any may have something to do.
+    pub(in crate::control) fn look_at_renditions(&mut self, now: Time) -> bool {
+        let Some(renditions) = self.renditions.as_mut().filter(|all| all.switch.news) else { return false };
+        let switch = &mut renditions.switch;
+        switch.news = false;
+        let mut changing = core::mem::take(&mut switch.changing);
+        if core::mem::take(&mut switch.all) {
+            changing = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
+        }
+        changing.retain(|key| self.change_rendition(now, *key));
+        if let Some(renditions) = &mut self.renditions {
+            renditions.switch.changing.append(&mut changing);
+        }
+        true
+    }
+
+    /// Lets a sink go on in the rendition that it wants if this is where it can, or stop where that will be.
+    /// Returns whether it still takes another one.
+    pub(in crate::control) fn change_rendition(&mut self, now: Time, key: SinkKey) -> bool {
+        let Some(sink) = self.sinks.get(key.0) else { return false };
+        let (Some(from), place, spec) = (sink.branch, sink.place, sink.spec) else { return false };
+        let entered = sink.entered;
+        let wish = self.slot_for(now, &spec).unwrap_or(from);
+        self.left_branch(now, wish);
+        if wish == from || place == Place::Paused {
+            self.go_on(from, key);
+            return false;
+        }
+        // Who has been sent nothing joins anew.
+        if place == Place::Waiting || self.sink_counters(key).packets == 0 {
+            self.take_out(from, key);
+            self.place(now, key);
+            self.left_branch(now, from);
+            return false;
+        }
+        let cursor = self.branches.get(from).and_then(|branch| branch.cursor(&self.sinks, key));
+        // The sequence numbers of what it is sent first here are given: it cannot leave before.
+        let is_new = |cursor| entered.is_some_and(|entered| entered.at == cursor);
+        let way = cursor
+            .and_then(|cursor| Some((cursor, self.way(from, wish, cursor + Seq::from(is_new(cursor)))?)));
+        match way {
+            Some((cursor, (at, leaves))) if leaves.at == cursor => {
+                self.enter_rendition(now, key, (from, leaves), (wish, at));
+                return false;
+            }
+            Some((_, (_, leaves))) => {
+                if let Some(branch) = self.branches.get_mut(from) {
+                    branch.stop_at(&mut self.sinks, key, leaves.at);
+                }
+            }
+            None => self.go_on(from, key),
+        }
+        true
+    }
+
+    /// The first place behind a position at which one can leave a branch for another.
+    fn way(&self, from: usize, to: usize, cursor: Seq) -> Option<(Seq, Leaves)> {
+        let first = self.branches.get(to)?.ring().first();
+        let entrances = self.renditions.iter().flat_map(|renditions| &renditions.switch.entrances);
+        let mut there = entrances.filter(|entrance| entrance.to == to && entrance.at >= first);
+        there.find_map(|entrance| {
+            let exit = entrance.exits.iter().find(|exit| exit.from == from)?;
+            let leaves = exit.leaves.filter(|leaves| leaves.at >= cursor)?;
+            Some((entrance.at, leaves))
+        })
+    }
+
+    fn enter_rendition(
+        &mut self,
+        now: Time,
+        key: SinkKey,
+        (from, leaves): (usize, Leaves),
+        (to, at): (usize, Seq),
+    ) {
+        let greeting = self.announcement((from, leaves), (to, at));
+        let entry = self.branches.get(to).and_then(|branch| branch.ring().get(at));
+        let first = entry.map_or([0; 12], |entry| match entry.preamble {
+            Some(_) => entry.preamble_header(),
+            None => entry.rtp_header,
+        });
+        let sequence = numbers(&first).0.wrapping_sub(greeting.len() as u16);
+        self.take_out(from, key);
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        let next = leaves.sequence.wrapping_sub(sink.lowered);
+        let lowered = match sink.spec.carriage {
+            Carriage::Rtp => sequence.wrapping_sub(next),
+            Carriage::Ts => 0,
+        };
+        (sink.needs_preamble, sink.entered) = (true, Some(Entered { at, had: leaves.had }));
+        let header = |index: usize| {
+            let mut header = first;
+            if header[0] != 0 {
+                set_sequence(&mut header, sequence.wrapping_add(index as u16));
+            }
+            header
+        };
+        let greeting = greeting.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
+        let greeting = Greeting::new(greeting.collect());
+        if let Some(Some(slot)) = self.branches.slots.get_mut(to) {
+            slot.idle_since = None;
+            slot.branch.enter(&mut self.sinks, key, (None, at, lowered), greeting);
+        }
+        self.left_branch(now, from);
+    }
+
+    /// What receivers of a transport stream are sent in between: the rest of the frame before, and that all
+    /// begins anew.
+    fn announcement(&self, (from, leaves): (usize, Leaves), (to, at): (usize, Seq)) -> Vec<Bytes> {
+        let is_ts = self.carries_rendition(to).is_some_and(|(_, is_ts)| is_ts);
+        let slot = self.branches.slots.get(to).and_then(Option::as_ref).filter(|_| is_ts);
+        let Some(entry) = slot.and_then(|slot: &Slot| slot.branch.ring().get(at)) else { return Vec::new() };
+        let before = self.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));
+        let rest = before.and_then(|before| {
+            let bytes = &before.packet.bytes;
+            (leaves.skip > 0).then(|| bytes.slice(..bytes.len().min(leaves.skip * PACKET_BYTES)))
+        });
+        let mut reader = TsReader::default();
+        let tables = entry.preamble.clone().unwrap_or_default();
+        // They came from a reader.
+        let _ = reader.read(&tables);
+        let next = [&tables[..], &entry.packet.bytes].concat();
+        let announced = reader.programme().map(|programme| announce_discontinuity(programme, &next));
+        rest.into_iter().chain(announced).collect()
+    }
+
+    /// Tells all renditions, and what is made of them, what the clock of a track is now.
+    pub(super) fn tell_renditions(&mut self, now: Time, track: u8) {
+        if let Some(clock) = self.clock_of(0, track) {
+            (0..self.rendition_count()).for_each(|index| self.tell_branch(now, index, clock));
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Receivers that change between renditions, of sources that interleave in any way.
+
+mod receiver;
+
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use outflow_media::rtp::PlainHeader;
+use outflow_media::{Codec, Format, Time, Track};
+use proptest::prelude::*;
+
+use receiver::{Got, Receiver};
+
+use crate::control::{Output, Stream, StreamOptions};
+use crate::schedule::{Carriage, Level, SinkKey, SinkSpec, Transport};
+use crate::send::Report;
+
+/// Payload types of the renditions' video differ; that of sound is the same.
+const PAYLOAD_TYPES: [u8; 3] = [96, 97, 98];
+const SOUND: u8 = 10;
+const FRAME_TICKS: u32 = 3_600;
+
+/// What happens.
+#[derive(Debug, Clone)]
+enum Step {
+    Join(u8),
+    Wish(usize, u8),
+    /// It takes so many packets of its next order and no more, for so many frame times.
+    Block(usize, u64, u32),
+    Leave(usize),
+    /// So many frame times.
+    Frames(u32),
+    /// The source of a rendition goes, or comes.
+    Turn(usize),
+}
+
+/// How the sources are.
+#[derive(Debug, Clone)]
+struct Shape {
+    /// By rendition: packets of a frame, frames of a group, and how much later it is, in ms.
+    each: [(u8, u32, u64); 3],
+    has_sound: bool,
+    has_sets: bool,
+    /// Frames begin with a packet that does not show what they are.
+    has_delimiters: bool,
+}
+
+/// A source, and the stream of its own that it is.
+struct Source {
+    home: Stream,
+    is_on: bool,
+    sequence: u16,
+    sound: u16,
+    frame: u32,
+    begun: u32,
+}
+
+struct Bench {
+    stream: Stream,
+    shape: Shape,
+    sources: Vec<Source>,
+    now: Time,
+    /// Frame times that are over.
+    times: u32,
+    receivers: Vec<Receiver>,
+}
+
+fn format(rendition: usize, shape: &Shape) -> Format {
+    let set = |byte: u8| shape.has_sets.then(|| Bytes::from(vec![byte, rendition as u8]));
+    let video = Track {
+        codec: Codec::H264 { sps: set(0x67), pps: set(0x68) },
+        payload_type: PAYLOAD_TYPES[rendition],
+        encoding: "H264".to_owned(),
+        ..Track::mp2t()
+    };
+    let sound = Track { codec: Codec::Opus, payload_type: SOUND, clock_rate: 48_000, ..Track::mp2t() };
+    // Sound may stand first, or there may be none.
+    let mut tracks = if shape.has_sound { vec![sound] } else { Vec::new() };
+    tracks.insert(rendition % 2 * tracks.len(), video);
+    Format::Rtp(tracks)
+}
+
+impl Bench {
+    fn new(shape: &Shape) -> Self {
+        let source = |rendition: usize| {
+            let mut home = Stream::new(StreamOptions::default());
+            home.set_shared(true);
+            home.handle_source(Time::ZERO, format(rendition, shape));
+            Source { home, is_on: true, sequence: 65_500, sound: 65_530, frame: 0, begun: 0 }
+        };
+        let stream =
+            Stream::of_renditions(StreamOptions { ssrc: 0x7fff_ff00, ..StreamOptions::default() }, 3);
+        let sources = (0..3).map(source).collect();
+        let (shape, now, receivers) = (shape.clone(), Time::from_millis(1000), Vec::new());
+        let mut bench = Bench { stream, shape, sources, now, times: 0, receivers };
+        bench.hand_over();
+        bench
+    }
+
+    fn hand_over(&mut self) {
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            let handed: Vec<_> = source.home.handed().collect();
+            handed.into_iter().for_each(|handed| self.stream.handle_rendition(self.now, index, handed));
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Join(level) => {
+                let level = Level::new(level).expect("a level");
+                let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+                let key = self.stream.handle_join(self.now, 1, spec);
+                self.receivers.push(Receiver::new(key, self.shape.has_sound));
+            }
+            Step::Wish(number, level) => {
+                if let Some(at) = self.receiver(number) {
+                    let level = Level::new(level).expect("a level");
+                    assert_eq!(
+                        self.stream.set_level(self.receivers[at].key, level).is_ok(),
+                        level.number() <= 3
+                    );
+                }
+            }
+            Step::Block(number, packets, frames) => {
+                if let Some(at) = self.receiver(number) {
+                    self.receivers[at].block.get_or_insert((packets, frames));
+                }
+            }
+            Step::Leave(number) => {
+                if let Some(at) = self.receiver(number) {
+                    self.stream.handle_leave(self.now, self.receivers[at].key);
+                    self.receivers[at].is_there = false;
+                }
+            }
+            Step::Frames(count) => (0..count).for_each(|_| self.frame_time()),
+            Step::Turn(rendition) => self.turn(rendition),
+        }
+        self.serve();
+    }
+
+    fn receiver(&self, number: usize) -> Option<usize> {
+        let there: Vec<_> = (0..self.receivers.len()).filter(|at| self.receivers[*at].is_there).collect();
+        there.get(number % there.len().max(1)).copied()
+    }
+
+    /// A source goes away between two frames, or comes back with a key frame.
+    fn turn(&mut self, rendition: usize) {
+        let source = &mut self.sources[rendition];
+        source.is_on = !source.is_on;
+        match source.is_on {
+            true => source.begun = source.frame,
+            false => source.home.handle_source_end(self.now),
+        }
+        self.hand_over();
+    }
+
+    /// A frame of each source, packet by packet as they come.
+    fn frame_time(&mut self) {
+        let mut packets = Vec::new();
+        for (rendition, &(count, _, lag)) in self.shape.each.iter().enumerate() {
+            for index in 0..count {
+                packets.push((
+                    lag * 1000 + u64::from(index) * 35_000 / u64::from(count),
+                    rendition,
+                    Some(index),
+                ));
+            }
+            packets.push((5_000, rendition, None));
+            packets.push((25_000, rendition, None));
+        }
+        packets.sort();
+        let began = self.now;
+        for (micros, rendition, index) in packets {
+            self.now = began + Duration::from_micros(micros);
+            self.packet(rendition, index);
+            self.hand_over();
+            // Packets may come several at a time.
+            if micros % 3 > 0 {
+                self.serve();
+            }
+        }
+        self.now = began + Duration::from_millis(40);
+        self.times += 1;
+        self.sources.iter_mut().filter(|source| source.is_on).for_each(|source| source.frame += 1);
+        for receiver in &mut self.receivers {
+            match &mut receiver.block {
+                Some((0, frames)) if *frames > 0 => *frames -= 1,
+                Some((0, _)) => {
+                    receiver.block = None;
+                    self.stream.handle_report(receiver.key, Report::Writable);
+                }
+                _ => {}
+            }
+        }
+        self.serve();
+    }
+
+    /// A packet of video, with its number, or one of sound.
+    fn packet(&mut self, rendition: usize, index: Option<u8>) {
+        let (count, group, _) = self.shape.each[rendition];
+        let source = &mut self.sources[rendition];
+        if !source.is_on || (index.is_none() && !self.shape.has_sound) {
+            return;
+        }
+        let is_key = (source.frame - source.begun).is_multiple_of(group);
+        let number = if index.is_some() { &mut source.sequence } else { &mut source.sound };
+        let sequence = *number;
+        *number = number.wrapping_add(1);
+        let header = PlainHeader {
+            marker: index.is_none_or(|index| index + 1 == count),
+            payload_type: if index.is_some() { PAYLOAD_TYPES[rendition] } else { SOUND },
+            sequence,
+            // Their clocks are those of one encoder, but for the last one's.
+            timestamp: self.times * FRAME_TICKS + if rendition == 2 { 0xfff0_0000 } else { 0 },
+            ssrc: 7 + rendition as u32 * 2 + u32::from(index.is_some()),
+        };
+        let mut packet = BytesMut::from(&header.emit()[..]);
+        if let Some(index) = index {
+            let nal = if is_key { 0x65 } else { 0x41 };
+            let begins_at = u8::from(self.shape.has_delimiters && count > 1);
+            let ends = u8::from(index == begins_at) << 7 | u8::from(index + 1 == count) << 6;
+            let slice = [nal & 0x60 | 28, ends | nal & 0x1f, if is_key { 0xb0 } else { 0xc0 }];
+            packet.extend_from_slice(if index < begins_at { &[9, 0xf0, 0] } else { &slice });
+            packet.extend_from_slice(&[rendition as u8, u8::from(is_key)]);
+        } else {
+            packet.extend_from_slice(&[0, 0, 0, rendition as u8, 0]);
+        }
+        packet.extend_from_slice(&source.frame.to_be_bytes());
+        packet.extend_from_slice(&[index.unwrap_or(0), count]);
+        let main = source.home.main_track(0).unwrap_or(0);
+        let track = if index.is_some() { main } else { 1 - main };
+        assert!(source.home.handle_media(self.now, track, packet.into()));
+    }
+
+    fn serve(&mut self) {
+        loop {
+            let order = match self.stream.poll(self.now) {
+                Output::Order(order) => order,
+                Output::Wait { .. } => return,
+                _ => continue,
+            };
+            let members = self.stream.members(&order).to_vec();
+            members.into_iter().for_each(|key| self.deliver(&order, key));
+        }
+    }
+
+    fn deliver(&mut self, order: &crate::Order, key: SinkKey) {
+        let is = |receiver: &&mut Receiver| receiver.key == key && receiver.is_there;
+        let receiver = self.receivers.iter_mut().find(is).expect("who left is sent nothing");
+        let share = self.stream.share(order, key);
+        let main = self.stream.main_track(order.branch);
+        if let Some((bytes, header)) = self.stream.preamble(order) {
+            receiver.take(true, header, share.lowered, bytes);
+        }
+        let mut blocked = None;
+        for (seq, entry, lowered) in self.stream.packets(order, share) {
+            match &mut receiver.block {
+                Some((0, _)) => {
+                    blocked = Some(seq);
+                    break;
+                }
+                Some((left, _)) => *left -= 1,
+                None => {}
+            }
+            let is_main = main == Some(entry.packet.tag.track);
+            receiver.take(is_main, entry.rtp_header, lowered, &entry.packet.bytes);
+        }
+        if let Some(next) = blocked {
+            self.stream.handle_report(key, Report::Blocked { next });
+        }
+    }
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let one = || (1..6_u8, 1..12_u32, prop_oneof![Just(0_u64), 1..60_u64]);
+    ([one(), one(), one()], any::<[bool; 3]>()).prop_map(|(each, [has_sound, has_sets, has_delimiters])| {
+        Shape { each, has_sound, has_sets, has_delimiters }
+    })
+}
+
+fn steps(turns: bool) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => (1..4_u8).prop_map(Step::Join),
+        4 => (0..8_usize, 1..5_u8).prop_map(|(number, level)| Step::Wish(number, level)),
+        1 => (0..8_usize, 0..20_u64, 0..20_u32).prop_map(|(number, packets, frames)| {
+            Step::Block(number, packets, frames)
+        }),
+        1 => (0..8_usize).prop_map(Step::Leave),
+        6 => (1..12_u32).prop_map(Step::Frames),
+        u32::from(turns) => (0..3_usize).prop_map(Step::Turn),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_wished_frames_are_whole_and_all_sound_comes(shape in shape(), steps in steps(false)) {
+        let mut bench = Bench::new(&shape);
+        steps.iter().for_each(|step| bench.step(step));
+        bench.step(&Step::Frames(45));
+        for receiver in &bench.receivers {
+            let got = receiver.check();
+            if receiver.is_there {
+                let wish = bench.stream.spec(receiver.key).expect("it is there").level.number();
+                let last = got.iter().rev().find(|got| !got.is_sound);
+                prop_assert_eq!(last.map(|last| last.rendition + 1), Some(wish), "it has what it wishes");
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_lost_its_rendition_gets_another_one(shape in shape(), steps in steps(true)) {
+        let mut bench = Bench::new(&shape);
+        steps.iter().for_each(|step| bench.step(step));
+        bench.step(&Step::Frames(45));
+        let is_on: Vec<bool> = bench.sources.iter().map(|source| source.is_on).collect();
+        for receiver in &bench.receivers {
+            let got = receiver.check_pictures(true);
+            if receiver.is_there && is_on.contains(&true) {
+                let wish = usize::from(bench.stream.spec(receiver.key).expect("there").level.number()) - 1;
+                let lower = (wish..3).find(|index| is_on[*index]);
+                let expected = lower.or((0..wish).rev().find(|index| is_on[*index])).expect("one is on");
+                let last = got.iter().rev().find(|got| !got.is_sound).expect("it gets something");
+                prop_assert_eq!(usize::from(last.rendition), expected);
+            }
+        }
+    }
+}
+
+const PLAIN: Shape = Shape {
+    each: [(4, 10, 0), (2, 10, 3), (1, 10, 9)],
+    has_sound: true,
+    has_sets: true,
+    has_delimiters: false,
+};
+
+fn renditions(got: &[Got]) -> Vec<u8> {
+    let mut all: Vec<u8> = got.iter().filter(|got| !got.is_sound).map(|got| got.rendition).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn a_change_comes_with_the_next_key_frame() {
+    let mut bench = Bench::new(&PLAIN);
+    bench.step(&Step::Frames(3));
+    bench.step(&Step::Join(1));
+    bench.step(&Step::Frames(3));
+    bench.step(&Step::Wish(0, 3));
+    bench.step(&Step::Frames(3));
+    assert_eq!(renditions(&bench.receivers[0].check()), [0], "there was none yet");
+    bench.step(&Step::Frames(3));
+    assert_eq!(renditions(&bench.receivers[0].check()), [0, 2]);
+    bench.step(&Step::Wish(0, 2));
+    bench.step(&Step::Frames(20));
+    assert_eq!(renditions(&bench.receivers[0].check()), [0, 2, 1]);
+    let rates = bench.stream.rate_table(bench.now);
+    assert!(rates.len() == 3 && rates[0] > rates[1] && rates[1] > rates[2], "{rates:?}");
+    assert_eq!(bench.stream.describe(), "3 of 3 renditions");
+}
+
+#[test]
+fn a_rendition_of_another_codec_is_left_out_and_said() {
+    let mut bench = Bench::new(&PLAIN);
+    let track = Track { codec: Codec::Vp8, payload_type: 96, ..Track::mp2t() };
+    bench.sources[1].home.handle_source(bench.now, Format::Rtp(vec![track]));
+    bench.hand_over();
+    bench.step(&Step::Join(2));
+    bench.sources[1].is_on = false;
+    bench.step(&Step::Frames(3));
+    assert_eq!(renditions(&bench.receivers[0].check()), [2], "the next lower one");
+    assert_eq!(bench.stream.describe(), "2 of 3 renditions; number 2 has another codec");
+}

@@ -1,0 +1,202 @@
+//! One timeline for all renditions: their encoders may have begun to count anywhere, and may lag behind each
+//! other.
+//!
+//! Timestamps are brought together by when frames arrive. A rendition that is always 30 ms behind is told to be
+//! of 30 ms later, so that whoever changes goes on in time, in both directions, without a frame twice.
+
+use outflow_media::Time;
+
+use crate::receive::ticks;
+
+/// Timelines that are further apart than this part of a second are brought together anew, at a key frame.
+const APART_PARTS: u32 = 50;
+/// Frames that begin within this part of a second begin at the same time.
+const AT_ONCE_PARTS: u32 = 25;
+
+/// How the timestamps of the main tracks of renditions are changed.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    clock_rate: u32,
+    /// The rendition whose timestamps stay as they are: the first that came.
+    reference: Option<usize>,
+    lines: Vec<Line>,
+}
+
+/// A packet, as far as timestamps go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stamp {
+    pub(super) arrived: Time,
+    pub(super) timestamp: u32,
+    /// It is the first of its frame.
+    pub(super) first: bool,
+    /// Receivers may change with it.
+    pub(super) opens: bool,
+}
+
+/// A rendition's timestamps.
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    /// What is added to them.
+    shift: Option<u32>,
+    /// By how much the clock of arrivals is ahead of them: what it was first, ...
+    base: Option<u32>,
+    /// ... and by how much more, at least, since the last key frame, ...
+    least: Option<i32>,
+    /// ... and before that.
+    before: Option<i32>,
+    /// The newest, shifted.
+    newest: Option<u32>,
+}
+
+impl Line {
+    fn arrives(&mut self, now: u32, stamp: Stamp) {
+        let ahead = now.wrapping_sub(stamp.timestamp);
+        let more = ahead.wrapping_sub(*self.base.get_or_insert(ahead)).cast_signed();
+        if stamp.opens {
+            self.before = self.least.take().or(self.before);
+        }
+        self.least = Some(self.least.map_or(more, |least| least.min(more)));
+    }
+
+    /// By how much the clock of arrivals is ahead of the timestamps.
+    fn ahead(&self) -> Option<u32> {
+        let more = self.before.or(self.least)?;
+        Some(self.base?.wrapping_add_signed(more))
+    }
+}
+
+impl Timeline {
+    /// Of so many renditions.
+    pub(super) fn new(clock_rate: u32, renditions: usize) -> Self {
+        Timeline { clock_rate, reference: None, lines: vec![Line::default(); renditions] }
+    }
+
+    /// What to add to the timestamp of a rendition's next packet.
+    pub(super) fn shift(&mut self, rendition: usize, stamp: Stamp) -> u32 {
+        let now = ticks(stamp.arrived, self.clock_rate);
+        let Some(line) = self.lines.get_mut(rendition) else { return 0 };
+        if stamp.first || line.base.is_none() {
+            line.arrives(now, stamp);
+        }
+        self.reference.get_or_insert(rendition);
+        if stamp.first && stamp.opens || line.shift.is_none() {
+            self.bring_together(rendition, stamp.timestamp);
+        }
+        let line = &mut self.lines[rendition];
+        let shift = line.shift.unwrap_or_default();
+        let shifted = stamp.timestamp.wrapping_add(shift);
+        let is_newer = |newest: u32| shifted.wrapping_sub(newest).cast_signed() > 0;
+        if line.newest.is_none_or(is_newer) {
+            line.newest = Some(shifted);
+        }
+        shift
+    }
+
+    /// What is added to the timestamps of a rendition.
+    pub(super) fn shift_of(&self, rendition: usize) -> Option<u32> {
+        self.lines.get(rendition)?.shift
+    }
+
+    /// Whether a frame may stand before a key frame whose timestamp is so much earlier: it began while the first
+    /// packets of that came.
+    pub(super) fn is_at_once(&self, late: i32) -> bool {
+        late < 0 || self.is_within(late.cast_unsigned(), AT_ONCE_PARTS)
+    }
+
+    fn bring_together(&mut self, rendition: usize, timestamp: u32) {
+        let reference = self.reference.filter(|reference| *reference != rendition);
+        let reference = reference.and_then(|reference| self.lines.get(reference)?.ahead());
+        let line = &self.lines[rendition];
+        let wanted = match (line.ahead(), reference) {
+            (Some(ahead), Some(reference)) => ahead.wrapping_sub(reference),
+            _ => line.shift.unwrap_or_default(),
+        };
+        let near = |shift: &u32| self.is_within(wanted.wrapping_sub(*shift), APART_PARTS);
+        let shift = line.shift.filter(near).unwrap_or(wanted);
+        let behind = self.behind(rendition, timestamp.wrapping_add(shift));
+        // Not where the timestamps of somebody have jumped.
+        let behind = if self.is_within(behind, 1) { behind } else { 0 };
+        self.lines[rendition].shift = Some(shift.wrapping_add(behind));
+    }
+
+    /// By how much a timestamp is too early to come after those that the others had.
+    fn behind(&self, rendition: usize, shifted: u32) -> u32 {
+        let others = self.lines.iter().enumerate().filter(|(index, _)| *index != rendition);
+        let late = |newest: u32| newest.wrapping_sub(shifted).cast_signed().saturating_add(1).max(0);
+        others.filter_map(|(_, line)| line.newest.map(late)).max().unwrap_or(0).cast_unsigned()
+    }
+
+    /// Whether a difference is less than that part of a second.
+    fn is_within(&self, difference: u32, parts: u32) -> bool {
+        difference.cast_signed().unsigned_abs() <= self.clock_rate / parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: u64 = 3_600;
+
+    /// Two renditions of 25 frames a second, with a key frame each second; the second is `lag` ms later and
+    /// counts from another number on. Returns for each what was added, frame by frame.
+    fn run(lag: u64, from: u32, frames: u64) -> [Vec<(u64, u32)>; 2] {
+        let mut timeline = Timeline::new(90_000, 2);
+        let mut sent: Vec<(u64, usize, u32, bool)> = Vec::new();
+        for frame in 0..frames {
+            let timestamp = (frame * FRAME) as u32;
+            sent.push((frame * 40, 0, timestamp, frame % 25 == 0));
+            sent.push((frame * 40 + lag, 1, timestamp.wrapping_add(from), frame % 25 == 0));
+        }
+        sent.sort_by_key(|(at, rendition, ..)| (*at, *rendition));
+        let mut out = [Vec::new(), Vec::new()];
+        for (at, rendition, timestamp, opens) in sent {
+            let stamp = Stamp { arrived: Time::from_millis(1000 + at), timestamp, first: true, opens };
+            let shift = timeline.shift(rendition, stamp);
+            out[rendition].push((at, timestamp.wrapping_add(shift)));
+        }
+        out
+    }
+
+    #[test]
+    fn who_lags_is_told_to_be_later() {
+        for (lag, from) in [(0, 0), (30, 0), (30, 0xffff_0000), (130, 77)] {
+            let [first, second] = run(lag, from, 100);
+            assert!(first.iter().zip(0..).all(|((_, stamp), frame)| *stamp == frame * FRAME as u32));
+            let mut all = [first, second].concat();
+            all.sort_by_key(|(at, _)| *at);
+            // Whoever changes at any time goes on in time, but for what is within a frame.
+            for pair in all.windows(2) {
+                let step = pair[1].1.wrapping_sub(pair[0].1).cast_signed();
+                assert!(step >= -1, "{lag} ms, {from}: {pair:?}");
+            }
+            let (at, stamp) = all[all.len() - 1];
+            assert!(stamp.abs_diff(at as u32 * 90) <= 90_000 / APART_PARTS, "{lag} ms, {from}: {stamp}");
+        }
+    }
+
+    #[test]
+    fn key_frames_come_after_what_the_others_had() {
+        let [first, second] = run(0, 0, 60);
+        for (frame, (one, other)) in first.iter().zip(&second).enumerate().filter(|(n, _)| n % 25 == 0) {
+            assert!(other.1 > one.1, "frame {frame}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_wrong_is_followed_at_key_frames() {
+        let mut timeline = Timeline::new(90_000, 2);
+        let mut apart = 0;
+        for frame in 0..25_u32 * 600 {
+            let at = Time::from_millis(u64::from(frame) * 40);
+            for rendition in 0..2 {
+                // The second one's clock is 0.01 % slow.
+                let timestamp = frame * FRAME as u32 - rendition as u32 * (frame * FRAME as u32 / 10_000);
+                let stamp = Stamp { arrived: at, timestamp, first: true, opens: frame % 25 == 0 };
+                let shifted = timestamp.wrapping_add(timeline.shift(rendition, stamp));
+                apart = apart.max(shifted.abs_diff(frame * FRAME as u32));
+            }
+        }
+        assert!((1..=90_000 / APART_PARTS + 100).contains(&apart), "{apart}");
+    }
+}

@@ -1,0 +1,90 @@
+use super::*;
+
+fn candidate(bytes: usize, weight: u64, class: u8, mean_weight: u64) -> Candidate {
+    Candidate { bytes, weight, mean_weight, class }
+}
+
+/// How often each of the buffers is chosen in so many turns, all of them having packets of these sizes.
+fn run(scheduling: Scheduling, buffers: &[(usize, u64, u8)], turns: usize) -> Vec<usize> {
+    let mut scheduler = scheduling.begin();
+    let mean = buffers.iter().map(|(_, weight, _)| weight).sum::<u64>() / buffers.len() as u64;
+    let look =
+        |at: usize| buffers.get(at).map(|&(bytes, weight, class)| candidate(bytes, weight, class, mean));
+    (0..buffers.len()).for_each(|buffer| scheduler.wakes(buffer));
+    let mut chosen = vec![0; buffers.len()];
+    for _ in 0..turns {
+        chosen[scheduler.next(&look).expect("there is one")] += 1;
+    }
+    chosen
+}
+
+#[test]
+fn names_lead_back_to_their_ways() {
+    for &way in Scheduling::ALL {
+        assert_eq!(Scheduling::from_name(way.as_str()), Some(way));
+        assert_eq!(way.begin().next(&|_| None), None);
+    }
+    assert_eq!(Scheduling::from_name("fifo"), None);
+}
+
+#[test]
+fn shares_are_exact_over_a_round() {
+    let buffers = [(100, 5, 0), (1500, 3, 0), (9, 1, 0)];
+    for rounds in 1..5 {
+        assert_eq!(run(Scheduling::Wrr, &buffers, 9 * rounds), [5 * rounds, 3 * rounds, rounds]);
+    }
+    let heavy = [(1, 1_000_000_007, 0), (1, 2 * 1_000_000_007, 0)];
+    assert_eq!(run(Scheduling::Wrr, &heavy, 300), [100, 200], "weights are bytes");
+    assert_eq!(run(Scheduling::Weq, &[(1, 1, 0); 4], 40), [10; 4]);
+}
+
+#[test]
+fn a_round_is_spread_and_nobody_waits_for_a_heavy_one_to_finish() {
+    let mut scheduler = Scheduling::Wrr.begin();
+    (0..2).for_each(|buffer| scheduler.wakes(buffer));
+    let look = |at: usize| Some(candidate(1, [6, 2][at], 0, 4));
+    let order: Vec<_> = (0..8).map(|_| scheduler.next(&look).expect("one")).collect();
+    assert!(order.windows(4).all(|window| window.contains(&1)), "{order:?}");
+}
+
+#[test]
+fn who_has_nothing_saves_nothing_up() {
+    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority] {
+        let mut scheduler = way.begin();
+        (0..2).for_each(|buffer| scheduler.wakes(buffer));
+        let first = |at: usize| (at == 0).then(|| candidate(1500, 1, 0, 1));
+        (0..100).for_each(|_| assert_eq!(scheduler.next(&first), Some(0)));
+        scheduler.wakes(1);
+        let both = |_: usize| Some(candidate(1500, 1, 0, 1));
+        let chosen = (0..10).filter(|_| scheduler.next(&both) == Some(1)).count();
+        assert!((4..=6).contains(&chosen), "{way:?}: {chosen}");
+    }
+}
+
+#[test]
+fn a_buffer_that_wakes_twice_has_one_turn() {
+    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority] {
+        let mut scheduler = way.begin();
+        [0, 1, 1, 1].iter().for_each(|buffer| scheduler.wakes(*buffer));
+        let chosen =
+            (0..10).filter(|_| scheduler.next(&|_| Some(candidate(1500, 1, 0, 1))) == Some(1)).count();
+        assert_eq!(chosen, 5, "{way:?}");
+    }
+}
+
+#[test]
+fn bytes_are_shared_whatever_the_sizes_of_packets() {
+    let buffers = [(1500, 1, 0), (100, 1, 0), (700, 2, 0)];
+    let chosen = run(Scheduling::Drr, &buffers, 20_000);
+    let bytes: Vec<usize> = chosen.iter().zip(buffers).map(|(count, (bytes, ..))| count * bytes).collect();
+    for (bytes, weight) in bytes.iter().zip([1, 1, 2]) {
+        let all: usize = chosen.iter().zip(buffers).map(|(count, (bytes, ..))| count * bytes).sum();
+        let error = (*bytes as f64 / (all * weight / 4) as f64 - 1.0).abs();
+        assert!(error < 0.01, "{bytes:?} of {all}, weight {weight}");
+    }
+}
+
+#[test]
+fn a_class_goes_before_those_below_it_and_within_it_all_take_turns() {
+    assert_eq!(run(Scheduling::Priority, &[(1, 1, 1), (1, 1, 0), (1, 1, 0)], 10), [0, 5, 5]);
+}

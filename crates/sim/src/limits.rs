@@ -1,0 +1,23 @@
+//! Every limit of the simulator, and what happens when it is reached.
+
+/// The longest a run may last. Beyond, the scenario is refused.
+pub(crate) const SECONDS_MAX: u64 = 1_000_000;
+
+/// Flows of a network. With more, the scenario is refused.
+pub(crate) const FLOWS_MAX: usize = 1_000_000;
+
+/// Runs of a point of a study. With more, the study is refused.
+pub(crate) const REPLICATIONS_MAX: u64 = 100_000;
+
+/// Points of a study. With more, the study is refused.
+pub(crate) const POINTS_MAX: usize = 100_000;
+
+/// Bytes of a capture, all of which is kept in memory while it is read. A larger one is refused.
+pub(crate) const CAPTURE_BYTES_MAX: usize = 2 << 30;
+
+/// Flows of a capture. Packets of further ones are skipped, and counted.
+pub(crate) const CAPTURE_FLOWS_MAX: usize = 4096;
+
+/// Seconds between two clock references of a transport stream. If it is more, or the clock goes back, it has
+/// begun anew, and the packets between the two are taken to have come at the rate before.
+pub(crate) const CLOCK_STEP_SECONDS_MAX: u64 = 10;

@@ -1,0 +1,35 @@
+//! Networks in virtual time: traffic through links, each the very [`Link`](outflow_relay::link::Link) that shapes
+//! live traffic, with delay, loss, reordering and duplication behind it.
+//!
+//! Relays may stand between links: of every stream that goes to one, the very core that runs live decides what
+//! goes to whom.
+//!
+//! A [`Network`] is data; [`play`] runs it and says of all traffic what arrived, what of that can be decoded, and
+//! why the rest is missing. All chance comes from its seed, and each flow has its own: a change to one thing does
+//! not change what chance brings to another, so policies are compared over the same packets.
+
+mod account;
+mod hop;
+mod impair;
+mod ledger;
+mod model;
+mod node;
+mod outcome;
+mod rng;
+mod traffic;
+mod units;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use account::account;
+pub use impair::{Bursts, Impairments, Reordering};
+pub use model::{
+    BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
+};
+pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
+pub use traffic::{CapturedModel, DataModel, Model, Offering, Only, PacketSize, Sizes, VideoModel};
+pub use world::play;
+
+pub(crate) use units::quantity;

@@ -1,0 +1,103 @@
+//! A relay in a network: for each stream that comes to it the core that runs live, which says what goes to whom.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use outflow_media::rtp::HEADER;
+use outflow_media::{Format, Tag, Time};
+use outflow_relay::control::{Event, Output};
+use outflow_relay::schedule::Level;
+use outflow_relay::{Carriage, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
+
+use crate::receiver::wire;
+
+/// After so long without a packet, a source counts as away.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A stream at a relay.
+#[derive(Debug)]
+pub(super) struct Node {
+    stream: Stream,
+    /// The flows to receivers.
+    flows: BTreeMap<SinkKey, u32>,
+    /// When it will be asked next, if that was put down.
+    pub(super) awaited: Option<Time>,
+}
+
+/// A packet that a relay sends.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) flow: u32,
+    pub(super) tag: Tag,
+    pub(super) payload: Bytes,
+}
+
+impl Node {
+    pub(super) fn new(format: Format, ring_bytes: usize, seed: u64) -> Self {
+        let mut stream = Stream::new(StreamOptions {
+            ring_bytes,
+            hopeless_after: SOURCE_TIMEOUT,
+            source_timeout: SOURCE_TIMEOUT,
+            when_full: WhenFull::SlowestSink,
+            ssrc: 1,
+            seed,
+            ntp_at_zero: 0,
+        });
+        stream.handle_source(Time::ZERO, format);
+        Node { stream, flows: BTreeMap::new(), awaited: None }
+    }
+
+    /// A receiver joins, and is sent a flow.
+    pub(super) fn join(&mut self, now: Time, flow: u32, level: Level) {
+        let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Datagram) };
+        let key = self.stream.handle_join(now, u64::from(flow), spec);
+        self.flows.insert(key, flow);
+    }
+
+    /// A packet of its source arrives.
+    pub(super) fn receive(&mut self, now: Time, payload: Bytes) {
+        self.stream.handle_media(now, 0, payload.into());
+    }
+
+    /// Takes what the core wants to be sent now. Returns when it wants to be asked again, if that was not said
+    /// before.
+    pub(super) fn poll(&mut self, now: Time, out: &mut Vec<Outgoing>) -> Option<Time> {
+        self.awaited = self.awaited.filter(|at| *at > now);
+        loop {
+            match self.stream.poll(now) {
+                Output::Order(order) => self.carry_out(&order, out),
+                Output::Event(Event::SinkEnded { key, .. }) => _ = self.flows.remove(&key),
+                Output::Event(_) | Output::SenderReports(_) => {}
+                Output::Wait { until } => {
+                    let at = until.map(|(at, _)| at).filter(|at| *at > now)?;
+                    if self.awaited.is_some_and(|awaited| awaited <= at) {
+                        return None;
+                    }
+                    self.awaited = Some(at);
+                    return self.awaited;
+                }
+            }
+        }
+    }
+
+    fn carry_out(&self, order: &Order, out: &mut Vec<Outgoing>) {
+        for key in self.stream.members(order) {
+            let Some(&flow) = self.flows.get(key) else { continue };
+            for (_, entry, lowered) in self.stream.packets(order, self.stream.share(order, *key)) {
+                out.push(Outgoing { flow, tag: entry.packet.tag, payload: sent(wire(entry), lowered) });
+            }
+        }
+    }
+}
+
+/// A packet as it goes out, its sequence number lower by what its receiver does not take.
+fn sent((header, body): (&[u8], &[u8]), lowered: u16) -> Bytes {
+    let mut packet = BytesMut::with_capacity(header.len() + body.len());
+    packet.extend_from_slice(header);
+    packet.extend_from_slice(body);
+    if let Some([_, _, high, low, ..]) = packet.first_chunk_mut::<HEADER>() {
+        [*high, *low] = u16::from_be_bytes([*high, *low]).wrapping_sub(lowered).to_be_bytes();
+    }
+    packet.freeze()
+}
