@@ -16,3 +16,4 @@ pub mod limits;
 pub mod net;
 pub mod packet;
 pub mod recovery;
+pub mod service;

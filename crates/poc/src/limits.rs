@@ -128,3 +128,15 @@ pub const DATAGRAM_BYTES_MOST: u64 = 65_535;
 /// Changes of the congestion window that are kept until they are read. When one more comes, the oldest is
 /// dropped and counted.
 pub const CHANGES_MAX: usize = 64;
+
+/// Classes of a flow. One with more is refused when it is checked, and malformed.
+pub const CLASSES_MAX: usize = 16;
+
+/// Bytes of the name of a resource. A longer one is not sent, and malformed.
+pub const RESOURCE_BYTES_MAX: usize = 128;
+
+/// Bytes of a service that are left to a key exchange: what a Noise handshake adds to its first messages.
+pub const KEY_EXCHANGE_BYTES: usize = 48;
+
+/// Bytes of what is asked for, or agreed to, itself. What is longer is not sent, and malformed.
+pub const AGREED_BYTES_MAX: usize = SERVICE_BYTES_MAX - KEY_EXCHANGE_BYTES;
