@@ -12,10 +12,12 @@
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
 pub mod congestion;
+pub mod connection;
 mod leb128;
 pub mod limits;
 pub mod net;
 pub mod packet;
 pub mod protection;
 pub mod recovery;
+pub mod secret;
 pub mod service;

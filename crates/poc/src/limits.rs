@@ -140,3 +140,21 @@ pub const KEY_EXCHANGE_BYTES: usize = 48;
 
 /// Bytes of what is asked for, or agreed to, itself. What is longer is not sent, and malformed.
 pub const AGREED_BYTES_MAX: usize = SERVICE_BYTES_MAX - KEY_EXCHANGE_BYTES;
+
+/// Units from the oldest that the receiver is not done with to the newest that the application gave. When
+/// there are so many, the next one is refused until some are over.
+pub const UNITS_OUTSTANDING_MAX: usize = 65_536;
+
+/// Groups of units that are looked at for the one that is missed the least. Those behind them are kept.
+pub const GROUPS_LOOKED_AT: usize = 256;
+
+/// Gaps in a unit that comes in pieces. A sender that makes more violates the protocol: it sends pieces in
+/// order, so that gaps are where some were lost.
+pub const GAPS_MAX: usize = 8192;
+
+/// Datagrams that are written to learn whether the path carries them, by size. The larger ones are tried as
+/// far as the settings allow.
+pub const PROBED_BYTES: [u16; 8] = [1280, 1350, 1400, 1452, 1472, 4000, 8900, 65_000];
+
+/// How often a size that does not get through is tried.
+pub const PROBES_OF_SIZE_MAX: u32 = 3;

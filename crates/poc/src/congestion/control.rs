@@ -55,6 +55,8 @@ const SLOWDOWN_ROUNDS: u32 = 3;
 
 /// A loss while packets waited for less than that share of the longest was not by overflow.
 const OVERFLOW_QUEUE: f64 = 0.85;
+/// And those that waited the least, so much of that.
+const OVERFLOW_STANDING: f64 = 0.5;
 const OVERFLOW_QUEUE_LEAST: Duration = Duration::from_millis(2);
 
 /// Above this share of losses it sends no more than ten times what TCP would (RFC 8083, section 4.3); above
@@ -265,7 +267,9 @@ impl Controller {
             return;
         }
         let (recent, longest) = self.delay.longest();
-        let is_long = recent >= longest.mul_f64(OVERFLOW_QUEUE) && recent >= OVERFLOW_QUEUE_LEAST;
+        // In a full buffer all packets wait; where only some do, it is jitter.
+        let all_wait = self.delay.standing().is_none_or(|queue| queue >= recent.mul_f64(OVERFLOW_STANDING));
+        let is_long = recent >= longest.mul_f64(OVERFLOW_QUEUE) && recent >= OVERFLOW_QUEUE_LEAST && all_wait;
         let is_flooded = self.state == State::Compete && self.losses.share() >= LOSS_MUCH;
         let is_full = is_long || (is_flooded && recent > self.target());
         let is_start = self.state == State::Start;

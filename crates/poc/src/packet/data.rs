@@ -3,7 +3,7 @@
 use outflow_media::Malformed;
 
 use super::{Ack, ConnectionId, DATA, Fragment, Frame};
-use crate::leb128::{Reader, put};
+use crate::leb128::{Reader, put, size};
 use crate::limits::{DATAGRAM_BYTES_MIN, FRAMES_MAX};
 
 /// A packet of a connection.
@@ -25,12 +25,47 @@ impl<'a> Data<'a> {
     }
 }
 
+/// What stands in front of the frames of a packet of a connection; never encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// How the one who receives it calls the connection.
+    pub receiver: ConnectionId,
+    /// Its number.
+    pub number: u64,
+    /// How many bytes all this takes: frames begin there.
+    pub bytes: usize,
+}
+
+impl Head {
+    /// Reads it; nothing if this is no packet of a connection, or ends early.
+    pub fn parse(datagram: &[u8]) -> Option<Head> {
+        let mut reader = Reader::new(super::FORMAT, datagram);
+        if reader.byte().ok()? != DATA {
+            return None;
+        }
+        let (receiver, number) = (ConnectionId(reader.array().ok()?), reader.number().ok()?);
+        Some(Head { receiver, number, bytes: reader.at() })
+    }
+
+    /// How many bytes the head of a packet of this number takes.
+    pub fn bytes(number: u64) -> usize {
+        1 + 8 + size(number)
+    }
+}
+
 /// The frames of a packet, one after the other, read as they are asked for: those in front of a malformed one
 /// come before its error, and none behind it. Padding is left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
     left: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames in what is behind the [`Head`] of a packet, in clear.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Frames { reader: Reader::new(super::FORMAT, bytes), left: FRAMES_MAX }
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {

@@ -37,7 +37,7 @@ use outflow_media::Malformed;
 
 pub use ack::{Ack, Ecn, Mark};
 pub use arrivals::{Arrival, Arrivals, TICK};
-pub use data::{Data, Frames, Writer};
+pub use data::{Data, Frames, Head, Writer};
 pub use fragment::Fragment;
 pub use frame::{Close, Frame, Progress};
 pub use handshake::{Accept, Hello, Refuse, Retry, TooLong};
@@ -81,6 +81,10 @@ impl Code {
     pub const VIOLATION: Code = Code(4);
     /// Nothing was heard for too long.
     pub const IDLE: Code = Code(5);
+    /// Who was asked does not know the connection (any more).
+    pub const RESET: Code = Code(6);
+    /// The keys have seen as many packets as they may. To be begun anew.
+    pub const SPENT: Code = Code(7);
 }
 
 /// A datagram as it was read.

@@ -28,6 +28,10 @@ pub struct Flow {
     /// How long a period lasts if the source is live, in whole microseconds: it goes on whether or not the
     /// receiver keeps up.
     pub period: Option<Duration>,
+    /// Whether objects are of no use without those that come before them in their round, as pictures are; else
+    /// the net says in which order they are delivered, and no more. A sender that has to leave out something
+    /// goes by it.
+    pub is_dependent: bool,
 }
 
 /// How reliable objects are, and for how long.

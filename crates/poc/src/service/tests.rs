@@ -17,6 +17,7 @@ fn lip_sync() -> Flow {
         rounds: 4,
         buffer_bytes: 1 << 20,
         period: Some(ms(40)),
+        is_dependent: true,
     }
 }
 

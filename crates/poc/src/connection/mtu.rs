@@ -1,0 +1,119 @@
+//! How large datagrams may be (compare RFC 8899): sizes are tried from below, and what gets through is used.
+
+use crate::limits::{DATAGRAM_BYTES_MAX, PROBED_BYTES, PROBES_OF_SIZE_MAX};
+use core::time::Duration;
+use outflow_media::Time;
+
+/// How long to wait between attempts, and before all of it is tried again.
+const PAUSE: Duration = Duration::from_millis(200);
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// Datagrams of the size in use that were lost in a row, with smaller ones coming, before it falls back.
+const LOST_MAX: u32 = 6;
+
+#[derive(Debug)]
+pub(super) struct Mtu {
+    /// What is known to get through.
+    bytes: usize,
+    most: usize,
+    /// Which of [`PROBED_BYTES`] is tried next, and how often it was.
+    next: usize,
+    attempts: u32,
+    is_under_way: bool,
+    at: Time,
+    lost: u32,
+}
+
+impl Mtu {
+    pub(super) fn new(now: Time, most: usize) -> Self {
+        let most = most.max(DATAGRAM_BYTES_MAX);
+        Mtu { bytes: DATAGRAM_BYTES_MAX, most, next: 0, attempts: 0, is_under_way: false, at: now, lost: 0 }
+    }
+
+    /// Bytes that a datagram may have.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What to try, now or later.
+    pub(super) fn probe(&self) -> Option<(Time, u16)> {
+        let size = *PROBED_BYTES.get(self.next)?;
+        (!self.is_under_way && usize::from(size) <= self.most).then_some((self.at, size))
+    }
+
+    pub(super) fn handle_sent(&mut self) {
+        (self.is_under_way, self.attempts) = (true, self.attempts + 1);
+    }
+
+    pub(super) fn handle_acked(&mut self, now: Time, size: u16) {
+        self.is_under_way = false;
+        self.bytes = self.bytes.max(usize::from(size));
+        (self.next, self.attempts, self.at) = (self.next + 1, 0, now);
+    }
+
+    pub(super) fn handle_lost(&mut self, now: Time) {
+        (self.is_under_way, self.at) = (false, now + PAUSE);
+        if self.attempts >= PROBES_OF_SIZE_MAX {
+            // Larger ones would not come either.
+            (self.attempts, self.at) = (0, now + AGAIN);
+        }
+    }
+
+    /// A packet of so many bytes came, or was lost. Whether it falls back by that.
+    pub(super) fn handle_packet(&mut self, now: Time, bytes: usize, is_lost: bool) -> bool {
+        if bytes <= DATAGRAM_BYTES_MAX {
+            return false;
+        }
+        self.lost = if is_lost { self.lost + 1 } else { 0 };
+        let is_black_hole = self.lost >= LOST_MAX && self.bytes > DATAGRAM_BYTES_MAX;
+        if is_black_hole {
+            *self = Mtu { at: now + AGAIN, ..Mtu::new(now, self.most) };
+        }
+        is_black_hole
+    }
+
+    /// The path is another one.
+    pub(super) fn handle_path_change(&mut self, now: Time) {
+        *self = Mtu::new(now, self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_tried_from_below_until_one_does_not_get_through() {
+        let (mut mtu, mut now, mut tried) = (Mtu::new(Time::ZERO, 1472), Time::ZERO, Vec::new());
+        while let Some((at, size)) = mtu.probe().filter(|(at, _)| *at < Time::from_millis(5000)) {
+            now = at;
+            mtu.handle_sent();
+            assert_eq!(mtu.probe(), None);
+            tried.push(size);
+            if size <= 1400 { mtu.handle_acked(now, size) } else { mtu.handle_lost(now) }
+        }
+        assert_eq!(tried, [1280, 1350, 1400, 1452, 1452, 1452]);
+        assert_eq!(mtu.bytes(), 1400);
+        assert!(mtu.probe().is_some_and(|(at, size)| size == 1452 && at >= now + AGAIN));
+    }
+
+    #[test]
+    fn no_more_is_tried_than_is_allowed() {
+        let mut mtu = Mtu::new(Time::ZERO, 1300);
+        mtu.handle_sent();
+        mtu.handle_acked(Time::ZERO, 1280);
+        assert_eq!((mtu.probe(), mtu.bytes()), (None, 1280));
+    }
+
+    #[test]
+    fn it_falls_back_where_large_ones_do_not_come_any_more() {
+        let mut mtu = Mtu::new(Time::ZERO, 1452);
+        mtu.handle_sent();
+        mtu.handle_acked(Time::ZERO, 1280);
+        let lose = |mtu: &mut Mtu| mtu.handle_packet(Time::ZERO, 1280, true);
+        assert!((0..5).all(|_| !lose(&mut mtu)));
+        assert!(!mtu.handle_packet(Time::ZERO, 1280, false) && !mtu.handle_packet(Time::ZERO, 1000, true));
+        assert!((0..5).all(|_| !lose(&mut mtu)) && lose(&mut mtu));
+        assert_eq!(mtu.bytes(), 1200);
+    }
+}

@@ -1,0 +1,86 @@
+//! Pieces to be sent again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::contents::Piece;
+
+/// Pieces in the order in which they were lost, and how many copies of each are under way.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    /// With the copies that are still to be sent, in a packet each.
+    queue: VecDeque<(Piece, u32)>,
+    bytes: u64,
+    /// Of pieces with several copies, those under way and to come, by unit and offset.
+    copies: BTreeMap<(u64, u32), u32>,
+}
+
+impl Again {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Bytes to be sent.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn push_back(&mut self, piece: Piece, copies: u32) {
+        self.note(piece, copies);
+        self.bytes += u64::from(piece.bytes) * u64::from(copies);
+        self.queue.push_back((piece, copies));
+    }
+
+    pub(super) fn push_front(&mut self, piece: Piece, copies: u32) {
+        self.note(piece, copies);
+        self.put_back(piece, copies);
+    }
+
+    /// What was taken out and not sent.
+    pub(super) fn put_back(&mut self, piece: Piece, copies: u32) {
+        self.bytes += u64::from(piece.bytes) * u64::from(copies);
+        self.queue.push_front((piece, copies));
+    }
+
+    fn note(&mut self, piece: Piece, copies: u32) {
+        if copies > 1 {
+            *self.copies.entry((piece.unit, piece.offset)).or_default() += copies;
+        }
+    }
+
+    /// Takes out the first piece, and how often it is to be sent.
+    pub(super) fn pop(&mut self) -> Option<(Piece, u32)> {
+        let (piece, copies) = self.queue.pop_front()?;
+        self.bytes -= u64::from(piece.bytes) * u64::from(copies);
+        Some((piece, copies))
+    }
+
+    /// A copy of it was sent; the others are for later packets.
+    pub(super) fn handle_sent(&mut self, piece: Piece, copies: u32) {
+        if copies > 1 {
+            self.bytes += u64::from(piece.bytes) * u64::from(copies - 1);
+            self.queue.push_back((piece, copies - 1));
+        }
+    }
+
+    /// A copy was lost. Whether no other one is under way.
+    pub(super) fn handle_lost(&mut self, piece: &Piece) -> bool {
+        let key = (piece.unit, piece.offset);
+        let Some(copies) = self.copies.get_mut(&key) else { return true };
+        *copies -= 1;
+        if *copies == 0 {
+            self.copies.remove(&key);
+        }
+        !self.copies.contains_key(&key)
+    }
+
+    /// It came.
+    pub(super) fn handle_over(&mut self, piece: &Piece) {
+        if !self.copies.is_empty() {
+            self.copies.remove(&(piece.unit, piece.offset));
+        }
+    }
+}

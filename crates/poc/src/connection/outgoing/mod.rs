@@ -1,0 +1,542 @@
+//! The sender's half of a flow: units that wait, that are under way, and what becomes of them.
+
+mod again;
+mod shed;
+mod unit;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use outflow_media::Time;
+
+use self::again::Again;
+use self::shed::Shedder;
+use self::unit::{Fate, Unit};
+use super::contents::{Item, Piece};
+use super::spanset::SpanSet;
+use super::{Event, NotSent, SendError, Violation};
+use crate::congestion::Controller;
+use crate::limits::{SPANS_MAX, UNITS_OUTSTANDING_MAX};
+use crate::net::{Engine, Verdict};
+use crate::packet::{Fragment, Frame, Progress, Span, Spans, Writer};
+use crate::recovery::{GiveUp, Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};
+use crate::service::Flow;
+
+/// What the path allows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PathView<'a> {
+    /// Half a round trip.
+    pub(super) one_way: Duration,
+    pub(super) controller: &'a Controller,
+}
+
+impl PathView<'_> {
+    /// How many bytes get there before a time.
+    fn affordable(&self, now: Time, until: Time) -> u64 {
+        self.controller.affordable(now, until.since(now).saturating_sub(self.one_way))
+    }
+
+    /// Whether what is sent now comes too late.
+    fn is_late(&self, now: Time, until: Option<Time>) -> bool {
+        until.is_some_and(|until| now + self.one_way >= until)
+    }
+}
+
+/// What became of units at their sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutgoingCounts {
+    /// Units that the application gave.
+    pub units: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Units that the receiver had, or had no use for any more, when it was done with them.
+    pub delivered: u64,
+    /// Units that it had not.
+    pub lost: u64,
+    /// Given up before they were sent as a whole: [`NotSent::TooLate`].
+    pub too_late: u64,
+    /// The same: [`NotSent::Overload`].
+    pub overload: u64,
+    /// The same: [`NotSent::Dependency`].
+    pub dependency: u64,
+    /// The same: [`NotSent::NotNeeded`].
+    pub not_needed: u64,
+    /// What was sent again, and what was not.
+    pub repairs: RepairCounts,
+}
+
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    flow: Flow,
+    /// Runs as the receiver's does, as far as that is known.
+    engine: Engine,
+    /// From `base` on, up to `next`.
+    units: VecDeque<Unit>,
+    /// The peer is done with all below.
+    base: u64,
+    next: u64,
+    /// All below were sent as a whole, or are not to be sent.
+    cursor: u64,
+    /// What the engine was told of, all below.
+    told: u64,
+    queued_bytes: u64,
+    /// Bytes of units that the peer may keep.
+    outstanding: u64,
+    window_end: u64,
+    repairs: Repairs,
+    again: Again,
+    shedder: Shedder,
+    /// Given up, to be said.
+    news: SpanSet,
+    spans: Vec<Span>,
+    counts: OutgoingCounts,
+}
+
+impl Outgoing {
+    pub(super) fn new(now: Time, flow: Flow, repairs: RepairSettings) -> Self {
+        let engine = Engine::new(flow.net.clone(), flow.rounds as usize, now);
+        Outgoing {
+            window_end: engine.window_end(),
+            engine,
+            units: VecDeque::new(),
+            base: 0,
+            next: 0,
+            cursor: 0,
+            told: 0,
+            queued_bytes: 0,
+            outstanding: 0,
+            repairs: Repairs::new(repairs),
+            again: Again::default(),
+            shedder: Shedder::new(&flow),
+            news: SpanSet::default(),
+            spans: Vec::new(),
+            counts: OutgoingCounts::default(),
+            flow,
+        }
+    }
+
+    /// The unit that comes next.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    pub(super) fn counts(&self) -> OutgoingCounts {
+        OutgoingCounts { repairs: self.repairs.counts(), ..self.counts }
+    }
+
+    /// Bytes that wait to be sent for the first time.
+    pub(super) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes
+    }
+
+    /// Whether a unit of some size would be taken.
+    pub(super) fn has_room(&self) -> bool {
+        let half = u64::from(self.flow.buffer_bytes) / 2;
+        self.queued_bytes <= half && self.units.len() <= UNITS_OUTSTANDING_MAX / 2
+    }
+
+    /// Whether the peer is done with everything.
+    pub(super) fn is_done(&self) -> bool {
+        self.base >= self.next && self.news.is_empty()
+    }
+
+    /// A unit to be sent. What is left out before it does not exist.
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        unit: u64,
+        data: Bytes,
+        until: Option<Time>,
+        path: PathView<'_>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), SendError> {
+        self.check(unit, data.len())?;
+        self.skip_to(now, unit);
+        let (_, object) = self.flow.net.split(unit);
+        let class = self.flow.class(object);
+        let valid = class.validity.map(|validity| now + validity);
+        let until = until.map_or(valid, |until| Some(valid.map_or(until, |valid| valid.min(until))));
+        self.counts.units += 1;
+        self.counts.bytes += data.len() as u64;
+        self.next = unit + 1;
+        if unit < self.base {
+            self.not_sent(unit, NotSent::NotNeeded, events);
+            return Ok(());
+        }
+        self.queued_bytes += data.len() as u64;
+        self.units.push_back(Unit::new(data, until, class.repair));
+        if self.shedder.is_orphan(unit) {
+            self.give_up(now, unit, NotSent::Dependency, events);
+            return Ok(());
+        }
+        self.shedder.note(unit, class.repair);
+        if let Some(until) = until {
+            self.shed(now, until, path, events);
+        }
+        Ok(())
+    }
+
+    /// Units below this one that were not given do not exist.
+    pub(super) fn skip_to(&mut self, now: Time, unit: u64) {
+        if self.next >= unit {
+            return;
+        }
+        let first = self.next.max(self.base);
+        if first < unit {
+            self.news.insert(Span { first, last: unit - 1 });
+        }
+        for _ in first..unit {
+            self.units.push_back(Unit::absent());
+        }
+        self.next = unit;
+        self.tell_engine(now);
+    }
+
+    fn check(&self, unit: u64, bytes: usize) -> Result<(), SendError> {
+        let most = self.flow.buffer_bytes;
+        if bytes as u64 > u64::from(most) {
+            return Err(SendError::TooLong { bytes, most });
+        }
+        if unit < self.next {
+            return Err(SendError::Passed { unit, next: self.next });
+        }
+        let last = self.next.max(self.base).saturating_add((UNITS_OUTSTANDING_MAX - self.units.len()) as u64);
+        let is_full = self.queued_bytes > 0 && self.queued_bytes + bytes as u64 > u64::from(most);
+        if unit >= last || is_full { Err(SendError::Full) } else { Ok(()) }
+    }
+
+    /// Gives up what is worth least until the rest can be sent in time.
+    fn shed(&mut self, now: Time, until: Time, path: PathView<'_>, events: &mut VecDeque<Event>) {
+        let waiting = |this: &Self| this.queued_bytes + this.again.bytes();
+        if waiting(self) <= path.affordable(now, until) {
+            return;
+        }
+        let is_begun = self.unit(self.cursor).is_some_and(|unit| unit.is_begun);
+        let from = self.cursor + u64::from(is_begun);
+        while waiting(self) > path.affordable(now, until) {
+            let Some(group) = self.shedder.take_least(from) else { return };
+            self.give_up_all(now, group.first..=group.last, NotSent::Overload, events);
+            while let Some(orphan) = self.shedder.take_orphan(from) {
+                self.give_up_all(now, orphan.first..=orphan.last, NotSent::Dependency, events);
+            }
+        }
+    }
+
+    fn give_up_all(
+        &mut self,
+        now: Time,
+        units: core::ops::RangeInclusive<u64>,
+        why: NotSent,
+        events: &mut VecDeque<Event>,
+    ) {
+        units.for_each(|unit| self.give_up(now, unit, why, events));
+    }
+
+    fn give_up(&mut self, now: Time, number: u64, why: NotSent, events: &mut VecDeque<Event>) {
+        let Some(unit) = self.unit_mut(number).filter(|unit| unit.is_open()) else { return };
+        let queued = unit.queued();
+        unit.close(Fate::GivenUp);
+        self.queued_bytes -= u64::from(queued);
+        self.news.insert(Span::of(number));
+        self.tell_engine(now);
+        self.not_sent(number, why, events);
+    }
+
+    fn not_sent(&mut self, unit: u64, why: NotSent, events: &mut VecDeque<Event>) {
+        match why {
+            NotSent::TooLate => self.counts.too_late += 1,
+            NotSent::Overload => self.counts.overload += 1,
+            NotSent::Dependency => self.counts.dependency += 1,
+            NotSent::NotNeeded => self.counts.not_needed += 1,
+            NotSent::NotRepaired(_) => (),
+        }
+        events.push_back(Event::GivenUp { unit, why });
+    }
+
+    /// Tells the engine what is known from the lowest unit on that it does not know of.
+    fn tell_engine(&mut self, now: Time) {
+        while self.told < self.next {
+            let is_over = self.told < self.base;
+            let verdict = match self.unit(self.told).map(|unit| unit.fate) {
+                Some(Fate::Open) => break,
+                Some(Fate::Acked) if !is_over => self.engine.handle_received(now, self.told),
+                _ => self.engine.handle_absent(now, self.told),
+            };
+            if verdict == Verdict::BeyondWindow {
+                break;
+            }
+            self.told += 1;
+        }
+        while self.engine.poll().is_some() {}
+    }
+
+    /// Whether there is anything to say of units.
+    pub(super) fn has_news(&self) -> bool {
+        self.news.spans().first().is_some_and(|span| span.first < self.window_end)
+    }
+
+    /// Whether a unit waits that the peer has room for.
+    pub(super) fn has_data(&self) -> bool {
+        !self.again.is_empty() || self.sendable().is_some()
+    }
+
+    /// The next unit to be sent, if the peer keeps it.
+    fn sendable(&self) -> Option<&Unit> {
+        let unit = self.unit(self.cursor)?;
+        let buffered = self.outstanding + u64::from(unit.bytes);
+        let is_kept = unit.is_begun || buffered <= u64::from(self.flow.buffer_bytes);
+        (is_kept && self.cursor < self.window_end).then_some(unit)
+    }
+
+    /// Writes what was given up.
+    pub(super) fn write_news(&mut self, writer: &mut Writer<'_>, items: &mut Vec<Item>) {
+        self.news.take(SPANS_MAX, self.window_end, &mut self.spans);
+        if self.spans.is_empty() {
+            return;
+        }
+        if writer.push(&Frame::GivenUp(Spans::new(&self.spans))) {
+            items.extend(self.spans.iter().map(|span| Item::GivenUp(*span)));
+        } else {
+            self.spans.drain(..).for_each(|span| self.news.insert(span));
+        }
+    }
+
+    /// Writes what is sent again, and behind it what is sent for the first time, as long as there is room.
+    pub(super) fn write_data(
+        &mut self,
+        now: Time,
+        path: PathView<'_>,
+        writer: &mut Writer<'_>,
+        items: &mut Vec<Item>,
+        events: &mut VecDeque<Event>,
+    ) {
+        for _ in 0..self.again.len() {
+            if !self.write_again(now, path, writer, items, events) {
+                return;
+            }
+        }
+        while self.write_new(now, path, writer, items, events) {}
+    }
+
+    /// Writes the next piece that is sent again, or as much of it as there is room for. Whether there may be
+    /// room for more.
+    fn write_again(
+        &mut self,
+        now: Time,
+        path: PathView<'_>,
+        writer: &mut Writer<'_>,
+        items: &mut Vec<Item>,
+        events: &mut VecDeque<Event>,
+    ) -> bool {
+        let Some((piece, copies)) = self.again.pop() else { return false };
+        let (from, to) = (piece.offset, piece.offset + piece.bytes);
+        let unit = self.unit(piece.unit).filter(|unit| unit.lacks(from, to));
+        let Some(unit) = unit else {
+            self.again.handle_over(&piece);
+            return true;
+        };
+        if path.is_late(now, unit.until) {
+            self.again.handle_over(&piece);
+            self.give_up(now, piece.unit, NotSent::TooLate, events);
+            return true;
+        }
+        let bytes = &unit.data[from as usize..to as usize];
+        let fragment = Fragment { unit: piece.unit, offset: from, unit_bytes: unit.bytes, bytes };
+        let Some(rest) = writer.fragment(&fragment) else {
+            items.push(Item::Fragment(piece));
+            self.again.handle_sent(piece, copies);
+            return true;
+        };
+        let left = rest.bytes.len() as u32;
+        if left == piece.bytes {
+            self.again.put_back(piece, copies);
+            return false;
+        }
+        let head = Piece { bytes: piece.bytes - left, ..piece };
+        items.push(Item::Fragment(head));
+        self.again.handle_sent(head, copies);
+        self.again.push_front(Piece { offset: to - left, bytes: left, ..piece }, copies);
+        false
+    }
+
+    /// Writes the next unit, or as much of it as there is room for. Whether there may be room for more.
+    fn write_new(
+        &mut self,
+        now: Time,
+        path: PathView<'_>,
+        writer: &mut Writer<'_>,
+        items: &mut Vec<Item>,
+        events: &mut VecDeque<Event>,
+    ) -> bool {
+        self.pass_closed();
+        let number = self.cursor;
+        let Some(unit) = self.sendable() else { return false };
+        if !unit.is_begun && path.is_late(now, unit.until) {
+            self.give_up(now, number, NotSent::TooLate, events);
+            return true;
+        }
+        let (offset, unit_bytes) = (unit.sent, unit.bytes);
+        let fragment = Fragment { unit: number, offset, unit_bytes, bytes: &unit.data[offset as usize..] };
+        let rest = writer.fragment(&fragment);
+        let left = rest.map_or(0, |rest| rest.bytes.len() as u32);
+        if rest.is_some() && left == unit_bytes - offset {
+            return false;
+        }
+        let bytes = unit_bytes - offset - left;
+        items.push(Item::Fragment(Piece { unit: number, offset, bytes, attempts: 1 }));
+        self.repairs.handle_sent(bytes);
+        self.queued_bytes -= u64::from(bytes);
+        let index = (number - self.base) as usize;
+        let unit = &mut self.units[index];
+        unit.sent = offset + bytes;
+        if !core::mem::replace(&mut unit.is_begun, true) {
+            self.outstanding += u64::from(unit_bytes);
+            self.engine.handle_announced(now, number);
+            while self.engine.poll().is_some() {}
+        }
+        left == 0
+    }
+
+    /// Moves on behind what is not to be sent (any more).
+    fn pass_closed(&mut self) {
+        let before = self.cursor;
+        while let Some(unit) = self.unit(self.cursor) {
+            if unit.is_open() && (unit.sent < unit.bytes || !unit.is_begun) {
+                break;
+            }
+            self.cursor += 1;
+        }
+        if self.cursor != before {
+            self.shedder.forget_below(self.cursor);
+        }
+    }
+
+    /// When the next unit is to be given up if it is not sent.
+    pub(super) fn next_timeout(&self, one_way: Duration) -> Option<Time> {
+        let unit = self.unit(self.cursor).filter(|unit| unit.is_open() && !unit.is_begun)?;
+        Some(unit.until? - one_way)
+    }
+
+    /// Gives up what cannot be sent in time any more.
+    pub(super) fn handle_timeout(&mut self, now: Time, one_way: Duration, events: &mut VecDeque<Event>) {
+        self.pass_closed();
+        while self.next_timeout(one_way).is_some_and(|due| due <= now) {
+            self.give_up(now, self.cursor, NotSent::TooLate, events);
+            self.pass_closed();
+        }
+    }
+
+    /// A piece came.
+    pub(super) fn handle_acked(&mut self, now: Time, piece: &Piece) {
+        self.again.handle_over(piece);
+        let Some(unit) = self.unit_mut(piece.unit).filter(|unit| unit.is_open()) else { return };
+        unit.acked.insert(piece.offset, piece.offset + piece.bytes);
+        if !unit.acked.is_full(unit.bytes) {
+            return;
+        }
+        unit.close(Fate::Acked);
+        if piece.unit > self.told {
+            self.engine.handle_received(now, piece.unit);
+        }
+        self.tell_engine(now);
+    }
+
+    /// A piece was lost.
+    pub(super) fn handle_lost(&mut self, now: Time, rtt: &Rtt, piece: &Piece, events: &mut VecDeque<Event>) {
+        let is_last = self.again.handle_lost(piece);
+        let to = piece.offset + piece.bytes;
+        let unit = self.unit(piece.unit).filter(|unit| is_last && unit.lacks(piece.offset, to));
+        let Some((class, useful_until)) = unit.map(|unit| (unit.class, unit.until)) else { return };
+        self.engine.handle_timeout(now);
+        while self.engine.poll().is_some() {}
+        let need = self.engine.need(piece.unit);
+        let attempts = piece.attempts;
+        let lost = RepairPiece { need, useful_until, class, attempts, bytes: piece.bytes };
+        match self.repairs.decide(now, rtt, &lost) {
+            Repair::Again { copies } => {
+                self.again.push_back(Piece { attempts: attempts + 1, ..*piece }, copies);
+            }
+            Repair::GiveUp(why) => self.give_up(now, piece.unit, NotSent::NotRepaired(why), events),
+        }
+    }
+
+    /// What may be missing is sent once more, to see whether anybody is there.
+    pub(super) fn probe(&mut self, piece: &Piece) {
+        if self.unit(piece.unit).is_some_and(Unit::is_open) {
+            self.again.push_front(*piece, 1);
+        }
+    }
+
+    /// The peer may not know that these were given up.
+    pub(super) fn handle_news_lost(&mut self, span: Span) {
+        let first = span.first.max(self.base);
+        if first <= span.last {
+            self.news.insert(Span { first, ..span });
+        }
+    }
+
+    /// The peer says how far it is.
+    pub(super) fn handle_progress(
+        &mut self,
+        now: Time,
+        progress: &Progress<'_>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Violation> {
+        let (from, to) = (self.base, progress.settled_below);
+        let end_of = |unit: u64, rounds: u32| {
+            let (round, _) = self.flow.net.split(unit);
+            self.flow.net.unit(round.saturating_add(u64::from(rounds)), 0)
+        };
+        // Nothing is over before there was evidence of its round, and what is kept begins with what is not.
+        if to > end_of(self.next.max(self.base), 1) || progress.window_end > end_of(to, self.flow.rounds + 1)
+        {
+            return Err(Violation("says that it is done with what it was never sent"));
+        }
+        self.window_end = self.window_end.max(progress.window_end);
+        if to <= from {
+            return Ok(());
+        }
+        let mut lost = progress.lost.iter().peekable();
+        for number in from..to {
+            while lost.peek().is_some_and(|span| span.last < number) {
+                lost.next();
+            }
+            let is_lost = lost.peek().is_some_and(|span| span.contains(number));
+            if let Some(unit) = self.units.pop_front() {
+                self.queued_bytes -= u64::from(unit.queued());
+                self.outstanding -= if unit.is_begun { u64::from(unit.bytes) } else { 0 };
+                if is_lost {
+                    self.counts.lost += 1;
+                    events.push_back(Event::Lost { unit: number });
+                } else {
+                    self.counts.delivered += 1;
+                }
+            }
+            self.base = number + 1;
+        }
+        self.cursor = self.cursor.max(self.base);
+        self.shedder.forget_below(self.cursor);
+        self.news.remove_below(self.base);
+        self.tell_engine(now);
+        Ok(())
+    }
+
+    fn unit(&self, number: u64) -> Option<&Unit> {
+        self.units.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn unit_mut(&mut self, number: u64) -> Option<&mut Unit> {
+        self.units.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+}
+
+impl From<GiveUp> for NotSent {
+    fn from(why: GiveUp) -> Self {
+        NotSent::NotRepaired(why)
+    }
+}

@@ -1,0 +1,181 @@
+use core::time::Duration;
+
+use super::testing::{Pair, Weather, address, chain, data, flow};
+use super::{By, Closed, SendError};
+use crate::packet::Code;
+use crate::recovery::Class;
+
+const BAD: Weather = Weather { jitter: Duration::from_millis(8), lost: 50, doubled: 30, ..Weather::FAIR };
+
+const MS: Duration = Duration::from_millis(1);
+
+fn send_all(pair: &mut Pair, units: u64, every: Duration) {
+    let mut unit = 0;
+    while unit < units {
+        match pair.send(unit, data(unit)) {
+            Ok(()) => unit += 1,
+            Err(SendError::Full) => (),
+            Err(error) => panic!("{error}"),
+        }
+        pair.run(every);
+    }
+}
+
+#[test]
+fn everything_comes_in_order_whatever_happens_on_the_way() {
+    for seed in 0..20 {
+        let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), BAD, seed);
+        send_all(&mut pair, 500, 2 * MS);
+        pair.finish(Duration::from_secs(60));
+        let delivered = &pair.at_server.delivered;
+        assert!(delivered.iter().map(|(unit, ..)| *unit).eq(0..500), "seed {seed}: {}", delivered.len());
+        assert!(delivered.iter().all(|(unit, bytes, _)| *bytes == data(*unit)));
+        let done = |by| Some(Closed { by, code: Code::DONE, text: String::new() });
+        assert_eq!(pair.at_client.closed, done(By::Us), "seed {seed}");
+        assert!(pair.at_server.closed == done(By::Peer) || pair.weather.lost > 0, "seed {seed}");
+        assert!(pair.at_client.lost.is_empty() && pair.at_server.missed.is_empty());
+    }
+}
+
+#[test]
+fn what_is_lost_is_not_waited_for_longer_than_the_net_says() {
+    for seed in 0..20 {
+        let net = chain(16, Some(250 * MS));
+        let mut pair = Pair::new(&flow(net, Class::Partial, Some(240 * MS)), BAD, seed);
+        send_all(&mut pair, 500, 10 * MS);
+        pair.finish(Duration::from_secs(20));
+        let told = &pair.at_server;
+        let mut all: Vec<_> = told.delivered.iter().map(|(unit, ..)| *unit).collect();
+        assert!(all.is_sorted(), "seed {seed}");
+        all.extend(told.missed.iter().map(|(unit, _)| *unit));
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..500), "seed {seed}: all are delivered or missed");
+        let mut missed: Vec<_> = told.missed.iter().map(|(unit, _)| *unit).collect();
+        missed.sort_unstable();
+        assert_eq!(missed, pair.at_client.lost, "seed {seed}: both know of the same");
+        while let Some(change) = pair.client.congestion_mut().poll() { println!("{} {change}", change.at); }
+        println!("{:?} {:?} {:?}", pair.client.outgoing_counts(), pair.client.sent_counts(), pair.client.rtt());
+        assert!(told.delivered.len() > 400, "seed {seed}: {} delivered", told.delivered.len());
+    }
+}
+
+#[test]
+fn units_that_are_left_out_do_not_exist() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    for unit in [3, 4, 9, 20] {
+        pair.send(unit, data(unit)).expect("there is room");
+    }
+    pair.finish(Duration::from_secs(5));
+    assert!(pair.at_server.delivered.iter().map(|(unit, ..)| *unit).eq([3, 4, 9, 20]));
+    assert_eq!(pair.at_server.missed.len(), 17);
+    assert_eq!(pair.at_client.lost.len(), 17);
+}
+
+#[test]
+fn who_does_not_read_is_not_sent_more_than_was_agreed_on() {
+    let mut flow = flow(chain(16, None), Class::Reliable, None);
+    flow.buffer_bytes = 20_000;
+    let mut pair = Pair::new(&flow, BAD, 3);
+    pair.reads = false;
+    let mut unit = 0;
+    for _ in 0..400 {
+        unit += u64::from(pair.send(unit, data(unit)).is_ok());
+        pair.run(5 * MS);
+    }
+    assert!(unit < 100, "{unit} units were taken");
+    assert!(pair.at_server.buffered_most <= 20_000 && pair.at_server.buffered_most > 12_000);
+    pair.reads = true;
+    pair.run(Duration::from_secs(3));
+    assert!(pair.at_client.writable > 0);
+    pair.finish(Duration::from_secs(20));
+    assert_eq!(pair.at_server.delivered.len() as u64, unit);
+}
+
+#[test]
+fn silence_ends_a_connection_and_keep_alive_prevents_it() {
+    let mut pair = Pair::new(&flow(chain(4, None), Class::Reliable, None), Weather::FAIR, 1);
+    pair.run(Duration::from_secs(60));
+    assert!(!pair.client.is_closed() && !pair.server.is_closed());
+    assert!(pair.datagrams < 300, "{} datagrams", pair.datagrams);
+    pair.weather.lost = 1000;
+    pair.run(Duration::from_secs(15));
+    let idle = pair.at_client.closed.as_ref().map(|closed| (closed.by, closed.code));
+    assert_eq!(idle, Some((By::Here, Code::IDLE)));
+}
+
+#[test]
+fn a_client_that_moves_is_found() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    send_all(&mut pair, 100, MS);
+    pair.client_address = address(9);
+    send_all_from(&mut pair, 100, 200);
+    assert_eq!((pair.server.address(), pair.server.path_changes()), (address(9), 1));
+    pair.finish(Duration::from_secs(10));
+    assert_eq!(pair.at_server.delivered.len(), 200);
+}
+
+fn send_all_from(pair: &mut Pair, from: u64, to: u64) {
+    for unit in from..to {
+        pair.send(unit, data(unit)).expect("there is room");
+        pair.run(10 * MS);
+    }
+}
+
+#[test]
+fn what_is_sent_again_by_somebody_else_changes_nothing() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    let mut heard = Vec::new();
+    for unit in 0..50 {
+        pair.send(unit, data(unit)).expect("there is room");
+        heard.extend(pair.heard());
+        pair.run(10 * MS);
+    }
+    pair.run(100 * MS);
+    let before = pair.server.counts();
+    for datagram in &heard {
+        pair.server.handle_datagram(pair.now, address(66), crate::packet::Mark::None, &mut datagram.clone());
+    }
+    assert_eq!(pair.server.counts().received, before.received);
+    assert_eq!((pair.server.address(), pair.server.path_changes()), (address(1), 0));
+    pair.finish(Duration::from_secs(10));
+    assert_eq!(pair.at_server.delivered.len(), 50);
+}
+
+#[test]
+fn larger_datagrams_are_used_where_they_get_through() {
+    for (carried, used) in [(1500, 1452), (1420, 1400), (1200, 1200)] {
+        let weather = Weather { datagram_bytes: carried, ..Weather::FAIR };
+        let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), weather, 1);
+        send_all_from(&mut pair, 0, 200);
+        assert_eq!(pair.client.datagram_bytes(), used);
+        pair.finish(Duration::from_secs(10));
+        assert_eq!(pair.at_server.delivered.len(), 200);
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_in_time_is_given_up_before_it_is_sent() {
+    let net = crate::net::of_gop(&crate::net::mpeg_gop(), &crate::net::mpeg_shape()).expect("a net");
+    let mut flow = flow(net, Class::Partial, Some(200 * MS));
+    flow.is_dependent = true;
+    let mut settings = super::Settings::default();
+    settings.congestion.max_bps = 1_500_000;
+    let mut pair = Pair::with(&flow, Weather::FAIR, 1, settings);
+    // 15 slices of 600 bytes each 40 ms: 1.8 Mbit/s.
+    for unit in 0..15 * 12 * 10 {
+        pair.send(unit, vec![0; 600]).expect("there is room");
+        pair.run(40 * MS / 15);
+    }
+    pair.finish(Duration::from_secs(5));
+    let (given_up, counts) = (&pair.at_client.given_up, pair.client.outgoing_counts());
+    let of = |picture: fn(u64) -> bool| given_up.iter().filter(|unit| picture(**unit / 15 % 12)).count();
+    let b = of(|picture| picture % 4 != 0);
+    assert!(b > 150 && counts.overload > 150, "{b} slices of B pictures; {counts:?}");
+    // Before the rate is known anything may go.
+    assert!(
+        given_up.len() - b < 60,
+        "{} of {} slices of I and P pictures",
+        given_up.len() - b,
+        given_up.len()
+    );
+}
