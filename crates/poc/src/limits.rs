@@ -140,3 +140,10 @@ pub const KEY_EXCHANGE_BYTES: usize = 48;
 
 /// Bytes of what is asked for, or agreed to, itself. What is longer is not sent, and malformed.
 pub const AGREED_BYTES_MAX: usize = SERVICE_BYTES_MAX - KEY_EXCHANGE_BYTES;
+
+/// How long what is reliable is sent again where it may not be without end, and nothing else is said.
+pub const RELIABLE_VALIDITY: Duration = Duration::from_secs(30);
+
+/// Transitions times places of a net of a live source, of which a server works out whether a receiver keeps
+/// up: some 10 ms. A larger one is refused.
+pub const CHECKED_STEPS_MAX: usize = 1 << 18;

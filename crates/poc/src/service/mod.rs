@@ -5,8 +5,15 @@
 //! what it wants to be sent, which is whatever the server has, within bounds, or a flow of its own. The
 //! server answers with a [`Service`], which is the same or less, or refuses.
 
+pub mod presets;
+mod stride;
+mod units;
+mod wire;
+
 use core::time::Duration;
 use std::sync::Arc;
+
+pub use presets::{Preset, PresetError};
 
 use crate::limits::{CLASSES_MAX, INTERVAL_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
