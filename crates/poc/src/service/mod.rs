@@ -5,6 +5,7 @@
 //! what it wants to be sent, which is whatever the server has, within bounds, or a flow of its own. The
 //! server answers with a [`Service`], which is the same or less, or refuses.
 
+mod negotiate;
 pub mod presets;
 mod stride;
 mod units;
@@ -13,6 +14,7 @@ mod wire;
 use core::time::Duration;
 use std::sync::Arc;
 
+pub use negotiate::{Beyond, Change, Differences, Direction, Refusal, Terms};
 pub use presets::{Preset, PresetError};
 
 use crate::limits::{CLASSES_MAX, INTERVAL_MAX, WINDOW_ROUNDS_MAX};
