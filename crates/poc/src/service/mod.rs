@@ -8,6 +8,7 @@
 mod negotiate;
 pub mod presets;
 mod stride;
+mod text;
 mod units;
 mod wire;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub use negotiate::{Beyond, Change, Differences, Direction, Refusal, Terms};
 pub use presets::{Preset, PresetError};
+pub use text::FlowTextError;
 
 use crate::limits::{CLASSES_MAX, INTERVAL_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
