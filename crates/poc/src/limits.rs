@@ -158,3 +158,10 @@ pub const PROBED_BYTES: [u16; 8] = [1280, 1350, 1400, 1452, 1472, 4000, 8900, 65
 
 /// How often a size that does not get through is tried.
 pub const PROBES_OF_SIZE_MAX: u32 = 3;
+
+/// How long what is reliable is sent again where it may not be without end, and nothing else is said.
+pub const RELIABLE_VALIDITY: Duration = Duration::from_secs(30);
+
+/// Transitions times places of a net of a live source, of which a server works out whether a receiver keeps
+/// up: some 10 ms. A larger one is refused.
+pub const CHECKED_STEPS_MAX: usize = 1 << 18;

@@ -307,6 +307,11 @@ impl Controller {
         self.change(now, Reason::Moved, State::Start, window);
     }
 
+    /// Full packets have so many bytes now.
+    pub fn handle_datagram_bytes(&mut self, bytes: u64) {
+        self.options = Options { datagram_bytes: bytes, ..self.options }.checked();
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout). All calls that begin with `handle` may change
     /// it.
     pub fn next_timeout(&self) -> Option<Time> {

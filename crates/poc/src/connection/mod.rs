@@ -112,6 +112,8 @@ pub struct Connection {
     reset_at: Option<Time>,
     /// Whether a close is to be said (again).
     says_close: bool,
+    /// Whether units had to wait since the last one was sent.
+    is_held: bool,
     /// Whether something is to be sent that has to be acknowledged, and in how many packets whatever
     /// congestion control says.
     pings: bool,
@@ -165,6 +167,7 @@ impl Connection {
             spoke: now,
             reset_at: None,
             says_close: false,
+            is_held: false,
             pings: true,
             probes: 0,
             progress_at: None,

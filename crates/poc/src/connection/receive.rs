@@ -142,6 +142,7 @@ impl Connection {
             contents.items.drain(..).for_each(|item| self.handle_item_lost(item));
             self.spare.push(Contents { items: contents.items, ..Contents::default() });
         }
+        self.controller.handle_datagram_bytes(self.mtu.bytes() as u64);
     }
 
     fn handle_item_acked(&mut self, item: Item) {

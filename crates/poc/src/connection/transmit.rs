@@ -97,11 +97,13 @@ impl Connection {
     }
 
     /// Whether a packet of full size with units may go now.
-    fn may_send_data(&self) -> bool {
+    fn may_send_data(&mut self) -> bool {
         let has_data = self.outgoing.as_ref().is_some_and(Outgoing::has_data);
         let is_free =
             || self.controller.next_send(self.now, self.mtu.bytes() as u64).is_some_and(|at| at <= self.now);
-        has_data && (self.probes > 0 || is_free())
+        let may = has_data && (self.probes > 0 || is_free());
+        self.is_held |= has_data && !may;
+        may
     }
 
     fn write_packet(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -166,6 +168,7 @@ impl Connection {
         };
         if is_counted {
             let is_waiting = self.outgoing.as_ref().is_some_and(Outgoing::has_data);
+            let is_waiting = core::mem::take(&mut self.is_held) || is_waiting;
             self.controller.handle_sent(self.now, number, bytes as u64, is_waiting);
         }
         self.seal(number, out)?;

@@ -5,8 +5,19 @@
 //! what it wants to be sent, which is whatever the server has, within bounds, or a flow of its own. The
 //! server answers with a [`Service`], which is the same or less, or refuses.
 
+mod negotiate;
+pub mod presets;
+mod stride;
+mod text;
+mod units;
+mod wire;
+
 use core::time::Duration;
 use std::sync::Arc;
+
+pub use negotiate::{Beyond, Change, Differences, Direction, Refusal, Terms};
+pub use presets::{Preset, PresetError};
+pub use text::FlowTextError;
 
 use crate::limits::{CLASSES_MAX, INTERVAL_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
