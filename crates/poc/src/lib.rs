@@ -6,7 +6,8 @@
 //! that both know what a loss means: whether the stream waits for the object, or goes on without it.
 //!
 //! What travels in datagrams is in [`packet`], what became of them and what is sent again in [`recovery`]. How
-//! fast to send is decided by [`congestion`] control that keeps queues short.
+//! fast to send is decided by [`congestion`] control that keeps queues short. How packets are
+//! encrypted is up to a [`protection`].
 //!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
@@ -15,4 +16,5 @@ mod leb128;
 pub mod limits;
 pub mod net;
 pub mod packet;
+pub mod protection;
 pub mod recovery;

@@ -22,7 +22,7 @@ pub struct TooLong {
 }
 
 impl TooLong {
-    fn check(what: &'static str, bytes: &[u8], most: usize) -> Result<(), TooLong> {
+    pub(crate) fn check(what: &'static str, bytes: &[u8], most: usize) -> Result<(), TooLong> {
         if bytes.len() <= most { Ok(()) } else { Err(TooLong { what, bytes: bytes.len(), most }) }
     }
 }
