@@ -1,7 +1,5 @@
 //! Every limit of the driver, with what happens when it is reached.
 
-use core::time::Duration;
-
 /// Packets that are sealed by one key: 2^22, half of what RFC 9001 section 6.6 allows AES-GCM for packets of up
 /// to 64 KiB. The next one is derived from it then, at both ends, by the number of the packet.
 pub const KEY_PACKETS: u64 = 1 << 22;
@@ -29,10 +27,6 @@ pub const PIECE_BYTES_MAX: usize = 65_487;
 
 /// Pieces that are received by one system call. What is more waits for the next one.
 pub const BATCH_PIECES: usize = 32;
-
-/// Time that a datagram may have waited in the kernel. One that seems to be older, because the machine's clock
-/// was set, counts as this old.
-pub const PIECE_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Errors of single datagrams in a row that are passed over. After so many others have their turn.
 pub const ERRORS_IN_A_ROW_MAX: usize = 64;
