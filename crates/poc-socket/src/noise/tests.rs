@@ -2,6 +2,7 @@ use outflow_poc::protection::Protection;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limits::KEY_PACKETS;
 
 fn shared(byte: u8) -> Option<SharedKey> {
     Some(SharedKey([byte; KEY_BYTES]))
@@ -153,6 +154,32 @@ fn an_end_without_a_key_of_use_says_so() {
     assert!(matches!(server_only.client(), Err(KeyError::Missing(_))));
     assert!(matches!(Keys { public, ..Keys::default() }.server(), Err(KeyError::Missing(_))));
     assert!(matches!(Keys::default().client(), Err(KeyError::Missing(_))));
+}
+
+/// Packets without a head are transport messages of Noise, their numbers the nonces, and keys change by REKEY.
+#[test]
+fn packets_are_sealed_as_noise_says() {
+    let seal = |protection: &mut dyn Protection, number| {
+        let mut datagram = b"frames".to_vec();
+        protection.seal(number, &mut datagram, 0).expect("it is the next");
+        datagram
+    };
+    for (client, server) in keys() {
+        let (mut client, mut server) = ends(&client, &server);
+        let hello = client.hello(b"request").expect("short");
+        server.hello(&hello).expect("it is the client's");
+        let (reply, state) = written(server.attempt.expect("a hello was taken"), b"").expect("short");
+        let (_, mut here) = client.accept(&reply).expect("it is the server's");
+        let mut noise = state.into_stateless_transport_mode().expect("it is at its end");
+        let mut opened = [0; 6];
+        assert_eq!(noise.read_message(5, &seal(&mut *here, 5), &mut opened).ok(), Some(6));
+        assert_eq!(&opened, b"frames");
+        let number = KEY_PACKETS + 5;
+        let next = seal(&mut *here, number);
+        assert!(noise.read_message(number, &next, &mut opened).is_err());
+        noise.rekey_incoming();
+        assert_eq!(noise.read_message(number, &next, &mut opened).ok(), Some(6));
+    }
 }
 
 #[test]

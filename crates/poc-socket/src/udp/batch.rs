@@ -17,8 +17,8 @@ const ROOM: usize = 1 << 16;
 
 /// Room for what is received by one system call, and what was: to be made once, and used again and again.
 ///
-/// Several datagrams may come as one piece, so there is room for the longest packet in each: two mebibytes of
-/// address space, of which the kernel gives what is written to.
+/// Several datagrams may come as one piece, so there is room for the longest packet in each: half a
+/// mebibyte, of which the kernel gives what is written to.
 pub struct Batch {
     memory: Vec<u8>,
     datagram_bytes_max: usize,
