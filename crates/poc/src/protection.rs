@@ -24,7 +24,7 @@ pub trait Protection: Send {
     fn overhead(&self) -> usize;
 
     /// Encrypts `datagram[head..]` in place and puts the tag behind it; `datagram[..head]` is authenticated
-    /// only. No number may be given twice.
+    /// only. Numbers have to ascend, so that none is ever used twice.
     ///
     /// Nothing is changed if that is an error: the datagram must not be sent.
     fn seal(&mut self, number: u64, datagram: &mut Vec<u8>, head: usize) -> Result<(), Spent>;
