@@ -13,6 +13,7 @@
 
 pub mod congestion;
 pub mod connection;
+pub mod endpoint;
 mod leb128;
 pub mod limits;
 pub mod net;

@@ -141,6 +141,12 @@ pub const KEY_EXCHANGE_BYTES: usize = 48;
 /// Bytes of what is asked for, or agreed to, itself. What is longer is not sent, and malformed.
 pub const AGREED_BYTES_MAX: usize = SERVICE_BYTES_MAX - KEY_EXCHANGE_BYTES;
 
+/// Answers to datagrams of no connection that wait to be sent. Further ones are left out, and counted.
+pub const ANSWERS_MAX: usize = 1024;
+
+/// How often a second somebody is told that a connection is not known. Further ones are not, and are counted.
+pub const RESETS_A_SECOND_MAX: u32 = 1000;
+
 /// Units from the oldest that the receiver is not done with to the newest that the application gave. When
 /// there are so many, the next one is refused until some are over.
 pub const UNITS_OUTSTANDING_MAX: usize = 65_536;

@@ -252,6 +252,12 @@ impl Connection {
         Some(Event::Closed(closed))
     }
 
+    /// Whether there is something to read.
+    pub fn has_events(&self) -> bool {
+        let is_closed = self.closed.is_some() && !self.is_closed_told;
+        is_closed || !self.events.is_empty() || self.incoming.as_ref().is_some_and(Incoming::has_unread)
+    }
+
     /// When to call [`handle_timeout`](Self::handle_timeout), or [`poll_transmit`](Self::poll_transmit) at
     /// the latest. All other calls may change it.
     pub fn next_timeout(&self) -> Option<Time> {
@@ -330,6 +336,11 @@ impl Connection {
     /// How this end calls it.
     pub fn local(&self) -> ConnectionId {
         self.local
+    }
+
+    /// How the peer calls it.
+    pub fn remote(&self) -> ConnectionId {
+        self.remote
     }
 
     /// Where the peer is.

@@ -110,8 +110,4 @@ impl Connecting {
             ConnectError::OtherVersion { theirs: refuse.version }
         }
     }
-
-    pub(super) fn request(&self) -> &Request {
-        &self.request
-    }
 }

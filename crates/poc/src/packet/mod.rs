@@ -85,6 +85,8 @@ impl Code {
     pub const RESET: Code = Code(6);
     /// The keys have seen as many packets as they may. To be begun anew.
     pub const SPENT: Code = Code(7);
+    /// The key is not the one that is asked for.
+    pub const KEY: Code = Code(8);
 }
 
 /// A datagram as it was read.
