@@ -4,6 +4,13 @@
 //! shared secret or by the server's public key.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and randomness")]
 
+pub mod blocking;
+mod driver;
 pub mod limits;
 pub mod noise;
+mod options;
+mod socket;
 pub mod udp;
+
+pub use options::{Options, Security};
+pub use socket::{Asking, OpenError, PocListener, PocSocket, Statistics};

@@ -31,3 +31,9 @@ pub const BATCH_PIECES: usize = 8;
 
 /// Errors of single datagrams in a row that are passed over. After so many others have their turn.
 pub const ERRORS_IN_A_ROW_MAX: usize = 64;
+
+/// Datagrams that are taken out of all connections before what has come is read.
+pub const DATAGRAMS_A_TURN: usize = 64;
+
+/// Clients that wait to be looked at. Further ones are refused.
+pub const PENDING_MAX: usize = 1024;

@@ -333,6 +333,11 @@ impl Connection {
         self.closed.is_some()
     }
 
+    /// How it ended, if it did.
+    pub fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
+    }
+
     /// How this end calls it.
     pub fn local(&self) -> ConnectionId {
         self.local

@@ -21,7 +21,8 @@ use self::cookie::Cookies;
 pub use self::types::{AcceptError, ConnectError, Counts, Handle, Handshakes, Notice, Settings};
 use crate::connection::{self, Begin, Connection, SendError, Transmit};
 use crate::packet::{
-    Accept, Code, ConnectionId, Datagram, Head, Hello, Mark, Refuse, Retry, VERSION, emit_reset, is_ours, parse,
+    Accept, Code, ConnectionId, Datagram, Head, Hello, Mark, Refuse, Retry, VERSION, emit_reset, is_ours,
+    parse,
 };
 use crate::protection::{ClientHandshake, ServerHandshake};
 use crate::secret::Secret;

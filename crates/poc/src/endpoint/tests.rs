@@ -82,7 +82,9 @@ impl Pair {
 
     fn exchange(&mut self) {
         let mut out = Vec::new();
-        for (at, (end, from)) in [(&mut self.client, address(1)), (&mut self.server, address(2))].into_iter().enumerate() {
+        for (at, (end, from)) in
+            [(&mut self.client, address(1)), (&mut self.server, address(2))].into_iter().enumerate()
+        {
             while let Some(transmit) = end.poll_transmit(self.now, &mut out) {
                 self.sent_bytes[at] += out.len() as u64;
                 if !(self.loses)(&out) {
@@ -129,7 +131,8 @@ fn a_client_that_sends_and_one_that_is_sent_to() {
         assert_eq!(pair.connected.len(), 1);
         for _ in 0..100 {
             let data = Bytes::from(vec![1; 500]);
-            let (end, handle) = if client_sends { (&mut pair.client, client) } else { (&mut pair.server, server) };
+            let (end, handle) =
+                if client_sends { (&mut pair.client, client) } else { (&mut pair.server, server) };
             end.send(pair.now, handle, None, data, None).expect("there is room");
         }
         pair.run(SECOND * 5);

@@ -1,0 +1,104 @@
+//! Sockets on loopback.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outflow_poc::connection::By;
+use outflow_poc::packet::Code;
+use outflow_poc::recovery::Class;
+use outflow_poc::service::presets::{Order, datagrams};
+use outflow_poc::service::{Flow, Request};
+use outflow_poc_socket::noise::Keys;
+use outflow_poc_socket::{OpenError, Options, PocListener, PocSocket, Security, blocking};
+
+fn flow() -> Flow {
+    datagrams(Order::Total, None, Class::Reliable).expect("a flow")
+}
+
+fn request() -> Request {
+    Request { resource: "/live/cam".to_owned(), to_server: Some(flow()), to_client: None }
+}
+
+fn here() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+fn keys(text: &str) -> Options {
+    Options::new(Security::Keys(Arc::new(text.parse::<Keys>().expect("keys"))))
+}
+
+const KEY: &str = "shared:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+async fn exchange(server_options: Options, client_options: Options) {
+    let listener = PocListener::bind(here(), server_options).expect("a port");
+    let server = listener.local_addr();
+    let receiving = tokio::spawn(async move {
+        let socket = listener.accept().await.expect("a client").answer(None).expect("a service");
+        let mut bytes = 0;
+        for number in 0..2000 {
+            let (unit, data) = socket.recv().await.expect("a unit");
+            assert_eq!(unit, number);
+            bytes += data.len();
+        }
+        (bytes, socket.recv().await.expect_err("the end"))
+    });
+    let socket = PocSocket::connect(server, request(), &client_options).await.expect("a connection");
+    for unit in 0..2000_usize {
+        socket.send(vec![1; unit % 3000]).await.expect("it is open");
+    }
+    assert_eq!(socket.finish().await.code, Code::DONE);
+    let (bytes, end) = receiving.await.expect("no panic");
+    assert_eq!(bytes, (0..2000).map(|unit| unit % 3000).sum::<usize>());
+    assert_eq!((end.by, end.code), (By::Peer, Code::DONE));
+}
+
+#[tokio::test]
+async fn units_go_from_socket_to_socket() {
+    exchange(Options::new(Security::Plain), Options::new(Security::Plain)).await;
+}
+
+#[tokio::test]
+async fn units_go_encrypted() {
+    exchange(keys(KEY), keys(KEY)).await;
+}
+
+#[tokio::test]
+async fn who_has_another_key_is_refused_with_the_reason() {
+    let listener = PocListener::bind(here(), keys(KEY)).expect("a port");
+    let other = KEY.replace("0001", "0002");
+    for options in [keys(&other), Options::new(Security::Plain)] {
+        let error =
+            PocSocket::connect(listener.local_addr(), request(), &options).await.expect_err("refused");
+        assert!(error.to_string().contains("check the keys"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_listens_nobody_answers() {
+    let mut options = Options::new(Security::Plain);
+    options.settings.patience = Duration::from_millis(300);
+    let silent = std::net::UdpSocket::bind(here()).expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let error = PocSocket::connect(address, request(), &options).await.expect_err("nobody");
+    assert!(
+        matches!(error, OpenError::Connect(_)) && error.to_string().contains("nobody answers"),
+        "{error}"
+    );
+}
+
+#[test]
+fn programs_without_tokio_have_sockets_too() {
+    let port = std::net::UdpSocket::bind(here()).and_then(|socket| socket.local_addr()).expect("a port");
+    let server = std::thread::spawn(move || {
+        let socket = blocking::PocSocket::bind(port, None, Options::new(Security::Plain)).expect("a client");
+        core::iter::from_fn(|| socket.recv().ok()).map(|(_, data)| data.len()).sum::<usize>()
+    });
+    let client =
+        blocking::PocSocket::connect(port, request(), &Options::new(Security::Plain)).expect("a server");
+    for _ in 0..100 {
+        client.send(vec![0; 1000]).expect("it is open");
+    }
+    assert_eq!(client.finish().map(|closed| closed.code), Some(Code::DONE));
+    assert_eq!(server.join().expect("no panic"), 100_000);
+}
