@@ -12,6 +12,7 @@ mod image;
 mod packets;
 mod payload;
 mod poc_packet;
+mod poc_service;
 mod remux;
 mod rtp;
 mod rtsp;
@@ -63,6 +64,7 @@ pub const TARGETS: &[Target] = &[
     ("ts_loop", ts::ts_loop),
     ("tspn", tspn::tspn),
     ("poc_packet", poc_packet::poc_packet),
+    ("poc_service", poc_service::poc_service),
     ("y4m", wavelet::y4m),
     ("wavelet_file", wavelet::wavelet_file),
     ("wavelet_packets", wavelet::wavelet_packets),

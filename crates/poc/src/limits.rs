@@ -169,5 +169,5 @@ pub const PROBES_OF_SIZE_MAX: u32 = 3;
 pub const RELIABLE_VALIDITY: Duration = Duration::from_secs(30);
 
 /// Transitions times places of a net of a live source, of which a server works out whether a receiver keeps
-/// up: some 10 ms. A larger one is refused.
-pub const CHECKED_STEPS_MAX: usize = 1 << 18;
+/// up: some 15 ms at worst. A larger one is refused.
+pub const CHECKED_STEPS_MAX: usize = 1 << 16;

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::presets::whole;
 use super::units::{Bytes, Time, class_word};
 use super::{Bounds, Flow, FlowError, Request, Service, ServiceClass, Want};
-use crate::limits::{CHECKED_STEPS_MAX, PLACES_MAX, RELIABLE_VALIDITY, TRANSITIONS_MAX, WINDOW_ROUNDS_MAX};
+use crate::limits::{CHECKED_STEPS_MAX, RELIABLE_VALIDITY, TRANSITIONS_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
 use crate::packet::Code;
 use crate::recovery::Class;
@@ -154,7 +154,6 @@ fn of_source(flow: &Flow, source: &Flow) -> Result<Flow, Refusal> {
 fn keeps_up(flow: &Flow) -> Result<(), Refusal> {
     let Some(period) = flow.period else { return Ok(()) };
     let (transitions, places) = (flow.net.transitions().len(), flow.net.places().len());
-    debug_assert!(places <= PLACES_MAX);
     if transitions * places > CHECKED_STEPS_MAX {
         let text = format!(
             "a live net of {transitions} transitions and {places} places is too large: describe a shorter period"

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::draft::{Draft, ROUNDS};
 use super::{BUFFER_BYTES, live, uniform, whole};
-use crate::limits::CLASSES_MAX;
+use crate::limits::{CLASSES_MAX, PLACES_MAX};
 use crate::net::{Name, NetError};
 use crate::recovery::Class;
 use crate::service::{Flow, ServiceClass};
@@ -59,7 +59,7 @@ pub fn parts(others: u32) -> Result<Flow, NetError> {
     let (text, page) = (draft.transition("text", None), draft.transition("page", None));
     draft.object(Name::new("text"), page, text, 1);
     let part = Name::new("part");
-    (0..others).for_each(|i| draft.object(part.numbered(i), text, page, 0));
+    (0..others.min(PLACES_MAX as u32)).for_each(|i| draft.object(part.numbered(i), text, page, 0));
     if others == 0 {
         draft.order(part, text, page, 0);
     }

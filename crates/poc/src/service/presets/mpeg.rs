@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outflow_media::{Kind, Needs};
 
 use super::{BUFFER_BYTES, US, whole};
-use crate::limits::INTERVAL_MAX;
+use crate::limits::{INTERVAL_MAX, PLACES_MAX};
 use crate::net::{
     Builder, Carries, Frame, Interval, Name, Net, NetError, Place, Rule, Shape, TransitionId, mpeg_gop,
     of_gop,
@@ -77,6 +77,10 @@ pub fn mpeg(service: &Mpeg) -> Result<Flow, NetError> {
     let count = u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1);
     let frame = whole(service.frame.min(INTERVAL_MAX / count / 2)).max(US);
     let period = frame * count;
+    let objects = frames.len().saturating_mul(service.slices as usize);
+    if objects > PLACES_MAX {
+        return Err(NetError::TooMany { what: "places", count: objects, max: PLACES_MAX });
+    }
     let shape = Shape { objects_per_frame: service.slices, rule: Rule::WeakAnd, validity: in_frames };
     let base = if service.has_headers {
         behind_headers(frames, &of_gop(frames, &Shape { objects_per_frame: 1, ..shape })?, service.slices)?
@@ -98,7 +102,7 @@ pub fn mpeg(service: &Mpeg) -> Result<Flow, NetError> {
     let repair = [Class::Reliable, Class::Reliable, Class::Partial, service.bidirectional];
     let classes = repair.into_iter().zip(validity);
     let classes: Vec<_> = classes.map(|(repair, validity)| ServiceClass { repair, validity }).collect();
-    let objects = |frame: &Frame| {
+    let classes_of = |frame: &Frame| {
         let class = match frame.kind {
             Kind::Intra | Kind::Header => 1,
             Kind::Predicted => 2,
@@ -107,7 +111,7 @@ pub fn mpeg(service: &Mpeg) -> Result<Flow, NetError> {
         let slices = core::iter::repeat_n(class, service.slices.max(1) as usize);
         service.has_headers.then_some(0).into_iter().chain(slices)
     };
-    let (classes, class_of) = used(&classes, frames.iter().flat_map(objects).collect());
+    let (classes, class_of) = used(&classes, frames.iter().flat_map(classes_of).collect());
     let (net, buffer_bytes) = (Arc::new(net), BUFFER_BYTES);
     Ok(Flow {
         net,

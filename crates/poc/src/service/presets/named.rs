@@ -3,10 +3,13 @@
 use core::time::Duration;
 
 use super::{Flow, Mpeg, Order, audio, av_sync, datagrams, gop, j2k_layers, mpeg, parts};
-use crate::limits::{PLACES_MAX, TRANSITIONS_MAX};
+use crate::limits::PLACES_MAX;
 use crate::net::NetError;
 use crate::recovery::Class;
 use crate::service::units;
+
+/// Pictures of a group: of more it takes long to work out how a receiver keeps up.
+const PICTURES_MAX: usize = 600;
 
 /// A flow that is known by a name.
 #[derive(Debug)]
@@ -183,8 +186,8 @@ impl Preset {
 }
 
 fn made_mpeg(values: &Values<'_>) -> Result<Flow, PresetError> {
-    let pictures = values.number("pictures", TRANSITIONS_MAX)?;
-    let distance = values.number("distance", TRANSITIONS_MAX)?;
+    let pictures = values.number("pictures", PICTURES_MAX)?;
+    let distance = values.number("distance", PICTURES_MAX)?;
     if distance == 0 || pictures == 0 || !pictures.is_multiple_of(distance) {
         let wanted = "a multiple of distance, and neither of them 0".to_owned();
         return Err(PresetError::Value { parameter: "pictures", value: pictures.to_string(), wanted });

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::datagrams::chain;
 use super::draft::{Draft, ROUNDS};
 use super::{BUFFER_BYTES, live, uniform};
+use crate::limits::PLACES_MAX;
 use crate::net::{Name, NetError};
 use crate::recovery::Class;
 use crate::service::{Flow, ServiceClass};
@@ -28,8 +29,8 @@ pub fn audio(frame: Duration, latency: Duration) -> Result<Flow, NetError> {
 
 /// Pictures of `slices` units each, one every `frame`, and in front of each the unit of the sound that belongs
 /// to it. Neither runs ahead of the other by more than `skew`; `latency` after something of a picture or its
-/// sound came, at most, what is missing of both is gone without. `latency`
-/// is at most 32 pictures, a longer one is lowered to that, and `skew` less than that.
+/// sound came, at most, what is missing of both is gone without. `latency` is at most 32 pictures, a longer one
+/// is lowered to that, and `skew` less than that.
 ///
 /// Sound and pictures are a transition each, completed by all that belongs to one, and until its clock runs out
 /// (`and-master`). Places lead from either to the other, with a token for each picture that one may be ahead:
@@ -42,7 +43,8 @@ pub fn av_sync(frame: Duration, slices: u32, skew: Duration, latency: Duration) 
     let [sound, picture] = ["sound", "picture"].map(|name| draft.transition(name, Some(latency)));
     draft.object(Name::new("sound"), picture, sound, tokens);
     let slice = Name::new("slice");
-    (0..slices.max(1)).for_each(|i| draft.object(slice.numbered(i), sound, picture, tokens));
+    (0..slices.clamp(1, PLACES_MAX as u32))
+        .for_each(|i| draft.object(slice.numbered(i), sound, picture, tokens));
     let class = |repair| ServiceClass { repair, validity: Some(latency) };
     let flow = uniform(draft.build()?, class(Class::Reliable), ROUNDS, BUFFER_BYTES);
     let class_of = (0..flow.class_of.len()).map(|object| u8::from(object > 0)).collect();

@@ -65,4 +65,5 @@ fn a_page_may_be_a_text_alone() {
     let mut play = Play::new(&parts(0).expect("a flow"));
     play.receive(0, [1, 0]);
     assert_eq!(play.units(), [0, 1]);
+    assert!(parts(u32::MAX).is_err(), "too large");
 }

@@ -59,6 +59,8 @@ fn what_makes_no_net_is_told() {
     assert_eq!(mpeg(&Mpeg { frames: Vec::new(), ..Mpeg::default() }), Err(NetError::Empty));
     let large = mpeg(&Mpeg { slices: 10_000, ..Mpeg::default() }).expect_err("too large");
     assert!(large.to_string().contains("16384 are allowed"), "{large}");
+    let larger = mpeg(&Mpeg { slices: u32::MAX, ..Mpeg::default() }).expect_err("too large");
+    assert!(larger.to_string().contains("16384 are allowed"), "{larger}");
     for frame in [Duration::ZERO, Duration::MAX] {
         Play::new(&mpeg(&Mpeg { frame, ..Mpeg::default() }).expect("lowered to what can be"));
     }
