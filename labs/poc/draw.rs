@@ -15,8 +15,9 @@ use crate::transport::Transport;
 
 /// Where pictures go: beside what is built.
 const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/poc");
-/// Of the curves over time, a point for so long.
+/// Of the curves over time, a point for so long, and how much of a run is drawn.
 const STEP_S: f64 = 0.25;
+const DRAWN_S: f64 = 20.0;
 /// Of the distribution, a point for so long, up to where.
 const SLOT_MS: f64 = 0.5;
 const SLOTS: usize = 40;
@@ -33,13 +34,15 @@ fn file(name: &str, loss: &str, ending: &str) -> Result<PathBuf> {
 
 /// Figure 3: what the path lost, and the longest time between two deliveries, over time.
 pub(crate) fn over_time(scores: &[Score], loss: &str, rtt_s: f64) -> Result<()> {
-    let last = scores.iter().flat_map(|score| &score.gaps).map(|(at, _)| *at).fold(0.0, f64::max);
+    let last =
+        scores.iter().flat_map(|score| &score.gaps).map(|(at, _)| *at).fold(0.0, f64::max).min(DRAWN_S);
     let steps = (last / STEP_S) as usize + 1;
     let curve = |points: &mut dyn Iterator<Item = (f64, f64)>, join: fn(f64, f64) -> f64| -> Vec<Spot> {
         let mut up = vec![0.0; steps];
         for (at, value) in points {
-            let step = &mut up[((at / STEP_S) as usize).min(steps - 1)];
-            *step = join(*step, value);
+            if let Some(step) = up.get_mut((at / STEP_S) as usize) {
+                *step = join(*step, value);
+            }
         }
         up.iter().enumerate().map(|(step, up)| (step as f64 * STEP_S, *up).into()).collect()
     };
