@@ -151,7 +151,10 @@ fn compare(conditions: &Conditions, clean: &Decoded, loss: &str) -> Result<Value
     for score in &scores {
         let decoded = Decoded::of(conditions.stream, &score.is_on_time, folder)?;
         let psnr = decoded.psnr_db(clean, conditions.stream.pictures.len())?;
-        let told = told(score, psnr.iter().sum::<f64>() / psnr.len().max(1) as f64);
+        let mut told = told(score, psnr.iter().sum::<f64>() / psnr.len().max(1) as f64);
+        if let Some(statistics) = score.transport.told(folder) {
+            told["statistics"] = statistics;
+        }
         progress(format!("{}: {told}", score.transport.name()));
         figures.insert(score.transport.name().to_owned(), told);
         seen.push((score.transport, decoded, psnr));

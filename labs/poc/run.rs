@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
 use outflow_labs::figures::progress;
 use outflow_labs::net::Namespace;
 use outflow_labs::process::{Running, be_preferred};
@@ -25,6 +26,9 @@ const LISTENS: Duration = Duration::from_millis(500);
 const SETTLES: Duration = Duration::from_secs(1);
 /// Behind the last unit and its latency, for what comes late.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a program that is asked to end may take.
+const ENDS: Duration = Duration::from_secs(2);
 
 /// What a run is about.
 #[derive(Debug, Clone)]
@@ -105,16 +109,12 @@ pub(crate) fn run(conditions: &Conditions) -> Result<Outcome> {
     std::thread::sleep((began + lasts + GRACE).saturating_duration_since(Instant::now()));
 
     let counts = less(path.counts(), &bytes_before);
+    let after = legs.iter().map(Leg::processor_time).collect::<Result<Vec<_>>>()?;
     over.store(true, Ordering::Relaxed);
+    let cpus = before.into_iter().zip(after).map(|(before, after)| after.saturating_sub(before));
     let mut arrivals = Vec::new();
-    for ((mut leg, before), feeder) in legs.into_iter().zip(before).zip(feeders) {
-        leg.lives()?;
-        let cpu = leg.processor_time()?.saturating_sub(before);
-        drop((leg.sender, leg.receiver));
-        let fed = feeder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (_entry, behind) = fed.context("it was fed once")?;
-        let delivered = leg.sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        arrivals.push(Arrivals { transport: leg.transport, delivered, behind, cpu });
+    for ((leg, cpu), feeder) in legs.into_iter().zip(cpus).zip(feeders) {
+        arrivals.push(leg.end(cpu, feeder)?);
     }
     Ok(Outcome { began, arrivals, counts })
 }
@@ -163,6 +163,22 @@ impl Leg {
             (sender, receiver, Entry::Pipe(input, form), sink)
         };
         Ok(Leg { transport, sender, receiver, entry: Some(entry), sink })
+    }
+
+    /// Ends the programs; what they have delivered.
+    fn end(mut self, cpu: Duration, feeder: JoinHandle<Option<(Entry, Duration)>>) -> Result<Arrivals> {
+        self.lives()?;
+        if self.transport == Transport::Poc {
+            // It may want to write its statistics.
+            for program in [&mut self.sender, &mut self.receiver] {
+                let _ended = program.signal(Signal::SIGTERM).and_then(|()| program.wait(ENDS));
+            }
+        }
+        drop((self.sender, self.receiver));
+        let fed = feeder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (_entry, behind) = fed.context("it was fed once")?;
+        let delivered = self.sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(Arrivals { transport: self.transport, delivered, behind, cpu })
     }
 
     fn lives(&mut self) -> Result<()> {

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use clap::ValueEnum;
 use outflow_labs::process::Program;
 use outflow_labs::programs::missing;
 use outflow_poc::net::{Shape, mpeg_gop, mpeg_shape, of_gop};
+use serde_json::{Value, json};
 
 use crate::path::SINK;
 use crate::stream::UNITS;
@@ -107,6 +108,20 @@ impl Transport {
         }
     }
 
+    /// What its programs have counted themselves, if they did; asked once a run.
+    pub(crate) fn told(self, folder: &Path) -> Option<Value> {
+        let ends = ["send", "recv"].map(|what| {
+            let file = statistics(folder, what);
+            let text = std::fs::read_to_string(&file).ok()?;
+            // It is not to be taken for that of the next run.
+            std::fs::remove_file(&file).ok()?;
+            serde_json::from_str::<Value>(&text).ok()
+        });
+        let [send, recv] = ends;
+        (self == Transport::Poc && (send.is_some() || recv.is_some()))
+            .then(|| json!({ "send": send, "recv": recv }))
+    }
+
     /// The program at the source.
     pub(crate) fn sender(self, terms: &Terms) -> Result<Program> {
         let (local, to) = (self.local(), SocketAddr::from((SINK, self.port())));
@@ -122,8 +137,7 @@ impl Transport {
             )),
             Transport::Poc => poc("send", &format!("poc://{to}/lab"), terms)?
                 .args(["--from", "-", "--net"])
-                .arg(net(terms.folder)?)
-                .args(["--json-stats".into(), terms.folder.join("poc-stats.json").display().to_string()]),
+                .arg(net(terms.folder)?),
         })
     }
 
@@ -155,7 +169,12 @@ fn poc(what: &str, address: &str, terms: &Terms) -> Result<Program> {
     let latency = format!("{} ms", terms.latency.as_millis());
     Ok(Program::new(program.display().to_string())
         .args(["poc", what, address, "--format", "units", "--insecure", "--latency"])
-        .arg(latency))
+        .args([latency, "--json-stats".into(), statistics(terms.folder, what).display().to_string()]))
+}
+
+/// Where `outflow poc send` and `recv` write what they have counted.
+fn statistics(folder: &Path, what: &str) -> PathBuf {
+    folder.join(format!("poc-{what}.json"))
 }
 
 /// The paper's net, with the picture's header as one more object of each picture, the first.
