@@ -4,12 +4,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
+use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 
 use crate::cage::Cage;
@@ -156,6 +157,19 @@ impl Program {
 
     /// Starts it. It ends with the thread that calls this, whatever way that ends.
     pub fn start(&self) -> Result<Running> {
+        let stdout = tempfile::tempfile()?;
+        self.started(Stdio::null(), stdout.try_clone()?.into(), stdout)
+    }
+
+    /// Starts it with pipes to its standard input and from its standard output, of which nothing is kept then.
+    pub fn start_piped(&self) -> Result<(Running, ChildStdin, ChildStdout)> {
+        let mut running = self.started(Stdio::piped(), Stdio::piped(), tempfile::tempfile()?)?;
+        let input = running.child.stdin.take().context("it was asked for")?;
+        let output = running.child.stdout.take().context("it was asked for")?;
+        Ok((running, input, output))
+    }
+
+    fn started(&self, input: Stdio, output: Stdio, stdout: File) -> Result<Running> {
         let mut line: Vec<String> = ["setpriv", "--pdeathsig", "KILL"].map(String::from).into();
         // First: another network namespace has another /sys, without control groups.
         for door in &self.cages {
@@ -172,12 +186,12 @@ impl Program {
             line.extend(["taskset".into(), "--cpu-list".into(), cpus.clone()]);
         }
         line.extend_from_slice(&self.line);
-        let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        let stderr = tempfile::tempfile()?;
         let child = Command::new(&line[0])
             .args(&line[1..])
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
-            .stdin(Stdio::null())
-            .stdout(stdout.try_clone()?)
+            .stdin(input)
+            .stdout(output)
             .stderr(stderr.try_clone()?)
             .process_group(0)
             .spawn()
@@ -236,6 +250,12 @@ impl Running {
             nanos += text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
         }
         Ok(Duration::from_nanos(nanos))
+    }
+
+    /// Processor time that it has taken so far, user's and system's, all its threads together.
+    pub fn processor_time(&self) -> Result<Duration> {
+        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
+        Ok(Duration::from(clock.now()?))
     }
 
     /// Whether it still runs.
