@@ -4,6 +4,7 @@
 //! shared secret or by the server's public key.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and randomness")]
 
+mod address;
 pub mod blocking;
 mod driver;
 pub mod limits;
@@ -12,5 +13,6 @@ mod options;
 mod socket;
 pub mod udp;
 
+pub use address::{Address, AddressError};
 pub use options::{Options, Security};
 pub use socket::{Asking, OpenError, PocListener, PocSocket, Statistics};

@@ -311,14 +311,19 @@ impl PocSocket {
 
     /// Waits until the peer is done with all that was sent, and closes.
     pub async fn finish(self) -> Closed {
-        let (shared, now) = (self.shared(), self.shared().now());
-        shared.lock().endpoint.with(self.handle, |connection| connection.finish(now));
-        shared.wake();
+        self.begin_finish();
         loop {
             if let Event::Closed(closed) = self.event().await {
                 return closed;
             }
         }
+    }
+
+    /// Closes it as soon as the peer is done with all that was sent; [`Event::Closed`] tells when.
+    pub fn begin_finish(&self) {
+        let (shared, now) = (self.shared(), self.shared().now());
+        shared.lock().endpoint.with(self.handle, |connection| connection.finish(now));
+        shared.wake();
     }
 
     /// Closes it now, and tells the peer why.

@@ -151,6 +151,9 @@ pub const RESETS_A_SECOND_MAX: u32 = 1000;
 /// there are so many, the next one is refused until some are over.
 pub const UNITS_OUTSTANDING_MAX: usize = 65_536;
 
+/// Events of a sender that wait to be read. Of more, the oldest are dropped, and counted.
+pub const EVENTS_MAX: usize = 8192;
+
 /// Groups of units that are looked at for the one that is missed the least. Those behind them are kept.
 pub const GROUPS_LOOKED_AT: usize = 256;
 

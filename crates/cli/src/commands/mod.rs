@@ -6,6 +6,7 @@ mod element;
 mod elements;
 mod file;
 mod graph;
+mod poc;
 mod run;
 mod serve;
 mod sim;
@@ -34,6 +35,7 @@ enum Command {
     Elements(elements::Elements),
     Element(element::Element),
     Graph(graph::Graph),
+    Poc(poc::Poc),
     Sim(sim::Sim),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
@@ -49,6 +51,7 @@ impl Cli {
             Command::Elements(elements) => elements.run(),
             Command::Element(element) => element.run(),
             Command::Graph(graph) => graph.run(),
+            Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),

@@ -48,6 +48,7 @@ use self::outgoing::{Outgoing, PathView};
 use self::path::Path;
 pub use self::types::{By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation};
 use crate::congestion::{Acked, Controller, Lost};
+use crate::limits::EVENTS_MAX;
 use crate::packet::{Code, ConnectionId, Ecn, Span};
 use crate::protection::Protection;
 use crate::recovery::{Outcome, Received, Rtt, Sent, SentCounts};
@@ -429,6 +430,10 @@ impl Connection {
     /// What follows from a change: whether all is over, whether there is room again, what the peer is to know.
     fn settle(&mut self) {
         self.note_progress();
+        // Whoever only sends may never ask what became of it.
+        let too_many = self.events.len().saturating_sub(EVENTS_MAX);
+        self.events.drain(..too_many);
+        self.counts.unread += too_many as u64;
         let is_done = self.outgoing.as_ref().is_none_or(Outgoing::is_done);
         if self.state == State::Finishing && is_done {
             self.end(By::Us, Code::DONE, "");

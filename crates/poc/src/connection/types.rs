@@ -197,4 +197,6 @@ pub struct DatagramCounts {
     pub malformed: u64,
     /// Dropped: came when the connection was over.
     pub closed: u64,
+    /// Events of the sender that nobody read in time.
+    pub unread: u64,
 }

@@ -5,6 +5,7 @@
 //! what it wants to be sent, which is whatever the server has, within bounds, or a flow of its own. The
 //! server answers with a [`Service`], which is the same or less, or refuses.
 
+mod latency;
 mod negotiate;
 pub mod presets;
 mod stride;
@@ -50,8 +51,8 @@ pub struct Flow {
 pub struct ServiceClass {
     /// Whether what was lost is sent again.
     pub repair: Class,
-    /// How long it is sent again, from when it was sent first, in whole microseconds; `None` for ever. The
-    /// net may need it for less.
+    /// How long it is sent again, counted from when it comes if nothing is lost, in whole microseconds; `None`
+    /// for ever. The net may need it for less.
     pub validity: Option<Duration>,
 }
 

@@ -159,7 +159,7 @@ impl Outgoing {
         self.skip_to(now, unit);
         let (_, object) = self.flow.net.split(unit);
         let class = self.flow.class(object);
-        let valid = class.validity.map(|validity| now + validity);
+        let valid = class.validity.map(|validity| now + path.one_way + validity);
         let until = until.map_or(valid, |until| Some(valid.map_or(until, |valid| valid.min(until))));
         self.counts.units += 1;
         self.counts.bytes += data.len() as u64;

@@ -13,10 +13,10 @@ use crate::limits::INITIAL_TOKENS_MAX;
 use crate::net::{Builder, Carries, Interval, Name, Net, NetError, Place, Rule, TransitionId};
 
 /// Most rounds that a receiver may keep of a net with clocks.
-pub(super) const ROUNDS: u32 = INITIAL_TOKENS_MAX;
+pub(in crate::service) const ROUNDS: u32 = INITIAL_TOKENS_MAX;
 
 /// A net in the making.
-pub(super) struct Draft {
+pub(in crate::service) struct Draft {
     builder: Builder,
     /// When an object is meant to be delivered, counted from what comes before it.
     nominal: Duration,
@@ -27,13 +27,17 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn new(nominal: Duration, rounds: u32) -> Self {
+    pub(in crate::service) fn new(nominal: Duration, rounds: u32) -> Self {
         Draft { builder: Builder::new(), nominal, rounds, clocks: Vec::new() }
     }
 
     /// What is over when all its objects are there, or `wait` after the first unit of its round, or a later
     /// one, was told of; without one it waits for ever.
-    pub(super) fn transition(&mut self, name: impl Into<Name>, wait: Option<Duration>) -> TransitionId {
+    pub(in crate::service) fn transition(
+        &mut self,
+        name: impl Into<Name>,
+        wait: Option<Duration>,
+    ) -> TransitionId {
         let rule = if wait.is_some() { Rule::AndMaster } else { Rule::And };
         let id = self.builder.transition(name, rule);
         self.clocks.extend(wait.map(|wait| (id, wait)));
@@ -42,19 +46,31 @@ impl Draft {
 
     /// An object of the transition `to`, that may be delivered after `from`, so many rounds before, and always
     /// after the round before of `to`.
-    pub(super) fn object(&mut self, name: Name, from: TransitionId, to: TransitionId, initial: u32) {
+    pub(in crate::service) fn object(
+        &mut self,
+        name: Name,
+        from: TransitionId,
+        to: TransitionId,
+        initial: u32,
+    ) {
         let interval = Interval { nominal: self.nominal, ..Interval::ALWAYS };
         let carries = Carries::Object;
         self.builder.place(Place { name, carries, producer: from, consumer: to, interval, initial });
     }
 
     /// The transition `to` is over after `from`, so many rounds before.
-    pub(super) fn order(&mut self, name: Name, from: TransitionId, to: TransitionId, initial: u32) {
+    pub(in crate::service) fn order(
+        &mut self,
+        name: Name,
+        from: TransitionId,
+        to: TransitionId,
+        initial: u32,
+    ) {
         let (carries, interval) = (Carries::Order, Interval::ALWAYS);
         self.builder.place(Place { name, carries, producer: from, consumer: to, interval, initial });
     }
 
-    pub(super) fn build(mut self) -> Result<Net, NetError> {
+    pub(in crate::service) fn build(mut self) -> Result<Net, NetError> {
         let name = Name::new("clock");
         for (number, (id, wait)) in (0..).zip(core::mem::take(&mut self.clocks)) {
             let interval = Interval { latest: Some(wait), ..Interval::ALWAYS };

@@ -23,6 +23,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 pub use datagrams::{Order, datagrams};
+pub(super) use draft::Draft;
 pub use layers::{j2k_layers, parts};
 pub use mpeg::{Mpeg, gop, mpeg};
 pub use named::{Parameter, Preset, PresetError};
