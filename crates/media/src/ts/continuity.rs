@@ -21,16 +21,32 @@ pub(super) enum Step {
     Anew,
 }
 
+/// The last packet of a PID, as far as it matters for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Last {
+    /// Its counter and the marks above.
+    state: u8,
+    /// Its last bytes: another packet with the same counter does not end like this one.
+    tail: [u8; 3],
+}
+
+impl Last {
+    fn of(packet: &Packet<'_>) -> Self {
+        let tail = packet.bytes().last_chunk().copied().unwrap_or_default();
+        Last { state: SEEN | packet.continuity(), tail }
+    }
+}
+
 /// The last continuity counter of every PID.
 #[derive(Debug)]
 pub(super) struct Continuity {
-    counters: Box<[u8; PIDS]>,
+    last: Box<[Last; PIDS]>,
     errors: u64,
 }
 
 impl Continuity {
     pub(super) fn new() -> Self {
-        Continuity { counters: Box::new([0; PIDS]), errors: 0 }
+        Continuity { last: Box::new([Last::default(); PIDS]), errors: 0 }
     }
 
     /// Gaps so far.
@@ -38,32 +54,39 @@ impl Continuity {
         self.errors
     }
 
+    /// The stream broke off: what comes next does not follow what came before.
+    pub(super) fn break_off(&mut self) {
+        self.last.fill(Last::default());
+    }
+
+    /// Whether a packet is the next one of its PID, of which there were some before.
+    pub(super) fn goes_on(&self, packet: &Packet<'_>) -> bool {
+        let last = self.last[usize::from(packet.pid()) % PIDS].state;
+        last & SEEN != 0 && packet.continuity() == (last + u8::from(packet.has_payload())) & 0x0f
+    }
+
     /// Enters the next packet; null packets, which do not count, are not to be given.
     pub(super) fn step(&mut self, packet: &Packet<'_>) -> Step {
-        let state = &mut self.counters[usize::from(packet.pid()) % PIDS];
-        let (before, now) = (*state, packet.continuity());
-        if packet.adaptation().discontinuity() {
-            *state = SEEN | now;
+        let entry = &mut self.last[usize::from(packet.pid()) % PIDS];
+        let (before, now) = (*entry, Last::of(packet));
+        let (seen, last) = (before.state & SEEN != 0, before.state & 0x0f);
+        let anew = packet.adaptation().discontinuity();
+        if seen && !anew && !packet.has_payload() && packet.continuity() == last {
+            // Without a payload the counter stands still.
+            return Step::Next;
+        }
+        *entry = now;
+        if anew {
             return Step::Anew;
         }
-        if before & SEEN == 0 {
-            *state = SEEN | now;
+        if !seen || (packet.has_payload() && packet.continuity() == (last + 1) & 0x0f) {
             return Step::Next;
         }
-        let last = before & 0x0f;
-        if !packet.has_payload() {
-            // Without a payload the counter stands still.
-            if now == last {
-                return Step::Next;
-            }
-        } else if now == (last + 1) & 0x0f {
-            *state = SEEN | now;
-            return Step::Next;
-        } else if now == last && before & TWICE == 0 {
-            *state |= TWICE;
+        // Not by the counter alone: 16 packets may be missing, or the stream has begun anew.
+        if packet.has_payload() && now == before {
+            entry.state |= TWICE;
             return Step::Again;
         }
-        *state = SEEN | now;
         self.errors += 1;
         Step::Gap
     }
@@ -96,6 +119,26 @@ mod tests {
         assert_eq!(full(at(3)), Step::Gap);
         assert_eq!(full(Header { pid: 98, ..at(7) }), Step::Next, "another PID");
         assert_eq!(counters.errors(), 2);
+    }
+
+    #[test]
+    fn another_packet_with_the_same_counter_is_not_the_same_once_more() {
+        let mut counters = Continuity::new();
+        let header = Header { pid: 99, continuity: 7, ..Header::default() };
+        assert_eq!(step(&mut counters, header, &[1; 184]), Step::Next);
+        assert_eq!(step(&mut counters, header, &[2; 184]), Step::Gap);
+        assert_eq!(step(&mut counters, header, &[2; 184]), Step::Again);
+        let next = Header { continuity: 8, ..header };
+        let goes_on = |counters: &Continuity, header: Header| {
+            let mut out = BytesMut::new();
+            header.emit(&mut out, &mut &[3; 184][..]);
+            counters.goes_on(&Packet::new_checked(&out).unwrap())
+        };
+        assert_eq!([header, next].map(|header| goes_on(&counters, header)), [false, true]);
+        counters.break_off();
+        assert!(!goes_on(&counters, next));
+        assert_eq!(step(&mut counters, header, &[2; 184]), Step::Next);
+        assert_eq!(counters.errors(), 1);
     }
 
     #[test]

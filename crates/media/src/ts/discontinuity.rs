@@ -12,7 +12,7 @@ use super::psi::PAT_PID;
 /// without payload whose `discontinuity_indicator` is set (ISO/IEC 13818-1 section 2.4.3.4).
 ///
 /// The continuity counters are those that packets in `next` go on from; for PIDs that `next` does
-/// not have, they are 0. There are at most seven packets: in a programme with many streams, the
+/// not have, those that a multiplexer goes on from that has just begun, with 0. There are at most seven packets: in a programme with many streams, the
 /// last ones are not told.
 pub fn announce_discontinuity(programme: &Programme, next: &[u8]) -> Bytes {
     let mut pids: Vec<u16> = Vec::new();
@@ -25,7 +25,7 @@ pub fn announce_discontinuity(programme: &Programme, next: &[u8]) -> Bytes {
     }
     let mut out = BytesMut::with_capacity(DATAGRAM_PACKETS * PACKET_BYTES);
     for pid in pids.into_iter().take(DATAGRAM_PACKETS) {
-        let continuity = counter_before(next, pid).unwrap_or(0);
+        let continuity = counter_before(next, pid).unwrap_or(0x0f);
         Header { pid, continuity, discontinuity: true, ..Header::default() }.emit(&mut out, &mut &[][..]);
     }
     out.freeze()
@@ -70,6 +70,7 @@ mod tests {
         let announced = announce_discontinuity(&programme(2), &next);
         assert_eq!(steps(&announced), [Step::Anew; 4]);
         assert_eq!(steps(&next), [Step::Next; 3]);
+        assert_eq!(steps(&packet(0x101, 0, &[1])), [Step::Next], "it was not in there");
     }
 
     #[test]

@@ -80,6 +80,16 @@ struct MainFrame {
     /// `random_access_indicator` stood before it.
     access: bool,
     parameters: bool,
+    /// Packets of it may be missing, also those with which it began.
+    torn: bool,
+}
+
+impl MainFrame {
+    /// Its parameter sets may be missing, and so decoding cannot start here. What is whole is believed to have
+    /// them where they are needed.
+    fn lacks_parameters(&self) -> bool {
+        self.torn && !self.parameters
+    }
 }
 
 impl Main {
@@ -93,7 +103,7 @@ impl Main {
             pts: None,
             access_next: false,
             access_seen: false,
-            frame: MainFrame::default(),
+            frame: MainFrame { torn: true, ..MainFrame::default() },
         }
     }
 }
@@ -145,6 +155,33 @@ impl TsReader {
             }
         }
         Ok(self.tag())
+    }
+
+    /// There was a long silence before this datagram, which is not read yet: whether it goes on where the last one
+    /// ended, by the counters of its first packet and of its first one of the main stream. If not, nothing is
+    /// counted as missing in between, and what had begun is forgotten.
+    pub fn resume(&mut self, datagram: &[u8]) -> bool {
+        let goes_on = self.goes_on(datagram);
+        if !goes_on {
+            self.continuity.break_off();
+            self.tables.break_off();
+            self.scanner.reset();
+            self.main.iter_mut().for_each(Main::lost);
+        }
+        // Counters may fit by chance.
+        self.main.iter_mut().for_each(|main| main.frame.torn = true);
+        goes_on
+    }
+
+    fn goes_on(&self, datagram: &[u8]) -> bool {
+        let find = |is: &dyn Fn(u16) -> bool| {
+            let packets = datagram.chunks_exact(PACKET_BYTES).filter_map(|p| Packet::new_checked(p).ok());
+            packets.into_iter().find(|packet| is(packet.pid()))
+        };
+        let of_main = find(&|pid| Some(pid) == self.main_pid());
+        find(&|pid| pid != NULL_PID).is_some_and(|first| {
+            [Some(first), of_main].iter().flatten().all(|packet| self.continuity.goes_on(packet))
+        })
     }
 
     /// What a receiver that joins now needs first: the packets of the newest PAT and PMT, as they
@@ -233,8 +270,7 @@ impl TsReader {
         }
         if step != Step::Next {
             self.scanner.reset();
-            main.packet_left = None;
-            main.header_left = 0;
+            main.lost();
         }
         if !packet.has_payload() {
             return;
@@ -291,6 +327,13 @@ fn better(earlier: Option<Candidate>, later: Option<Candidate>) -> Option<Candid
 }
 
 impl Main {
+    /// Packets are missing.
+    fn lost(&mut self) {
+        self.packet_left = None;
+        self.header_left = 0;
+        self.frame.torn = true;
+    }
+
     /// What is told of the frame that is arriving.
     fn told(&self, frames: &Frames) -> Frame {
         let frame = frames.current();
@@ -377,12 +420,15 @@ impl Reading<'_> {
     fn unit(&mut self, unit: Unit) {
         let layer_only = matches!(unit, Unit::Layer(_));
         if !layer_only && self.frames.ends_before(unit) {
+            let torn = self.main.frame.torn && unit != Unit::Delimiter;
             self.begin(None);
+            self.main.frame.torn = torn;
         }
         let frame = &mut self.main.frame;
         match unit {
             Unit::Parameters { .. } => frame.parameters = true,
             Unit::Slice(slice) => return self.slice(slice),
+            Unit::Sei { recovery: true } if frame.lacks_parameters() => return,
             _ => {}
         }
         self.frames.unit(unit);
@@ -391,11 +437,12 @@ impl Reading<'_> {
     fn slice(&mut self, mut slice: Slice) {
         let frame = &self.main.frame;
         // An MPEG intra picture can only be decoded first if its sequence header is there.
-        if self.main.syntax == Some(Syntax::MpegVideo) && !frame.parameters {
+        if self.main.syntax == Some(Syntax::MpegVideo) && !frame.parameters || frame.lacks_parameters() {
             slice.entry = Entry::No;
         }
         // Some multiplexers mark more than they should: what is known to be predicted is no entry.
-        if frame.access && matches!(slice.prediction, Prediction::Intra | Prediction::Unknown) {
+        let access = frame.access && !frame.lacks_parameters();
+        if access && matches!(slice.prediction, Prediction::Intra | Prediction::Unknown) {
             self.frames.unit(Unit::Sei { recovery: true });
         }
         self.frames.unit(Unit::Slice(slice));

@@ -132,6 +132,12 @@ impl Tables {
         }
     }
 
+    /// Forgets all sections that have begun.
+    pub(super) fn break_off(&mut self) {
+        self.pat.sections.reset();
+        self.pmts.iter_mut().for_each(|table| table.sections.reset());
+    }
+
     /// Reads the next packet of a table.
     pub(super) fn push(&mut self, packet: &Packet<'_>) -> Change {
         if packet.is_scrambled() {

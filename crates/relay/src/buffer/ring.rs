@@ -300,6 +300,15 @@ impl Ring {
         self.join_point().unwrap_or(arriving).max(self.first)
     }
 
+    /// What comes now does not go on from what came, and may begin in the midst of another group of pictures:
+    /// nobody joins at what came before.
+    pub fn break_off(&mut self) {
+        self.keys.clear();
+        self.key_arriving = false;
+        self.open_key = None;
+        self.frame_start = [self.head(); TRACKS_MAX];
+    }
+
     /// The first position that must go so that the ring is within its limits again, with some
     /// room to spare; `None` if it is within them.
     pub fn overflow(&self) -> Option<Seq> {

@@ -67,6 +67,7 @@ impl Stream {
                 intake.understand.restart(&format);
                 clocks.iter_mut().for_each(ReportClock::restart);
                 self.hand_clocks();
+                self.break_off();
                 self.tell_services(now, Message::Break);
             }
             input => {
@@ -125,15 +126,26 @@ impl Stream {
         self.hand_away();
     }
 
+    /// What comes from now on does not go on from what came.
+    pub(super) fn break_off(&mut self) {
+        self.branches.iter_mut().for_each(|branch| branch.ring_mut().break_off());
+        self.hand_break();
+    }
+
     fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
+        let is_back = !self.source.up && self.source.counters.starts > 0;
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
+        let goes_on = !is_back || intake.understand.resume(&bytes);
         let tag = intake.understand.tag(track, &bytes)?;
         let came = self.source.packet(now, bytes.len());
         if came {
             self.events.push_back(Event::SourceUp);
-            if self.source.counters.starts > 1 {
+            if !goes_on {
+                self.break_off();
+            }
+            if is_back {
                 self.announce_discontinuity(now, &bytes);
             }
         }

@@ -29,6 +29,8 @@ pub enum Handed {
     Packet(Understood),
     /// The source is away; with its next packet it is back.
     Away,
+    /// What comes now does not go on from what came before: nobody joins there any more.
+    Break,
     /// So many packets of a track got lost on the way to the replica.
     Missed {
         /// The track.
@@ -134,6 +136,12 @@ impl Stream {
         }
     }
 
+    pub(super) fn hand_break(&mut self) {
+        if let Some(handed) = &mut self.handed {
+            handed.push(Handed::Break);
+        }
+    }
+
     pub(super) fn hand_packet(&mut self, understood: &Understood) {
         if let Some(handed) = &mut self.handed {
             handed.push(Handed::Packet(understood.clone()));
@@ -163,6 +171,7 @@ impl Stream {
             Handed::Packet(understood) if self.gap.is_some() => self.take_after_gap(now, understood),
             Handed::Packet(understood) => self.take_understood(now, understood),
             Handed::Away => self.source.went_away(now),
+            Handed::Break => self.break_off(),
             Handed::Missed { track, packets } => {
                 self.gap.get_or_insert_with(|| Box::new(Gap::new())).miss(track, packets);
             }

@@ -1,5 +1,6 @@
 //! A stream from source to order, with RTP packets of H.264.
 
+mod back;
 mod links;
 mod services;
 mod share;

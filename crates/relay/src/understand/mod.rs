@@ -51,6 +51,16 @@ impl Understand {
         }
     }
 
+    /// The source was silent for so long that it counted as away: whether this packet goes on where it ended.
+    /// If not, what came before is not followed by it. Of RTP, [`Receive`](crate::receive::Receive) makes one
+    /// source, which always goes on.
+    pub fn resume(&mut self, bytes: &[u8]) -> bool {
+        match self {
+            Understand::Ts(reader, _) => reader.resume(bytes),
+            Understand::Rtp(_) | Understand::Images(_) | Understand::Data(_) => true,
+        }
+    }
+
     /// Packets that tell decoders of a break (ISO/IEC 13818-1, section 2.4.3.4); for transport
     /// streams whose programme was known before it. `next` is the first packet after it.
     pub fn discontinuity(&mut self, next: &[u8]) -> Option<Bytes> {

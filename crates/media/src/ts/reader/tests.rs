@@ -289,6 +289,58 @@ fn losses_and_damage_are_counted() {
     assert_eq!((sender.reader.continuity_errors(), sender.reader.transport_errors()), (1, 2));
 }
 
+/// The packets of a key frame whose slice begins in the third.
+fn key_frame(sender: &mut Sender) -> Vec<u8> {
+    let mut sei = vec![0, 0, 1, 6, 5, 0xff, 0xff, 90];
+    sei.extend([0x55; 400]);
+    sender.pes(VIDEO, true, &[&DELIMITER, &PARAMETERS, &sei, &IDR, &[9; 400]])
+}
+
+#[test]
+fn a_key_frame_without_its_first_packets_is_no_place_to_begin() {
+    let mut sender = Sender::h264();
+    sender.frame(&[&DELIMITER, &P]);
+    let recovery = [0, 0, 1, 6, 6, 1, 0x84, 0x80];
+    let mut marked = key_frame(&mut sender);
+    marked.truncate(2 * PACKET_BYTES);
+    marked.extend(
+        sender.packets(Header { pid: VIDEO, ..Header::default() }, &[&recovery[..], &INTRA].concat()),
+    );
+    for packets in [key_frame(&mut sender), marked] {
+        let mut tags = packets.chunks(PACKET_BYTES).skip(1).map(|p| sender.reader.read(p).unwrap());
+        assert!(tags.all(|tag| !tag.key));
+    }
+    assert!(!sender.frame(&[&DELIMITER, &P]).key);
+    let tag = sender.frame(&[&DELIMITER, &IDR]);
+    assert!(tag.first && tag.key, "it is whole, and so its parameter sets came before");
+    let whole = key_frame(&mut sender);
+    assert!(sender.reader.read(&whole).unwrap().key);
+}
+
+#[test]
+fn a_stream_that_begins_anew_with_the_same_counter_is_seen_to_begin() {
+    for is_told in [false, true] {
+        let mut sender = Sender::h264();
+        sender.frame(&[&DELIMITER, &P]);
+        sender.continuity[usize::from(VIDEO)] -= 1;
+        let packets = key_frame(&mut sender);
+        let goes_on = is_told && sender.reader.resume(&packets);
+        let tag = sender.reader.read(&packets[..PACKET_BYTES]).unwrap();
+        assert!(tag.first && tag.key && !goes_on, "{tag:?}");
+        assert_eq!(sender.reader.continuity_errors(), u64::from(!is_told));
+    }
+}
+
+#[test]
+fn counters_that_fit_by_chance_do_not_make_a_key_frame_without_its_first_packets() {
+    let mut sender = Sender::h264();
+    let key = key_frame(&mut sender);
+    sender.continuity[usize::from(VIDEO)] = 0;
+    sender.frame(&[&DELIMITER, &P]);
+    assert!(sender.reader.resume(&key[PACKET_BYTES..]));
+    assert!(key.chunks(PACKET_BYTES).skip(1).all(|packet| !sender.reader.read(packet).unwrap().key));
+}
+
 #[test]
 fn the_clock_is_that_of_the_programme() {
     let mut sender = Sender::h264();

@@ -174,6 +174,9 @@ impl Stream {
             Handed::Clock(_) => {}
             Handed::Packet(understood) => self.take_of_rendition(now, index, understood),
             Handed::Away => self.rendition_went_away(now, index),
+            Handed::Break => {
+                self.branches.get_mut(index).into_iter().for_each(|branch| branch.ring_mut().break_off());
+            }
             // Receivers see by its sequence numbers that something is missing.
             Handed::Missed { packets, .. } => self.count_drop(DropReason::HandOverFull, packets),
         }
