@@ -249,7 +249,11 @@ impl Incoming {
     fn state(&self) -> (u64, u64) {
         let settled = self.engine.settled_below().min(self.unread.lowest().unwrap_or(u64::MAX));
         let beyond = self.lost.spans().get(SPANS_MAX).map_or(u64::MAX, |span| span.first);
-        (settled.min(beyond), self.engine.window_end())
+        let settled = settled.min(beyond);
+        // What was not read counts as if it were not over.
+        let (round, _) = self.flow.net.split(settled);
+        let end = self.flow.net.unit(round.saturating_add(u64::from(self.flow.rounds)), 0);
+        (settled, self.engine.window_end().min(end))
     }
 
     /// Whether there is something to tell.
