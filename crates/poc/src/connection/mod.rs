@@ -457,6 +457,8 @@ impl core::fmt::Debug for Connection {
 }
 
 #[cfg(test)]
+mod inspect;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -68,7 +68,7 @@ mod name;
 mod pace;
 mod rule;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod text;
 mod wire;
 

@@ -281,3 +281,6 @@ impl Incoming {
         }
     }
 }
+
+#[cfg(test)]
+mod inspect;

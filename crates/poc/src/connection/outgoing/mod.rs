@@ -540,3 +540,6 @@ impl From<GiveUp> for NotSent {
         NotSent::NotRepaired(why)
     }
 }
+
+#[cfg(test)]
+mod inspect;
