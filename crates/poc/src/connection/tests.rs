@@ -177,3 +177,22 @@ fn what_cannot_be_sent_in_time_is_given_up_before_it_is_sent() {
         given_up.len()
     );
 }
+
+#[test]
+fn who_does_not_read_is_told_of_no_more_units_than_a_window_has() {
+    let mut flow = flow(chain(4, None), Class::Reliable, None);
+    flow.rounds = 2;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    pair.reads = false;
+    for unit in 0..200 {
+        pair.send(2 * unit, vec![]).expect("there is room");
+        pair.run(10 * MS);
+    }
+    pair.reads = true;
+    pair.run(MS);
+    let told = &pair.at_server;
+    assert_eq!((told.delivered.len(), told.missed.len()), (4, 4));
+    pair.finish(Duration::from_secs(20));
+    assert_eq!(pair.at_client.closed, Some(Closed { by: By::Us, code: Code::DONE, text: String::new() }));
+    assert_eq!((pair.at_server.delivered.len(), pair.at_client.lost.len()), (200, 199));
+}

@@ -14,7 +14,7 @@ impl Incoming {
         assert!(self.buffered <= u64::from(self.flow.buffer_bytes), "{} bytes are kept", self.buffered);
         let window = u64::from(self.flow.rounds) * self.flow.net.objects() as u64;
         assert!((self.assembling.len() + self.held.len()) as u64 <= window);
-        assert!(self.unread.len() as u64 <= 2 * window, "{} of {window} units unread", self.unread.len());
+        assert!(self.unread.len() as u64 <= window, "{} of {window} units unread", self.unread.len());
         assert!(self.lost.spans().len() as u64 <= 2 * window, "{:?}", self.lost);
     }
 

@@ -493,8 +493,7 @@ impl Outgoing {
             self.flow.net.unit(round.saturating_add(u64::from(rounds)), 0)
         };
         // Nothing is over before there was evidence of its round, and what is kept begins with what is not.
-        if to > end_of(self.next.max(self.base), 1) || progress.window_end > end_of(to, self.flow.rounds + 1)
-        {
+        if to > end_of(self.next.max(self.base), 1) || progress.window_end > end_of(to, self.flow.rounds) {
             return Err(Violation("says that it is done with what it was never sent"));
         }
         self.window_end = self.window_end.max(progress.window_end);
