@@ -216,7 +216,7 @@ impl Connection {
     pub fn skip_to(&mut self, now: Time, unit: u64) {
         self.now = self.now.max(now);
         if let Some(outgoing) = self.outgoing.as_mut().filter(|_| self.state == State::Open) {
-            outgoing.skip_to(self.now, unit);
+            outgoing.skip_to(self.now, unit, &mut self.events);
         }
     }
 

@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use super::testing::{Pair, Weather, address, chain, data, flow};
 use super::{By, Closed, SendError};
+use crate::net::{Net, Rule, samples};
 use crate::packet::Code;
 use crate::recovery::Class;
 
@@ -195,4 +196,22 @@ fn who_does_not_read_is_told_of_no_more_units_than_a_window_has() {
     pair.finish(Duration::from_secs(20));
     assert_eq!(pair.at_client.closed, Some(Closed { by: By::Us, code: Code::DONE, text: String::new() }));
     assert_eq!((pair.at_server.delivered.len(), pair.at_client.lost.len()), (200, 199));
+}
+
+#[test]
+fn of_units_that_the_receiver_went_on_without_before_they_were_sent_both_know() {
+    // A round is complete with its first object.
+    let net = samples::pair(Rule::Or, (0, 0), (0, 0));
+    let mut pair = Pair::new(&flow(Net::clone(&net), Class::Reliable, None), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    assert_eq!(pair.at_server.missed.len(), 1);
+    pair.send(1, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    assert_eq!((&pair.at_client.given_up[..], &pair.at_client.lost[..]), (&[1][..], &[1][..]));
+    pair.send(2, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    pair.send(4, data(1)).expect("there is room");
+    pair.finish(Duration::from_secs(5));
+    assert_eq!(pair.at_client.lost, [1, 3]);
 }

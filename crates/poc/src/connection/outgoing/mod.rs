@@ -156,7 +156,7 @@ impl Outgoing {
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
         self.check(unit, data.len())?;
-        self.skip_to(now, unit);
+        self.skip_to(now, unit, events);
         let (_, object) = self.flow.net.split(unit);
         let class = self.flow.class(object);
         let valid = class.validity.map(|validity| now + validity);
@@ -166,6 +166,7 @@ impl Outgoing {
         self.next = unit + 1;
         if unit < self.base {
             self.not_sent(unit, NotSent::NotNeeded, events);
+            self.lose(unit, events);
             return Ok(());
         }
         self.queued_bytes += data.len() as u64;
@@ -182,10 +183,12 @@ impl Outgoing {
     }
 
     /// Units below this one that were not given do not exist.
-    pub(super) fn skip_to(&mut self, now: Time, unit: u64) {
+    pub(super) fn skip_to(&mut self, now: Time, unit: u64, events: &mut VecDeque<Event>) {
         if self.next >= unit {
             return;
         }
+        // The peer went on without these already.
+        (self.next..unit.min(self.base)).for_each(|unit| self.lose(unit, events));
         let first = self.next.max(self.base);
         if first < unit {
             self.news.insert(Span { first, last: unit - 1 });
@@ -256,6 +259,11 @@ impl Outgoing {
             NotSent::NotRepaired(_) => (),
         }
         events.push_back(Event::GivenUp { unit, why });
+    }
+
+    fn lose(&mut self, unit: u64, events: &mut VecDeque<Event>) {
+        self.counts.lost += 1;
+        events.push_back(Event::Lost { unit });
     }
 
     /// Tells the engine what is known from the lowest unit on that it does not know of.
@@ -510,8 +518,7 @@ impl Outgoing {
                 self.queued_bytes -= u64::from(unit.queued());
                 self.outstanding -= if unit.is_begun { u64::from(unit.bytes) } else { 0 };
                 if is_lost {
-                    self.counts.lost += 1;
-                    events.push_back(Event::Lost { unit: number });
+                    self.lose(number, events);
                 } else {
                     self.counts.delivered += 1;
                 }
