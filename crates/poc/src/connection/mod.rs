@@ -220,7 +220,8 @@ impl Connection {
         }
     }
 
-    /// Closes it as soon as the peer is done with all that was sent. To be followed by what is done to be
+    /// Closes it as soon as the peer is done with all that was sent. Units of the last round that were not
+    /// sent do not exist if others wait for them. To be followed by what is done to be
     /// told of it ([`poll_transmit`](Self::poll_transmit) and so on).
     pub fn finish(&mut self, now: Time) {
         self.now = self.now.max(now);
@@ -413,6 +414,9 @@ impl Connection {
     /// What follows from a change: whether all is over, whether there is room again, what the peer is to know.
     fn settle(&mut self) {
         self.note_progress();
+        if let Some(outgoing) = self.outgoing.as_mut().filter(|_| self.state == State::Finishing) {
+            outgoing.finish(self.now, &mut self.events);
+        }
         let is_done = self.outgoing.as_ref().is_none_or(Outgoing::is_done);
         if self.state == State::Finishing && is_done {
             self.end(By::Us, Code::DONE, "");

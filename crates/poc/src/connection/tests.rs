@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::testing::{Pair, Weather, address, chain, data, flow};
 use super::{By, Closed, SendError};
-use crate::net::{Net, Rule, samples};
+use crate::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
 use crate::packet::Code;
 use crate::recovery::Class;
 
@@ -214,4 +214,22 @@ fn of_units_that_the_receiver_went_on_without_before_they_were_sent_both_know() 
     pair.send(4, data(1)).expect("there is room");
     pair.finish(Duration::from_secs(5));
     assert_eq!(pair.at_client.lost, [1, 3]);
+}
+
+#[test]
+fn what_ends_in_the_middle_of_a_round_ends() {
+    // The second object completes what the first one waits for.
+    let mut builder = Builder::new();
+    let ids = [builder.transition("a", Rule::And), builder.transition("b", Rule::And)];
+    for (name, from, to, initial) in [("first", 0, 1, 0), ("second", 1, 0, 1)] {
+        let (producer, consumer) = (ids[from], ids[to]);
+        let (carries, interval) = (Carries::Object, Interval::ALWAYS);
+        builder.place(Place { name: name.into(), carries, producer, consumer, interval, initial });
+    }
+    let net = builder.build().expect("a net");
+    let mut pair = Pair::new(&flow(net, Class::Reliable, None), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.finish(Duration::from_secs(5));
+    assert!(pair.at_client.closed.is_some());
+    assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len()), (1, 1));
 }

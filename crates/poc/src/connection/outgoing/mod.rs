@@ -182,6 +182,20 @@ impl Outgoing {
         Ok(())
     }
 
+    /// No more units come. What waits for others of the last round waits in vain: those do not exist.
+    pub(super) fn finish(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        if self.base >= self.next {
+            return;
+        }
+        self.engine.handle_timeout(now);
+        self.tell_engine(now);
+        let waits = self.engine.settled_below() < self.next && self.engine.next_timeout().is_none();
+        let (round, object) = self.flow.net.split(self.next);
+        if waits && self.told == self.next && object > 0 {
+            self.skip_to(now, self.flow.net.unit(round + 1, 0), events);
+        }
+    }
+
     /// Units below this one that were not given do not exist.
     pub(super) fn skip_to(&mut self, now: Time, unit: u64, events: &mut VecDeque<Event>) {
         if self.next >= unit {
