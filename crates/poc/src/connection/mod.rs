@@ -188,7 +188,8 @@ impl Connection {
     }
 
     /// Sends a unit as soon as it may go, if it can be of use: until `useful_until`, if that is earlier than
-    /// what its class says. Units that are left out do not exist. See [`next_unit`](Self::next_unit).
+    /// what its class says. Units that are left out do not exist, even if there is no room for this one yet.
+    /// See [`next_unit`](Self::next_unit).
     pub fn send(
         &mut self,
         now: Time,
@@ -212,12 +213,18 @@ impl Connection {
         self.outgoing.as_ref().map_or(0, Outgoing::next)
     }
 
-    /// Units below this one that were not sent do not exist: the receiver need not wait for them.
-    pub fn skip_to(&mut self, now: Time, unit: u64) {
+    /// Units below this one that were not sent do not exist: the receiver need not wait for them. Of more than
+    /// [`UNITS_OUTSTANDING_MAX`](crate::limits::UNITS_OUTSTANDING_MAX) it has to be said again when there is
+    /// room.
+    pub fn skip_to(&mut self, now: Time, unit: u64) -> Result<(), SendError> {
         self.now = self.now.max(now);
-        if let Some(outgoing) = self.outgoing.as_mut().filter(|_| self.state == State::Open) {
-            outgoing.skip_to(self.now, unit, &mut self.events);
+        if self.state != State::Open {
+            return Err(SendError::Closed);
         }
+        let outgoing = self.outgoing.as_mut().ok_or(SendError::NoFlow)?;
+        let skipped = outgoing.skip(self.now, unit, &mut self.events);
+        self.is_blocked |= skipped == Err(SendError::Full);
+        skipped
     }
 
     /// Closes it as soon as the peer is done with all that was sent. Units of the last round that were not

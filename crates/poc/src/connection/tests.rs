@@ -233,3 +233,23 @@ fn what_ends_in_the_middle_of_a_round_ends() {
     assert!(pair.at_client.closed.is_some());
     assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len()), (1, 1));
 }
+
+#[test]
+fn a_unit_far_ahead_is_taken_when_its_turn_comes() {
+    let mut flow = flow(chain(64, None), Class::Reliable, None);
+    flow.rounds = 64;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    let far = 3 * crate::limits::UNITS_OUTSTANDING_MAX as u64;
+    assert_eq!(pair.client.skip_to(pair.now, far), Err(SendError::Full));
+    for waits in 0.. {
+        assert!(waits < 1000, "it is refused for ever");
+        match pair.send(far, data(1)) {
+            Ok(()) => break,
+            Err(error) => assert_eq!(error, SendError::Full),
+        }
+        pair.run(Duration::from_secs(1));
+        assert!(pair.at_client.writable > 0, "somebody waits");
+    }
+    pair.finish(Duration::from_secs(10));
+    assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len() as u64), (1, far));
+}

@@ -156,7 +156,11 @@ impl Outgoing {
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
         self.check(unit, data.len())?;
-        self.skip_to(now, unit, events);
+        // However far it is, it comes nearer.
+        self.skip(now, unit, events)?;
+        if self.units.len() >= UNITS_OUTSTANDING_MAX {
+            return Err(SendError::Full);
+        }
         let (_, object) = self.flow.net.split(unit);
         let class = self.flow.class(object);
         let valid = class.validity.map(|validity| now + validity);
@@ -196,8 +200,21 @@ impl Outgoing {
         }
     }
 
+    /// The same, as far as there is room for them.
+    pub(super) fn skip(
+        &mut self,
+        now: Time,
+        unit: u64,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), SendError> {
+        let room = UNITS_OUTSTANDING_MAX.saturating_sub(self.units.len());
+        let last = self.next.max(self.base).saturating_add(room as u64);
+        self.skip_to(now, unit.min(last), events);
+        if unit <= last { Ok(()) } else { Err(SendError::Full) }
+    }
+
     /// Units below this one that were not given do not exist.
-    pub(super) fn skip_to(&mut self, now: Time, unit: u64, events: &mut VecDeque<Event>) {
+    fn skip_to(&mut self, now: Time, unit: u64, events: &mut VecDeque<Event>) {
         if self.next >= unit {
             return;
         }
@@ -222,9 +239,8 @@ impl Outgoing {
         if unit < self.next {
             return Err(SendError::Passed { unit, next: self.next });
         }
-        let last = self.next.max(self.base).saturating_add((UNITS_OUTSTANDING_MAX - self.units.len()) as u64);
         let is_full = self.queued_bytes > 0 && self.queued_bytes + bytes as u64 > u64::from(most);
-        if unit >= last || is_full { Err(SendError::Full) } else { Ok(()) }
+        if is_full { Err(SendError::Full) } else { Ok(()) }
     }
 
     /// Gives up what is worth least until the rest can be sent in time.
