@@ -228,6 +228,7 @@ impl Outgoing {
             self.units.push_back(Unit::absent());
         }
         self.next = unit;
+        self.pass_closed();
         self.tell_engine(now);
     }
 
@@ -276,6 +277,7 @@ impl Outgoing {
         unit.close(Fate::GivenUp);
         self.queued_bytes -= u64::from(queued);
         self.news.insert(Span::of(number));
+        self.pass_closed();
         self.tell_engine(now);
         self.not_sent(number, why, events);
     }
@@ -556,6 +558,7 @@ impl Outgoing {
             self.base = number + 1;
         }
         self.cursor = self.cursor.max(self.base);
+        self.pass_closed();
         self.shedder.forget_below(self.cursor);
         self.news.remove_below(self.base);
         self.tell_engine(now);
