@@ -91,7 +91,7 @@ impl Connection {
         writer.pad();
         let contents = Contents { probed: Some(size), ..self.spare() };
         let number = self.sent.handle_sent(self.now, u32::from(size), contents).ok()?;
-        self.mtu.handle_sent();
+        self.mtu.handle_sent(number);
         self.seal(number, out)?;
         Some(Transmit { to: self.path.address(), mark: Mark::None })
     }
