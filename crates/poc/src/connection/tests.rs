@@ -253,3 +253,17 @@ fn a_unit_far_ahead_is_taken_when_its_turn_comes() {
     pair.finish(Duration::from_secs(10));
     assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len() as u64), (1, far));
 }
+
+#[test]
+fn a_path_that_carries_less_than_it_did_is_noticed_soon() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    send_all_from(&mut pair, 0, 200);
+    assert_eq!(pair.client.datagram_bytes(), 1452);
+    pair.weather.datagram_bytes = 1300;
+    for unit in 200..300 {
+        pair.send(unit, vec![0; 5000]).expect("there is room");
+    }
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.client.datagram_bytes(), 1200);
+    assert_eq!(pair.at_server.delivered.len(), 300);
+}

@@ -7,6 +7,7 @@ use outflow_media::Time;
 use super::contents::{Contents, Item};
 use super::outgoing::PathView;
 use super::{By, Connection, Outgoing, State, Transmit};
+use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 
 /// Bytes of a packet that asks or answers where somebody is.
@@ -115,7 +116,9 @@ impl Connection {
             return None;
         }
         let mut contents = self.spare();
-        let bytes_max = self.mtu.bytes() - self.protection.overhead();
+        // Who is not heard may be sent what the path does not carry any more.
+        let datagram = if self.probes > 0 { DATAGRAM_BYTES_MAX } else { self.mtu.bytes() };
+        let bytes_max = datagram - self.protection.overhead();
         let mut writer = Writer::new(out, self.remote, self.sent.next_number(), bytes_max);
         if self.received.next_timeout().is_some()
             && let Some(ack) = self.received.ack(self.now)
