@@ -270,20 +270,22 @@ impl Connection {
             State::Open | State::Finishing => (),
         }
         let outgoing = self.outgoing.as_ref();
+        // Nothing is sent before some of what is under way is over, so nothing of that is waited for.
+        let sends = |at: Option<Time>| at.filter(|_| !self.sent.is_full());
         let waits = outgoing.filter(|outgoing| outgoing.has_data()).map(|_| self.mtu.bytes() as u64);
         let times = [
             Some(self.heard + self.settings.idle),
             self.reset_at,
             Some(self.spoke + self.settings.keep_alive),
             self.sent.next_timeout(),
-            self.received.next_timeout(),
-            self.progress_at,
+            sends(self.received.next_timeout()),
+            sends(self.progress_at),
             self.controller.next_timeout(),
-            self.path.next_timeout(),
-            self.size_to_try().map(|(at, _)| at),
+            sends(self.path.next_timeout()),
+            sends(self.size_to_try().map(|(at, _)| at)),
             self.incoming.as_ref().and_then(Incoming::next_timeout),
             outgoing.and_then(|outgoing| outgoing.next_timeout(self.sent.rtt().smoothed() / 2)),
-            waits.and_then(|bytes| self.controller.next_send(self.now, bytes)),
+            sends(waits.and_then(|bytes| self.controller.next_send(self.now, bytes))),
         ];
         times.into_iter().flatten().min()
     }

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::testing::{Pair, Weather, address, chain, data, flow};
 use super::{By, Closed, SendError};
 use crate::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
-use crate::packet::Code;
+use crate::packet::{Code, ConnectionId, Frame, Mark, Writer};
 use crate::recovery::Class;
 
 const BAD: Weather = Weather { jitter: Duration::from_millis(8), lost: 50, doubled: 30, ..Weather::FAIR };
@@ -266,4 +266,17 @@ fn a_path_that_carries_less_than_it_did_is_noticed_soon() {
     pair.run(Duration::from_secs(2));
     assert_eq!(pair.client.datagram_bytes(), 1200);
     assert_eq!(pair.at_server.delivered.len(), 300);
+}
+
+#[test]
+fn who_may_not_send_anything_does_not_ask_to_be_called_at_once() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    let (mut bytes, mut out) = (Vec::new(), Vec::new());
+    // None of what the server says is acknowledged.
+    for number in 0..2 * crate::limits::HISTORY_PACKETS_MAX as u64 {
+        Writer::new(&mut bytes, ConnectionId([2; 8]), number, 1200).push(&Frame::Ping);
+        pair.server.handle_datagram(pair.now, address(1), Mark::None, &mut bytes);
+        while pair.server.poll_transmit(pair.now, &mut out).is_some() {}
+    }
+    assert!(pair.server.next_timeout().is_some_and(|at| at > pair.now));
 }
