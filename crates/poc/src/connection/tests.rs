@@ -280,3 +280,13 @@ fn who_may_not_send_anything_does_not_ask_to_be_called_at_once() {
     }
     assert!(pair.server.next_timeout().is_some_and(|at| at > pair.now));
 }
+
+#[test]
+fn a_client_that_says_next_to_nothing_is_found_when_it_moves() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    pair.run(Duration::from_secs(1));
+    pair.client_address = address(9);
+    // A ping.
+    pair.run(Duration::from_millis(2200));
+    assert_eq!(pair.server.address(), address(9));
+}

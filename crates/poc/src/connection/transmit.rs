@@ -10,7 +10,7 @@ use super::{By, Connection, Outgoing, State, Transmit};
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 
-/// Bytes of a packet that asks or answers where somebody is.
+/// Bytes of a packet that asks or answers where somebody is, at most.
 const QUESTION_BYTES: usize = 64;
 
 impl Connection {
@@ -50,7 +50,9 @@ impl Connection {
 
     /// Asks where the peer is, or answers that.
     fn write_question(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        let question = self.path.take_question(self.now, QUESTION_BYTES as u64);
+        // Kind, challenge, and what is around them.
+        let bytes = Head::bytes(self.sent.next_number()) + 1 + 8 + self.protection.overhead();
+        let question = self.path.take_question(self.now, bytes as u64);
         let (frame, to) = match question {
             Some((challenge, to)) => (Frame::PathChallenge(challenge), to),
             None => {
