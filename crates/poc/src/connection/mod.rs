@@ -430,6 +430,10 @@ impl Connection {
         if self.state == State::Finishing && is_done {
             self.end(By::Us, Code::DONE, "");
         }
+        self.note_room();
+    }
+
+    fn note_room(&mut self) {
         let room = self.outgoing.as_ref().is_some_and(Outgoing::has_room);
         if self.is_blocked && room {
             self.is_blocked = false;

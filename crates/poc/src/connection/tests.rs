@@ -290,3 +290,14 @@ fn a_client_that_says_next_to_nothing_is_found_when_it_moves() {
     pair.run(Duration::from_millis(2200));
     assert_eq!(pair.server.address(), address(9));
 }
+
+#[test]
+fn who_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
+    let mut flow = flow(chain(16, None), Class::Reliable, None);
+    flow.buffer_bytes = 2000;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    let send = |pair: &mut Pair, unit| pair.client.send(pair.now, unit, vec![0; 900].into(), None);
+    assert_eq!([0, 1, 2].map(|unit| send(&mut pair, unit)), [Ok(()), Ok(()), Err(SendError::Full)]);
+    pair.flush();
+    assert_eq!(pair.at_client.writable, 1);
+}

@@ -14,7 +14,8 @@ use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 const QUESTION_BYTES: usize = 64;
 
 impl Connection {
-    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now.
+    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now. May give up
+    /// units, and make room: to be followed by [`poll`](Self::poll).
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         self.now = self.now.max(now);
         if !matches!(self.state, State::Open | State::Finishing) {
@@ -31,7 +32,10 @@ impl Connection {
             self.sent.skip().ok()?;
             self.choose_skip();
         }
-        self.write_question(out).or_else(|| self.write_size(out)).or_else(|| self.write_packet(out))
+        let questions = self.write_question(out).or_else(|| self.write_size(out));
+        let transmit = questions.or_else(|| self.write_packet(out));
+        self.note_room();
+        transmit
     }
 
     fn write_close(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
