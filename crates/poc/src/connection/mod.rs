@@ -202,7 +202,7 @@ impl Connection {
             return Err(SendError::Closed);
         }
         let outgoing = self.outgoing.as_mut().ok_or(SendError::NoFlow)?;
-        let path = PathView { one_way: self.sent.rtt().smoothed() / 2, controller: &self.controller };
+        let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
         let sent = outgoing.send(self.now, unit, data, useful_until, path, &mut self.events);
         self.is_blocked |= sent == Err(SendError::Full);
         sent
@@ -284,7 +284,7 @@ impl Connection {
             sends(self.path.next_timeout()),
             sends(self.size_to_try().map(|(at, _)| at)),
             self.incoming.as_ref().and_then(Incoming::next_timeout),
-            outgoing.and_then(|outgoing| outgoing.next_timeout(self.sent.rtt().smoothed() / 2)),
+            outgoing.and_then(|outgoing| outgoing.next_timeout(one_way(self.sent.rtt()))),
             sends(waits.and_then(|bytes| self.controller.next_send(self.now, bytes))),
         ];
         times.into_iter().flatten().min()
@@ -319,7 +319,7 @@ impl Connection {
             incoming.handle_timeout(self.now);
         }
         if let Some(outgoing) = &mut self.outgoing {
-            outgoing.handle_timeout(self.now, self.sent.rtt().smoothed() / 2, &mut self.events);
+            outgoing.handle_timeout(self.now, one_way(self.sent.rtt()), &mut self.events);
         }
         self.settle();
     }
@@ -463,6 +463,11 @@ impl Connection {
         let random = u16::from_le_bytes([self.secret.fresh()[0], self.secret.fresh()[0]]);
         self.skip_at = self.sent.next_number() + 300 + u64::from(random % 1024);
     }
+}
+
+/// How long a datagram takes. Before anything is known of the path nothing is given up for it.
+fn one_way(rtt: &Rtt) -> Duration {
+    if rtt.is_measured() { rtt.smoothed() / 2 } else { Duration::ZERO }
 }
 
 impl core::fmt::Debug for Connection {

@@ -301,3 +301,11 @@ fn who_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
     pair.flush();
     assert_eq!(pair.at_client.writable, 1);
 }
+
+#[test]
+fn what_is_short_lived_is_sent_before_the_path_is_known() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Partial, Some(60 * MS)), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.run(100 * MS);
+    assert_eq!((pair.at_server.delivered.len(), pair.at_client.given_up.len()), (1, 0));
+}

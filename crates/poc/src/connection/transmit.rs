@@ -6,7 +6,7 @@ use outflow_media::Time;
 
 use super::contents::{Contents, Item};
 use super::outgoing::PathView;
-use super::{By, Connection, Outgoing, State, Transmit};
+use super::{By, Connection, Outgoing, State, Transmit, one_way};
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 
@@ -147,7 +147,7 @@ impl Connection {
             outgoing.write_news(&mut writer, &mut contents.items);
             if may_send_data {
                 let before = contents.items.len();
-                let path = PathView { one_way: self.sent.rtt().smoothed() / 2, controller: &self.controller };
+                let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
                 outgoing.write_data(self.now, path, &mut writer, &mut contents.items, &mut self.events);
                 contents.is_counted = contents.items.len() > before;
             }
