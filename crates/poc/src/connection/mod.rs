@@ -227,13 +227,16 @@ impl Connection {
         skipped
     }
 
-    /// Closes it as soon as the peer is done with all that was sent. Units of the last round that were not
-    /// sent do not exist if others wait for them. To be followed by what is done to be
+    /// Closes it as soon as the peer is done with all that was sent. Where units may wait for others
+    /// behind them, the rest of the last round does not exist. To be followed by what is done to be
     /// told of it ([`poll_transmit`](Self::poll_transmit) and so on).
     pub fn finish(&mut self, now: Time) {
         self.now = self.now.max(now);
         if self.state == State::Open {
             self.state = State::Finishing;
+            if let Some(outgoing) = &mut self.outgoing {
+                outgoing.finish(self.now, &mut self.events);
+            }
             self.settle();
         }
     }
@@ -423,9 +426,6 @@ impl Connection {
     /// What follows from a change: whether all is over, whether there is room again, what the peer is to know.
     fn settle(&mut self) {
         self.note_progress();
-        if let Some(outgoing) = self.outgoing.as_mut().filter(|_| self.state == State::Finishing) {
-            outgoing.finish(self.now, &mut self.events);
-        }
         let is_done = self.outgoing.as_ref().is_none_or(Outgoing::is_done);
         if self.state == State::Finishing && is_done {
             self.end(By::Us, Code::DONE, "");

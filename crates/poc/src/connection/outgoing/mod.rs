@@ -186,16 +186,10 @@ impl Outgoing {
         Ok(())
     }
 
-    /// No more units come. What waits for others of the last round waits in vain: those do not exist.
+    /// No more units come. Where some may wait for others behind them, those of the last round do not exist.
     pub(super) fn finish(&mut self, now: Time, events: &mut VecDeque<Event>) {
-        if self.base >= self.next {
-            return;
-        }
-        self.engine.handle_timeout(now);
-        self.tell_engine(now);
-        let waits = self.engine.settled_below() < self.next && self.engine.next_timeout().is_none();
         let (round, object) = self.flow.net.split(self.next);
-        if waits && self.told == self.next && object > 0 {
+        if object > 0 && !self.flow.net.is_sent_in_order() {
             self.skip_to(now, self.flow.net.unit(round + 1, 0), events);
         }
     }
