@@ -479,6 +479,8 @@ impl core::fmt::Debug for Connection {
 }
 
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod inspect;
 #[cfg(test)]
 mod testing;
