@@ -189,7 +189,8 @@ impl Connection {
     }
 
     /// Sends a unit as soon as it may go, if it can be of use: until `useful_until`, if that is earlier than
-    /// what its class says. Units that are left out do not exist. See [`next_unit`](Self::next_unit).
+    /// what its class says. Units that are left out do not exist, even if there is no room for this one yet.
+    /// See [`next_unit`](Self::next_unit).
     pub fn send(
         &mut self,
         now: Time,
@@ -202,7 +203,7 @@ impl Connection {
             return Err(SendError::Closed);
         }
         let outgoing = self.outgoing.as_mut().ok_or(SendError::NoFlow)?;
-        let path = PathView { one_way: self.sent.rtt().smoothed() / 2, controller: &self.controller };
+        let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
         let sent = outgoing.send(self.now, unit, data, useful_until, path, &mut self.events);
         self.is_blocked |= sent == Err(SendError::Full);
         sent
@@ -213,20 +214,30 @@ impl Connection {
         self.outgoing.as_ref().map_or(0, Outgoing::next)
     }
 
-    /// Units below this one that were not sent do not exist: the receiver need not wait for them.
-    pub fn skip_to(&mut self, now: Time, unit: u64) {
+    /// Units below this one that were not sent do not exist: the receiver need not wait for them. Of more than
+    /// [`UNITS_OUTSTANDING_MAX`](crate::limits::UNITS_OUTSTANDING_MAX) it has to be said again when there is
+    /// room.
+    pub fn skip_to(&mut self, now: Time, unit: u64) -> Result<(), SendError> {
         self.now = self.now.max(now);
-        if let Some(outgoing) = self.outgoing.as_mut().filter(|_| self.state == State::Open) {
-            outgoing.skip_to(self.now, unit);
+        if self.state != State::Open {
+            return Err(SendError::Closed);
         }
+        let outgoing = self.outgoing.as_mut().ok_or(SendError::NoFlow)?;
+        let skipped = outgoing.skip(self.now, unit, &mut self.events);
+        self.is_blocked |= skipped == Err(SendError::Full);
+        skipped
     }
 
-    /// Closes it as soon as the peer is done with all that was sent. To be followed by what is done to be
+    /// Closes it as soon as the peer is done with all that was sent. Where units may wait for others
+    /// behind them, the rest of the last round does not exist. To be followed by what is done to be
     /// told of it ([`poll_transmit`](Self::poll_transmit) and so on).
     pub fn finish(&mut self, now: Time) {
         self.now = self.now.max(now);
         if self.state == State::Open {
             self.state = State::Finishing;
+            if let Some(outgoing) = &mut self.outgoing {
+                outgoing.finish(self.now, &mut self.events);
+            }
             self.settle();
         }
     }
@@ -269,20 +280,22 @@ impl Connection {
             State::Open | State::Finishing => (),
         }
         let outgoing = self.outgoing.as_ref();
+        // Nothing is sent before some of what is under way is over, so nothing of that is waited for.
+        let sends = |at: Option<Time>| at.filter(|_| !self.sent.is_full());
         let waits = outgoing.filter(|outgoing| outgoing.has_data()).map(|_| self.mtu.bytes() as u64);
         let times = [
             Some(self.heard + self.settings.idle),
             self.reset_at,
             Some(self.spoke + self.settings.keep_alive),
             self.sent.next_timeout(),
-            self.received.next_timeout(),
-            self.progress_at,
+            sends(self.received.next_timeout()),
+            sends(self.progress_at),
             self.controller.next_timeout(),
-            self.path.next_timeout(),
-            self.size_to_try().map(|(at, _)| at),
+            sends(self.path.next_timeout()),
+            sends(self.size_to_try().map(|(at, _)| at)),
             self.incoming.as_ref().and_then(Incoming::next_timeout),
-            outgoing.and_then(|outgoing| outgoing.next_timeout(self.sent.rtt().smoothed() / 2)),
-            waits.and_then(|bytes| self.controller.next_send(self.now, bytes)),
+            outgoing.and_then(|outgoing| outgoing.next_timeout(one_way(self.sent.rtt()))),
+            sends(waits.and_then(|bytes| self.controller.next_send(self.now, bytes))),
         ];
         times.into_iter().flatten().min()
     }
@@ -316,7 +329,7 @@ impl Connection {
             incoming.handle_timeout(self.now);
         }
         if let Some(outgoing) = &mut self.outgoing {
-            outgoing.handle_timeout(self.now, self.sent.rtt().smoothed() / 2, &mut self.events);
+            outgoing.handle_timeout(self.now, one_way(self.sent.rtt()), &mut self.events);
         }
         self.settle();
     }
@@ -438,6 +451,10 @@ impl Connection {
         if self.state == State::Finishing && is_done {
             self.end(By::Us, Code::DONE, "");
         }
+        self.note_room();
+    }
+
+    fn note_room(&mut self) {
         let room = self.outgoing.as_ref().is_some_and(Outgoing::has_room);
         if self.is_blocked && room {
             self.is_blocked = false;
@@ -469,6 +486,11 @@ impl Connection {
     }
 }
 
+/// How long a datagram takes. Before anything is known of the path nothing is given up for it.
+fn one_way(rtt: &Rtt) -> Duration {
+    if rtt.is_measured() { rtt.smoothed() / 2 } else { Duration::ZERO }
+}
+
 impl core::fmt::Debug for Connection {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let mut debug = f.debug_struct("Connection");
@@ -477,6 +499,10 @@ impl core::fmt::Debug for Connection {
     }
 }
 
+#[cfg(test)]
+mod chaos;
+#[cfg(test)]
+mod inspect;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

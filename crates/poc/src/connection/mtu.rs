@@ -19,7 +19,10 @@ pub(super) struct Mtu {
     /// Which of [`PROBED_BYTES`] is tried next, and how often it was.
     next: usize,
     attempts: u32,
-    is_under_way: bool,
+    /// The packet that it is tried by.
+    under_way: Option<u64>,
+    /// What was sent before went another way.
+    since: u64,
     at: Time,
     lost: u32,
 }
@@ -27,7 +30,8 @@ pub(super) struct Mtu {
 impl Mtu {
     pub(super) fn new(now: Time, most: usize) -> Self {
         let most = most.max(DATAGRAM_BYTES_MAX);
-        Mtu { bytes: DATAGRAM_BYTES_MAX, most, next: 0, attempts: 0, is_under_way: false, at: now, lost: 0 }
+        let (bytes, under_way) = (DATAGRAM_BYTES_MAX, None);
+        Mtu { bytes, most, next: 0, attempts: 0, under_way, since: 0, at: now, lost: 0 }
     }
 
     /// Bytes that a datagram may have.
@@ -38,21 +42,27 @@ impl Mtu {
     /// What to try, now or later.
     pub(super) fn probe(&self) -> Option<(Time, u16)> {
         let size = *PROBED_BYTES.get(self.next)?;
-        (!self.is_under_way && usize::from(size) <= self.most).then_some((self.at, size))
+        (self.under_way.is_none() && usize::from(size) <= self.most).then_some((self.at, size))
     }
 
-    pub(super) fn handle_sent(&mut self) {
-        (self.is_under_way, self.attempts) = (true, self.attempts + 1);
+    pub(super) fn handle_sent(&mut self, number: u64) {
+        (self.under_way, self.attempts) = (Some(number), self.attempts + 1);
     }
 
-    pub(super) fn handle_acked(&mut self, now: Time, size: u16) {
-        self.is_under_way = false;
+    pub(super) fn handle_acked(&mut self, now: Time, number: u64, size: u16) {
+        if self.under_way != Some(number) {
+            return;
+        }
+        self.under_way = None;
         self.bytes = self.bytes.max(usize::from(size));
-        (self.next, self.attempts, self.at) = (self.next + 1, 0, now);
+        (self.next, self.attempts, self.at, self.lost) = (self.next + 1, 0, now, 0);
     }
 
-    pub(super) fn handle_lost(&mut self, now: Time) {
-        (self.is_under_way, self.at) = (false, now + PAUSE);
+    pub(super) fn handle_lost(&mut self, now: Time, number: u64) {
+        if self.under_way != Some(number) {
+            return;
+        }
+        (self.under_way, self.at) = (None, now + PAUSE);
         if self.attempts >= PROBES_OF_SIZE_MAX {
             // Larger ones would not come either.
             (self.attempts, self.at) = (0, now + AGAIN);
@@ -60,21 +70,21 @@ impl Mtu {
     }
 
     /// A packet of so many bytes came, or was lost. Whether it falls back by that.
-    pub(super) fn handle_packet(&mut self, now: Time, bytes: usize, is_lost: bool) -> bool {
-        if bytes <= DATAGRAM_BYTES_MAX {
+    pub(super) fn handle_packet(&mut self, now: Time, number: u64, bytes: usize, is_lost: bool) -> bool {
+        if bytes <= DATAGRAM_BYTES_MAX || number < self.since {
             return false;
         }
         self.lost = if is_lost { self.lost + 1 } else { 0 };
         let is_black_hole = self.lost >= LOST_MAX && self.bytes > DATAGRAM_BYTES_MAX;
         if is_black_hole {
-            *self = Mtu { at: now + AGAIN, ..Mtu::new(now, self.most) };
+            *self = Mtu { at: now + AGAIN, since: self.since, ..Mtu::new(now, self.most) };
         }
         is_black_hole
     }
 
-    /// The path is another one.
-    pub(super) fn handle_path_change(&mut self, now: Time) {
-        *self = Mtu::new(now, self.most);
+    /// The path is another one, from this packet on.
+    pub(super) fn handle_path_change(&mut self, now: Time, number: u64) {
+        *self = Mtu { since: number, ..Mtu::new(now, self.most) };
     }
 }
 
@@ -87,10 +97,11 @@ mod tests {
         let (mut mtu, mut now, mut tried) = (Mtu::new(Time::ZERO, 1472), Time::ZERO, Vec::new());
         while let Some((at, size)) = mtu.probe().filter(|(at, _)| *at < Time::from_millis(5000)) {
             now = at;
-            mtu.handle_sent();
+            mtu.handle_sent(tried.len() as u64);
             assert_eq!(mtu.probe(), None);
+            let number = tried.len() as u64;
             tried.push(size);
-            if size <= 1400 { mtu.handle_acked(now, size) } else { mtu.handle_lost(now) }
+            if size <= 1400 { mtu.handle_acked(now, number, size) } else { mtu.handle_lost(now, number) }
         }
         assert_eq!(tried, [1280, 1350, 1400, 1452, 1452, 1452]);
         assert_eq!(mtu.bytes(), 1400);
@@ -100,20 +111,36 @@ mod tests {
     #[test]
     fn no_more_is_tried_than_is_allowed() {
         let mut mtu = Mtu::new(Time::ZERO, 1300);
-        mtu.handle_sent();
-        mtu.handle_acked(Time::ZERO, 1280);
+        mtu.handle_sent(0);
+        mtu.handle_acked(Time::ZERO, 0, 1280);
         assert_eq!((mtu.probe(), mtu.bytes()), (None, 1280));
     }
 
     #[test]
     fn it_falls_back_where_large_ones_do_not_come_any_more() {
         let mut mtu = Mtu::new(Time::ZERO, 1452);
-        mtu.handle_sent();
-        mtu.handle_acked(Time::ZERO, 1280);
-        let lose = |mtu: &mut Mtu| mtu.handle_packet(Time::ZERO, 1280, true);
+        mtu.handle_sent(0);
+        mtu.handle_acked(Time::ZERO, 0, 1280);
+        let packet = |mtu: &mut Mtu, bytes, is_lost| mtu.handle_packet(Time::ZERO, 1, bytes, is_lost);
+        let lose = |mtu: &mut Mtu| packet(mtu, 1280, true);
         assert!((0..5).all(|_| !lose(&mut mtu)));
-        assert!(!mtu.handle_packet(Time::ZERO, 1280, false) && !mtu.handle_packet(Time::ZERO, 1000, true));
+        assert!(!packet(&mut mtu, 1280, false) && !packet(&mut mtu, 1000, true));
         assert!((0..5).all(|_| !lose(&mut mtu)) && lose(&mut mtu));
         assert_eq!(mtu.bytes(), 1200);
+    }
+
+    #[test]
+    fn what_went_another_way_says_nothing_of_this_one() {
+        let mut mtu = Mtu::new(Time::ZERO, 1452);
+        mtu.handle_sent(7);
+        mtu.handle_path_change(Time::ZERO, 9);
+        mtu.handle_acked(Time::ZERO, 7, 1280);
+        assert_eq!((mtu.bytes(), mtu.probe()), (1200, Some((Time::ZERO, 1280))));
+        mtu.handle_sent(9);
+        mtu.handle_lost(Time::ZERO, 7);
+        assert_eq!(mtu.probe(), None, "it is under way");
+        mtu.handle_acked(Time::ZERO, 9, 1280);
+        assert!((0..9).all(|number| !mtu.handle_packet(Time::ZERO, number, 1452, true)));
+        assert_eq!(mtu.bytes(), 1280);
     }
 }

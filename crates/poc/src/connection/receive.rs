@@ -86,7 +86,7 @@ impl Connection {
                 if self.path.handle_response(*bytes) {
                     self.sent.handle_path_change();
                     self.controller.handle_path_changed(now);
-                    self.mtu.handle_path_change(now);
+                    self.mtu.handle_path_change(now, self.sent.next_number());
                     self.marks = self.settings.marks;
                 }
             }
@@ -127,8 +127,8 @@ impl Connection {
         for acked in outcome.acked.drain(..) {
             let mut contents = acked.content;
             match contents.probed {
-                Some(size) => self.mtu.handle_acked(now, size),
-                None => _ = self.mtu.handle_packet(now, acked.bytes as usize, false),
+                Some(size) => self.mtu.handle_acked(now, acked.number, size),
+                None => _ = self.mtu.handle_packet(now, acked.number, acked.bytes as usize, false),
             }
             contents.items.drain(..).for_each(|item| self.handle_item_acked(item));
             self.spare.push(Contents { items: contents.items, ..Contents::default() });
@@ -136,8 +136,8 @@ impl Connection {
         for lost in outcome.lost.drain(..) {
             let mut contents = lost.content;
             match contents.probed {
-                Some(_) => self.mtu.handle_lost(now),
-                None => _ = self.mtu.handle_packet(now, lost.bytes as usize, true),
+                Some(_) => self.mtu.handle_lost(now, lost.number),
+                None => _ = self.mtu.handle_packet(now, lost.number, lost.bytes as usize, true),
             }
             contents.items.drain(..).for_each(|item| self.handle_item_lost(item));
             self.spare.push(Contents { items: contents.items, ..Contents::default() });

@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use super::testing::{Pair, Weather, address, chain, data, flow};
 use super::{By, Closed, SendError};
-use crate::packet::Code;
+use crate::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
+use crate::packet::{Code, ConnectionId, Frame, Mark, Writer};
 use crate::recovery::Class;
 
 const BAD: Weather = Weather { jitter: Duration::from_millis(8), lost: 50, doubled: 30, ..Weather::FAIR };
@@ -176,4 +177,135 @@ fn what_cannot_be_sent_in_time_is_given_up_before_it_is_sent() {
         given_up.len() - b,
         given_up.len()
     );
+}
+
+#[test]
+fn who_does_not_read_is_told_of_no_more_units_than_a_window_has() {
+    let mut flow = flow(chain(4, None), Class::Reliable, None);
+    flow.rounds = 2;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    pair.reads = false;
+    for unit in 0..200 {
+        pair.send(2 * unit, vec![]).expect("there is room");
+        pair.run(10 * MS);
+    }
+    pair.reads = true;
+    pair.run(MS);
+    let told = &pair.at_server;
+    assert_eq!((told.delivered.len(), told.missed.len()), (4, 4));
+    pair.finish(Duration::from_secs(20));
+    assert_eq!(pair.at_client.closed, Some(Closed { by: By::Us, code: Code::DONE, text: String::new() }));
+    assert_eq!((pair.at_server.delivered.len(), pair.at_client.lost.len()), (200, 199));
+}
+
+#[test]
+fn of_units_that_the_receiver_went_on_without_before_they_were_sent_both_know() {
+    // A round is complete with its first object.
+    let net = samples::pair(Rule::Or, (0, 0), (0, 0));
+    let mut pair = Pair::new(&flow(Net::clone(&net), Class::Reliable, None), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    assert_eq!(pair.at_server.missed.len(), 1);
+    pair.send(1, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    assert_eq!((&pair.at_client.given_up[..], &pair.at_client.lost[..]), (&[1][..], &[1][..]));
+    pair.send(2, data(1)).expect("there is room");
+    pair.run(200 * MS);
+    pair.send(4, data(1)).expect("there is room");
+    pair.finish(Duration::from_secs(5));
+    assert_eq!(pair.at_client.lost, [1, 3]);
+}
+
+#[test]
+fn what_ends_in_the_middle_of_a_round_ends() {
+    // The second object completes what the first one waits for.
+    let mut builder = Builder::new();
+    let ids = [builder.transition("a", Rule::And), builder.transition("b", Rule::And)];
+    for (name, from, to, initial) in [("first", 0, 1, 0), ("second", 1, 0, 1)] {
+        let (producer, consumer) = (ids[from], ids[to]);
+        let (carries, interval) = (Carries::Object, Interval::ALWAYS);
+        builder.place(Place { name: name.into(), carries, producer, consumer, interval, initial });
+    }
+    let net = builder.build().expect("a net");
+    let mut pair = Pair::new(&flow(net, Class::Reliable, None), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.finish(Duration::from_secs(5));
+    assert!(pair.at_client.closed.is_some());
+    assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len()), (1, 1));
+}
+
+#[test]
+fn a_unit_far_ahead_is_taken_when_its_turn_comes() {
+    let mut flow = flow(chain(64, None), Class::Reliable, None);
+    flow.rounds = 64;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    let far = 3 * crate::limits::UNITS_OUTSTANDING_MAX as u64;
+    assert_eq!(pair.client.skip_to(pair.now, far), Err(SendError::Full));
+    for waits in 0.. {
+        assert!(waits < 1000, "it is refused for ever");
+        match pair.send(far, data(1)) {
+            Ok(()) => break,
+            Err(error) => assert_eq!(error, SendError::Full),
+        }
+        pair.run(Duration::from_secs(1));
+        assert!(pair.at_client.writable > 0, "somebody waits");
+    }
+    pair.finish(Duration::from_secs(10));
+    assert_eq!((pair.at_server.delivered.len(), pair.at_server.missed.len() as u64), (1, far));
+}
+
+#[test]
+fn a_path_that_carries_less_than_it_did_is_noticed_soon() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    send_all_from(&mut pair, 0, 200);
+    assert_eq!(pair.client.datagram_bytes(), 1452);
+    pair.weather.datagram_bytes = 1300;
+    for unit in 200..300 {
+        pair.send(unit, vec![0; 5000]).expect("there is room");
+    }
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.client.datagram_bytes(), 1200);
+    assert_eq!(pair.at_server.delivered.len(), 300);
+}
+
+#[test]
+fn who_may_not_send_anything_does_not_ask_to_be_called_at_once() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    let (mut bytes, mut out) = (Vec::new(), Vec::new());
+    // None of what the server says is acknowledged.
+    for number in 0..2 * crate::limits::HISTORY_PACKETS_MAX as u64 {
+        Writer::new(&mut bytes, ConnectionId([2; 8]), number, 1200).push(&Frame::Ping);
+        pair.server.handle_datagram(pair.now, address(1), Mark::None, &mut bytes);
+        while pair.server.poll_transmit(pair.now, &mut out).is_some() {}
+    }
+    assert!(pair.server.next_timeout().is_some_and(|at| at > pair.now));
+}
+
+#[test]
+fn a_client_that_says_next_to_nothing_is_found_when_it_moves() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    pair.run(Duration::from_secs(1));
+    pair.client_address = address(9);
+    // A ping.
+    pair.run(Duration::from_millis(2200));
+    assert_eq!(pair.server.address(), address(9));
+}
+
+#[test]
+fn who_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
+    let mut flow = flow(chain(16, None), Class::Reliable, None);
+    flow.buffer_bytes = 2000;
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    let send = |pair: &mut Pair, unit| pair.client.send(pair.now, unit, vec![0; 900].into(), None);
+    assert_eq!([0, 1, 2].map(|unit| send(&mut pair, unit)), [Ok(()), Ok(()), Err(SendError::Full)]);
+    pair.flush();
+    assert_eq!(pair.at_client.writable, 1);
+}
+
+#[test]
+fn what_is_short_lived_is_sent_before_the_path_is_known() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Partial, Some(60 * MS)), Weather::FAIR, 1);
+    pair.send(0, data(1)).expect("there is room");
+    pair.run(100 * MS);
+    assert_eq!((pair.at_server.delivered.len(), pair.at_client.given_up.len()), (1, 0));
 }

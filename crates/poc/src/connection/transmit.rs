@@ -6,14 +6,16 @@ use outflow_media::Time;
 
 use super::contents::{Contents, Item};
 use super::outgoing::PathView;
-use super::{By, Connection, Outgoing, State, Transmit};
+use super::{By, Connection, Outgoing, State, Transmit, one_way};
+use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 
-/// Bytes of a packet that asks or answers where somebody is.
+/// Bytes of a packet that asks or answers where somebody is, at most.
 const QUESTION_BYTES: usize = 64;
 
 impl Connection {
-    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now.
+    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now. May give up
+    /// units, and make room: to be followed by [`poll`](Self::poll).
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         self.now = self.now.max(now);
         if !matches!(self.state, State::Open | State::Finishing) {
@@ -30,7 +32,10 @@ impl Connection {
             self.sent.skip().ok()?;
             self.choose_skip();
         }
-        self.write_question(out).or_else(|| self.write_size(out)).or_else(|| self.write_packet(out))
+        let questions = self.write_question(out).or_else(|| self.write_size(out));
+        let transmit = questions.or_else(|| self.write_packet(out));
+        self.note_room();
+        transmit
     }
 
     fn write_close(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -49,7 +54,9 @@ impl Connection {
 
     /// Asks where the peer is, or answers that.
     fn write_question(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        let question = self.path.take_question(self.now, QUESTION_BYTES as u64);
+        // Kind, challenge, and what is around them.
+        let bytes = Head::bytes(self.sent.next_number()) + 1 + 8 + self.protection.overhead();
+        let question = self.path.take_question(self.now, bytes as u64);
         let (frame, to) = match question {
             Some((challenge, to)) => (Frame::PathChallenge(challenge), to),
             None => {
@@ -91,7 +98,7 @@ impl Connection {
         writer.pad();
         let contents = Contents { probed: Some(size), ..self.spare() };
         let number = self.sent.handle_sent(self.now, u32::from(size), contents).ok()?;
-        self.mtu.handle_sent();
+        self.mtu.handle_sent(number);
         self.seal(number, out)?;
         Some(Transmit { to: self.path.address(), mark: Mark::None })
     }
@@ -115,7 +122,9 @@ impl Connection {
             return None;
         }
         let mut contents = self.spare();
-        let bytes_max = self.mtu.bytes() - self.protection.overhead();
+        // Who is not heard may be sent what the path does not carry any more.
+        let datagram = if self.probes > 0 { DATAGRAM_BYTES_MAX } else { self.mtu.bytes() };
+        let bytes_max = datagram - self.protection.overhead();
         let mut writer = Writer::new(out, self.remote, self.sent.next_number(), bytes_max);
         if self.received.next_timeout().is_some()
             && let Some(ack) = self.received.ack(self.now)
@@ -138,7 +147,7 @@ impl Connection {
             outgoing.write_news(&mut writer, &mut contents.items);
             if may_send_data {
                 let before = contents.items.len();
-                let path = PathView { one_way: self.sent.rtt().smoothed() / 2, controller: &self.controller };
+                let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
                 outgoing.write_data(self.now, path, &mut writer, &mut contents.items, &mut self.events);
                 contents.is_counted = contents.items.len() > before;
             }

@@ -65,10 +65,11 @@ mod engine;
 mod generate;
 mod interval;
 mod name;
+mod order;
 mod pace;
 mod rule;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod text;
 mod wire;
 
@@ -227,6 +228,13 @@ impl Net {
     /// meant for those who write nets.
     pub fn slowest_round(&self) -> Option<Duration> {
         pace::slowest_round(self)
+    }
+
+    /// Whether each object can be delivered as soon as all before it are over: none waits for one that is sent
+    /// behind it. Of other nets a receiver may have to keep all of a window, and a source is to end its last
+    /// round.
+    pub fn is_sent_in_order(&self) -> bool {
+        order::is_sent_in_order(self)
     }
 
     /// The same with names by position (`t[0]`, `p[0]`): what arrives at the other end of a wire.

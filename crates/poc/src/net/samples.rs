@@ -1,9 +1,10 @@
 //! Nets that tests share.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Builder, Carries, Interval, Net, Place, Rule, mpeg_gop, mpeg_shape, of_gop};
+use super::{Builder, Carries, Interval, Name, Net, Place, Rule, mpeg_gop, mpeg_shape, of_gop};
 
 /// The paper's MPEG service.
 pub(crate) fn mpeg() -> Net {
@@ -41,4 +42,37 @@ pub(crate) fn pair(rule: Rule, a: (u64, u64), b: (u64, u64)) -> Arc<Net> {
         builder.master(ids[0]);
     }
     Arc::new(builder.build().expect("a net"))
+}
+
+/// Numbers that decide: of a place its ends, tokens, interval, and whether it carries an object.
+pub(crate) type Choice = (usize, usize, u32, u64, u64, bool);
+
+/// A live net whose places all lie on circuits: a circuit through all transitions, and more places at
+/// random, those that lead back with a token. Intervals are counted in so many milliseconds.
+pub(crate) fn live(rules: &[usize], choices: &[Choice], ms: u64) -> Arc<Net> {
+    let (mut builder, count) = (Builder::new(), rules.len());
+    let ids: Vec<_> = (0..count)
+        .map(|i| builder.transition(Name::new("t").numbered(i as u32), Rule::ALL[rules[i]]))
+        .collect();
+    let mut masters = BTreeMap::new();
+    for (i, (a, b, tokens, earliest, latest, is_object)) in choices.iter().copied().enumerate() {
+        let (from, to) = if i < count { (i, (i + 1) % count) } else { (a % count, b % count) };
+        let latest = if latest == 0 { 0 } else { ms * (earliest + latest) };
+        let id = builder.place(Place {
+            name: Name::new("p").numbered(i as u32),
+            carries: if is_object || i == 0 { Carries::Object } else { Carries::Order },
+            producer: ids[from],
+            consumer: ids[to],
+            interval: interval(ms * earliest, latest),
+            initial: if from < to { tokens.saturating_sub(1) } else { tokens.max(1) },
+        });
+        // The last one, so that it is any.
+        masters.insert(to, id);
+    }
+    for (transition, place) in masters {
+        if Rule::ALL[rules[transition]].needs_master() {
+            builder.master(place);
+        }
+    }
+    Arc::new(builder.build().expect("a live net"))
 }

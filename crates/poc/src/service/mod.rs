@@ -35,7 +35,9 @@ pub struct Flow {
     pub class_of: Vec<u8>,
     /// Rounds that the receiver keeps units of: 1 to [`WINDOW_ROUNDS_MAX`].
     pub rounds: u32,
-    /// Bytes of units that the receiver keeps, at least one.
+    /// Bytes of units that the receiver keeps, at least one. Where units may wait for others that are sent behind
+    /// them ([`Net::is_sent_in_order`]), there has to be room for all that may wait: else a flow that waits
+    /// without end comes to a halt.
     pub buffer_bytes: u32,
     /// How long a period lasts if the source is live, in whole microseconds: it goes on whether or not the
     /// receiver keeps up.

@@ -50,6 +50,8 @@ pub(super) struct Incoming {
     lost: SpanSet,
     /// The peer knows of all below.
     known_below: u64,
+    /// The first unit that the peer was not given room for, whatever the engine has.
+    window_end: u64,
     /// What it was told last, if that may still come to it.
     told: Option<(u64, u64)>,
     counts: IncomingCounts,
@@ -59,6 +61,7 @@ impl Incoming {
     pub(super) fn new(now: Time, flow: Flow) -> Self {
         let engine = Engine::new(flow.net.clone(), flow.rounds as usize, now);
         Incoming {
+            window_end: engine.window_end(),
             told: Some((0, engine.window_end())),
             engine,
             flow,
@@ -88,7 +91,7 @@ impl Incoming {
     /// A piece of a unit came.
     pub(super) fn handle_fragment(&mut self, now: Time, fragment: &Fragment<'_>) -> Result<(), Violation> {
         let unit = fragment.unit;
-        if unit >= self.engine.window_end() {
+        if unit >= self.window_end {
             return Err(Violation("sends more than it was given room for"));
         }
         self.engine.handle_timeout(now);
@@ -197,7 +200,7 @@ impl Incoming {
 
     /// Units will not come (any more). What came before is delivered all the same.
     pub(super) fn handle_given_up(&mut self, now: Time, span: Span) -> Result<(), Violation> {
-        if span.last >= self.engine.window_end() {
+        if span.last >= self.window_end {
             return Err(Violation("gives up what it was not given room for"));
         }
         for unit in span.first.max(self.engine.settled_below())..=span.last {
@@ -211,9 +214,10 @@ impl Incoming {
         Ok(())
     }
 
-    /// All units up to this one were sent.
+    /// All units up to this one were sent. Of those that there is no room for yet it has to be said again:
+    /// else rounds could be lost faster than that is read.
     pub(super) fn handle_announced(&mut self, now: Time, unit: u64) {
-        self.engine.handle_announced(now, unit);
+        self.engine.handle_announced(now, unit.min(self.window_end - 1));
         self.follow(None);
     }
 
@@ -225,11 +229,6 @@ impl Incoming {
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.engine.handle_timeout(now);
         self.follow(None);
-    }
-
-    /// Whether the application has something to read.
-    pub(super) fn has_unread(&self) -> bool {
-        self.unread.lowest().is_some()
     }
 
     /// What the application is told next.
@@ -245,15 +244,14 @@ impl Incoming {
     }
 
     /// How far it is: what is over and was read, no more of it than the list of what was lost has room for,
-    /// and the end of the window.
+    /// and the end of the window, which begins with what is not. Both never go back.
     fn state(&self) -> (u64, u64) {
         let settled = self.engine.settled_below().min(self.unread.lowest().unwrap_or(u64::MAX));
         let beyond = self.lost.spans().get(SPANS_MAX).map_or(u64::MAX, |span| span.first);
         let settled = settled.min(beyond);
-        // What was not read counts as if it were not over.
         let (round, _) = self.flow.net.split(settled);
         let end = self.flow.net.unit(round.saturating_add(u64::from(self.flow.rounds)), 0);
-        (settled, self.engine.window_end().min(end))
+        (settled, end.min(self.engine.window_end()))
     }
 
     /// Whether there is something to tell.
@@ -275,6 +273,7 @@ impl Incoming {
     /// It was sent.
     pub(super) fn handle_told(&mut self, progress: &Progress<'_>) {
         self.told = Some((progress.settled_below, progress.window_end));
+        self.window_end = self.window_end.max(progress.window_end);
     }
 
     /// It came.
@@ -290,3 +289,6 @@ impl Incoming {
         }
     }
 }
+
+#[cfg(test)]
+mod inspect;

@@ -29,6 +29,16 @@ impl Unread {
         Some((unit, whole))
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.queue.iter().filter_map(|(_, whole)| Some(whole.as_ref()?.len() as u64)).sum()
+    }
+
     pub(super) fn lowest(&self) -> Option<u64> {
         self.lowest.front().copied()
     }

@@ -77,6 +77,13 @@ impl Again {
         !self.copies.contains_key(&key)
     }
 
+    #[cfg(test)]
+    pub(super) fn check_accounts(&self) {
+        let bytes = self.queue.iter().map(|(piece, copies)| u64::from(piece.bytes) * u64::from(*copies));
+        assert_eq!(self.bytes, bytes.sum::<u64>(), "bytes to be sent again");
+        assert!(self.copies.values().all(|copies| *copies > 0));
+    }
+
     /// It came.
     pub(super) fn handle_over(&mut self, piece: &Piece) {
         if !self.copies.is_empty() {

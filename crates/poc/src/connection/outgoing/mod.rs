@@ -156,7 +156,11 @@ impl Outgoing {
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
         self.check(unit, data.len())?;
-        self.skip_to(now, unit);
+        // However far it is, it comes nearer.
+        self.skip(now, unit, events)?;
+        if self.units.len() >= UNITS_OUTSTANDING_MAX {
+            return Err(SendError::Full);
+        }
         let (_, object) = self.flow.net.split(unit);
         let class = self.flow.class(object);
         let valid = class.validity.map(|validity| now + path.one_way + validity);
@@ -166,6 +170,7 @@ impl Outgoing {
         self.next = unit + 1;
         if unit < self.base {
             self.not_sent(unit, NotSent::NotNeeded, events);
+            self.lose(unit, events);
             return Ok(());
         }
         self.queued_bytes += data.len() as u64;
@@ -181,11 +186,34 @@ impl Outgoing {
         Ok(())
     }
 
+    /// No more units come. Where some may wait for others behind them, those of the last round do not exist.
+    pub(super) fn finish(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let (round, object) = self.flow.net.split(self.next);
+        if object > 0 && !self.flow.net.is_sent_in_order() {
+            self.skip_to(now, self.flow.net.unit(round + 1, 0), events);
+        }
+    }
+
+    /// The same, as far as there is room for them.
+    pub(super) fn skip(
+        &mut self,
+        now: Time,
+        unit: u64,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), SendError> {
+        let room = UNITS_OUTSTANDING_MAX.saturating_sub(self.units.len());
+        let last = self.next.max(self.base).saturating_add(room as u64);
+        self.skip_to(now, unit.min(last), events);
+        if unit <= last { Ok(()) } else { Err(SendError::Full) }
+    }
+
     /// Units below this one that were not given do not exist.
-    pub(super) fn skip_to(&mut self, now: Time, unit: u64) {
+    fn skip_to(&mut self, now: Time, unit: u64, events: &mut VecDeque<Event>) {
         if self.next >= unit {
             return;
         }
+        // The peer went on without these already.
+        (self.next..unit.min(self.base)).for_each(|unit| self.lose(unit, events));
         let first = self.next.max(self.base);
         if first < unit {
             self.news.insert(Span { first, last: unit - 1 });
@@ -194,6 +222,7 @@ impl Outgoing {
             self.units.push_back(Unit::absent());
         }
         self.next = unit;
+        self.pass_closed();
         self.tell_engine(now);
     }
 
@@ -205,9 +234,8 @@ impl Outgoing {
         if unit < self.next {
             return Err(SendError::Passed { unit, next: self.next });
         }
-        let last = self.next.max(self.base).saturating_add((UNITS_OUTSTANDING_MAX - self.units.len()) as u64);
         let is_full = self.queued_bytes > 0 && self.queued_bytes + bytes as u64 > u64::from(most);
-        if unit >= last || is_full { Err(SendError::Full) } else { Ok(()) }
+        if is_full { Err(SendError::Full) } else { Ok(()) }
     }
 
     /// Gives up what is worth least until the rest can be sent in time.
@@ -243,6 +271,7 @@ impl Outgoing {
         unit.close(Fate::GivenUp);
         self.queued_bytes -= u64::from(queued);
         self.news.insert(Span::of(number));
+        self.pass_closed();
         self.tell_engine(now);
         self.not_sent(number, why, events);
     }
@@ -256,6 +285,11 @@ impl Outgoing {
             NotSent::NotRepaired(_) => (),
         }
         events.push_back(Event::GivenUp { unit, why });
+    }
+
+    fn lose(&mut self, unit: u64, events: &mut VecDeque<Event>) {
+        self.counts.lost += 1;
+        events.push_back(Event::Lost { unit });
     }
 
     /// Tells the engine what is known from the lowest unit on that it does not know of.
@@ -493,8 +527,7 @@ impl Outgoing {
             self.flow.net.unit(round.saturating_add(u64::from(rounds)), 0)
         };
         // Nothing is over before there was evidence of its round, and what is kept begins with what is not.
-        if to > end_of(self.next.max(self.base), 1) || progress.window_end > end_of(to, self.flow.rounds + 1)
-        {
+        if to > end_of(self.next.max(self.base), 1) || progress.window_end > end_of(to, self.flow.rounds) {
             return Err(Violation("says that it is done with what it was never sent"));
         }
         self.window_end = self.window_end.max(progress.window_end);
@@ -511,8 +544,7 @@ impl Outgoing {
                 self.queued_bytes -= u64::from(unit.queued());
                 self.outstanding -= if unit.is_begun { u64::from(unit.bytes) } else { 0 };
                 if is_lost {
-                    self.counts.lost += 1;
-                    events.push_back(Event::Lost { unit: number });
+                    self.lose(number, events);
                 } else {
                     self.counts.delivered += 1;
                 }
@@ -520,6 +552,7 @@ impl Outgoing {
             self.base = number + 1;
         }
         self.cursor = self.cursor.max(self.base);
+        self.pass_closed();
         self.shedder.forget_below(self.cursor);
         self.news.remove_below(self.base);
         self.tell_engine(now);
@@ -540,3 +573,6 @@ impl From<GiveUp> for NotSent {
         NotSent::NotRepaired(why)
     }
 }
+
+#[cfg(test)]
+mod inspect;

@@ -1,5 +1,6 @@
 //! What is not sent when there is more than can be sent in time: whole groups of units that a transition
-//! completes, a picture, say; and with one all that needs it.
+//! completes, a picture, say; and with one all that needs it. What is reliable is not left out for others:
+//! it is sent, later, as long as it is valid.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -84,7 +85,8 @@ impl Shedder {
     /// from now on.
     pub(super) fn take_least(&mut self, from: u64) -> Option<Group> {
         let candidates = self.groups.iter().take(GROUPS_LOOKED_AT).enumerate();
-        let candidates = candidates.filter(|(_, group)| group.first >= from);
+        let may_go = |group: &Group| group.first >= from && group.class != Class::Reliable;
+        let candidates = candidates.filter(|(_, group)| may_go(group));
         let worth =
             |group: &Group| (core::cmp::Reverse(group.class), self.needed_by[group.transition.index()]);
         let (at, _) = candidates.min_by_key(|(_, group)| worth(group))?;
@@ -171,6 +173,15 @@ mod tests {
         assert_eq!(shedder.take_least(100).map(|group| group.first / 15), Some(8));
         assert!(shedder.is_orphan(9 * 15) && !shedder.is_orphan(5 * 15) && !shedder.is_orphan(180 + 9 * 15));
         assert_eq!(shedder.take_least(61), None, "it was begun");
+    }
+
+    #[test]
+    fn what_is_reliable_is_kept() {
+        let mut shedder = shedder();
+        shedder.groups.retain(|group| group.first >= 150);
+        shedder.note(180, Class::Reliable);
+        assert!(shedder.take_least(0).is_some() && shedder.take_least(0).is_some());
+        assert_eq!(shedder.take_least(0), None);
     }
 
     #[test]

@@ -4,52 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::super::{Builder, Carries, Place, Rule, samples};
+use super::super::samples;
 use super::model::{Model, Step, tell};
 use super::*;
 
-/// Numbers that decide: of a place its ends, tokens, interval, and whether it carries an object.
-type Choice = (usize, usize, u32, u64, u64, bool);
-
-fn choice() -> impl Strategy<Value = Choice> {
+fn choice() -> impl Strategy<Value = samples::Choice> {
     (0..8_usize, 0..8_usize, 0..3_u32, 0..4_u64, 0..6_u64, prop::bool::weighted(0.8))
-}
-
-/// A live net whose places all lie on circuits: a circuit through all transitions, and more places at
-/// random, those that lead back with a token.
-fn net(rules: &[usize], choices: &[Choice]) -> Arc<Net> {
-    let (mut builder, count) = (Builder::new(), rules.len());
-    let ids: Vec<_> = (0..count)
-        .map(|i| builder.transition(super::super::Name::new("t").numbered(i as u32), Rule::ALL[rules[i]]))
-        .collect();
-    let mut masters = BTreeMap::new();
-    for (i, (a, b, tokens, earliest, latest, is_object)) in choices.iter().copied().enumerate() {
-        let (from, to) = if i < count { (i, (i + 1) % count) } else { (a % count, b % count) };
-        let id = builder.place(Place {
-            name: super::super::Name::new("p").numbered(i as u32),
-            carries: if is_object || i == 0 { Carries::Object } else { Carries::Order },
-            producer: ids[from],
-            consumer: ids[to],
-            interval: samples::interval(
-                10 * earliest,
-                if latest == 0 { 0 } else { 10 * (earliest + latest) },
-            ),
-            initial: if from < to { tokens.saturating_sub(1) } else { tokens.max(1) },
-        });
-        // The last one, so that it is any.
-        masters.insert(to, id);
-    }
-    for (transition, place) in masters {
-        if Rule::ALL[rules[transition]].needs_master() {
-            builder.master(place);
-        }
-    }
-    Arc::new(builder.build().expect("a live net"))
 }
 
 fn nets() -> impl Strategy<Value = Arc<Net>> {
     let rules = prop::collection::vec(0..9_usize, 1..6);
-    (rules, prop::collection::vec(choice(), 6..14)).prop_map(|(rules, choices)| net(&rules, &choices))
+    (rules, prop::collection::vec(choice(), 6..14))
+        .prop_map(|(rules, choices)| samples::live(&rules, &choices, 10))
 }
 
 /// What happens, how far from the newest unit, and milliseconds since the last step.

@@ -1,0 +1,51 @@
+//! Random services over random nets, in random weather, in virtual time: what is promised holds.
+//!
+//! A scenario is a number. One that fails says which, and is run alone by `POC_CHAOS_SEED=… cargo test -p
+//! outflow-poc chaos`; `POC_CHAOS_SEEDS=100000` runs so many, best with `--release`.
+//!
+//! | promise | checked by |
+//! |---|---|
+//! | order is that of the net | `oracle`: what may have fired at the most, worked out from what was told |
+//! | nothing comes twice, or as something else | `oracle` |
+//! | nothing is delivered that came after its deadline, or after it was given up | before each datagram, what the receiver's engine says of what is in it |
+//! | what is reliable is not lost while it is valid | `oracle`, of nets that wait for all |
+//! | both ends know the same of each unit | `oracle`, at the end |
+//! | it ends, and nobody waits in vain | applications only go on when they are told; a limit of virtual time |
+//! | no more is kept than was agreed on | `check_accounts`, after each step |
+//! | nothing is to be called again and again | `world` |
+
+mod oracle;
+mod scenario;
+mod weather;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use self::world::World;
+
+/// Seeds of the test that always runs.
+const SEEDS: u64 = 3000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn run(seeds: core::ops::Range<u64>) {
+    for seed in seeds {
+        let played = catch_unwind(AssertUnwindSafe(|| World::new(seed).run()));
+        if let Err(panic) = played {
+            eprintln!("it was POC_CHAOS_SEED={seed}");
+            if number("POC_CHAOS_GO_ON").is_none() {
+                resume_unwind(panic);
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_on_the_way_promises_are_kept() {
+    match number("POC_CHAOS_SEED") {
+        Some(seed) => run(seed..seed + 1),
+        None => run(0..number("POC_CHAOS_SEEDS").unwrap_or(SEEDS)),
+    }
+}
