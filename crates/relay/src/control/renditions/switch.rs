@@ -301,7 +301,7 @@ impl Stream {
     pub(in crate::control) fn change_rendition(&mut self, now: Time, key: SinkKey) -> bool {
         let Some(sink) = self.sinks.get(key.0) else { return false };
         let (Some(from), place, spec) = (sink.branch, sink.place, sink.spec) else { return false };
-        let entered = sink.entered;
+        let (entered, needs_preamble) = (sink.entered, sink.needs_preamble);
         let wish = self.slot_for(now, &spec).unwrap_or(from);
         self.left_branch(now, wish);
         if wish == from || place == Place::Paused {
@@ -309,7 +309,8 @@ impl Stream {
             return false;
         }
         // Who has been sent nothing joins anew.
-        if place == Place::Waiting || self.sink_counters(key).packets == 0 {
+        let is_begun = self.sink_counters(key).packets > 0;
+        if place == Place::Waiting || (!is_begun && needs_preamble) {
             self.take_out(from, key);
             self.place(now, key);
             self.left_branch(now, from);
@@ -317,7 +318,7 @@ impl Stream {
         }
         let cursor = self.branches.get(from).and_then(|branch| branch.cursor(&self.sinks, key));
         // The sequence numbers of what it is sent first here are given: it cannot leave before.
-        let is_new = |cursor| entered.is_some_and(|entered| entered.at == cursor);
+        let is_new = |cursor| !is_begun || entered.is_some_and(|entered| entered.at == cursor);
         let way = cursor
             .and_then(|cursor| Some((cursor, self.way(from, wish, cursor + Seq::from(is_new(cursor)))?)));
         match way {

@@ -371,3 +371,13 @@ fn a_rendition_of_another_codec_is_left_out_and_said() {
     assert_eq!(renditions(&bench.receivers[0].check()), [2], "the next lower one");
     assert_eq!(bench.stream.describe(), "2 of 3 renditions; number 2 has another codec");
 }
+
+#[test]
+fn who_has_been_sent_parameter_sets_alone_gets_their_key_frame_before_it_changes() {
+    let mut bench = Bench::new(&Shape { each: [(1, 1, 0); 3], has_sound: false, ..PLAIN });
+    // It takes the parameter sets, and nothing of the packet behind them.
+    let blocked = [Step::Join(1), Step::Block(0, 0, 2), Step::Frames(1)];
+    blocked.iter().chain(&[Step::Wish(0, 2), Step::Frames(45)]).for_each(|step| bench.step(step));
+    let got = bench.receivers[0].check();
+    assert_eq!(got[0].rendition, got[1].rendition, "the sets are followed by what they stand before");
+}
