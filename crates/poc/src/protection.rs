@@ -90,6 +90,10 @@ pub enum HandshakeError {
 }
 
 /// No protection: services and packets travel as they are.
+///
+/// Whoever has heard the id of a connection, and sends well-formed frames with it, is taken for the peer: he
+/// can deliver what he likes, give up units, move or end the connection. What is malformed, or has another id,
+/// does no harm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain;
 

@@ -15,7 +15,7 @@ impl Connection {
     /// A datagram came that begins with the id of this connection.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) {
         self.now = self.now.max(now);
-        let Some(head) = Head::parse(datagram) else {
+        let Some(head) = Head::parse(datagram).filter(|head| head.receiver == self.local) else {
             self.counts.malformed += 1;
             return;
         };

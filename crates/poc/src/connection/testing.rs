@@ -11,7 +11,7 @@ use outflow_media::Time;
 use super::{Begin, Closed, Connection, Event, SendError, Settings};
 use crate::net::{Builder, Carries, Interval, Net, Place, Rule};
 use crate::packet::{ConnectionId, Mark};
-use crate::protection::Plain;
+use crate::protection::{Plain, Protection};
 use crate::recovery::Class;
 use crate::secret::Secret;
 use crate::service::{Flow, ServiceClass};
@@ -87,6 +87,16 @@ impl Pair {
     }
 
     pub(super) fn with(flow: &Flow, weather: Weather, seed: u64, settings: Settings) -> Self {
+        Pair::protected(flow, weather, seed, settings, |_| Box::new(Plain))
+    }
+
+    pub(super) fn protected(
+        flow: &Flow,
+        weather: Weather,
+        seed: u64,
+        settings: Settings,
+        protection: fn(bool) -> Box<dyn Protection>,
+    ) -> Self {
         flow.check().expect("a flow");
         let (now, ids) = (Time::from_millis(1000), [ConnectionId([1; 8]), ConnectionId([2; 8])]);
         let make = |is_client: bool| {
@@ -99,7 +109,7 @@ impl Pair {
                 incoming: (!is_client).then(|| flow.clone()),
             };
             let secret = Secret::new([seed as u8 ^ u8::from(is_client); 16]);
-            Connection::new(now, begin, Box::new(Plain), settings, secret)
+            Connection::new(now, begin, protection(is_client), settings, secret)
         };
         Pair {
             now,
@@ -176,7 +186,7 @@ impl Pair {
                 let Some(transmit) = end.poll_transmit(self.now, &mut out) else { break };
                 let from = if to_server { self.client_address } else { address(2) };
                 // Whoever moved is not there any more.
-                let is_there = to_server || transmit.to == self.client_address;
+                let is_there = transmit.to == if to_server { address(2) } else { self.client_address };
                 if is_there && out.len() <= self.weather.datagram_bytes {
                     self.fly(Flying { to_server, from, mark: transmit.mark, bytes: out.clone() });
                 }
@@ -198,10 +208,15 @@ impl Pair {
         }
     }
 
-    /// Everything that is under way to the server, for somebody who listens.
-    pub(super) fn heard(&self) -> Vec<Vec<u8>> {
-        let to_server = self.flying.values().filter(|flying| flying.to_server);
-        to_server.map(|flying| flying.bytes.clone()).collect()
+    /// Everything that is under way, and whether to the server, for somebody who listens.
+    pub(super) fn heard(&self) -> Vec<(bool, Vec<u8>)> {
+        self.flying.values().map(|flying| (flying.to_server, flying.bytes.clone())).collect()
+    }
+
+    /// A datagram comes from somebody else.
+    pub(super) fn inject(&mut self, to_server: bool, from: SocketAddr, mark: Mark, mut bytes: Vec<u8>) {
+        let to = if to_server { &mut self.server } else { &mut self.client };
+        to.handle_datagram(self.now, from, mark, &mut bytes);
     }
 
     fn read(&mut self) {

@@ -193,7 +193,7 @@ pub struct DatagramCounts {
     pub duplicate: u64,
     /// Dropped: not sealed by the peer.
     pub forged: u64,
-    /// Dropped: cannot be read.
+    /// Dropped: cannot be read, or is for somebody else.
     pub malformed: u64,
     /// Dropped: came when the connection was over.
     pub closed: u64,

@@ -14,6 +14,7 @@
 //! | no more is kept than was agreed on | `check_accounts`, after each step |
 //! | nothing is to be called again and again | `world` |
 
+mod hostile;
 mod oracle;
 mod scenario;
 mod weather;
