@@ -13,7 +13,7 @@ fn main() {
         clang.arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH));
         compile(clang.arg("-c"), &format!("bpf/{name}.c"), &out.join(format!("{name}.o")));
     }
-    for (name, level) in [("udp", "-O2"), ("tcp", "-O2"), ("images", "-O3")] {
+    for (name, level) in [("udp", "-O2"), ("tcp", "-O2"), ("images", "-O3"), ("primitives", "-O2")] {
         let mut cc = Command::new("cc");
         compile(
             cc.args([level, "-Wall", "-Werror"]),

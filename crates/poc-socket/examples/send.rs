@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use outflow_poc::recovery::Class;
 use outflow_poc::service::Request;
 use outflow_poc::service::presets::{Order, datagrams};
 use outflow_poc_socket::{Options, PocSocket, Security};
-use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,15 +14,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = arguments.next().ok_or("where to? HOST:PORT")?.parse()?;
     let keys = arguments.next().ok_or("which key? shared:…")?.parse()?;
 
-    let latency = Duration::from_millis(500);
-    let flow = datagrams(Order::Total, Some(latency), Class::Reliable)?;
+    let flow = datagrams(Order::Total, Some(Duration::from_millis(500)), Class::Reliable)?;
     let request = Request { resource: "/lines".to_owned(), to_server: Some(flow), to_client: None };
     let options = Options::new(Security::Keys(Arc::new(keys)));
     let socket = PocSocket::connect(server, request, &options).await?;
-
-    let mut lines = BufReader::new(stdin()).lines();
-    while let Some(line) = lines.next_line().await? {
-        socket.send_unit(None, Bytes::from(line), Some(latency)).await?;
+    for line in std::io::stdin().lines() {
+        socket.send(line?).await?;
     }
     socket.finish().await;
     Ok(())

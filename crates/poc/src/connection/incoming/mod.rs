@@ -231,6 +231,11 @@ impl Incoming {
         self.follow(None);
     }
 
+    /// Whether the application has something to read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread.lowest().is_some()
+    }
+
     /// What the application is told next.
     pub(super) fn poll(&mut self) -> Option<Event> {
         let (unit, whole) = self.unread.pop()?;
