@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         table[i] = crc;
     }
     for (int i = 0; i < BLOCKS * BYTES; i++)
-        from[0][i] = (uint8_t)(i * 7);
+        from[i / BYTES][i % BYTES] = (uint8_t)(i * 7);
     unsigned sum = 0;
     double start = now();
     if (!strcmp(argv[1], "copy")) {
