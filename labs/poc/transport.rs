@@ -24,6 +24,10 @@ use serde_json::{Value, json};
 use crate::path::SINK;
 use crate::stream::UNITS;
 
+/// What the service is declared to need, in kbit/s: congestion control goes no lower. SRT and RIST have none, and send
+/// whatever they are given.
+const FLOOR_KBPS: &str = "2500";
+
 /// How long a program at one end waits for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -136,7 +140,7 @@ impl Transport {
                 "ristsender -p 1 -S 0 -v 3 -b {ms} -i udp://@{local} -o rist://{to}?buffer={ms}"
             )),
             Transport::Poc => poc("send", &format!("poc://{to}/lab"), terms)?
-                .args(["--from", "-", "--net"])
+                .args(["--from", "-", "--min-rate", FLOOR_KBPS, "--net"])
                 .arg(net(terms.folder)?),
         })
     }

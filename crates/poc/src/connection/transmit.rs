@@ -126,7 +126,9 @@ impl Connection {
         let datagram = if self.probes > 0 { DATAGRAM_BYTES_MAX } else { self.mtu.bytes() };
         let bytes_max = datagram - self.protection.overhead();
         let mut writer = Writer::new(out, self.remote, self.sent.next_number(), bytes_max);
-        if self.received.next_timeout().is_some()
+        // One that is due soon goes with what is sent anyway.
+        let soon = self.now + self.settings.received.ack_delay_max / 2;
+        if self.received.next_timeout().is_some_and(|due| due <= soon)
             && let Some(ack) = self.received.ack(self.now)
         {
             let largest = ack.largest();

@@ -1,7 +1,8 @@
 //! `outflow poc recv`
 
-use std::io::Write;
+use std::fs::File;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 
 use clap::Args;
 use outflow_poc::connection::{By, Closed};
@@ -78,7 +79,9 @@ impl Recv {
                 Some(udp)
             }
         };
-        let mut standard = std::io::stdout().lock();
+        // Nothing is to wait in a buffer until a line ends.
+        let standard = std::io::stdout().as_fd().try_clone_to_owned();
+        let mut standard = File::from(standard.map_err(|error| format!("standard output: {error}"))?);
         loop {
             let (unit, data) = match socket.recv().await {
                 Ok(unit) => unit,

@@ -1,6 +1,6 @@
 //! `outflow poc send`
 
-use std::io::Read;
+use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
@@ -122,7 +122,7 @@ impl Send {
         match self.from {
             Source::Standard => {
                 thread::spawn(move || {
-                    let mut from: Box<dyn Read> = Box::new(std::io::stdin().lock());
+                    let mut from = BufReader::new(std::io::stdin().lock());
                     let cut = cut(&mut from, format, &flow, |unit| to.blocking_send(Ok(unit)).is_ok());
                     cut.err().into_iter().for_each(|error| _ = to.blocking_send(Err(error)));
                 });

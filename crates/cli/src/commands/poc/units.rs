@@ -95,14 +95,16 @@ fn framed(from: &mut impl Read) -> Result<Option<Unit>, String> {
 
 /// Writes a unit as the format has it.
 pub(super) fn write(to: &mut impl Write, format: Format, number: u64, data: &[u8]) -> std::io::Result<()> {
-    if format == Format::Units {
-        let mut head = [0; HEAD_BYTES];
-        head[..8].copy_from_slice(&number.to_le_bytes());
-        head[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
-        to.write_all(&head)?;
+    if format != Format::Units {
+        return to.write_all(data);
     }
-    to.write_all(data)?;
-    to.flush()
+    // In one piece, so that it is one call of the system.
+    let mut unit = Vec::with_capacity(HEAD_BYTES + data.len());
+    unit.extend_from_slice(&number.to_le_bytes());
+    unit.extend_from_slice(&(data.len() as u32).to_le_bytes());
+    unit.resize(HEAD_BYTES, 0);
+    unit.extend_from_slice(data);
+    to.write_all(&unit)
 }
 
 /// Cuts MPEG-2 video (ISO/IEC 13818-2) at its start codes: headers in front of a picture are a unit, and each

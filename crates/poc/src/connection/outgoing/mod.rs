@@ -18,7 +18,7 @@ use super::spanset::SpanSet;
 use super::{Event, NotSent, SendError, Violation};
 use crate::congestion::Controller;
 use crate::limits::{SPANS_MAX, UNITS_OUTSTANDING_MAX};
-use crate::net::{Engine, Verdict};
+use crate::net::{Engine, Need, Verdict};
 use crate::packet::{Fragment, Frame, Progress, Span, Spans, Writer};
 use crate::recovery::{GiveUp, Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};
 use crate::service::Flow;
@@ -488,7 +488,11 @@ impl Outgoing {
         let Some((class, useful_until)) = unit.map(|unit| (unit.class, unit.until)) else { return };
         self.engine.handle_timeout(now);
         while self.engine.poll().is_some() {}
-        let need = self.engine.need(piece.unit);
+        // The engine is told of what is sent when it is sent: it is ahead of the peer's by the way there.
+        let need = match self.engine.need(piece.unit) {
+            Need::Until(until) => Need::Until(until + rtt.smoothed() / 2),
+            need => need,
+        };
         let attempts = piece.attempts;
         let lost = RepairPiece { need, useful_until, class, attempts, bytes: piece.bytes };
         match self.repairs.decide(now, rtt, &lost) {
