@@ -102,6 +102,8 @@ pub(super) fn settings(random: &mut Rng) -> Settings {
     settings.repairs.copies = random.u32(1..5);
     settings.repairs.redundancy_pct = [0, 5, 50][random.usize(..3)];
     settings.marks = random.bool();
+    // Clocks that jump, and both that move, may be silent for longer than usual.
+    settings.idle = Duration::from_secs(40);
     if random.u8(..4) == 0 {
         settings.congestion.max_bps = random.u64(200_000..3_000_000);
     }
