@@ -11,6 +11,7 @@ mod http;
 mod image;
 mod packets;
 mod payload;
+mod poc_connection;
 mod poc_packet;
 mod remux;
 mod rtp;
@@ -63,6 +64,7 @@ pub const TARGETS: &[Target] = &[
     ("ts_loop", ts::ts_loop),
     ("tspn", tspn::tspn),
     ("poc_packet", poc_packet::poc_packet),
+    ("poc_connection", poc_connection::poc_connection),
     ("y4m", wavelet::y4m),
     ("wavelet_file", wavelet::wavelet_file),
     ("wavelet_packets", wavelet::wavelet_packets),
