@@ -22,7 +22,7 @@ use outflow_poc::net::{Shape, mpeg_gop, mpeg_shape, of_gop};
 use serde_json::{Value, json};
 
 use crate::path::SINK;
-use crate::stream::UNITS;
+use crate::stream::{GOP, PICTURE, UNITS};
 
 /// What the service is declared to need, in kbit/s: congestion control goes no lower. SRT and RIST have none, and send
 /// whatever they are given.
@@ -185,7 +185,9 @@ fn statistics(folder: &Path, what: &str) -> PathBuf {
 fn net(folder: &Path) -> Result<String> {
     let shape = Shape { objects_per_frame: UNITS as u32, ..mpeg_shape() };
     let file = folder.join("mpeg.tspn");
-    std::fs::write(&file, of_gop(&mpeg_gop(), &shape)?.to_string())?;
+    let period = PICTURE.as_millis() as usize * GOP;
+    let net = of_gop(&mpeg_gop(), &shape)?;
+    std::fs::write(&file, format!("period {period} ms\ndependent\n{net}"))?;
     Ok(file.display().to_string())
 }
 

@@ -11,6 +11,7 @@ mod http;
 mod image;
 mod packets;
 mod payload;
+mod poc_connection;
 mod poc_packet;
 mod poc_service;
 mod remux;
@@ -65,6 +66,7 @@ pub const TARGETS: &[Target] = &[
     ("tspn", tspn::tspn),
     ("poc_packet", poc_packet::poc_packet),
     ("poc_service", poc_service::poc_service),
+    ("poc_connection", poc_connection::poc_connection),
     ("y4m", wavelet::y4m),
     ("wavelet_file", wavelet::wavelet_file),
     ("wavelet_packets", wavelet::wavelet_packets),

@@ -261,10 +261,11 @@ impl PocSocket {
     }
 
     /// Units below this one that were not sent do not exist.
-    pub fn skip_to(&self, unit: u64) {
+    pub fn skip_to(&self, unit: u64) -> Result<(), SendError> {
         let (shared, now) = (self.shared(), self.shared().now());
-        shared.lock().endpoint.with(self.handle, |connection| connection.skip_to(now, unit));
+        let skipped = shared.lock().endpoint.with(self.handle, |connection| connection.skip_to(now, unit));
         shared.wake();
+        skipped.unwrap_or(Err(SendError::Closed))
     }
 
     /// The next unit that is delivered. An error tells how the connection ended.

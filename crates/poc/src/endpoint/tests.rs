@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::connection::{By, Event, NotSent};
 use crate::limits::RESETS_A_SECOND_MAX;
+use crate::packet::{Datagram, emit_reset, parse};
 use crate::protection::Plain;
 use crate::recovery::Class;
 use crate::service::{Bounds, Flow, Terms, Want, presets};
@@ -208,7 +209,7 @@ fn a_server_that_has_forgotten_a_connection_says_so() {
     pair.run(SECOND / 10);
     pair.server = Endpoint::new(Settings::default(), Secret::new([3; 16]), plain());
     pair.client.send(pair.now, client, None, Bytes::from_static(b"lost"), None).expect("there is room");
-    pair.run(SECOND * 3);
+    pair.run(SECOND * 6);
     let closed = pair.events.iter().find_map(|(_, event)| match event {
         Event::Closed(closed) => Some(closed.code),
         _ => None,

@@ -7,8 +7,9 @@ use super::{Flow, ServiceClass};
 use crate::net::{Carries, NetError};
 
 impl Flow {
-    /// The same objects in the same order, but whatever is missing is gone without `latency` after what is
-    /// completed with it began to come, however much is lost in a row; and nothing is sent again for longer.
+    /// The same objects in the same order, but whatever is missing is gone without `latency` after it should
+    /// have come, however much is lost in a row; and nothing is sent again for longer. Of a live source, what
+    /// is completed together comes over the share of the period that it has, a picture, say.
     ///
     /// Times of the net are left out: each transition has a clock instead, an order of its own that it waits
     /// for its objects by (`and-master`).
@@ -16,8 +17,10 @@ impl Flow {
         let latency = whole(latency);
         let nominal = self.net.places().first().map_or(Duration::ZERO, |place| place.interval.nominal);
         let mut draft = Draft::new(nominal.min(latency), self.rounds);
-        let transitions = self.net.transitions().iter();
-        let ids: Vec<_> = transitions.map(|t| draft.transition(t.name.clone(), Some(latency))).collect();
+        let transitions = self.net.transitions();
+        let spread = self.period.map_or(Duration::ZERO, |period| period / transitions.len() as u32);
+        let wait = Some(whole(latency + spread));
+        let ids: Vec<_> = transitions.iter().map(|t| draft.transition(t.name.clone(), wait)).collect();
         for place in self.net.places() {
             let (from, to) = (ids[place.producer.index()], ids[place.consumer.index()]);
             match place.carries {
@@ -69,7 +72,11 @@ mod tests {
         for (event, at) in waits {
             if let Event::Deliver(unit) = event {
                 let came = start + Duration::from_millis(40) * (unit / per_picture as u64) as u32;
-                assert!(at.since(came) <= latency, "unit {unit} waited for {:?}", at.since(came));
+                assert!(
+                    at.since(came) <= latency + Duration::from_millis(40),
+                    "unit {unit} waited for {:?}",
+                    at.since(came)
+                );
                 delivered += 1;
             }
         }

@@ -20,15 +20,16 @@ mod scenario;
 mod weather;
 mod world;
 
+use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use self::world::World;
 
 /// Seeds of the test that always runs.
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 6000;
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+    env::var(name).ok()?.parse().ok()
 }
 
 fn run(seeds: core::ops::Range<u64>) {

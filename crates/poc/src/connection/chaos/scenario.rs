@@ -97,11 +97,13 @@ pub(super) fn is_patient(flow: &Flow) -> bool {
 }
 
 pub(super) fn settings(random: &mut Rng) -> Settings {
-    let mut settings = Settings::default();
-    settings.datagram_bytes_max = [1200, 1452, 1500, 9000][random.usize(..4)];
+    let datagram_bytes_max = [1200, 1452, 1500, 9000][random.usize(..4)];
+    let mut settings = Settings { datagram_bytes_max, ..Settings::default() };
     settings.repairs.copies = random.u32(1..5);
     settings.repairs.redundancy_pct = [0, 5, 50][random.usize(..3)];
     settings.marks = random.bool();
+    // Clocks that jump, and both that move, may be silent for longer than usual.
+    settings.idle = Duration::from_secs(40);
     if random.u8(..4) == 0 {
         settings.congestion.max_bps = random.u64(200_000..3_000_000);
     }

@@ -2,13 +2,22 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use core::time::Duration;
+
+use outflow_media::Time;
+
 use super::super::contents::Piece;
+
+/// How long after a copy the next one goes, if there is time: losses come in bursts.
+const APART: Duration = Duration::from_millis(10);
 
 /// Pieces in the order in which they were lost, and how many copies of each are under way.
 #[derive(Debug, Default)]
 pub(super) struct Again {
     /// With the copies that are still to be sent, in a packet each.
     queue: VecDeque<(Piece, u32)>,
+    /// Copies that are not due yet, by when they are.
+    later: VecDeque<(Time, Piece, u32)>,
     bytes: u64,
     /// Of pieces with several copies, those under way and to come, by unit and offset.
     copies: BTreeMap<(u64, u32), u32>,
@@ -58,11 +67,26 @@ impl Again {
         Some((piece, copies))
     }
 
-    /// A copy of it was sent; the others are for later packets.
-    pub(super) fn handle_sent(&mut self, piece: Piece, copies: u32) {
+    /// A copy of it was sent. The others are for a while later, but not when it is too late: `left` is how
+    /// long they may wait at most.
+    pub(super) fn handle_sent(&mut self, now: Time, piece: Piece, copies: u32, left: Option<Duration>) {
         if copies > 1 {
             self.bytes += u64::from(piece.bytes) * u64::from(copies - 1);
-            self.queue.push_back((piece, copies - 1));
+            let due = now + left.map_or(APART, |left| APART.min(left / 2));
+            let at = self.later.partition_point(|(other, ..)| *other <= due);
+            self.later.insert(at, (due, piece, copies - 1));
+        }
+    }
+
+    /// When the next copy is due.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.later.front().map(|(due, ..)| *due)
+    }
+
+    /// Copies that are due are sent next.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        while let Some((_, piece, copies)) = self.later.pop_front_if(|(due, ..)| *due <= now) {
+            self.queue.push_back((piece, copies));
         }
     }
 
@@ -79,7 +103,9 @@ impl Again {
 
     #[cfg(test)]
     pub(super) fn check_accounts(&self) {
-        let bytes = self.queue.iter().map(|(piece, copies)| u64::from(piece.bytes) * u64::from(*copies));
+        let later = self.later.iter().map(|(_, piece, copies)| (piece, copies));
+        let all = self.queue.iter().map(|(piece, copies)| (piece, copies)).chain(later);
+        let bytes = all.map(|(piece, copies)| u64::from(piece.bytes) * u64::from(*copies));
         assert_eq!(self.bytes, bytes.sum::<u64>(), "bytes to be sent again");
         assert!(self.copies.values().all(|copies| *copies > 0));
     }
