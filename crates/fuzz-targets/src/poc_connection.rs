@@ -115,8 +115,8 @@ impl Pair {
 
     fn send(&mut self, at: usize, much: u8) {
         let end = &mut self.ends[at];
-        let until = (much % 3 == 0).then(|| self.now + Duration::from_millis(u64::from(much)));
-        let unit = end.next_unit() + u64::from(much % 5 == 0);
+        let until = much.is_multiple_of(3).then(|| self.now + Duration::from_millis(u64::from(much)));
+        let unit = end.next_unit() + u64::from(much.is_multiple_of(5));
         _ = end.send(self.now, unit, vec![much; usize::from(much) * usize::from(much)].into(), until);
     }
 

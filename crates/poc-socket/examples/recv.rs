@@ -12,12 +12,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let options = Options::new(Security::Keys(Arc::new(keys)));
     let socket = PocSocket::bind(address, None, options)?;
-    loop {
+    let closed = loop {
         match socket.event() {
             Event::Delivered { unit, data } => println!("{unit}: {}", String::from_utf8_lossy(&data)),
             Event::Missed { unit } => println!("{unit} did not come in time"),
-            Event::Closed(closed) => return Ok(println!("closed: {}", closed.text)),
+            Event::Closed(closed) => break closed,
             _ => (),
         }
-    }
+    };
+    println!("closed: {}", closed.text);
+    Ok(())
 }

@@ -1,4 +1,5 @@
 //! Sockets on loopback.
+#![allow(clippy::disallowed_methods, reason = "a driver is tested")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ struct Joined {
 }
 
 enum State {
-    Connecting(Connecting),
+    Connecting(Box<Connecting>),
     Asking(Asking),
     Joined(Box<Joined>),
 }
@@ -109,7 +109,7 @@ impl Endpoint {
         let local = self.fresh_id();
         let patience = self.settings.patience;
         let connecting = Connecting::new(now, local, server, request, handshake, patience)?;
-        let handle = self.add(State::Connecting(connecting));
+        let handle = self.add(State::Connecting(Box::new(connecting)));
         self.by_id.insert(local, handle);
         Ok(handle)
     }

@@ -32,7 +32,8 @@ pub(super) struct Common {
     #[arg(long, conflicts_with = "key_file")]
     insecure: bool,
     /// Bytes of a datagram at most; what the path carries is found out
-    #[arg(long, value_name = "BYTES", default_value_t = 1452, value_parser = clap::value_parser!(u16).range(1200..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1452)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1200..))]
     datagram: u16,
     /// Never send less than this, whatever congestion control says, in kbit/s
     #[arg(long, value_name = "KBPS")]

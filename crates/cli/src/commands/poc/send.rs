@@ -107,7 +107,7 @@ impl Send {
         let file = common.json_stats.clone();
         let statistics = socket.statistics();
         if ended.is_ok() {
-            let finished = tokio::time::timeout(std::time::Duration::from_secs(2), finish(socket)).await;
+            let finished = tokio::time::timeout(std::time::Duration::from_secs(1), finish(socket)).await;
             statistics::write(file.as_deref(), finished.unwrap_or(statistics))?;
         } else {
             statistics::write(file.as_deref(), statistics)?;
