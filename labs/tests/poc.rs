@@ -73,3 +73,17 @@ fn who_has_no_key_is_told_so() -> Result<()> {
     drop(receiver);
     Ok(())
 }
+
+#[test]
+fn who_asks_for_something_else_learns_what_there_is() -> Result<()> {
+    let Some(paths) = scene("pocother", &[])? else { return Ok(()) };
+    let place = format!("poc://{RELAY_IN}:{PORT}");
+    let with = |what, resource: &str| outflow(&["poc", what, &(place.clone() + resource), "--insecure"]);
+    let receiver = with("recv", "/clip")?.args(["--listen"]).within(&paths.relay).start()?;
+    thread::sleep(Duration::from_millis(500));
+    let mut sender = with("send", "/other")?.within(&paths.source).start()?;
+    ensure!(!sender.wait(PATIENCE)?.success(), "it was let in: {}", sender.account());
+    ensure!(sender.account().contains("there is no /other here, but /clip"), "{}", sender.account());
+    drop(receiver);
+    Ok(())
+}

@@ -208,7 +208,8 @@ impl PocSocket {
         let listener = PocListener::bind(address, options)?;
         loop {
             match listener.accept().await?.answer(source) {
-                Err(OpenError::Refused(_)) => (),
+                // Others may still come.
+                Err(OpenError::Refused(_) | OpenError::Accept(_)) => (),
                 other => return other,
             }
         }

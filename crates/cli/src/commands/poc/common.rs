@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use outflow_poc::limits::DATAGRAM_BYTES_MAX;
+use outflow_poc::packet::Code;
+use outflow_poc::service::Flow;
 use outflow_poc_socket::noise::Keys;
-use outflow_poc_socket::{Address, Options, Security};
+use outflow_poc_socket::{Address, Options, PocListener, PocSocket, Security};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of both ends.
@@ -85,6 +87,31 @@ impl Common {
 
 fn duration(text: &str) -> Result<Duration, String> {
     outflow_config::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Why somebody is refused who asks for something else.
+const NOT_HERE: Code = Code(64);
+
+/// Waits for somebody who asks for the resource of this address; what is there to be sent is `source`.
+pub(super) async fn wait_for_peer(
+    address: &Address,
+    source: Option<&Flow>,
+    options: Options,
+) -> Result<PocSocket, String> {
+    let place = address.look_up().map_err(|error| error.to_string())?;
+    let listener = PocListener::bind(place, options).map_err(|error| format!("{address}: {error}"))?;
+    loop {
+        let asking = listener.accept().await.map_err(|error| error.to_string())?;
+        if asking.request().resource != address.resource {
+            let text = format!("there is no {} here, but {}", asking.request().resource, address.resource);
+            asking.refuse(NOT_HERE, &text);
+            continue;
+        }
+        match asking.answer(source) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => eprintln!("{error}"),
+        }
+    }
 }
 
 /// Ends with the first signal that asks for it.

@@ -11,7 +11,7 @@ use outflow_poc::service::{Bounds, Request, Want, presets};
 use outflow_poc_socket::PocSocket;
 use tokio::net::UdpSocket;
 
-use super::common::{Common, asked_to_end, runtime};
+use super::common::{Common, asked_to_end, runtime, wait_for_peer};
 use super::statistics;
 use super::units::write;
 
@@ -46,10 +46,10 @@ impl Recv {
 
     async fn receive(self) -> Result<(), String> {
         let (options, common) = (self.common.options()?, &self.common);
-        let place = common.address.look_up().map_err(|error| error.to_string())?;
         let socket = if common.listen {
-            PocSocket::bind(place, None, options).await
+            wait_for_peer(&common.address, None, options).await?
         } else {
+            let place = common.address.look_up().map_err(|error| error.to_string())?;
             let bounds = Bounds {
                 rounds: outflow_poc::limits::WINDOW_ROUNDS_MAX as u32,
                 buffer_bytes: presets::BUFFER_BYTES,
@@ -57,9 +57,8 @@ impl Recv {
             };
             let to_client = Some(Want::Theirs(bounds));
             let request = Request { resource: common.address.resource.clone(), to_server: None, to_client };
-            PocSocket::connect(place, request, &options).await
+            PocSocket::connect(place, request, &options).await.map_err(|error| error.to_string())?
         };
-        let socket = socket.map_err(|error| error.to_string())?;
         let ended = tokio::select! {
             ended = self.pass(&socket) => ended,
             () = asked_to_end() => Ok(()),

@@ -13,7 +13,7 @@ use outflow_poc_socket::PocSocket;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
-use super::common::{Common, Format, asked_to_end, runtime};
+use super::common::{Common, Format, asked_to_end, runtime, wait_for_peer};
 use super::statistics;
 use super::units::{Unit, cut};
 
@@ -85,15 +85,14 @@ impl Send {
 
     async fn send(self, flow: Flow) -> Result<(), String> {
         let (options, common) = (self.common.options()?, &self.common);
-        let place = common.address.look_up().map_err(|error| error.to_string())?;
         let socket = if common.listen {
-            PocSocket::bind(place, Some(&flow), options).await
+            wait_for_peer(&common.address, Some(&flow), options).await?
         } else {
+            let place = common.address.look_up().map_err(|error| error.to_string())?;
             let resource = common.address.resource.clone();
             let request = Request { resource, to_server: Some(flow.clone()), to_client: None };
-            PocSocket::connect(place, request, &options).await
+            PocSocket::connect(place, request, &options).await.map_err(|error| error.to_string())?
         };
-        let socket = socket.map_err(|error| error.to_string())?;
         let Some(agreed) =
             (if common.listen { &socket.service().to_client } else { &socket.service().to_server })
         else {
