@@ -22,7 +22,9 @@ fn outflow(arguments: &[&str]) -> Result<Program> {
 fn carried(paths: &Paths, bytes: &[u8], secure: &[&str]) -> Result<Vec<u8>> {
     let address = format!("poc://{RELAY_IN}:{PORT}/clip");
     let recv = [&["poc", "recv", &address, "--listen"], secure].concat();
-    let send = [&["poc", "send", &address], secure].concat();
+    // All of it comes at once: nothing is left out because it is late.
+    let send =
+        [&["poc", "send", &address, "--service", "datagrams:latency=inf,repair=reliable"], secure].concat();
     let (mut receiver, _, mut out) = outflow(&recv)?.within(&paths.relay).start_piped()?;
     let arriving = thread::spawn(move || {
         let mut arrived = Vec::new();

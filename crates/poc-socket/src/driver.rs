@@ -17,7 +17,7 @@ use outflow_poc::service::{Request, Service};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 
-use crate::limits::{DATAGRAMS_A_TURN, PENDING_MAX};
+use crate::limits::{BATCHES_A_TURN, DATAGRAMS_A_TURN, PENDING_MAX};
 use crate::udp::{Batch, Segments, Udp};
 
 /// How long an end that nobody uses any more goes on to say goodbye.
@@ -139,6 +139,14 @@ async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
     let mut outbox = Outbox::default();
     let mut batch = Batch::new(datagram_bytes_max);
     loop {
+        // What has come is read before it is said that it did not come in time: this task may have been kept.
+        for _ in 0..BATCHES_A_TURN {
+            match shared.udp.try_recv(&mut batch) {
+                Ok(_) => shared.take(&mut batch),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return shared.give_up(&error),
+            }
+        }
         let turn = shared.turn(&mut outbox);
         if let Err(error) = outbox.send(&shared.udp).await {
             return shared.give_up(&error);

@@ -37,3 +37,6 @@ pub const DATAGRAMS_A_TURN: usize = 64;
 
 /// Clients that wait to be looked at. Further ones are refused.
 pub const PENDING_MAX: usize = 1024;
+
+/// Batches of datagrams that are read before anything else is done.
+pub const BATCHES_A_TURN: usize = 16;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::common::{Common, Format, asked_to_end, runtime, wait_for_peer};
 use super::statistics;
-use super::units::{Unit, cut};
+use super::units::{Group, Unit, cut};
 
 /// Units that wait between who reads them and who sends them.
 const WAITING: usize = 64;
@@ -25,7 +25,7 @@ const DATAGRAM_BYTES: usize = 65_535;
 
 /// Sends what it reads, as a service says
 ///
-/// Services: datagrams, mpeg, audio, av_sync, j2k_layers and parts, with parameters behind them, as in
+/// Services: datagrams, mpeg, audio, av-sync, j2k-layers and parts, with parameters behind them, as in
 /// mpeg:headers=yes,b=partial or datagrams:order=8; or a file that describes one (--net).
 #[derive(Debug, Args)]
 pub(super) struct Send {
@@ -37,6 +37,9 @@ pub(super) struct Send {
     /// The service; what suits the format if left out
     #[arg(long, value_name = "NAME", value_parser = preset)]
     service: Option<Flow>,
+    /// Pictures of a period of the service, of MPEG-2 video
+    #[arg(long, value_name = "COUNT", default_value_t = 12)]
+    gop: u32,
     /// A file that describes the service: its net, and how reliable what is
     #[arg(long, value_name = "FILE", conflicts_with = "service")]
     net: Option<PathBuf>,
@@ -75,7 +78,7 @@ impl Send {
             }
             (None, Some(flow), _) => flow.clone(),
             (None, None, Format::Mpeg2) => preset("mpeg:headers=yes,b=partial")?,
-            (None, None, _) => preset("datagrams:latency=200ms")?,
+            (None, None, _) => preset("datagrams:latency=200ms,repair=reliable")?,
         };
         match self.common.latency {
             Some(latency) => named.within(latency).map_err(|error| error.to_string()),
@@ -118,11 +121,12 @@ impl Send {
     async fn units(&self, flow: Flow) -> Result<mpsc::Receiver<Result<Unit, String>>, String> {
         let (to, units) = mpsc::channel(WAITING);
         let format = self.common.format;
+        let group = Group::new(&flow, if format == Format::Mpeg2 { self.gop } else { 1 })?;
         match self.from {
             Source::Standard => {
                 thread::spawn(move || {
                     let mut from = BufReader::new(std::io::stdin().lock());
-                    let cut = cut(&mut from, format, &flow, |unit| to.blocking_send(Ok(unit)).is_ok());
+                    let cut = cut(&mut from, format, group, |unit| to.blocking_send(Ok(unit)).is_ok());
                     cut.err().into_iter().for_each(|error| _ = to.blocking_send(Err(error)));
                 });
             }

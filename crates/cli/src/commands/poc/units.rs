@@ -18,11 +18,32 @@ const READ_BYTES: usize = 64 << 10;
 /// A unit, with its number if that is not the next one.
 pub(super) type Unit = (Option<u64>, Vec<u8>);
 
+/// Pictures of a period, and units of each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    pictures: u64,
+    units: u64,
+}
+
+impl Group {
+    /// A period of a flow, if that can be divided so.
+    pub(super) fn new(flow: &Flow, pictures: u32) -> Result<Group, String> {
+        let (objects, pictures) = (flow.net.objects() as u64, u64::from(pictures));
+        if pictures == 0 || !objects.is_multiple_of(pictures) {
+            return Err(format!(
+                "a period of the service has {objects} objects, which are not {pictures} pictures: say --gop, or \
+                 another service"
+            ));
+        }
+        Ok(Group { pictures, units: objects / pictures })
+    }
+}
+
 /// Cuts what is read into units, and gives them to `each` as soon as they are there, until that says no.
 pub(super) fn cut(
     from: &mut impl Read,
     format: Format,
-    flow: &Flow,
+    group: Group,
     mut each: impl FnMut(Unit) -> bool,
 ) -> Result<(), String> {
     let told = |error: std::io::Error| format!("standard input: {error}");
@@ -44,7 +65,7 @@ pub(super) fn cut(
             }
         }
         Format::Mpeg2 => {
-            let (mut slices, mut bytes) = (Slices::new(flow), vec![0; READ_BYTES]);
+            let (mut slices, mut bytes) = (Slices::new(group), vec![0; READ_BYTES]);
             loop {
                 let count = match from.read(&mut bytes) {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -116,27 +137,16 @@ pub(super) struct Slices {
     at: usize,
     headers: Vec<u8>,
     is_group: bool,
-    /// Units of a picture in the net, and pictures of a period.
-    units: u64,
-    pictures: u64,
+    group: Group,
     /// The picture, counted from the first one, and the next unit in it.
     picture: Option<u64>,
     next: u64,
 }
 
 impl Slices {
-    fn new(flow: &Flow) -> Self {
-        let pictures = flow.net.transitions().len().max(1) as u64;
-        Slices {
-            bytes: Vec::new(),
-            at: 0,
-            headers: Vec::new(),
-            is_group: false,
-            units: (flow.net.objects() as u64 / pictures).max(1),
-            pictures,
-            picture: None,
-            next: 0,
-        }
+    fn new(group: Group) -> Self {
+        let (bytes, headers) = (Vec::new(), Vec::new());
+        Slices { bytes, at: 0, headers, is_group: false, group, picture: None, next: 0 }
     }
 
     fn push(&mut self, bytes: &[u8], each: &mut impl FnMut(Unit) -> bool) -> bool {
@@ -184,15 +194,15 @@ impl Slices {
             None => is_group.then_some(0),
             // A group that is shorter than the net's has no more pictures; of a longer one the rest is as good
             // as another group.
-            Some(picture) if is_group => Some((picture / self.pictures + 1) * self.pictures),
+            Some(picture) if is_group => Some((picture / self.group.pictures + 1) * self.group.pictures),
             Some(picture) => Some(picture + 1),
         };
     }
 
     /// More than the net has of a picture go with its last one.
     fn unit(&mut self, data: Vec<u8>, each: &mut impl FnMut(Unit) -> bool) -> bool {
-        let Some(picture) = self.picture.filter(|_| self.next < self.units) else { return true };
-        let number = picture * self.units + self.next;
+        let Some(picture) = self.picture.filter(|_| self.next < self.group.units) else { return true };
+        let number = picture * self.group.units + self.next;
         self.next += 1;
         each((Some(number), data))
     }
@@ -210,10 +220,13 @@ mod tests {
 
     use super::*;
 
-    fn units(bytes: &[u8], format: Format, flow: &str, step: usize) -> Vec<Unit> {
-        let flow = Preset::parse(flow).expect("a flow");
+    fn group(flow: &str, pictures: u32) -> Group {
+        Group::new(&Preset::parse(flow).expect("a flow"), pictures).expect("it can be divided")
+    }
+
+    fn units(bytes: &[u8], format: Format, group: Group, step: usize) -> Vec<Unit> {
         let (mut units, mut from) = (Vec::new(), Steps { bytes, step });
-        cut(&mut from, format, &flow, |unit| {
+        cut(&mut from, format, group, |unit| {
             units.push(unit);
             true
         })
@@ -241,17 +254,18 @@ mod tests {
         let mut bytes = Vec::new();
         write(&mut bytes, Format::Units, 3, b"abc").expect("memory");
         write(&mut bytes, Format::Units, 9, b"").expect("memory");
-        let back = units(&bytes, Format::Units, "datagrams", 5);
+        let back = units(&bytes, Format::Units, group("datagrams", 1), 5);
         assert_eq!(back, [(Some(3), b"abc".to_vec()), (Some(9), Vec::new())]);
-        let flow = Preset::parse("datagrams").expect("a flow");
-        let short = cut(&mut &bytes[..18], Format::Units, &flow, |_| true);
+        let short = cut(&mut &bytes[..18], Format::Units, group("datagrams", 1), |_| true);
         assert_eq!(short, Err("standard input ends within unit 3".to_owned()));
     }
 
     #[test]
     fn transport_streams_are_cut_by_seven_packets() {
-        let lengths: Vec<_> =
-            units(&[0x47; 3000], Format::Ts, "datagrams", 1000).iter().map(|unit| unit.1.len()).collect();
+        let lengths: Vec<_> = units(&[0x47; 3000], Format::Ts, group("datagrams", 1), 1000)
+            .iter()
+            .map(|unit| unit.1.len())
+            .collect();
         assert_eq!(lengths, [1316, 1316, 368]);
     }
 
@@ -259,11 +273,12 @@ mod tests {
     fn video_is_cut_into_headers_and_slices_and_groups_begin_periods() {
         let part = |code: u8| [&[0, 0, 1, code][..], &[code; 5]].concat();
         let picture = |slices: u8| [&[0x00][..], &(1..=slices).collect::<Vec<_>>()].concat();
-        let group = [&[0xb3, 0xb8][..], &picture(3), &picture(2)].concat();
-        let codes = [&picture(2)[..], &group, &group].concat();
+        let whole = [&[0xb3, 0xb8][..], &picture(3), &picture(2)].concat();
+        let codes = [&picture(2)[..], &whole, &whole].concat();
         let bytes: Vec<_> = codes.iter().flat_map(|code| part(*code)).collect();
         for step in [1, 7, 1000] {
-            let units = units(&bytes, Format::Mpeg2, "mpeg:headers=yes,pictures=4,distance=4,slices=3", step);
+            let shape = group("mpeg:headers=yes,pictures=4,distance=4,slices=3", 4);
+            let units = units(&bytes, Format::Mpeg2, shape, step);
             let numbers: Vec<_> = units.iter().filter_map(|(number, _)| *number).collect();
             assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 16, 17, 18, 19, 20, 21, 22], "{step} at once");
             let all: Vec<u8> = units.into_iter().flat_map(|(_, data)| data).collect();
