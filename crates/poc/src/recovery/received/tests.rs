@@ -57,8 +57,9 @@ fn what_is_forgotten_counts_as_received() {
 }
 
 #[test]
-fn every_second_packet_is_acknowledged_at_once_and_one_alone_after_a_while() {
-    let mut received = received();
+fn so_many_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
+    let settings = Settings { ack_delay_max: Duration::from_millis(5), packets: 2 };
+    let mut received = Received::new(settings, Time::ZERO);
     received.handle_received(at(100), 0, true, Mark::None);
     assert_eq!(received.next_timeout(), Some(at(5100)));
     received.handle_received(at(200), 1, true, Mark::None);
