@@ -159,9 +159,8 @@ async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
         };
         let due = tokio::time::Instant::from_std(shared.start + until);
         tokio::select! {
-            received = shared.udp.recv(&mut batch) => match received {
-                Ok(_) => shared.take(&mut batch),
-                Err(error) => return shared.give_up(&error),
+            ready = shared.udp.readable() => if let Err(error) = ready {
+                return shared.give_up(&error);
             },
             () = shared.wake.notified() => (),
             () = tokio::time::sleep_until(due) => (),

@@ -131,7 +131,7 @@ impl Connection {
                 None => _ = self.mtu.handle_packet(now, acked.number, acked.bytes as usize, false),
             }
             contents.items.drain(..).for_each(|item| self.handle_item_acked(item));
-            self.spare.push(Contents { items: contents.items, ..Contents::default() });
+            self.recycle(contents);
         }
         for lost in outcome.lost.drain(..) {
             let mut contents = lost.content;
@@ -140,7 +140,7 @@ impl Connection {
                 None => _ = self.mtu.handle_packet(now, lost.number, lost.bytes as usize, true),
             }
             contents.items.drain(..).for_each(|item| self.handle_item_lost(item));
-            self.spare.push(Contents { items: contents.items, ..Contents::default() });
+            self.recycle(contents);
         }
         self.controller.handle_datagram_bytes(self.mtu.bytes() as u64);
     }

@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
@@ -16,6 +17,9 @@ use tokio::sync::mpsc;
 use super::common::{Common, Format, asked_to_end, runtime, wait_for_peer};
 use super::statistics;
 use super::units::{Group, Unit, cut};
+
+/// How long what is under way is waited for when a signal ends it.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Units that wait between who reads them and who sends them.
 const WAITING: usize = 64;
@@ -103,17 +107,18 @@ impl Send {
         };
         let mut units = self.units(agreed.clone()).await?;
         let ended = tokio::select! {
-            ended = pass(&mut units, &socket) => ended,
-            () = asked_to_end() => Ok(()),
+            ended = async {
+                pass(&mut units, &socket).await?;
+                finish(&socket).await;
+                Ok(())
+            } => ended,
+            () = asked_to_end() => {
+                // The other end is given a moment for what is under way.
+                _ = tokio::time::timeout(GOODBYE, finish(&socket)).await;
+                Ok(())
+            }
         };
-        let file = common.json_stats.clone();
-        let statistics = socket.statistics();
-        if ended.is_ok() {
-            let finished = tokio::time::timeout(std::time::Duration::from_secs(1), finish(socket)).await;
-            statistics::write(file.as_deref(), finished.unwrap_or(statistics))?;
-        } else {
-            statistics::write(file.as_deref(), statistics)?;
-        }
+        statistics::write(common.json_stats.as_deref(), socket.statistics())?;
         ended
     }
 
@@ -168,11 +173,7 @@ async fn closed(socket: &PocSocket) -> String {
 }
 
 /// Waits until the other end is done with everything.
-async fn finish(socket: PocSocket) -> Option<outflow_poc_socket::Statistics> {
+async fn finish(socket: &PocSocket) {
     socket.begin_finish();
-    loop {
-        if let Event::Closed(_) = socket.event().await {
-            return socket.statistics();
-        }
-    }
+    while !matches!(socket.event().await, Event::Closed(_)) {}
 }

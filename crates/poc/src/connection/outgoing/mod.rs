@@ -21,7 +21,7 @@ use crate::congestion::Controller;
 use crate::limits::UNITS_OUTSTANDING_MAX;
 use crate::net::{Engine, Need, Verdict};
 use crate::packet::{Progress, Span};
-use crate::recovery::{GiveUp, Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};
+use crate::recovery::{Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};
 use crate::service::Flow;
 
 /// What the path allows.
@@ -310,24 +310,22 @@ impl Outgoing {
         while self.engine.poll().is_some() {}
     }
 
-    /// When the next unit is to be given up if it is not sent.
+    /// When the next unit is to be given up if it is not sent, or a copy is due.
     pub(super) fn next_timeout(&self, one_way: Duration) -> Option<Time> {
-        let unit = self.unit(self.cursor).filter(|unit| unit.is_open() && !unit.is_begun);
-        let late = unit.and_then(|unit| unit.until).map(|until| until - one_way);
-        late.into_iter().chain(self.again.next_timeout()).min()
+        self.next_late(one_way).into_iter().chain(self.again.next_timeout()).min()
     }
 
-    /// Whether the next unit can no longer be sent in time.
-    fn is_next_late(&self, now: Time, one_way: Duration) -> bool {
-        let unit = self.unit(self.cursor).filter(|unit| unit.is_open() && !unit.is_begun);
-        unit.and_then(|unit| unit.until).is_some_and(|until| until - one_way <= now)
+    /// From when on the next unit can no longer be sent in time.
+    fn next_late(&self, one_way: Duration) -> Option<Time> {
+        let unit = self.unit(self.cursor).filter(|unit| unit.is_open() && !unit.is_begun)?;
+        Some(unit.until? - one_way)
     }
 
     /// Gives up what cannot be sent in time any more.
     pub(super) fn handle_timeout(&mut self, now: Time, one_way: Duration, events: &mut VecDeque<Event>) {
         self.pass_closed();
         self.again.handle_timeout(now);
-        while self.is_next_late(now, one_way) {
+        while self.next_late(one_way).is_some_and(|late| late <= now) {
             self.give_up(now, self.cursor, NotSent::TooLate, events);
             self.pass_closed();
         }
@@ -437,12 +435,6 @@ impl Outgoing {
 
     fn unit_mut(&mut self, number: u64) -> Option<&mut Unit> {
         self.units.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
-    }
-}
-
-impl From<GiveUp> for NotSent {
-    fn from(why: GiveUp) -> Self {
-        NotSent::NotRepaired(why)
     }
 }
 

@@ -83,12 +83,12 @@ impl Outgoing {
             self.give_up(now, piece.unit, NotSent::TooLate, events);
             return true;
         }
+        let time = unit.until.map(|until| until.since(now + path.one_way));
         let bytes = &unit.data[from as usize..to as usize];
         let fragment = Fragment { unit: piece.unit, offset: from, unit_bytes: unit.bytes, bytes };
         let Some(rest) = writer.fragment(&fragment) else {
             items.push(Item::Fragment(piece));
-            let left = unit.until.map(|until| until.since(now + path.one_way));
-            self.again.handle_sent(now, piece, copies, left);
+            self.again.handle_sent(now, piece, copies, time);
             return true;
         };
         let left = rest.bytes.len() as u32;
@@ -98,7 +98,6 @@ impl Outgoing {
         }
         let head = Piece { bytes: piece.bytes - left, ..piece };
         items.push(Item::Fragment(head));
-        let time = unit.until.map(|until| until.since(now + path.one_way));
         self.again.handle_sent(now, head, copies, time);
         self.again.push_front(Piece { offset: to - left, bytes: left, ..piece }, copies);
         false
