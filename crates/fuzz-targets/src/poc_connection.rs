@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::Time;
-use outflow_poc::connection::{Begin, Connection, Event, Settings};
+use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;
 use outflow_poc::recovery::Class;
@@ -115,9 +115,11 @@ impl Pair {
 
     fn send(&mut self, at: usize, much: u8) {
         let end = &mut self.ends[at];
-        let until = much.is_multiple_of(3).then(|| self.now + Duration::from_millis(u64::from(much)));
+        let useful_for = much.is_multiple_of(3).then(|| Duration::from_millis(u64::from(much)));
+        let class = much.is_multiple_of(7).then_some(Class::Unreliable);
+        let worth = Worth { useful_for, class, rank: much % 4 };
         let unit = end.next_unit() + u64::from(much.is_multiple_of(5));
-        _ = end.send(self.now, unit, vec![much; usize::from(much) * usize::from(much)].into(), until);
+        _ = end.send(self.now, unit, vec![much; usize::from(much) * usize::from(much)].into(), worth);
     }
 
     fn deliver(&mut self, at: usize, count: usize) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use outflow_poc::connection::{Closed, Event, SendError};
+use outflow_poc::connection::{Closed, Event, SendError, Worth};
 use outflow_poc::service::{Flow, Request, Service};
 use tokio::runtime::{Builder, Runtime};
 
@@ -44,9 +44,9 @@ impl PocSocket {
         self.runtime.block_on(self.socket().send(data))
     }
 
-    /// Sends a unit by its number in the net.
-    pub fn send_unit(&self, unit: u64, data: Bytes, useful_for: Option<Duration>) -> Result<u64, SendError> {
-        self.runtime.block_on(self.socket().send_unit(Some(unit), data, useful_for))
+    /// Sends a unit by its number in the net, and by what it is worth.
+    pub fn send_unit(&self, unit: u64, data: Bytes, worth: Worth) -> Result<u64, SendError> {
+        self.runtime.block_on(self.socket().send_unit(Some(unit), data, worth))
     }
 
     /// The next unit that is delivered. An error tells how the connection ended.

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outflow_media::Time;
-use outflow_poc::connection::{Closed, DatagramCounts, Event, IncomingCounts, OutgoingCounts, SendError};
+use outflow_poc::connection::{
+    Closed, DatagramCounts, Event, IncomingCounts, OutgoingCounts, SendError, Worth,
+};
 use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
 use outflow_poc::service::{Flow, Refusal, Request, Service};
@@ -227,19 +228,14 @@ impl PocSocket {
 
     /// Sends the next unit, when there is room for it. Answers its number.
     pub async fn send(&self, data: impl Into<Bytes>) -> Result<u64, SendError> {
-        self.send_unit(None, data.into(), None).await
+        self.send_unit(None, data.into(), Worth::default()).await
     }
 
-    /// Sends a unit by its number in the net, so that those that are left out do not exist; of use for so
-    /// long, if that is less than the service says.
-    pub async fn send_unit(
-        &self,
-        unit: Option<u64>,
-        data: Bytes,
-        useful_for: Option<core::time::Duration>,
-    ) -> Result<u64, SendError> {
+    /// Sends a unit by its number in the net, so that those that are left out do not exist, and by what it is
+    /// worth.
+    pub async fn send_unit(&self, unit: Option<u64>, data: Bytes, worth: Worth) -> Result<u64, SendError> {
         loop {
-            match self.try_send_unit(unit, data.clone(), useful_for) {
+            match self.try_send_unit(unit, data.clone(), worth) {
                 Err(SendError::Full) => self.waits.writable.notified().await,
                 other => return other,
             }
@@ -247,16 +243,9 @@ impl PocSocket {
     }
 
     /// The same, but [`SendError::Full`] if there is no room now.
-    pub fn try_send_unit(
-        &self,
-        unit: Option<u64>,
-        data: Bytes,
-        useful_for: Option<core::time::Duration>,
-    ) -> Result<u64, SendError> {
-        let shared = self.shared();
-        let now = shared.now();
-        let until: Option<Time> = useful_for.map(|time| now + time);
-        let sent = shared.lock().endpoint.send(now, self.handle, unit, data, until);
+    pub fn try_send_unit(&self, unit: Option<u64>, data: Bytes, worth: Worth) -> Result<u64, SendError> {
+        let (shared, now) = (self.shared(), self.shared().now());
+        let sent = shared.lock().endpoint.send(now, self.handle, unit, data, worth);
         shared.wake();
         sent
     }

@@ -154,9 +154,6 @@ pub const UNITS_OUTSTANDING_MAX: usize = 65_536;
 /// Events of a sender that wait to be read. Of more, the oldest are dropped, and counted.
 pub const EVENTS_MAX: usize = 8192;
 
-/// Groups of units that are looked at for the one that is missed the least. Those behind them are kept.
-pub const GROUPS_LOOKED_AT: usize = 256;
-
 /// Gaps in a unit that comes in pieces. A sender that makes more violates the protocol: it sends pieces in
 /// order, so that gaps are where some were lost.
 pub const GAPS_MAX: usize = 8192;

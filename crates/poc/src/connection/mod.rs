@@ -47,7 +47,9 @@ use self::mtu::Mtu;
 pub use self::outgoing::OutgoingCounts;
 use self::outgoing::{Outgoing, PathView};
 use self::path::Path;
-pub use self::types::{By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation};
+pub use self::types::{
+    By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation, Worth,
+};
 use crate::congestion::{Acked, Controller, Lost};
 use crate::limits::EVENTS_MAX;
 use crate::packet::{Code, ConnectionId, Ecn, Span};
@@ -189,23 +191,16 @@ impl Connection {
         connection
     }
 
-    /// Sends a unit as soon as it may go, if it can be of use: until `useful_until`, if that is earlier than
-    /// what its class says. Units that are left out do not exist, even if there is no room for this one yet.
-    /// See [`next_unit`](Self::next_unit).
-    pub fn send(
-        &mut self,
-        now: Time,
-        unit: u64,
-        data: Bytes,
-        useful_until: Option<Time>,
-    ) -> Result<(), SendError> {
+    /// Sends a unit as soon as it may go, if it can be of use. Units that are left out do not exist, even if
+    /// there is no room for this one yet. See [`next_unit`](Self::next_unit).
+    pub fn send(&mut self, now: Time, unit: u64, data: Bytes, worth: Worth) -> Result<(), SendError> {
         self.now = self.now.max(now);
         if self.state != State::Open {
             return Err(SendError::Closed);
         }
         let outgoing = self.outgoing.as_mut().ok_or(SendError::NoFlow)?;
         let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
-        let sent = outgoing.send(self.now, unit, data, useful_until, path, &mut self.events);
+        let sent = outgoing.send(self.now, unit, data, worth, path, &mut self.events);
         self.is_blocked |= sent == Err(SendError::Full);
         sent
     }

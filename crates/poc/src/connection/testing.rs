@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use outflow_media::Time;
 
-use super::{Begin, Closed, Connection, Event, SendError, Settings};
+use super::{Begin, Closed, Connection, Event, SendError, Settings, Worth};
 use crate::net::{Builder, Carries, Interval, Net, Place, Rule};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::{Plain, Protection};
@@ -128,7 +128,16 @@ impl Pair {
     }
 
     pub(super) fn send(&mut self, unit: u64, data: impl Into<Bytes>) -> Result<(), SendError> {
-        let sent = self.client.send(self.now, unit, data.into(), None);
+        self.send_worth(unit, data, Worth::default())
+    }
+
+    pub(super) fn send_worth(
+        &mut self,
+        unit: u64,
+        data: impl Into<Bytes>,
+        worth: Worth,
+    ) -> Result<(), SendError> {
+        let sent = self.client.send(self.now, unit, data.into(), worth);
         self.flush();
         sent
     }

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::testing::{Pair, Weather, address, chain, data, flow};
-use super::{By, Closed, SendError};
+use super::{By, Closed, SendError, Worth};
 use crate::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
 use crate::packet::{Code, ConnectionId, Frame, Mark, Writer};
 use crate::recovery::Class;
@@ -296,7 +296,8 @@ fn who_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
     let mut flow = flow(chain(16, None), Class::Reliable, None);
     flow.buffer_bytes = 2000;
     let mut pair = Pair::new(&flow, Weather::FAIR, 1);
-    let send = |pair: &mut Pair, unit| pair.client.send(pair.now, unit, vec![0; 900].into(), None);
+    let send =
+        |pair: &mut Pair, unit| pair.client.send(pair.now, unit, vec![0; 900].into(), Worth::default());
     assert_eq!([0, 1, 2].map(|unit| send(&mut pair, unit)), [Ok(()), Ok(()), Err(SendError::Full)]);
     pair.flush();
     assert_eq!(pair.at_client.writable, 1);
@@ -308,4 +309,54 @@ fn what_is_short_lived_is_sent_before_the_path_is_known() {
     pair.send(0, data(1)).expect("there is room");
     pair.run(100 * MS);
     assert_eq!((pair.at_server.delivered.len(), pair.at_client.given_up.len()), (1, 0));
+}
+
+/// 100 units of 1000 bytes a second and half a second to send them, on a path of so much.
+fn with_worths(max_bps: u64, seconds: u64, repair: Class, worth: fn(u64) -> Worth) -> Pair {
+    let mut settings = super::Settings::default();
+    settings.congestion.max_bps = max_bps;
+    let mut pair = Pair::with(&flow(chain(16, None), repair, Some(500 * MS)), Weather::FAIR, 1, settings);
+    for unit in 0..100 * seconds {
+        pair.send_worth(unit, vec![0; 1000], worth(unit)).expect("there is room");
+        pair.run(10 * MS);
+    }
+    pair.finish(Duration::from_secs(5));
+    pair
+}
+
+#[test]
+fn of_more_than_can_be_sent_in_time_the_lowest_rank_is_left_out() {
+    let rank = |unit: u64| [2, 0, 1, 0][(unit % 4) as usize];
+    let worth = |unit: u64| Worth { rank: [2, 0, 1, 0][(unit % 4) as usize], ..Worth::default() };
+    let pair = with_worths(500_000, 20, Class::Partial, worth);
+    let of = |wanted: u8| pair.at_client.given_up.iter().filter(|unit| rank(**unit) == wanted).count();
+    // 800 kbit/s, half of them of the lowest rank.
+    assert!(of(0) > 600, "{} of the lowest", of(0));
+    assert!(of(1) < 60 && of(2) == 0, "{} and {} of the others", of(1), of(2));
+}
+
+#[test]
+fn what_is_reliable_for_all_others_may_be_left_out_where_its_sender_says_so() {
+    let worth = |unit: u64| Worth { class: (unit % 2 == 1).then_some(Class::Partial), ..Worth::default() };
+    let pair = with_worths(500_000, 10, Class::Reliable, worth);
+    let given_up = &pair.at_client.given_up;
+    assert!(given_up.len() > 300 && given_up.iter().all(|unit| unit % 2 == 1), "{given_up:?}");
+}
+
+#[test]
+fn what_is_to_be_sent_once_is_sent_once() {
+    let flow = flow(chain(16, None), Class::Partial, None);
+    let weather = Weather { lost: 100, ..Weather::FAIR };
+    let mut pair = Pair::new(&flow, weather, 1);
+    for unit in 0..400 {
+        // What is more than was agreed on is not had.
+        let class = Some(if unit % 2 == 0 { Class::Reliable } else { Class::Unreliable });
+        pair.send_worth(unit, vec![0; 1100], Worth { class, ..Worth::default() }).expect("there is room");
+        pair.run(10 * MS);
+    }
+    pair.finish(Duration::from_secs(5));
+    let counts = pair.client.outgoing_counts().repairs;
+    let odd = pair.at_client.given_up.iter().filter(|unit| **unit % 2 == 1).count();
+    assert_eq!((counts.unreliable, odd > 10), (odd as u64, true), "{counts:?}");
+    assert!(counts.again > 10 && pair.at_client.given_up.len() - odd <= 2, "{counts:?}");
 }

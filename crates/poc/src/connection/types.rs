@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::congestion::Options;
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Code, Mark};
-use crate::recovery::{GiveUp, ReceivedSettings, RepairSettings, SentSettings};
+use crate::recovery::{Class, GiveUp, ReceivedSettings, RepairSettings, SentSettings};
 
 /// How a connection behaves; the ends need not agree on it, but for the longest delay of acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,20 @@ impl Default for Settings {
             marks: true,
         }
     }
+}
+
+/// What a unit is worth to whoever sends it, where that is less than the service says; by default it is not. The
+/// receiver is not asked: it is told of what is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worth {
+    /// It is of use for so long from now on, if that is over before what its class says.
+    pub useful_for: Option<Duration>,
+    /// How it is sent again, and whether it may be left out. What was agreed on is the most: a class that is
+    /// stronger than that of the service changes nothing.
+    pub class: Option<Class>,
+    /// How much it is missed when there is more than can be sent in time: of units of one class, those of the
+    /// lowest rank are left out first.
+    pub rank: u8,
 }
 
 /// What an application is told.

@@ -20,7 +20,7 @@ use self::answers::Answers;
 use self::connecting::Connecting;
 use self::cookie::Cookies;
 pub use self::types::{AcceptError, ConnectError, Counts, Handle, Handshakes, Notice, Settings};
-use crate::connection::{self, Begin, Connection, SendError, Transmit};
+use crate::connection::{self, Begin, Connection, SendError, Transmit, Worth};
 use crate::packet::{Accept, Code, ConnectionId, Mark, Refuse, VERSION};
 use crate::protection::{ClientHandshake, ServerHandshake};
 use crate::secret::Secret;
@@ -279,11 +279,11 @@ impl Endpoint {
         handle: Handle,
         unit: Option<u64>,
         data: Bytes,
-        useful_until: Option<Time>,
+        worth: Worth,
     ) -> Result<u64, SendError> {
         let sent = self.with(handle, |connection| {
             let unit = unit.unwrap_or_else(|| connection.next_unit());
-            connection.send(now, unit, data, useful_until).map(|()| unit)
+            connection.send(now, unit, data, worth).map(|()| unit)
         });
         sent.unwrap_or(Err(SendError::Closed))
     }

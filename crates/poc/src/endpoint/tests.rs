@@ -134,7 +134,7 @@ fn a_client_that_sends_and_one_that_is_sent_to() {
             let data = Bytes::from(vec![1; 500]);
             let (end, handle) =
                 if client_sends { (&mut pair.client, client) } else { (&mut pair.server, server) };
-            end.send(pair.now, handle, None, data, None).expect("there is room");
+            end.send(pair.now, handle, None, data, Worth::default()).expect("there is room");
         }
         pair.run(SECOND * 5);
         assert_eq!(pair.delivered(), 100);
@@ -208,7 +208,9 @@ fn a_server_that_has_forgotten_a_connection_says_so() {
     pair.accept();
     pair.run(SECOND / 10);
     pair.server = Endpoint::new(Settings::default(), Secret::new([3; 16]), plain());
-    pair.client.send(pair.now, client, None, Bytes::from_static(b"lost"), None).expect("there is room");
+    pair.client
+        .send(pair.now, client, None, Bytes::from_static(b"lost"), Worth::default())
+        .expect("there is room");
     pair.run(SECOND * 6);
     let closed = pair.events.iter().find_map(|(_, event)| match event {
         Event::Closed(closed) => Some(closed.code),
@@ -270,8 +272,8 @@ fn units_that_are_given_up_are_told_by_their_reason() {
     let client = pair.connect(to_send());
     pair.accept();
     pair.run(SECOND / 10);
-    let past = pair.now;
-    pair.client.send(pair.now, client, None, Bytes::from_static(b"late"), Some(past)).expect("there is room");
+    let worth = Worth { useful_for: Some(Duration::ZERO), ..Worth::default() };
+    pair.client.send(pair.now, client, None, Bytes::from_static(b"late"), worth).expect("there is room");
     pair.run(SECOND);
     let late = Event::GivenUp { unit: 0, why: NotSent::TooLate };
     assert!(pair.events.contains(&(client, late)), "{:?}", pair.events);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use outflow_poc::connection::{Event, SendError};
+use outflow_poc::connection::{Event, SendError, Worth};
 use outflow_poc::service::{Flow, Preset, Request};
 use outflow_poc_socket::PocSocket;
 use tokio::net::UdpSocket;
@@ -155,7 +155,7 @@ impl Send {
 async fn pass(units: &mut mpsc::Receiver<Result<Unit, String>>, socket: &PocSocket) -> Result<(), String> {
     while let Some(unit) = units.recv().await {
         let (number, data) = unit?;
-        match socket.send_unit(number, Bytes::from(data), None).await {
+        match socket.send_unit(number, Bytes::from(data), Worth::default()).await {
             Ok(_) => (),
             Err(SendError::Closed) => return Err(closed(socket).await),
             Err(error) => return Err(error.to_string()),

@@ -12,11 +12,12 @@ use crate::net::{Carries, Net, TransitionId};
 use crate::recovery::{Class, GiveUp};
 use crate::service::Flow;
 
-/// What an application gave: how long it was, and until when it was useful.
+/// What an application gave: how long it was, until when it was useful, and how it was to be sent again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given {
     pub(super) bytes: usize,
     pub(super) until: Option<Time>,
+    pub(super) class: Class,
 }
 
 /// Bytes that nothing else has.
@@ -78,9 +79,7 @@ impl Oracle {
 
     /// The sender's application is told, when it takes `margin` to get there.
     pub(super) fn handle_given_up(&mut self, unit: u64, why: NotSent, at_the_receiver: Time) {
-        let until = self.given.get(&unit).expect("it was given").until;
-        let (_, object) = self.flow.net.split(unit);
-        let class = self.flow.class(object).repair;
+        let Given { until, class, .. } = *self.given.get(&unit).expect("it was given");
         assert!(self.given_up.insert(unit, why).is_none(), "unit {unit} was given up before");
         let is_late = || until.is_some_and(|until| until <= at_the_receiver);
         match why {
@@ -105,8 +104,7 @@ impl Oracle {
             assert_eq!(is_missed, self.lost.contains(&unit), "both ends know of unit {unit}");
         }
         for (unit, given) in &self.given {
-            let (_, object) = self.flow.net.split(*unit);
-            let is_reliable = self.flow.class(object).repair == Class::Reliable && given.until.is_none();
+            let is_reliable = given.class == Class::Reliable && given.until.is_none();
             if is_reliable && self.is_patient {
                 assert!(self.delivered.contains(unit), "unit {unit} is reliable, and was lost");
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::super::Settings;
 use super::super::testing::chain;
+use super::super::{Settings, Worth};
 use crate::net::{Net, samples};
 use crate::recovery::Class;
 use crate::service::presets::{self, Order};
@@ -14,6 +14,8 @@ use crate::service::{Flow, ServiceClass};
 
 /// Most bytes of a unit.
 pub(super) const UNIT_BYTES: u32 = 20_000;
+
+const REPAIRS: [Class; 3] = [Class::Reliable, Class::Partial, Class::Unreliable];
 
 /// Enough for all that is sent.
 const AMPLE: u32 = 8 << 20;
@@ -49,9 +51,17 @@ fn preset(random: &mut Rng) -> Flow {
     flow.expect("a small one")
 }
 
+/// What a unit is worth.
+pub(super) fn worth(random: &mut Rng) -> Worth {
+    Worth {
+        useful_for: (random.u8(..4) == 0).then(|| ms(random, 5, 600)),
+        class: (random.u8(..4) == 0).then(|| REPAIRS[random.usize(..3)]),
+        rank: random.u8(..3),
+    }
+}
+
 /// Classes at random over a net.
 fn classes(random: &mut Rng, net: Arc<Net>) -> Flow {
-    const REPAIRS: [Class; 3] = [Class::Reliable, Class::Partial, Class::Unreliable];
     let class = |random: &mut Rng| ServiceClass {
         repair: REPAIRS[random.usize(..3)],
         validity: random.bool().then(|| ms(random, 30, 800)),

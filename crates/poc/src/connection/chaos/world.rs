@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use outflow_media::Time;
 
-use super::super::{Begin, Connection, Event, SendError};
+use super::super::{Begin, Connection, Event, SendError, Worth};
 use super::oracle::{Given, Oracle, data};
 use super::scenario::{self, UNIT_BYTES, ms};
 use super::weather::Weather;
@@ -209,8 +209,8 @@ impl World {
             let unit = end.connection.next_unit() + skipped;
             let most = most.min([200, 1200, 4000, UNIT_BYTES][random.usize(..4)]);
             let bytes = if random.u8(..10) == 0 { 0 } else { random.u32(..=most) } as usize;
-            let until = (random.u8(..4) == 0).then(|| local + ms(random, 5, 600));
-            match end.send(local, unit, bytes, until) {
+            let worth = scenario::worth(random);
+            match end.send(local, unit, bytes, worth) {
                 Ok(()) => end.left -= 1,
                 Err(SendError::Full) => {
                     end.is_blocked = true;
@@ -331,13 +331,14 @@ impl End {
         self.left > 0 && !self.is_blocked && self.sends_at <= now
     }
 
-    fn send(&mut self, now: Time, unit: u64, bytes: usize, until: Option<Time>) -> Result<(), SendError> {
+    fn send(&mut self, now: Time, unit: u64, bytes: usize, worth: Worth) -> Result<(), SendError> {
         let oracle = self.oracle.as_mut().ok_or(SendError::NoFlow)?;
         let (_, object) = oracle.flow.net.split(unit);
-        let valid = oracle.flow.class(object).validity.map(|validity| now + validity);
-        self.connection.send(now, unit, data(unit, bytes), until)?;
-        let until = [valid, until].into_iter().flatten().min();
-        oracle.given.insert(unit, Given { bytes, until });
+        let agreed = oracle.flow.class(object);
+        self.connection.send(now, unit, data(unit, bytes), worth)?;
+        let until = [agreed.validity, worth.useful_for].into_iter().flatten().min().map(|time| now + time);
+        let class = worth.class.unwrap_or(agreed.repair).max(agreed.repair);
+        oracle.given.insert(unit, Given { bytes, until, class });
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use self::shed::Shedder;
 use self::unit::{Fate, Unit};
 use super::contents::Piece;
 use super::spanset::SpanSet;
-use super::{Event, NotSent, SendError, Violation};
+use super::{Event, NotSent, SendError, Violation, Worth};
 use crate::congestion::Controller;
 use crate::limits::UNITS_OUTSTANDING_MAX;
 use crate::net::{Engine, Need, Verdict};
@@ -152,7 +152,7 @@ impl Outgoing {
         now: Time,
         unit: u64,
         data: Bytes,
-        until: Option<Time>,
+        worth: Worth,
         path: PathView<'_>,
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
@@ -163,9 +163,10 @@ impl Outgoing {
             return Err(SendError::Full);
         }
         let (_, object) = self.flow.net.split(unit);
-        let class = self.flow.class(object);
-        let valid = class.validity.map(|validity| now + path.one_way + validity);
-        let until = until.map_or(valid, |until| Some(valid.map_or(until, |valid| valid.min(until))));
+        let agreed = self.flow.class(object);
+        let class = worth.class.map_or(agreed.repair, |class| class.max(agreed.repair));
+        let valid = agreed.validity.map(|validity| now + path.one_way + validity);
+        let until = worth.useful_for.map(|time| now + time).into_iter().chain(valid).min();
         self.counts.units += 1;
         self.counts.bytes += data.len() as u64;
         self.next = unit + 1;
@@ -175,12 +176,12 @@ impl Outgoing {
             return Ok(());
         }
         self.queued_bytes += data.len() as u64;
-        self.units.push_back(Unit::new(data, until, class.repair));
+        self.units.push_back(Unit::new(data, until, class));
         if self.shedder.is_orphan(unit) {
             self.give_up(now, unit, NotSent::Dependency, events);
             return Ok(());
         }
-        self.shedder.note(unit, class.repair);
+        self.shedder.note(unit, class, worth.rank);
         if let Some(until) = until {
             self.shed(now, until, path, events);
         }

@@ -2,10 +2,10 @@
 //! completes, a picture, say; and with one all that needs it. What is reliable is not left out for others:
 //! it is sent, later, as long as it is valid.
 
+use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::limits::GROUPS_LOOKED_AT;
 use crate::net::{Net, TransitionId};
 use crate::recovery::Class;
 use crate::service::Flow;
@@ -17,8 +17,18 @@ pub(super) struct Group {
     pub(super) last: u64,
     round: u64,
     transition: TransitionId,
-    /// The strongest class of its units.
+    /// The strongest class of its units, and the highest rank.
     class: Class,
+    rank: u8,
+}
+
+/// How much a group is missed: the least goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Missed {
+    class: Reverse<Class>,
+    rank: u8,
+    /// How many others need it.
+    needed_by: u32,
 }
 
 /// Knows what is worth how much.
@@ -28,8 +38,11 @@ pub(super) struct Shedder {
     /// For each transition, how many others of its round need it; nothing if order is all that the net says.
     needed_by: Vec<u32>,
     is_dependent: bool,
-    /// Those of which nothing was sent, and at most one in front of them of which something was.
-    groups: VecDeque<Group>,
+    /// Those of which nothing was sent, and at most one in front of them of which something was; of those that
+    /// are missed alike, the oldest first.
+    groups: BTreeMap<Missed, VecDeque<Group>>,
+    /// The one behind them, which may still grow.
+    newest: Option<Group>,
     /// Transitions that miss what they need, of rounds.
     orphans: BTreeMap<u64, Vec<bool>>,
 }
@@ -43,21 +56,27 @@ impl Shedder {
         Shedder {
             needed_by: needed_by.collect(),
             is_dependent: flow.is_dependent,
-            groups: VecDeque::new(),
+            groups: BTreeMap::new(),
+            newest: None,
             orphans: BTreeMap::new(),
             net,
         }
     }
 
     /// A unit waits to be sent, the last one so far.
-    pub(super) fn note(&mut self, unit: u64, class: Class) {
+    pub(super) fn note(&mut self, unit: u64, class: Class, rank: u8) {
         let (round, transition) = self.split(unit);
-        match self.groups.back_mut() {
+        match &mut self.newest {
             Some(group) if (group.round, group.transition) == (round, transition) => {
                 group.last = unit;
-                group.class = group.class.min(class);
+                (group.class, group.rank) = (group.class.min(class), group.rank.max(rank));
             }
-            _ => self.groups.push_back(Group { first: unit, last: unit, round, transition, class }),
+            newest => {
+                let group = Group { first: unit, last: unit, round, transition, class, rank };
+                if let Some(group) = newest.replace(group) {
+                    self.groups.entry(self.missed(&group)).or_default().push_back(group);
+                }
+            }
         }
     }
 
@@ -72,25 +91,24 @@ impl Shedder {
 
     /// All units below were sent, or will not be.
     pub(super) fn forget_below(&mut self, unit: u64) {
-        while self.groups.front().is_some_and(|group| group.last < unit) {
-            self.groups.pop_front();
-        }
+        let is_over = |group: &mut Group| group.last < unit;
+        self.newest.take_if(is_over);
+        self.groups.retain(|_, groups| {
+            while groups.pop_front_if(is_over).is_some() {}
+            !groups.is_empty()
+        });
         while self.orphans.first_key_value().is_some_and(|(round, _)| self.net.unit(round + 1, 0) <= unit) {
             self.orphans.pop_first();
         }
     }
 
     /// Takes out the group that is missed the least, of those that begin at `from` or behind it: of the
-    /// weakest class, which the fewest others need, and of these the oldest. What needs it is without it
-    /// from now on.
+    /// weakest class, of the lowest rank, which the fewest others need, and of these the oldest. What needs it
+    /// is without it from now on.
     pub(super) fn take_least(&mut self, from: u64) -> Option<Group> {
-        let candidates = self.groups.iter().take(GROUPS_LOOKED_AT).enumerate();
-        let may_go = |group: &Group| group.first >= from && group.class != Class::Reliable;
-        let candidates = candidates.filter(|(_, group)| may_go(group));
-        let worth =
-            |group: &Group| (core::cmp::Reverse(group.class), self.needed_by[group.transition.index()]);
-        let (at, _) = candidates.min_by_key(|(_, group)| worth(group))?;
-        let group = self.groups.remove(at)?;
+        let least = self.find(|group| group.first >= from);
+        // What is reliable comes last of all.
+        let group = self.take(least.filter(|(missed, _)| missed.class.0 != Class::Reliable)?)?;
         if self.is_dependent {
             let count = self.net.transitions().len();
             let orphans = self.orphans.entry(group.round).or_insert_with(|| vec![false; count]);
@@ -105,9 +123,32 @@ impl Shedder {
         if self.orphans.is_empty() {
             return None;
         }
-        let is_orphan = |group: &Group| group.first >= from && self.is_orphan(group.first);
-        let at = self.groups.iter().position(is_orphan)?;
-        self.groups.remove(at)
+        let orphan = self.find(|group| group.first >= from && self.is_orphan(group.first))?;
+        self.take(orphan)
+    }
+
+    fn missed(&self, group: &Group) -> Missed {
+        let needed_by = self.needed_by[group.transition.index()];
+        Missed { class: Reverse(group.class), rank: group.rank, needed_by }
+    }
+
+    /// Of those that may go, the one that is missed the least, and where it is among those that are missed
+    /// alike: nowhere if it is the newest.
+    fn find(&self, may_go: impl Fn(&Group) -> bool) -> Option<(Missed, Option<usize>)> {
+        let place = |groups: &VecDeque<Group>| groups.iter().position(&may_go);
+        let older = self.groups.iter().find_map(|(missed, groups)| Some((*missed, Some(place(groups)?))));
+        let newest = self.newest.filter(&may_go).map(|group| (self.missed(&group), None));
+        older.into_iter().chain(newest).min_by_key(|(missed, _)| *missed)
+    }
+
+    fn take(&mut self, (missed, place): (Missed, Option<usize>)) -> Option<Group> {
+        let Some(place) = place else { return self.newest.take() };
+        let groups = self.groups.get_mut(&missed)?;
+        let group = groups.remove(place);
+        if groups.is_empty() {
+            self.groups.remove(&missed);
+        }
+        group
     }
 
     fn split(&self, unit: u64) -> (u64, TransitionId) {
@@ -137,7 +178,8 @@ mod tests {
     use crate::net::{mpeg_gop, mpeg_shape, of_gop};
     use crate::service::ServiceClass;
 
-    fn shedder() -> Shedder {
+    /// Of the units of these pictures, which wait.
+    fn shedder(pictures: &[u64]) -> Shedder {
         let net = Arc::new(of_gop(&mpeg_gop(), &mpeg_shape()).expect("the paper's net"));
         let flow = Flow {
             class_of: vec![0; net.objects()],
@@ -149,52 +191,85 @@ mod tests {
             is_dependent: true,
         };
         let mut shedder = Shedder::new(&flow);
-        (0..180).for_each(|unit| shedder.note(unit, Class::Partial));
+        pictures.iter().for_each(|picture| note(&mut shedder, *picture, Class::Partial, 0));
         shedder
+    }
+
+    fn note(shedder: &mut Shedder, picture: u64, class: Class, rank: u8) {
+        (picture * 15..picture * 15 + 15).for_each(|unit| shedder.note(unit, class, rank));
+    }
+
+    fn least(shedder: &mut Shedder, from: u64) -> Option<u64> {
+        shedder.take_least(from).map(|group| group.first / 15)
+    }
+
+    fn order(shedder: &mut Shedder) -> Vec<u64> {
+        core::iter::from_fn(|| least(shedder, 0)).collect()
     }
 
     #[test]
     fn b_pictures_go_first_and_the_key_picture_last() {
-        let mut shedder = shedder();
-        let order: Vec<_> =
-            core::iter::from_fn(|| shedder.take_least(0)).map(|group| group.first / 15).collect();
+        let mut shedder = shedder(&Vec::from_iter(0..12));
         // I B B B P B B B P B B B: B pictures, oldest first, then P from the last one on.
-        assert_eq!(order, [1, 2, 3, 5, 6, 7, 9, 10, 11, 8, 4, 0]);
+        assert_eq!(order(&mut shedder), [1, 2, 3, 5, 6, 7, 9, 10, 11, 8, 4, 0]);
     }
 
     #[test]
     fn what_needs_a_picture_goes_with_it_and_what_was_begun_is_kept() {
-        let mut shedder = shedder();
-        shedder.groups.retain(|group| group.first / 15 == 4 || group.first / 15 > 5);
-        shedder.groups.retain(|group| !matches!(group.first / 15, 9..=11));
-        let least = shedder.take_least(60).map(|group| group.first / 15);
-        assert_eq!(least, Some(6));
-        shedder.groups.retain(|group| group.first / 15 == 4 || group.first / 15 == 8);
-        assert_eq!(shedder.take_least(100).map(|group| group.first / 15), Some(8));
+        let mut shedder = shedder(&[4, 6, 7, 8]);
+        assert_eq!(least(&mut shedder, 60), Some(6));
+        assert_eq!(least(&mut shedder, 110), Some(8), "the seventh was begun");
         assert!(shedder.is_orphan(9 * 15) && !shedder.is_orphan(5 * 15) && !shedder.is_orphan(180 + 9 * 15));
-        assert_eq!(shedder.take_least(61), None, "it was begun");
+        assert_eq!(least(&mut shedder, 110), None);
+    }
+
+    #[test]
+    fn of_one_class_the_lowest_rank_goes_first_however_much_waits_before_it() {
+        let mut shedder = shedder(&[]);
+        let rank = |picture: u64| 2 - (picture % 3) as u8;
+        (0..1000).for_each(|picture| note(&mut shedder, picture, Class::Partial, rank(picture)));
+        note(&mut shedder, 1000, Class::Unreliable, 9);
+        let order = order(&mut shedder);
+        assert_eq!((order.len(), order[0]), (1001, 1000), "first what is of a weaker class");
+        assert!(order[1..].is_sorted_by_key(|picture| rank(*picture)));
     }
 
     #[test]
     fn what_is_reliable_is_kept() {
-        let mut shedder = shedder();
-        shedder.groups.retain(|group| group.first >= 150);
-        shedder.note(180, Class::Reliable);
-        assert!(shedder.take_least(0).is_some() && shedder.take_least(0).is_some());
-        assert_eq!(shedder.take_least(0), None);
+        let mut shedder = shedder(&[10, 11]);
+        note(&mut shedder, 12, Class::Reliable, 0);
+        assert_eq!(order(&mut shedder), [10, 11]);
+        note(&mut shedder, 13, Class::Reliable, 0);
+        assert_eq!(order(&mut shedder), []);
+    }
+
+    #[test]
+    fn a_picture_is_worth_what_its_best_unit_is() {
+        let mut shedder = shedder(&[]);
+        shedder.note(0, Class::Unreliable, 3);
+        shedder.note(1, Class::Partial, 0);
+        note(&mut shedder, 1, Class::Partial, 2);
+        note(&mut shedder, 2, Class::Partial, 4);
+        assert_eq!(order(&mut shedder), [1, 0, 2]);
+    }
+
+    #[test]
+    fn what_was_sent_is_forgotten() {
+        let mut shedder = shedder(&[0, 1, 2, 3]);
+        shedder.forget_below(31);
+        assert_eq!((least(&mut shedder, 31), least(&mut shedder, 31)), (Some(3), None));
+        shedder.forget_below(60);
+        assert!(shedder.groups.is_empty() && shedder.newest.is_none());
     }
 
     #[test]
     fn an_orphan_in_the_queue_is_found() {
-        let mut shedder = shedder();
-        shedder.groups.retain(|group| matches!(group.first / 15, 4 | 8 | 10));
-        shedder.groups.retain(|group| group.first / 15 != 10);
-        shedder.note(180 + 15, Class::Partial);
+        let mut shedder = shedder(&[8, 9, 13]);
         assert_eq!(shedder.take_orphan(0), None);
-        shedder.groups.pop_back();
-        shedder.take_least(0);
-        shedder.take_least(0);
-        (15 * 9..15 * 10).for_each(|unit| shedder.note(unit, Class::Partial));
+        assert_eq!(order(&mut shedder), [9, 13, 8]);
+        note(&mut shedder, 7, Class::Partial, 0);
+        note(&mut shedder, 9, Class::Partial, 0);
         assert_eq!(shedder.take_orphan(0).map(|group| group.first), Some(135));
+        assert_eq!(shedder.take_orphan(0), None);
     }
 }
