@@ -74,9 +74,6 @@ impl Connection {
                 let incoming = self.incoming.as_mut().ok_or(NOT_SENT_HERE)?;
                 spans.iter().try_for_each(|span| incoming.handle_given_up(now, span))?;
             }
-            Frame::Announced(unit) => {
-                self.incoming.as_mut().ok_or(NOT_SENT_HERE)?.handle_announced(now, *unit);
-            }
             Frame::Progress(progress) => {
                 let outgoing = self.outgoing.as_mut().ok_or(NOT_SENT_HERE)?;
                 outgoing.handle_progress(now, progress, &mut self.events)?;

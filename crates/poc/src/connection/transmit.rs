@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use outflow_media::Time;
 
 use super::contents::{Contents, Item};
-use super::outgoing::PathView;
+use super::outgoing::{Draft, PathView};
 use super::{By, Connection, Outgoing, State, Transmit, one_way};
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
@@ -150,7 +150,8 @@ impl Connection {
             if may_send_data {
                 let before = contents.items.len();
                 let path = PathView { one_way: one_way(self.sent.rtt()), controller: &self.controller };
-                outgoing.write_data(self.now, path, &mut writer, &mut contents.items, &mut self.events);
+                let (writer, items, events) = (&mut writer, &mut contents.items, &mut self.events);
+                outgoing.write_data(Draft { now: self.now, path, writer, items, events });
                 contents.is_counted = contents.items.len() > before;
             }
         }

@@ -86,6 +86,7 @@ pub use interval::Interval;
 pub use name::Name;
 pub use rule::{Driver, Rule, Upper};
 pub use text::TextError;
+pub(crate) use wire::stride;
 pub use wire::{emit, parse};
 
 /// A transition of a net, by its place in the list of them.

@@ -10,6 +10,8 @@
 //! All numbers are LEB128: 7 bits a byte, the lowest first, the highest bit set where more follow. Names
 //! stay at home.
 
+pub(crate) mod stride;
+
 use core::time::Duration;
 
 use outflow_media::Malformed;
@@ -77,19 +79,18 @@ fn transitions(
 fn intervals(reader: &mut Reader<'_>) -> Result<Vec<Interval>, Malformed> {
     let mut intervals = Vec::new();
     for _ in 0..reader.number()? {
-        let (earliest, more, latest) = (reader.number()?, reader.number()?, reader.number()?);
-        let Some(nominal) = earliest.checked_add(more) else {
-            return Err(reader.error("an interval too long"));
-        };
-        let latest = latest.checked_sub(1).map(|more| nominal.saturating_add(more));
-        let us = Duration::from_micros;
-        let interval = Interval { earliest: us(earliest), nominal: us(nominal), latest: latest.map(us) };
-        if interval.problem().is_some() {
-            return Err(reader.error("an interval too long"));
-        }
-        intervals.push(interval);
+        intervals.push(interval(reader)?);
     }
     Ok(intervals)
+}
+
+fn interval(reader: &mut Reader<'_>) -> Result<Interval, Malformed> {
+    let (earliest, more, latest) = (reader.number()?, reader.number()?, reader.number()?);
+    let nominal = earliest.saturating_add(more);
+    let latest = latest.checked_sub(1).map(|more| nominal.saturating_add(more));
+    let us = Duration::from_micros;
+    let interval = Interval { earliest: us(earliest), nominal: us(nominal), latest: latest.map(us) };
+    if interval.problem().is_some() { Err(reader.error("an interval too long")) } else { Ok(interval) }
 }
 
 fn places(reader: &mut Reader<'_>, builder: &mut Builder, intervals: &[Interval]) -> Result<(), Malformed> {
@@ -136,13 +137,7 @@ pub fn emit(net: &Net, out: &mut Vec<u8>) {
     intervals.sort_unstable();
     intervals.dedup();
     put(out, intervals.len() as u64);
-    let us = |duration: Duration| duration.as_micros() as u64;
-    for interval in &intervals {
-        let (earliest, nominal) = (us(interval.earliest), us(interval.nominal));
-        put(out, earliest);
-        put(out, nominal - earliest);
-        put(out, interval.latest.map_or(0, |latest| us(latest) - nominal + 1));
-    }
+    intervals.iter().for_each(|interval| put_interval(interval, out));
     put(out, net.places.chunk_by(Net::alike).count() as u64);
     for run in net.places.chunk_by(Net::alike) {
         let place = &run[0];
@@ -152,6 +147,14 @@ pub fn emit(net: &Net, out: &mut Vec<u8>) {
         put(out, u64::from(place.consumer.0));
         put(out, run.len() as u64);
     }
+}
+
+fn put_interval(interval: &Interval, out: &mut Vec<u8>) {
+    let us = |duration: Duration| duration.as_micros() as u64;
+    let (earliest, nominal) = (us(interval.earliest), us(interval.nominal));
+    put(out, earliest);
+    put(out, nominal - earliest);
+    put(out, interval.latest.map_or(0, |latest| us(latest) - nominal + 1));
 }
 
 #[cfg(test)]

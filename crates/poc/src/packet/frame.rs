@@ -7,7 +7,6 @@
 //! | 2, 3 | ack | ranges of packets, delay in µs, times of arrival; of 3, counts of ECT(0), ECT(1), CE |
 //! | 4 | given up | ranges of units |
 //! | 5 | progress | units below are settled, units of credit from there on, ranges of lost units |
-//! | 6 | announced | unit |
 //! | 7, 8 | path challenge, path response | 8 bytes |
 //! | 9 | close | code, length and text |
 //! | 16 to 23 | fragment | offset (of 18, 19, 22, 23), bytes behind it (20 to 23), unit, length (odd ones), bytes |
@@ -23,7 +22,6 @@ const ACK: u8 = 2;
 const ACK_ECN: u8 = 3;
 const GIVEN_UP: u8 = 4;
 const PROGRESS: u8 = 5;
-const ANNOUNCED: u8 = 6;
 const PATH_CHALLENGE: u8 = 7;
 const PATH_RESPONSE: u8 = 8;
 const CLOSE: u8 = 9;
@@ -41,8 +39,6 @@ pub enum Frame<'a> {
     GivenUp(Spans<'a>),
     /// How far the engine of the receiver is.
     Progress(Progress<'a>),
-    /// All units up to this one were sent or given up.
-    Announced(u64),
     /// To be sent back from where it is received (RFC 9000 section 8.2).
     PathChallenge([u8; 8]),
     /// What was received so.
@@ -86,7 +82,6 @@ impl<'a> Frame<'a> {
             ACK_ECN => Frame::Ack(Ack::parse(reader, true)?),
             GIVEN_UP => Frame::GivenUp(Spans::parse(reader)?),
             PROGRESS => Frame::Progress(Progress::parse(reader)?),
-            ANNOUNCED => Frame::Announced(reader.number()?),
             PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
             PATH_RESPONSE => Frame::PathResponse(reader.array()?),
             CLOSE => Frame::Close(Close { code: Code(reader.number()?), text: handshake::text(reader)? }),
@@ -113,10 +108,6 @@ impl<'a> Frame<'a> {
             Frame::Progress(progress) => {
                 out.push(PROGRESS);
                 progress.emit(out);
-            }
-            Frame::Announced(unit) => {
-                out.push(ANNOUNCED);
-                put(out, *unit);
             }
             Frame::PathChallenge(bytes) => {
                 out.push(PATH_CHALLENGE);

@@ -123,12 +123,13 @@ fn what_is_wrong_is_told() {
     let with = |head: &[u8], tail: &[u8]| reason(&data(&[head, &huge, &[0x7f], tail].concat()));
     assert_eq!(with(&[2, 2], &[0, 0, 0, 0, 0]), "a range that ends too high");
     assert_eq!(with(&[5], &[1, 0]), "a window that ends too high");
-    assert_eq!(reason(&data(&[6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1])), {
+    assert_eq!(reason(&data(&[9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1])), {
         "a number of more than 63 bits"
     });
     for (frames, expected) in [
         (&[][..], "none"),
         (&[0, 0, 1, 0, 1], "none"),
+        (&[6], "a frame that is not known"),
         (&[10], "a frame that is not known"),
         (&[24], "a frame that is not known"),
         (&[2, 33], "too many ranges"),
@@ -298,5 +299,5 @@ fn what_has_to_be_acknowledged_is_known() {
     };
     assert!(writer.is_empty() && writer.ack(&ack) && !writer.elicits());
     assert!(writer.push(&Frame::Close(Close { code: Code::DONE, text: "" })) && !writer.elicits());
-    assert!(writer.push(&Frame::Announced(5)) && writer.elicits() && !writer.is_empty());
+    assert!(writer.push(&Frame::Ping) && writer.elicits() && !writer.is_empty());
 }

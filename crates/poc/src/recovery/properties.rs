@@ -162,7 +162,7 @@ impl World {
     fn send(&mut self) {
         let (number, mut out) = (self.sent.next_number(), Vec::new());
         let mut writer = Writer::new(&mut out, ID, number, 1200);
-        assert!(writer.push(&Frame::Announced(number)));
+        assert!(writer.push(&Frame::Ping));
         let bytes = writer.bytes() as u32;
         assert_eq!(self.sent.handle_sent(self.now, bytes, number), Ok(number));
         self.fates.push(Fate::InFlight);

@@ -8,7 +8,6 @@
 mod latency;
 mod negotiate;
 pub mod presets;
-mod stride;
 mod text;
 mod units;
 mod wire;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use outflow_media::Malformed;
 
-use super::{Bounds, Flow, FlowError, Request, Service, ServiceClass, Want, stride};
+use super::{Bounds, Flow, FlowError, Request, Service, ServiceClass, Want};
 use crate::leb128::{Reader, put, put_prefixed};
 use crate::limits::{AGREED_BYTES_MAX, CLASSES_MAX, RESOURCE_BYTES_MAX};
-use crate::net::{self, Net};
+use crate::net::{self, Net, stride};
 use crate::packet::TooLong;
 use crate::recovery::Class;
 

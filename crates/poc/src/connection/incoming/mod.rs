@@ -214,13 +214,6 @@ impl Incoming {
         Ok(())
     }
 
-    /// All units up to this one were sent. Of those that there is no room for yet it has to be said again:
-    /// else rounds could be lost faster than that is read.
-    pub(super) fn handle_announced(&mut self, now: Time, unit: u64) {
-        self.engine.handle_announced(now, unit.min(self.window_end - 1));
-        self.follow(None);
-    }
-
     /// When something becomes deliverable, or is not waited for any more.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.engine.next_timeout()

@@ -14,6 +14,7 @@ use outflow_media::Time;
 use self::again::Again;
 use self::shed::Shedder;
 use self::unit::{Fate, Unit};
+pub(super) use self::write::Draft;
 use super::contents::Piece;
 use super::spanset::SpanSet;
 use super::{Event, NotSent, SendError, Violation, Worth};

@@ -11,6 +11,16 @@ use super::{Outgoing, PathView};
 use crate::limits::SPANS_MAX;
 use crate::packet::{Fragment, Frame, Spans, Writer};
 
+/// A packet that is being written, and who is told of what comes of it.
+pub(in crate::connection) struct Draft<'a, 'w> {
+    pub(in crate::connection) now: Time,
+    pub(in crate::connection) path: PathView<'a>,
+    pub(in crate::connection) writer: &'a mut Writer<'w>,
+    /// What is in it.
+    pub(in crate::connection) items: &'a mut Vec<Item>,
+    pub(in crate::connection) events: &'a mut VecDeque<Event>,
+}
+
 impl Outgoing {
     /// Whether there is anything to say of units.
     pub(in crate::connection) fn has_news(&self) -> bool {
@@ -44,33 +54,20 @@ impl Outgoing {
     }
 
     /// Writes what is sent again, and behind it what is sent for the first time, as long as there is room.
-    pub(in crate::connection) fn write_data(
-        &mut self,
-        now: Time,
-        path: PathView<'_>,
-        writer: &mut Writer<'_>,
-        items: &mut Vec<Item>,
-        events: &mut VecDeque<Event>,
-    ) {
-        self.again.handle_timeout(now);
+    pub(in crate::connection) fn write_data(&mut self, mut draft: Draft<'_, '_>) {
+        self.again.handle_timeout(draft.now);
         for _ in 0..self.again.len() {
-            if !self.write_again(now, path, writer, items, events) {
+            if !self.write_again(&mut draft) {
                 return;
             }
         }
-        while self.write_new(now, path, writer, items, events) {}
+        while self.write_new(&mut draft) {}
     }
 
     /// Writes the next piece that is sent again, or as much of it as there is room for. Whether there may be
     /// room for more.
-    fn write_again(
-        &mut self,
-        now: Time,
-        path: PathView<'_>,
-        writer: &mut Writer<'_>,
-        items: &mut Vec<Item>,
-        events: &mut VecDeque<Event>,
-    ) -> bool {
+    fn write_again(&mut self, draft: &mut Draft<'_, '_>) -> bool {
+        let Draft { now, path, .. } = *draft;
         let Some((piece, copies)) = self.again.pop() else { return false };
         let (from, to) = (piece.offset, piece.offset + piece.bytes);
         let unit = self.unit(piece.unit).filter(|unit| unit.lacks(from, to));
@@ -80,14 +77,14 @@ impl Outgoing {
         };
         if path.is_late(now, unit.until) {
             self.again.handle_over(&piece);
-            self.give_up(now, piece.unit, NotSent::TooLate, events);
+            self.give_up(now, piece.unit, NotSent::TooLate, draft.events);
             return true;
         }
         let time = unit.until.map(|until| until.since(now + path.one_way));
         let bytes = &unit.data[from as usize..to as usize];
         let fragment = Fragment { unit: piece.unit, offset: from, unit_bytes: unit.bytes, bytes };
-        let Some(rest) = writer.fragment(&fragment) else {
-            items.push(Item::Fragment(piece));
+        let Some(rest) = draft.writer.fragment(&fragment) else {
+            draft.items.push(Item::Fragment(piece));
             self.again.handle_sent(now, piece, copies, time);
             return true;
         };
@@ -97,37 +94,31 @@ impl Outgoing {
             return false;
         }
         let head = Piece { bytes: piece.bytes - left, ..piece };
-        items.push(Item::Fragment(head));
+        draft.items.push(Item::Fragment(head));
         self.again.handle_sent(now, head, copies, time);
         self.again.push_front(Piece { offset: to - left, bytes: left, ..piece }, copies);
         false
     }
 
     /// Writes the next unit, or as much of it as there is room for. Whether there may be room for more.
-    fn write_new(
-        &mut self,
-        now: Time,
-        path: PathView<'_>,
-        writer: &mut Writer<'_>,
-        items: &mut Vec<Item>,
-        events: &mut VecDeque<Event>,
-    ) -> bool {
+    fn write_new(&mut self, draft: &mut Draft<'_, '_>) -> bool {
+        let Draft { now, path, .. } = *draft;
         self.pass_closed();
         let number = self.cursor;
         let Some(unit) = self.sendable() else { return false };
         if !unit.is_begun && path.is_late(now, unit.until) {
-            self.give_up(now, number, NotSent::TooLate, events);
+            self.give_up(now, number, NotSent::TooLate, draft.events);
             return true;
         }
         let (offset, unit_bytes) = (unit.sent, unit.bytes);
         let fragment = Fragment { unit: number, offset, unit_bytes, bytes: &unit.data[offset as usize..] };
-        let rest = writer.fragment(&fragment);
+        let rest = draft.writer.fragment(&fragment);
         let left = rest.map_or(0, |rest| rest.bytes.len() as u32);
         if rest.is_some() && left == unit_bytes - offset {
             return false;
         }
         let bytes = unit_bytes - offset - left;
-        items.push(Item::Fragment(Piece { unit: number, offset, bytes, attempts: 1 }));
+        draft.items.push(Item::Fragment(Piece { unit: number, offset, bytes, attempts: 1 }));
         self.repairs.handle_sent(bytes);
         self.queued_bytes -= u64::from(bytes);
         let index = (number - self.base) as usize;

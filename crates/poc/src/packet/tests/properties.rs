@@ -12,7 +12,6 @@ enum Owned {
     Fragment(u64, u32, u32, Vec<u8>),
     GivenUp(Vec<Span>),
     Progress(u64, u64, Vec<Span>),
-    Announced(u64),
     Challenge([u8; 8]),
     Response([u8; 8]),
     Close(u64, String),
@@ -40,7 +39,6 @@ impl Owned {
                 window_end: settled + credit,
                 lost: Spans::new(lost),
             }),
-            Owned::Announced(unit) => Frame::Announced(*unit),
             Owned::Challenge(bytes) => Frame::PathChallenge(*bytes),
             Owned::Response(bytes) => Frame::PathResponse(*bytes),
             Owned::Close(code, text) => Frame::Close(Close { code: Code(*code), text }),
@@ -96,7 +94,6 @@ fn owned() -> impl Strategy<Value = Owned> {
         1 => spans(0).prop_map(Owned::GivenUp),
         1 => (number(), number(), spans(0))
             .prop_map(|(settled, credit, lost)| Owned::Progress(settled, credit, lost)),
-        1 => number().prop_map(Owned::Announced),
         1 => any::<[u8; 8]>().prop_map(Owned::Challenge),
         1 => any::<[u8; 8]>().prop_map(Owned::Response),
         1 => (number(), "[a-zä]{0,60}").prop_map(|(code, text)| Owned::Close(code, text)),

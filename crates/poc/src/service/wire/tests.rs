@@ -123,31 +123,6 @@ fn what_is_wrong_is_told() {
     assert_eq!(Request::parse(&[1, 0, 6]).expect_err("malformed").reason, "a direction that is not known");
 }
 
-#[test]
-fn what_is_wrong_with_a_net_in_steps_is_told() {
-    let reason = |bytes: &[u8]| stride::parse(bytes).map_err(|error| error.reason);
-    // One transition by `and`, one place with a token from it to it.
-    assert!(reason(&[1, 19, 1, 4, 0, 0, 0, 0, 0, 1]).is_ok());
-    for (bytes, expected) in [
-        (&[1, 25][..], "a rule that is not known"),
-        (&[1, 3], "a run of no transitions"),
-        (&[1, 0xf3, 0xff, 0xff, 0x7f], "too many transitions"),
-        (&[1, 24, 0x80, 0x80, 1], "no place of this number"),
-        (&[1, 24, 1, 1, 4, 0, 0, 0, 0, 0, 1], "a master of another transition"),
-        (&[1, 40, 0, 1, 4, 0, 0, 0, 0, 0, 2], "a rule needs a master"),
-        (&[1, 19, 1, 4, 0, 0, 0, 1], "no transition of this number"),
-        (&[1, 19, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], "too many tokens in a place"),
-        (&[1, 19, 1, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0], "an interval too long"),
-        (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 0], "no places in a run, or too many"),
-        (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 0xff, 0xff, 0x7f], "no places in a run, or too many"),
-        (&[1, 19, 1, 5, 0, 0, 0, 0, 0, 2], "a run beyond the last transition"),
-        (&[1, 19, 1, 0, 0, 0, 0, 0, 0, 1], "a circuit without a token"),
-        (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 1, 0], "bytes behind the end"),
-    ] {
-        assert_eq!(reason(bytes).map(|_| ()), Err(expected), "{bytes:?}");
-    }
-}
-
 fn times() -> impl Strategy<Value = Option<Duration>> {
     prop::option::of((1..86_400_000_000_u64).prop_map(Duration::from_micros))
 }

@@ -1,6 +1,6 @@
 //! Nets whose places lead on step by step, as bytes: chains of a thousand units, say.
 //!
-//! In the form of [`net::emit`](crate::net::emit) places are alike if they lead from and to the same
+//! In the form of [`emit`](super::emit) places are alike if they lead from and to the same
 //! transitions; of a chain each would stand there by itself. Here a run may also go on to the next transition
 //! at both ends with each place, and masters are numbered one after the other.
 //!
@@ -9,16 +9,15 @@
 //! | transitions | how many runs; each: how many alike × 16 + the rule's number; the number of the first one's master place, if the rule needs one: those of the next are the next places |
 //! | places | how many runs; each: tokens × 4 + 2 if it only orders + 1 if both ends go on; earliest, nominal − earliest, and 0 for no end or 1 + latest − nominal, in µs; number of the first producer, of the first consumer; how many |
 
-use core::time::Duration;
-
 use outflow_media::Malformed;
 
+use super::super::{Builder, Carries, Name, Net, Place, PlaceId, Rule, Transition, TransitionId};
+use super::{interval, put_interval};
 use crate::leb128::{Reader, put};
 use crate::limits::{PLACES_MAX, TRANSITIONS_MAX};
-use crate::net::{Builder, Carries, Interval, Name, Net, Place, PlaceId, Rule, Transition, TransitionId};
 
 /// Reads a net, which gets names by position. At most [`PLACES_MAX`] places are made.
-pub(super) fn parse(bytes: &[u8]) -> Result<Net, Malformed> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Net, Malformed> {
     let mut reader = Reader::new("TSPN in steps", bytes);
     let mut builder = Builder::new();
     let (transitions, masters) = transitions(&mut reader, &mut builder)?;
@@ -99,17 +98,8 @@ fn places(reader: &mut Reader<'_>, builder: &mut Builder, transitions: u32) -> R
     Ok(number)
 }
 
-fn interval(reader: &mut Reader<'_>) -> Result<Interval, Malformed> {
-    let (earliest, more, latest) = (reader.number()?, reader.number()?, reader.number()?);
-    let nominal = earliest.saturating_add(more);
-    let latest = latest.checked_sub(1).map(|more| nominal.saturating_add(more));
-    let us = Duration::from_micros;
-    let interval = Interval { earliest: us(earliest), nominal: us(nominal), latest: latest.map(us) };
-    if interval.problem().is_some() { Err(reader.error("an interval too long")) } else { Ok(interval) }
-}
-
 /// Writes a net behind what is in `out`.
-pub(super) fn emit(net: &Net, out: &mut Vec<u8>) {
+pub(crate) fn emit(net: &Net, out: &mut Vec<u8>) {
     let goes_on = |a: &Transition, b: &Transition| {
         a.rule == b.rule && a.master.map(|master| master.0 + 1) == b.master.map(|master| master.0)
     };
@@ -124,13 +114,10 @@ pub(super) fn emit(net: &Net, out: &mut Vec<u8>) {
     let runs = runs(net.places());
     put(out, runs.len() as u64);
     for (goes_on, run) in runs {
-        let (place, us) = (&run[0], |duration: Duration| duration.as_micros() as u64);
+        let place = &run[0];
         let is_order = u64::from(place.carries == Carries::Order);
         put(out, u64::from(place.initial) * 4 + is_order * 2 + u64::from(goes_on));
-        let Interval { earliest, nominal, latest } = place.interval;
-        put(out, us(earliest));
-        put(out, us(nominal - earliest));
-        put(out, latest.map_or(0, |latest| us(latest - nominal) + 1));
+        put_interval(&place.interval, out);
         put(out, u64::from(place.producer.0));
         put(out, u64::from(place.consumer.0));
         put(out, run.len() as u64);
@@ -158,4 +145,34 @@ fn runs(mut places: &[Place]) -> Vec<(bool, &[Place])> {
         places = rest;
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let reason = |bytes: &[u8]| parse(bytes).map_err(|error| error.reason);
+        // One transition by `and`, one place with a token from it to it.
+        assert!(reason(&[1, 19, 1, 4, 0, 0, 0, 0, 0, 1]).is_ok());
+        for (bytes, expected) in [
+            (&[1, 25][..], "a rule that is not known"),
+            (&[1, 3], "a run of no transitions"),
+            (&[1, 0xf3, 0xff, 0xff, 0x7f], "too many transitions"),
+            (&[1, 24, 0x80, 0x80, 1], "no place of this number"),
+            (&[1, 24, 1, 1, 4, 0, 0, 0, 0, 0, 1], "a master of another transition"),
+            (&[1, 40, 0, 1, 4, 0, 0, 0, 0, 0, 2], "a rule needs a master"),
+            (&[1, 19, 1, 4, 0, 0, 0, 1], "no transition of this number"),
+            (&[1, 19, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], "too many tokens in a place"),
+            (&[1, 19, 1, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0], "an interval too long"),
+            (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 0], "no places in a run, or too many"),
+            (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 0xff, 0xff, 0x7f], "no places in a run, or too many"),
+            (&[1, 19, 1, 5, 0, 0, 0, 0, 0, 2], "a run beyond the last transition"),
+            (&[1, 19, 1, 0, 0, 0, 0, 0, 0, 1], "a circuit without a token"),
+            (&[1, 19, 1, 4, 0, 0, 0, 0, 0, 1, 0], "bytes behind the end"),
+        ] {
+            assert_eq!(reason(bytes).map(|_| ()), Err(expected), "{bytes:?}");
+        }
+    }
 }
