@@ -415,6 +415,8 @@ impl core::fmt::Debug for Connection {
 }
 
 #[cfg(test)]
+mod bottleneck;
+#[cfg(test)]
 mod chaos;
 #[cfg(test)]
 mod inspect;

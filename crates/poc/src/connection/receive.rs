@@ -111,6 +111,7 @@ impl Connection {
         let mut outcome = core::mem::take(&mut self.outcome);
         let handled = self.sent.handle_ack(self.now, ack, &mut outcome);
         if handled.is_ok() {
+            self.received.handle_round_trip(self.sent.rtt().smoothed());
             self.follow(&mut outcome, Some(ack));
         }
         self.outcome = outcome;

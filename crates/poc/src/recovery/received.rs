@@ -7,6 +7,9 @@ use outflow_media::Time;
 use crate::limits::{ACKED_AGAIN, ARRIVALS_MAX, RECEIVED_SPANS_MAX, SPANS_MAX};
 use crate::packet::{Ack, Arrival, Arrivals, Ecn, Mark, Span, Spans, TICK};
 
+/// The shortest that an acknowledgement is put off, however short the round trip is.
+const ACK_DELAY_MIN: Duration = Duration::from_millis(2);
+
 /// When acknowledgements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -40,6 +43,8 @@ pub enum Arrived {
 #[derive(Debug)]
 pub struct Received {
     settings: Settings,
+    /// How long an acknowledgement is put off.
+    delay: Duration,
     start: Time,
     now: Time,
     /// Ascending and apart.
@@ -64,6 +69,7 @@ impl Received {
     pub fn new(settings: Settings, start: Time) -> Self {
         Received {
             settings,
+            delay: settings.ack_delay_max,
             start,
             now: start,
             spans: Vec::with_capacity(RECEIVED_SPANS_MAX + 1),
@@ -98,10 +104,17 @@ impl Received {
             self.waiting += 1;
             let is_next = largest.is_none_or(|largest| largest + 1 == number);
             let is_urgent = !is_next || mark == Mark::Ce || self.waiting >= self.settings.packets;
-            let due = if is_urgent { self.now } else { self.now + self.settings.ack_delay_max };
+            let due = if is_urgent { self.now } else { self.now + self.delay };
             self.due = Some(self.due.map_or(due, |before| before.min(due)));
         }
         Arrived::New
+    }
+
+    /// A round trip takes so long now. Acknowledgements are not put off for more than a quarter of it: else they
+    /// are what a sender waits for, and what it sends then comes in bursts.
+    pub fn handle_round_trip(&mut self, rtt: Duration) {
+        let most = self.settings.ack_delay_max;
+        self.delay = (rtt / 4).clamp(ACK_DELAY_MIN.min(most), most);
     }
 
     /// When an acknowledgement is to be sent: at once behind a gap, if something came late, or was marked CE

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use outflow_media::Time;
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::congestion) struct Packet {
+pub(crate) struct Packet {
     pub(super) flow: usize,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -15,11 +15,11 @@ pub(in crate::congestion) struct Packet {
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Debug, Clone)]
-pub(in crate::congestion) struct Random(pub(in crate::congestion) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     /// From 0 to 1, without it.
-    pub(in crate::congestion) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +29,7 @@ impl Random {
 }
 
 #[derive(Debug)]
-pub(in crate::congestion) struct Link {
+pub(crate) struct Link {
     pub(super) rate_bps: u64,
     buffer: u64,
     /// Share of packets that are lost behind the queue.
@@ -41,16 +41,16 @@ pub(in crate::congestion) struct Link {
 
 impl Link {
     /// With room for so many bytes.
-    pub(in crate::congestion) fn new(rate_bps: u64, buffer: u64) -> Self {
+    pub(crate) fn new(rate_bps: u64, buffer: u64) -> Self {
         Link { rate_bps, buffer, loss: 0.0, random: Random(1), queue: VecDeque::new(), queued: 0 }
     }
 
     /// With room for so many milliseconds at its rate.
-    pub(in crate::congestion) fn of_ms(rate_bps: u64, buffer_ms: u64) -> Self {
+    pub(crate) fn of_ms(rate_bps: u64, buffer_ms: u64) -> Self {
         Link::new(rate_bps, (rate_bps * buffer_ms / 8000).max(3000))
     }
 
-    pub(in crate::congestion) fn lossy(self, loss: f64, seed: u64) -> Self {
+    pub(crate) fn lossy(self, loss: f64, seed: u64) -> Self {
         Link { loss, random: Random(seed), ..self }
     }
 

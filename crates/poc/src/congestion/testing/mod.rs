@@ -13,20 +13,24 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 
 use self::link::Packet;
-pub(super) use self::link::{Link, Random};
-pub(super) use self::ours::{App, Ours};
-pub(super) use self::record::Record;
-pub(super) use self::tcp::{Growth, Tcp};
+pub(crate) use self::link::{Link, Random};
+pub(crate) use self::ours::{App, Ours};
+pub(crate) use self::record::Record;
+pub(crate) use self::tcp::{Growth, Tcp};
 use super::Acked;
 
 /// Who sends.
-pub(super) trait Sender: fmt::Debug {
+pub(crate) trait Sender: fmt::Debug {
     /// Number and bytes of a packet that goes now.
     fn send(&mut self, now: Time) -> Option<(u64, u64)>;
     /// When to ask again, if nothing else happens.
     fn wake(&self, now: Time) -> Option<Time>;
     fn acked(&mut self, now: Time, batch: &[Acked], rtt: Duration);
     fn timeout(&mut self, now: Time);
+    /// A packet came. Whether that is a reason to ask again what is to be sent, and when.
+    fn arrived(&mut self, _now: Time, _number: u64) -> bool {
+        false
+    }
     fn as_ours(&self) -> Option<&Ours> {
         None
     }
@@ -34,31 +38,31 @@ pub(super) trait Sender: fmt::Debug {
 
 /// A sender's way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// Round trip without queues.
-    pub(super) rtt_ms: u64,
-    pub(super) start_ms: u64,
-    pub(super) stop_ms: u64,
+    pub(crate) rtt_ms: u64,
+    pub(crate) start_ms: u64,
+    pub(crate) stop_ms: u64,
     /// The receiver answers so long after the first packet that it did not answer.
-    pub(super) ack_ms: u64,
+    pub(crate) ack_ms: u64,
     /// The receiver's clock runs so much faster, in millionths.
-    pub(super) drift_ppm: i64,
+    pub(crate) drift_ppm: i64,
     /// When its clock steps, and by how many milliseconds.
-    pub(super) step_ms: Option<(u64, i64)>,
+    pub(crate) step_ms: Option<(u64, i64)>,
     /// Packets take up to so much longer, at random, and stay in order.
-    pub(super) jitter_ms: u64,
+    pub(crate) jitter_ms: u64,
 }
 
 impl Way {
-    pub(super) fn of(rtt_ms: u64) -> Self {
+    pub(crate) fn of(rtt_ms: u64) -> Self {
         Way { rtt_ms, start_ms: 0, stop_ms: u64::MAX, ack_ms: 0, drift_ppm: 0, step_ms: None, jitter_ms: 0 }
     }
 
-    pub(super) fn from(self, start_ms: u64) -> Self {
+    pub(crate) fn from(self, start_ms: u64) -> Self {
         Way { start_ms, ..self }
     }
 
-    pub(super) fn until(self, stop_ms: u64) -> Self {
+    pub(crate) fn until(self, stop_ms: u64) -> Self {
         Way { stop_ms, ..self }
     }
 
@@ -100,18 +104,18 @@ enum Event {
 const SAMPLE: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub(super) struct World {
+pub(crate) struct World {
     now: Time,
     link: Link,
     random: Random,
     flows: Vec<Flow>,
     events: BTreeMap<(Time, u64), Event>,
     sequence: u64,
-    pub(super) record: Record,
+    pub(crate) record: Record,
 }
 
 impl World {
-    pub(super) fn new(link: Link) -> Self {
+    pub(crate) fn new(link: Link) -> Self {
         let mut world = World {
             now: Time::ZERO,
             link,
@@ -130,7 +134,7 @@ impl World {
         self.events.insert((time.max(self.now), self.sequence), event);
     }
 
-    pub(super) fn add(&mut self, way: Way, sender: impl Sender + 'static) -> usize {
+    pub(crate) fn add(&mut self, way: Way, sender: impl Sender + 'static) -> usize {
         let flow = Flow {
             sender: Box::new(sender),
             way,
@@ -146,15 +150,15 @@ impl World {
         number
     }
 
-    pub(super) fn rate_from(&mut self, ms: u64, bps: u64) {
+    pub(crate) fn rate_from(&mut self, ms: u64, bps: u64) {
         self.at(Time::from_millis(ms), Event::Rate(bps));
     }
 
-    pub(super) fn ours(&self, flow: usize) -> &Ours {
+    pub(crate) fn ours(&self, flow: usize) -> &Ours {
         self.flows[flow].sender.as_ours().expect("a flow of ours")
     }
 
-    pub(super) fn run_to(&mut self, ms: u64) {
+    pub(crate) fn run_to(&mut self, ms: u64) {
         let end = Time::from_millis(ms);
         while let Some(entry) = self.events.first_entry() {
             if entry.key().0 > end {
@@ -243,6 +247,9 @@ impl World {
         if flow.pending.len() == 1 {
             let due = now + Duration::from_millis(flow.way.ack_ms);
             self.at(due, Event::Answer(packet.flow));
+        }
+        if self.flows[packet.flow].sender.arrived(now, number) {
+            self.run_flow(packet.flow);
         }
     }
 

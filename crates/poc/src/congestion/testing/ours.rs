@@ -13,7 +13,7 @@ const FRAME: Duration = Duration::from_millis(40);
 
 /// What there is to send.
 #[derive(Debug)]
-pub(in crate::congestion) enum App {
+pub(crate) enum App {
     /// Always something.
     Greedy,
     /// A frame each 40 ms: so much of the rate that the controller says, in percent, but no more than so
@@ -22,7 +22,7 @@ pub(in crate::congestion) enum App {
 }
 
 #[derive(Debug)]
-pub(in crate::congestion) struct Ours {
+pub(crate) struct Ours {
     controller: Controller,
     app: App,
     random: Random,
@@ -31,14 +31,14 @@ pub(in crate::congestion) struct Ours {
     rtt: Duration,
     backlog: u64,
     frame: Time,
-    pub(in crate::congestion) frames_dropped: u64,
-    pub(in crate::congestion) changes: Vec<Change>,
+    pub(crate) frames_dropped: u64,
+    pub(crate) changes: Vec<Change>,
     /// Every 100 ms or so, what it would tell an encoder.
-    pub(in crate::congestion) rates: Vec<(Time, u64, State)>,
+    pub(crate) rates: Vec<(Time, u64, State)>,
 }
 
 impl Ours {
-    pub(in crate::congestion) fn new(options: Options, app: App, seed: u64) -> Self {
+    pub(crate) fn new(options: Options, app: App, seed: u64) -> Self {
         Ours {
             controller: Controller::new(options),
             app,
@@ -54,17 +54,17 @@ impl Ours {
         }
     }
 
-    pub(in crate::congestion) fn greedy() -> Self {
+    pub(crate) fn greedy() -> Self {
         Ours::new(Options::default(), App::Greedy, 1)
     }
 
     /// How often it changed for a reason.
-    pub(in crate::congestion) fn count(&self, reason: Reason) -> usize {
+    pub(crate) fn count(&self, reason: Reason) -> usize {
         self.changes.iter().filter(|change| change.reason == reason).count()
     }
 
     /// The share of the time from one moment to another in which it was in a state.
-    pub(in crate::congestion) fn share_in(&self, state: State, from_ms: u64, to_ms: u64) -> f64 {
+    pub(crate) fn share_in(&self, state: State, from_ms: u64, to_ms: u64) -> f64 {
         let within = |at: Time| (from_ms..to_ms).contains(&at.as_millis());
         let all = self.rates.iter().filter(|(at, ..)| within(*at)).count();
         let some = self.rates.iter().filter(|(at, _, s)| within(*at) && *s == state).count();

@@ -12,13 +12,13 @@ use crate::congestion::Acked;
 const SEGMENT: u64 = 1500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::congestion) enum Growth {
+pub(crate) enum Growth {
     Reno,
     Cubic,
 }
 
 #[derive(Debug)]
-pub(in crate::congestion) struct Tcp {
+pub(crate) struct Tcp {
     growth: Growth,
     /// In segments.
     window: f64,
@@ -36,7 +36,7 @@ pub(in crate::congestion) struct Tcp {
 }
 
 impl Tcp {
-    pub(in crate::congestion) fn new(growth: Growth) -> Self {
+    pub(crate) fn new(growth: Growth) -> Self {
         Tcp {
             growth,
             window: 10.0,

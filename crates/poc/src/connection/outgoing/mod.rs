@@ -34,9 +34,11 @@ pub(super) struct PathView<'a> {
 }
 
 impl PathView<'_> {
-    /// How many bytes get there before a time.
+    /// How many bytes get there before a time. An eighth of it is left for what gets worse: who finds out only
+    /// then has sent what is missed less, and is late with what is missed most.
     fn affordable(&self, now: Time, until: Time) -> u64 {
-        self.controller.affordable(now, until.since(now).saturating_sub(self.one_way))
+        let time = until.since(now).saturating_sub(self.one_way);
+        self.controller.affordable(now, time - time / 8)
     }
 
     /// Whether what is sent now comes too late.

@@ -57,6 +57,16 @@ fn what_is_forgotten_counts_as_received() {
 }
 
 #[test]
+fn where_a_round_trip_is_short_acknowledgements_are_put_off_for_less() {
+    for (rtt_ms, delay_ms) in [(0, 2), (4, 2), (20, 5), (40, 10), (400, 10)] {
+        let mut received = received();
+        received.handle_round_trip(Duration::from_millis(rtt_ms));
+        received.handle_received(at(5), 0, true, Mark::None);
+        assert_eq!(received.next_timeout(), Some(at(5) + Duration::from_millis(delay_ms)), "{rtt_ms}");
+    }
+}
+
+#[test]
 fn so_many_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
     let settings = Settings { ack_delay_max: Duration::from_millis(5), packets: 2 };
     let mut received = Received::new(settings, Time::ZERO);
