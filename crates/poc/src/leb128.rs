@@ -103,8 +103,10 @@ impl<'a> Reader<'a> {
 
     /// Leaves out zeros.
     pub(crate) fn skip_zeros(&mut self) {
-        let rest = &self.bytes[self.at..];
-        self.at += rest.iter().take_while(|byte| **byte == 0).count();
+        // A hello is padding mostly, and anybody may send many of them.
+        let (chunks, _) = self.bytes[self.at..].as_chunks::<16>();
+        self.at += 16 * chunks.iter().take_while(|chunk| **chunk == [0; 16]).count();
+        self.at += self.bytes[self.at..].iter().take_while(|byte| **byte == 0).count();
     }
 }
 
@@ -154,5 +156,15 @@ mod tests {
         put(&mut bytes, u64::MAX);
         assert_eq!((bytes.len(), size(u64::MAX)), (9, 9));
         assert_eq!(Reader::new("LEB128", &bytes).number(), Ok(NUMBER_MAX));
+    }
+
+    #[test]
+    fn zeros_are_skipped_and_nothing_else() {
+        for (zeros, more) in (0..70).flat_map(|zeros| [0, 1, 20].map(|more| (zeros, more))) {
+            let bytes = [vec![0; zeros], vec![1; more], vec![0; 20]].concat();
+            let mut reader = Reader::new("LEB128", &bytes);
+            reader.skip_zeros();
+            assert_eq!(reader.at(), if more == 0 { bytes.len() } else { zeros });
+        }
     }
 }

@@ -12,21 +12,22 @@ use crate::packet::{Ack, Code, Frame, Frames, Head, Mark};
 use crate::recovery::{Arrived, Outcome};
 
 impl Connection {
-    /// A datagram came that begins with the id of this connection.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) {
+    /// A datagram came that begins with the id of this connection. Whether anything follows from it; else
+    /// nobody has to ask for datagrams, events or times anew.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) -> bool {
         self.now = self.now.max(now);
         let Some(head) = Head::parse(datagram).filter(|head| head.receiver == self.local) else {
             self.counts.malformed += 1;
-            return;
+            return false;
         };
         let Some(end) = self.protection.open(head.number, datagram, head.bytes) else {
             self.counts.forged += 1;
-            return;
+            return false;
         };
         if !matches!(self.state, State::Open | State::Finishing) {
             self.counts.closed += 1;
             self.says_close |= matches!(self.state, State::Closing { .. });
-            return;
+            return self.says_close;
         }
         let frames = Frames::new(&datagram[head.bytes..end]);
         // As a whole or not at all: what cannot be read is not acknowledged.
@@ -34,13 +35,13 @@ impl Connection {
         for frame in frames {
             let Ok(frame) = frame else {
                 self.counts.malformed += 1;
-                return;
+                return false;
             };
             elicits |= frame.elicits();
         }
         let is_newest = self.received.largest().is_none_or(|largest| largest < head.number);
         if self.received.handle_received(self.now, head.number, elicits, mark) == Arrived::Duplicate {
-            return;
+            return false;
         }
         self.counts.received += 1;
         self.counts.received_bytes += datagram.len() as u64;
@@ -52,13 +53,13 @@ impl Connection {
         for frame in frames.map_while(Result::ok) {
             if let Err(violation) = self.handle_frame(from, &frame) {
                 self.end(By::Here, Code::VIOLATION, &violation.to_string());
-                return;
             }
             if self.closed.is_some() {
-                return;
+                return true;
             }
         }
         self.settle();
+        true
     }
 
     fn handle_frame(&mut self, from: SocketAddr, frame: &Frame<'_>) -> Result<(), Violation> {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use outflow_media::Time;
 
 use crate::limits::{ANSWERS_MAX, RESETS_A_SECOND_MAX};
+use crate::packet::{ConnectionId, RESET_BYTES, emit_reset};
 
 #[derive(Debug, Default)]
 pub(super) struct Answers {
@@ -14,6 +15,8 @@ pub(super) struct Answers {
     second: u64,
     resets: u32,
     left_out: u64,
+    /// Whether one was sent last.
+    was_last: bool,
 }
 
 impl Answers {
@@ -26,7 +29,7 @@ impl Answers {
     }
 
     /// Whether it is said.
-    pub(super) fn push_reset(&mut self, now: Time, to: SocketAddr, reset: Vec<u8>) -> bool {
+    pub(super) fn push_reset(&mut self, now: Time, to: SocketAddr, unknown: ConnectionId) -> bool {
         let second = now.as_millis() / 1000;
         if self.second != second {
             (self.second, self.resets) = (second, 0);
@@ -34,6 +37,8 @@ impl Answers {
         let is_said = self.resets < RESETS_A_SECOND_MAX && self.queue.len() < ANSWERS_MAX;
         if is_said {
             self.resets += 1;
+            let mut reset = Vec::with_capacity(RESET_BYTES);
+            emit_reset(unknown, &mut reset);
             self.queue.push_back((to, reset));
         } else {
             self.left_out += 1;
@@ -41,8 +46,20 @@ impl Answers {
         is_said
     }
 
-    pub(super) fn pop(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.queue.pop_front()
+    /// The next one. In turn with what others have to send, if they have: many hellos do not hold up
+    /// connections.
+    pub(super) fn pop(&mut self, is_alone: bool) -> Option<(SocketAddr, Vec<u8>)> {
+        if core::mem::take(&mut self.was_last) && !is_alone {
+            return None;
+        }
+        let answer = self.queue.pop_front();
+        self.was_last = answer.is_some();
+        answer
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 
     pub(super) fn left_out(&self) -> u64 {

@@ -174,10 +174,8 @@ impl Endpoint {
 
     /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some((to, answer)) = self.answers.pop() {
-            out.clear();
-            out.extend_from_slice(&answer);
-            return Some(Transmit { to, mark: Mark::None });
+        if let Some(transmit) = self.answer(false, out) {
+            return Some(transmit);
         }
         while let Some(handle) = self.ready.front().copied() {
             let Some(slot) = self.slots.get_mut(&handle) else {
@@ -198,7 +196,14 @@ impl Endpoint {
             self.ready.pop_front();
             self.settle(handle);
         }
-        None
+        self.answer(true, out)
+    }
+
+    fn answer(&mut self, is_alone: bool, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (to, answer) = self.answers.pop(is_alone)?;
+        out.clear();
+        out.extend_from_slice(&answer);
+        Some(Transmit { to, mark: Mark::None })
     }
 
     /// A connection has nothing to send for now: when to come back, and whether it is over.
@@ -399,5 +404,7 @@ impl Endpoint {
     }
 }
 
+#[cfg(test)]
+mod flood;
 #[cfg(test)]
 mod tests;

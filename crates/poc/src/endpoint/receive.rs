@@ -8,7 +8,7 @@ use super::connecting::{Agreed, Connecting};
 use super::{Asking, Endpoint, Handle, Joined, Notice, State};
 use crate::connection::{Begin, Connection};
 use crate::packet::{
-    Accept, Code, ConnectionId, Datagram, Head, Hello, Mark, Retry, emit_reset, is_ours, parse,
+    Accept, Code, ConnectionId, Datagram, Head, Hello, Mark, RESET_BYTES, Retry, is_ours, parse,
 };
 use crate::service::Request;
 
@@ -55,17 +55,16 @@ impl Endpoint {
     ) {
         let Some(handle) = self.by_id.get(&id).copied() else {
             self.counts.unknown += 1;
-            let mut reset = Vec::new();
-            emit_reset(id, &mut reset);
-            if reset.len() < datagram.len() && self.answers.push_reset(now, from, reset) {
+            if datagram.len() > RESET_BYTES && self.answers.push_reset(now, from, id) {
                 self.counts.resets += 1;
             }
             return;
         };
         match self.slots.get_mut(&handle).map(|slot| &mut slot.state) {
             Some(State::Joined(joined)) => {
-                joined.connection.handle_datagram(now, from, mark, datagram);
-                self.touch(handle);
+                if joined.connection.handle_datagram(now, from, mark, datagram) {
+                    self.touch(handle);
+                }
             }
             _ => self.counts.early += 1,
         }

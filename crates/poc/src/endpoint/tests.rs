@@ -9,41 +9,41 @@ use crate::protection::Plain;
 use crate::recovery::Class;
 use crate::service::{Bounds, Flow, Terms, Want, presets};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-fn address(host: u8) -> SocketAddr {
+pub(super) fn address(host: u8) -> SocketAddr {
     ([10, 0, 0, host], 4000).into()
 }
 
-fn plain() -> Option<Handshakes> {
+pub(super) fn plain() -> Option<Handshakes> {
     Some(Box::new(|| Some(Box::new(Plain) as Box<dyn ServerHandshake>)))
 }
 
-fn flow() -> Flow {
+pub(super) fn flow() -> Flow {
     presets::datagrams(presets::Order::Total, None, Class::Reliable).expect("a flow")
 }
 
-fn to_send() -> Request {
+pub(super) fn to_send() -> Request {
     Request { resource: "/live/cam".to_owned(), to_server: Some(flow()), to_client: None }
 }
 
 /// A client at 10.0.0.1 and a server at 10.0.0.2, 10 ms apart.
-struct Pair {
-    now: Time,
-    client: Endpoint,
-    server: Endpoint,
-    flying: VecDeque<(Time, SocketAddr, SocketAddr, Vec<u8>)>,
+pub(super) struct Pair {
+    pub(super) now: Time,
+    pub(super) client: Endpoint,
+    pub(super) server: Endpoint,
+    pub(super) flying: VecDeque<(Time, SocketAddr, SocketAddr, Vec<u8>)>,
     /// What gets lost.
     loses: fn(&[u8]) -> bool,
-    sent_bytes: [u64; 2],
+    pub(super) sent_bytes: [u64; 2],
     asked: Vec<(Handle, Request)>,
     connected: Vec<Service>,
     failed: Vec<ConnectError>,
-    events: Vec<(Handle, Event)>,
+    pub(super) events: Vec<(Handle, Event)>,
 }
 
 impl Pair {
-    fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Pair {
             now: Time::from_millis(5000),
             client: Endpoint::new(settings, Secret::new([1; 16]), None),
@@ -58,11 +58,11 @@ impl Pair {
         }
     }
 
-    fn connect(&mut self, request: Request) -> Handle {
+    pub(super) fn connect(&mut self, request: Request) -> Handle {
         self.client.connect(self.now, address(2), request, Box::new(Plain)).expect("a hello")
     }
 
-    fn run(&mut self, time: Duration) {
+    pub(super) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
             self.exchange();
@@ -81,7 +81,7 @@ impl Pair {
         self.now = end;
     }
 
-    fn exchange(&mut self) {
+    pub(super) fn exchange(&mut self) {
         let mut out = Vec::new();
         for (at, (end, from)) in
             [(&mut self.client, address(1)), (&mut self.server, address(2))].into_iter().enumerate()
@@ -107,7 +107,7 @@ impl Pair {
         }
     }
 
-    fn accept(&mut self) -> Handle {
+    pub(super) fn accept(&mut self) -> Handle {
         self.run(SECOND / 10);
         let (handle, request) = self.asked.pop().expect("a client asks");
         let service = Terms::default().answer(&request, Some(&flow())).expect("a service");
@@ -115,7 +115,7 @@ impl Pair {
         handle
     }
 
-    fn delivered(&self) -> usize {
+    pub(super) fn delivered(&self) -> usize {
         self.events.iter().filter(|(_, event)| matches!(event, Event::Delivered { .. })).count()
     }
 }

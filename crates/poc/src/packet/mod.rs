@@ -48,6 +48,9 @@ use crate::leb128::Reader;
 /// The version of the protocol that is spoken here.
 pub const VERSION: u8 = 1;
 
+/// Bytes of a reset.
+pub const RESET_BYTES: usize = 9;
+
 const FORMAT: &str = "POC";
 
 /// The fixed bits of the first byte.
