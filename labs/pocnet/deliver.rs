@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use outflow_labs::figures::{quantile, rounded};
 use outflow_media::Time;
-use outflow_poc::connection::{Begin, Connection, Event, Settings};
+use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;
 use outflow_poc::secret::Secret;
@@ -115,7 +115,7 @@ fn run(slices: u64, lost: u64) -> Result<Run> {
         let due = (sent < slices).then(|| first + SLICE * sent as u32).filter(|due| *due <= now);
         if due.is_some() {
             let start = Instant::now();
-            _ = sender.connection.send(now, sent, data.clone(), None);
+            _ = sender.connection.send(now, sent, data.clone(), Worth::default());
             sender.worked += start.elapsed();
             sent += 1;
         }

@@ -77,6 +77,14 @@ pub enum Error {
         /// Reason phrase.
         phrase: String,
     },
+    /// The connection of the partial-order transport is over.
+    #[error("the connection is over: {text} (code {code})")]
+    Poc {
+        /// Why.
+        text: String,
+        /// The same, for programs.
+        code: u64,
+    },
     /// What the server sends makes no sense.
     #[error("the server's answer cannot be used: {0}")]
     Peer(String),

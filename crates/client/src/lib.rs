@@ -15,6 +15,7 @@ pub mod measure;
 mod negotiation;
 mod options;
 mod packet;
+mod poc;
 mod rtsp;
 mod socket;
 mod subscription;

@@ -31,6 +31,10 @@ pub struct Options {
     pub ask_by: AskBy,
     /// Text of the session description of an `rtp://` source.
     pub sdp: Option<String>,
+    /// How connections of the partial-order transport are protected, and behave; none can be made without.
+    pub poc: Option<outflow_poc_socket::Options>,
+    /// For how long packets are sent again there, if not for as long as the server says.
+    pub poc_latency: Option<Duration>,
     /// How long connecting may take, and each answer of a server.
     pub patience: Duration,
     /// How long there may be no packet: before the first, and between any two.
@@ -54,6 +58,8 @@ impl Default for Options {
             token: None,
             ask_by: AskBy::default(),
             sdp: None,
+            poc: None,
+            poc_latency: None,
             patience: Duration::from_secs(10),
             silence: Duration::from_secs(10),
             receive_buffer: 8 << 20,

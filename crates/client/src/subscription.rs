@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
 use crate::http::{Download, Granted, Session};
+use crate::poc::PocSession;
 use crate::rtsp::RtspSession;
 use crate::{Error, Options, Packet, Received, Rejected};
 
@@ -18,6 +19,7 @@ use crate::{Error, Options, Packet, Received, Rejected};
 /// - `http://host[:port]/path.ts`, `https://…`: a transport stream;
 /// - `udp://[address]:port`: a transport stream, bare or in RTP; the address may be a group, with
 ///   `?source=ADDRESS` and `?interface=NAME`;
+/// - `poc://host:port/path`: the partial-order transport of a relay, with [`Options::poc`];
 /// - `rtp://[address]:port`: a transport stream in RTP, or what [`Options::sdp`] describes.
 ///
 /// Returns when the stream is agreed on; the first packet may take longer.
@@ -42,7 +44,13 @@ pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Erro
             let (source, format) = RtpDatagrams::bind(&parsed, &options)?;
             (Source::Rtp(source), format)
         }
-        _ => return Err(Error::url(url, "it begins with none of rtsp, rtsps, http, https, udp and rtp")),
+        "poc" => {
+            let (session, format) = PocSession::start(url, &options).await?;
+            (Source::Poc(Box::new(session)), format)
+        }
+        _ => {
+            return Err(Error::url(url, "it begins with none of rtsp, rtsps, http, https, poc, udp and rtp"));
+        }
     };
     let heard_at = options.clock.now();
     Ok(Subscription { source, format, queue, heard_at, options })
@@ -65,6 +73,7 @@ enum Source {
     Http(Box<HttpTs>),
     Udp(TsDatagrams),
     Rtp(RtpDatagrams),
+    Poc(Box<PocSession>),
 }
 
 impl Subscription {
@@ -110,6 +119,7 @@ impl Subscription {
         match &mut self.source {
             Source::Rtsp(session) => session.ask(now, track, level),
             Source::Rtp(source) => source.ask(now, track, level),
+            Source::Poc(session) => session.ask(now, track, level),
             Source::Http(source) => source.session.as_mut().ok_or(Error::NoLevels)?.ask(level),
             Source::Udp(_) => return Err(Error::NoLevels),
         }
@@ -118,7 +128,7 @@ impl Subscription {
 
     /// Whether packets have RTP headers, whose timestamps tell how long packets wait on the way.
     pub fn is_by_rtp(&self) -> bool {
-        matches!(self.source, Source::Rtsp(_) | Source::Rtp(_))
+        matches!(self.source, Source::Rtsp(_) | Source::Rtp(_) | Source::Poc(_))
     }
 
     /// The status of RTSP or HTTP with which the server refused the last level that was asked for by
@@ -138,14 +148,17 @@ impl Subscription {
             Source::Http(source) => (source.framer.skipped(), 0),
             Source::Udp(source) => (source.malformed, source.strangers()),
             Source::Rtp(source) => (source.malformed(), source.strangers()),
+            Source::Poc(session) => (session.malformed(), session.strangers()),
         };
         Rejected { malformed, strangers }
     }
 
     /// Leaves; a server is told so, and given a moment to answer.
     pub async fn close(self) {
-        if let Source::Rtsp(session) = self.source {
-            session.close().await;
+        match self.source {
+            Source::Rtsp(session) => session.close().await,
+            Source::Poc(session) => session.close().await,
+            Source::Http(_) | Source::Udp(_) | Source::Rtp(_) => {}
         }
     }
 }
@@ -158,6 +171,7 @@ impl Source {
             Source::Http(source) => source.advance(options, queue).await,
             Source::Udp(source) => source.advance(queue).await,
             Source::Rtp(source) => source.advance(queue).await,
+            Source::Poc(session) => session.advance(options, queue).await,
         }
     }
 
@@ -167,7 +181,7 @@ impl Source {
             Source::Rtsp(session) if session.is_over_udp() => {
                 " (has the stream a source? UDP may be blocked in between: try TCP)"
             }
-            Source::Rtsp(_) | Source::Http(_) => " (has the stream a source?)",
+            Source::Rtsp(_) | Source::Http(_) | Source::Poc(_) => " (has the stream a source?)",
             Source::Udp(_) | Source::Rtp(_) => {
                 " (does the sender send to this address and port, and is UDP let in here?)"
             }

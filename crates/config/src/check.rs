@@ -1,6 +1,7 @@
 //! What the tables of a configuration say together.
 
 mod links;
+mod poc;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use crate::limits::{
     WORKERS,
 };
 use crate::units::Written;
-use crate::{BitRate, Config, Invalid, SinkUrl, SourceUrl, StreamConfig, UdpSource, parse_duration};
+use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
 
 /// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
 pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
@@ -28,6 +29,7 @@ pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<
     check.ports();
     check.sinks();
     check.links();
+    check.poc();
 }
 
 struct Check<'c, 'e, 't> {
@@ -216,7 +218,7 @@ impl Check<'_, '_, '_> {
 
     fn sinks(&mut self) {
         let mut names: BTreeMap<&str, ()> = BTreeMap::new();
-        let mut targets: BTreeMap<(SocketAddr, Option<&str>), &str> = BTreeMap::new();
+        let mut targets: BTreeMap<(String, Option<&str>), &str> = BTreeMap::new();
         for (index, sink) in self.config.sinks.iter().enumerate() {
             let at = |key| [Key("sinks"), Index(index), Key(key)];
             let Some(stream) = self.config.streams.get(&sink.stream) else {
@@ -236,16 +238,15 @@ impl Check<'_, '_, '_> {
                 let span = locate(self.root, &at(key));
                 invalid.into_iter().for_each(|invalid| self.errors.add(span.clone(), invalid));
             }
-            let SinkUrl { to, interface, .. } = &sink.to;
-            if let Some(other) = targets.insert((*to, interface.as_deref()), &sink.stream) {
-                let what = format!("stream '{other}' is sent to {to} already");
+            let interface = sink.to.datagrams().and_then(|sink| sink.interface.as_deref());
+            if let Some(other) = targets.insert((sink.to.place(), interface), &sink.stream) {
+                let what = format!("stream '{other}' is sent to {} already", sink.to.place());
                 self.add(&at("to"), what, "remove one of the two, or choose another address");
             } else if names.insert(&sink.name, ()).is_some() {
                 let what = format!("another sink is named '{}'", sink.name);
                 self.add(&at("name"), what, "give each a name of its own");
             }
-            let source = stream.source.udp().filter(|source| source.at == *to);
-            if source.is_some_and(|source| source.interface == *interface) {
+            if stream.source.circles_to(&sink.to) {
                 let what = format!("stream '{}' would be sent to where it comes from", sink.stream);
                 self.add(&at("to"), what, "choose another address: it would circle forever");
             }

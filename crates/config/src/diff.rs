@@ -53,6 +53,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         .chain(tls.then(|| "tls".to_owned()))
         .chain(under("limits", workers))
         .chain(under("fanout", old.fanout.changed(&new.fanout)))
+        .chain(under("poc", old.poc.changed(&new.poc)))
         .chain(under("log", old.log.changed(&new.log)));
     let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
     let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());

@@ -143,6 +143,7 @@ impl Graph {
         for (branch, title, at, contract) in [
             (ts, "HTTP players", [listen.http, listen.https], Contract::Ts),
             (rtp, "RTSP players", [listen.rtsp, listen.rtsps], Contract::Rtp),
+            (rtp, "POC players", [listen.poc, None], Contract::Rtp),
         ] {
             let at: Vec<_> = at.iter().flatten().map(ToString::to_string).collect();
             if !at.is_empty() {
@@ -153,9 +154,9 @@ impl Graph {
         let branches = services::draw(stream, (understand, carried), &mut add, &mut edges);
         for sink in config.sinks.iter().filter(|sink| sink.stream == name) {
             let declared = sink.branch.as_ref().and_then(|branch| branches.get(branch)).copied();
-            let (branch, contract) = match sink.to.protocol {
-                SinkProtocol::Udp => (ts, Contract::Ts),
-                SinkProtocol::Rtp => (rtp, Contract::Rtp),
+            let (branch, contract) = match sink.to.datagrams().map(|sink| sink.protocol) {
+                Some(SinkProtocol::Udp) => (ts, Contract::Ts),
+                Some(SinkProtocol::Rtp) | None => (rtp, Contract::Rtp),
             };
             let address = sink.to.to_string();
             let (title, detail) =
@@ -190,7 +191,7 @@ fn carried(stream: &StreamConfig) -> Contract {
         SourceUrl::Udp(_) | SourceUrl::Demo => Contract::Ts,
         SourceUrl::Rtp(_) if stream.sdp.is_none() => Contract::Ts,
         SourceUrl::Rtp(_) => Contract::Rtp,
-        SourceUrl::Push | SourceUrl::Rtsp(_) | SourceUrl::Renditions(_) => Contract::Either,
+        _ => Contract::Either,
     }
 }
 

@@ -18,6 +18,7 @@ mod link;
 mod model;
 mod name;
 mod plan;
+mod poc;
 mod read;
 mod rules;
 mod section;
@@ -34,13 +35,14 @@ pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use model::{
-    Access, Config, ContextChoice, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Priority, SECTIONS,
-    SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
+    Access, Config, ContextChoice, Encryption, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Poc,
+    Priority, SECTIONS, SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
 pub use name::check_name;
 pub use plan::plan;
+pub use poc::PocUrl;
 pub use rules::{Action, Condition, Measure, Rule, Rules};
 pub use services::{BranchConfig, Branches, Elements};
-pub use sink::{SinkProtocol, SinkUrl};
+pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
 pub use source::{Datagrams, RtspSource, Secret, SourceUrl, UdpSource};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};

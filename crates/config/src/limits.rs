@@ -38,6 +38,9 @@ pub(crate) const SOURCE_TIMEOUT: RangeInclusive<Duration> =
 /// How long a packet may wait for company.
 pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10);
 
+/// For how long a packet is worth sending again: less than a round trip repairs nothing.
+pub(crate) const POC_LATENCY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30);
+
 /// How slowly or fast bursts may be spread out.
 pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
 

@@ -28,6 +28,8 @@ pub struct Config {
     pub limits: Limits,
     /// By which ways packets leave.
     pub fanout: Fanout,
+    /// How the partial-order transport is used.
+    pub poc: Poc,
     /// The streams, by name.
     pub streams: BTreeMap<String, StreamConfig>,
     /// Links that streams and sinks may be behind, by name.
@@ -49,6 +51,8 @@ section! {
         rtsps: Option<SocketAddr> = Some(everywhere(8322)),
         /// HTTP in TLS; nothing without `[tls]`.
         https: Option<SocketAddr> = Some(everywhere(8443)),
+        /// The partial-order transport, a UDP port; needs keys or `encryption = "off"` in `[poc]`.
+        poc: Option<SocketAddr> = None,
         /// UDP ports for RTP and RTCP of RTSP sessions.
         rtp_ports: RangeInclusive<u16> = 8000..=8999,
     }
@@ -94,6 +98,22 @@ section! {
         udp: UdpPath = UdpPath::Auto,
         /// Whether system calls are batched by io_uring.
         io_uring: Switch = Switch::Auto,
+    }
+}
+
+section! {
+    /// How the partial-order transport is used, where an address does not say otherwise.
+    pub struct Poc {
+        /// Keys, as a path from the relay's working directory.
+        key_file: Option<PathBuf> = None,
+        /// Whether connections are encrypted.
+        encryption: Encryption = Encryption::On,
+        /// How long a packet is worth sending again, and what is missing is waited for.
+        latency: Duration = Duration::from_millis(200),
+        /// A connection sends no less, whatever congestion control says; nothing if that decides.
+        min_rate: Option<BitRate> = None,
+        /// A connection sends no more; as much as congestion control says if not given.
+        max_rate: Option<BitRate> = None,
     }
 }
 
@@ -220,6 +240,16 @@ pub struct SinkConfig {
 }
 
 words! {
+    /// Whether connections are encrypted.
+    pub enum Encryption: "a choice" {
+        /// They are; keys are needed.
+        On = "on",
+        /// They are not: for networks of one's own.
+        Off = "off",
+    }
+}
+
+words! {
     /// Who is served first.
     pub enum Priority: "a priority" {
         /// Before all others.
@@ -333,6 +363,7 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[tls]", keys: TlsKeys::KEYS },
     SectionKeys { header: "[limits]", keys: Limits::KEYS },
     SectionKeys { header: "[fanout]", keys: Fanout::KEYS },
+    SectionKeys { header: "[poc]", keys: Poc::KEYS },
     SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
     SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
     SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
@@ -344,8 +375,8 @@ pub const SECTIONS: &[SectionKeys] = &[
 ];
 
 /// The tables at the top of a configuration.
-pub(crate) const TABLES: [&str; 10] =
-    ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "link", "sinks", "log"];
+pub(crate) const TABLES: [&str; 11] =
+    ["listen", "access", "tls", "limits", "fanout", "poc", "defaults", "streams", "link", "sinks", "log"];
 
 fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))

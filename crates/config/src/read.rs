@@ -10,7 +10,9 @@ use crate::limits::TEXT_BYTES_MAX;
 use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
 use crate::section::{Section, read_table, unknown};
 use crate::value::{Given, type_fault};
-use crate::{Config, ConfigErrors, Invalid, LinkConfig, SinkConfig, StreamConfig, Tls, check_name};
+use crate::{
+    Config, ConfigErrors, Invalid, LinkConfig, SinkConfig, SinkUrl, SourceUrl, StreamConfig, Tls, check_name,
+};
 
 impl Config {
     /// Reads a configuration. Paths in it are made relative to the folder of `file_name`, which
@@ -57,6 +59,8 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     read_table(&mut config.limits, root, "limits", errors);
     read_table(&mut config.fanout, root, "fanout", errors);
     read_table(&mut config.log, root, "log", errors);
+    read_table(&mut config.poc, root, "poc", errors);
+    config.poc.key_file = config.poc.key_file.map(|path| beside(file, path));
     config.tls = tls(root, file, errors);
     if config.tls.is_none() {
         config.listen.rtsps = None;
@@ -66,6 +70,11 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     streams(&mut config, &defaults, root, file, errors);
     links(&mut config, root, errors);
     sinks(&mut config, &defaults, root, errors);
+    for sink in &mut config.sinks {
+        if let SinkUrl::Poc(url) = &mut sink.to {
+            url.beside(file);
+        }
+    }
     config
 }
 
@@ -131,6 +140,9 @@ fn streams(
         let mut stream = defaults.clone();
         stream.read(table, &format!("streams.{}", name.get_ref()), errors);
         stream.sdp = stream.sdp.map(|path| beside(file, path));
+        if let SourceUrl::Poc(url) = &mut stream.source {
+            url.beside(file);
+        }
         stream.place_files(file);
         config.streams.insert(name.get_ref().to_string(), stream);
     }

@@ -66,9 +66,7 @@ impl StreamConfig {
             SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contents::of(&[Content::Data]),
             SourceUrl::Udp(_) | SourceUrl::Demo => ts,
             SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
-            SourceUrl::Rtp(_) | SourceUrl::Rtsp(_) | SourceUrl::Push | SourceUrl::Renditions(_) => {
-                ts.with(Contents::RTP)
-            }
+            _ => ts.with(Contents::RTP),
         }
     }
 

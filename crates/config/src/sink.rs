@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use crate::Invalid;
 use crate::address::Address;
+use crate::{Invalid, PocUrl};
 
-/// What goes to a sink.
+/// What goes to a sink in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SinkProtocol {
     /// MPEG-TS in UDP datagrams.
@@ -17,11 +17,20 @@ pub enum SinkProtocol {
     Rtp,
 }
 
-/// The address of a receiver that is sent to without its asking: `udp://` or `rtp://`.
+/// The address of a receiver that is sent to without its asking.
 ///
 /// Displayed, it is written in one way, so that equal addresses have equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SinkUrl {
+pub enum SinkUrl {
+    /// `udp://` or `rtp://`.
+    Datagrams(DatagramSink),
+    /// `poc://`: another relay, or whoever else takes the partial-order transport.
+    Poc(PocUrl),
+}
+
+/// The address of a receiver of datagrams: `udp://` or `rtp://`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DatagramSink {
     /// What goes there.
     pub protocol: SinkProtocol,
     /// Address and port.
@@ -32,19 +41,55 @@ pub struct SinkUrl {
     pub interface: Option<String>,
 }
 
+impl SinkUrl {
+    /// Where it is, whatever else the address says.
+    pub fn place(&self) -> String {
+        match self {
+            SinkUrl::Datagrams(sink) => sink.to.to_string(),
+            SinkUrl::Poc(url) => {
+                let path = url.resource.split('?').next().unwrap_or_default();
+                format!("poc://{}{path}", url.place)
+            }
+        }
+    }
+
+    /// The other relay, if it is an address of one.
+    pub fn poc(&self) -> Option<&PocUrl> {
+        match self {
+            SinkUrl::Datagrams(_) => None,
+            SinkUrl::Poc(url) => Some(url),
+        }
+    }
+
+    /// Where datagrams go, if it is an address of such.
+    pub fn datagrams(&self) -> Option<&DatagramSink> {
+        match self {
+            SinkUrl::Datagrams(sink) => Some(sink),
+            SinkUrl::Poc(_) => None,
+        }
+    }
+}
+
 impl FromStr for SinkUrl {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-        let protocol = match scheme.to_ascii_lowercase().as_str() {
-            "udp" => SinkProtocol::Udp,
-            "rtp" => SinkProtocol::Rtp,
+        match scheme.to_ascii_lowercase().as_str() {
+            "udp" => DatagramSink::parse(SinkProtocol::Udp, rest).map(SinkUrl::Datagrams),
+            "rtp" => DatagramSink::parse(SinkProtocol::Rtp, rest).map(SinkUrl::Datagrams),
+            "poc" => text.parse().map(SinkUrl::Poc),
             _ => {
                 let what = format!("'{text}' is no address to send to");
-                return Err(Invalid::new(what, "write udp://ADDRESS:PORT (MPEG-TS) or rtp://ADDRESS:PORT"));
+                let help = "write udp://ADDRESS:PORT (MPEG-TS), rtp://ADDRESS:PORT or poc://HOST:PORT/NAME";
+                Err(Invalid::new(what, help))
             }
-        };
+        }
+    }
+}
+
+impl DatagramSink {
+    fn parse(protocol: SinkProtocol, rest: &str) -> Result<Self, Invalid> {
         let address = Address::parse(rest, &["ttl", "interface"])?;
         address.check_multicast()?;
         let ip = address.at.ip();
@@ -56,11 +101,20 @@ impl FromStr for SinkUrl {
             let help = "choose a lower port: RTCP goes to the one above";
             return Err(Invalid::new("there is no port above 65535", help));
         }
-        Ok(SinkUrl { protocol, to: address.at, ttl: address.ttl, interface: address.interface })
+        Ok(DatagramSink { protocol, to: address.at, ttl: address.ttl, interface: address.interface })
     }
 }
 
 impl fmt::Display for SinkUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SinkUrl::Datagrams(sink) => sink.fmt(f),
+            SinkUrl::Poc(url) => url.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for DatagramSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.protocol {
             SinkProtocol::Udp => "udp",
@@ -80,7 +134,9 @@ mod tests {
 
     #[test]
     fn sinks_read_and_write_alike() {
-        for text in ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000", "udp://[::1]:9000"] {
+        for text in
+            ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000", "poc://relay:7000/stage"]
+        {
             assert_eq!(text.parse::<SinkUrl>().expect(text).to_string(), text);
         }
         let other_order: SinkUrl = "udp://239.2.2.2:6000/?interface=eth1&ttl=4".parse().expect("good");

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use url::{Host, Url};
 
-use crate::Invalid;
 use crate::address::Address;
 use crate::value::words;
+use crate::{Invalid, PocUrl, SinkUrl};
 
 /// Where a stream comes from. Displayed, it leaves secrets out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum SourceUrl {
     Rtp(UdpSource),
     /// Pulled from an RTSP server.
     Rtsp(RtspSource),
+    /// Pulled from another relay, over the partial-order transport.
+    Poc(PocUrl),
     /// Other streams that carry the same in different quality, the best first: they are its levels.
     Renditions(Vec<String>),
 }
@@ -106,7 +108,21 @@ impl SourceUrl {
     pub fn udp(&self) -> Option<&UdpSource> {
         match self {
             SourceUrl::Udp(source) | SourceUrl::Rtp(source) => Some(source),
-            SourceUrl::Push | SourceUrl::Demo | SourceUrl::Rtsp(_) | SourceUrl::Renditions(_) => None,
+            _ => None,
+        }
+    }
+
+    /// Whether what goes to this address comes back from here.
+    pub fn circles_to(&self, sink: &SinkUrl) -> bool {
+        match (self, sink) {
+            (SourceUrl::Poc(from), SinkUrl::Poc(to)) => {
+                let path = |url: &PocUrl| url.resource.split('?').next().map(str::to_owned);
+                from.place == to.place && path(from) == path(to)
+            }
+            (_, SinkUrl::Datagrams(to)) => {
+                self.udp().is_some_and(|from| from.at == to.to && from.interface == to.interface)
+            }
+            (_, SinkUrl::Poc(_)) => false,
         }
     }
 
@@ -140,9 +156,10 @@ impl FromStr for SourceUrl {
                 Ok(SourceUrl::Rtp(source))
             }
             "rtsp" | "rtsps" => RtspSource::parse(text).map(SourceUrl::Rtsp),
+            "poc" => text.parse().map(SourceUrl::Poc),
             _ => {
                 let help = "write \"push\", or an address that begins with \
-                            udp://, rtp://, rtsp://, rtsps:// or demo://";
+                            udp://, rtp://, rtsp://, rtsps://, poc:// or demo://";
                 Err(Invalid::new(format!("'{}' is no source", without_user(text)), help))
             }
         }
@@ -229,6 +246,7 @@ impl fmt::Display for SourceUrl {
             SourceUrl::Udp(source) => write!(f, "udp://{source}"),
             SourceUrl::Rtp(source) => write!(f, "rtp://{source}"),
             SourceUrl::Rtsp(source) => f.write_str(&source.url),
+            SourceUrl::Poc(url) => url.fmt(f),
             SourceUrl::Renditions(names) => write!(f, "renditions {}", names.join(", ")),
         }
     }
@@ -267,6 +285,7 @@ mod tests {
             "rtp://0.0.0.0:5004",
             "rtsp://camera.example/stream?profile=1",
             "rtsps://[fd00::1]:8322/a",
+            "poc://relay.example:7000/stage?level=2",
         ] {
             assert_eq!(good(text).to_string(), text);
         }

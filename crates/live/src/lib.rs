@@ -18,6 +18,7 @@ mod external;
 pub mod http;
 pub mod limits;
 mod message;
+mod poc;
 mod receive;
 mod relay;
 mod routes;

@@ -240,6 +240,13 @@ pub const PULL_WAIT_MAX: Duration = Duration::from_secs(30);
 /// A pulled source that held this long counts as good: its next failure is the first one again.
 pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
 
+/// What is given to the partial-order transport of what a receiver gets to catch up: as much as goes within that.
+/// The rest stays in the ring.
+pub const POC_CATCH_UP: Duration = Duration::from_millis(20);
+
+/// Bytes that are read at once of what a receiver of the partial-order transport gets.
+pub const POC_UNIT_BYTES: usize = 64 << 10;
+
 /// Bytes of a JSON body that the API takes; a longer one is answered with 413.
 pub const API_BODY_BYTES: usize = 64 << 10;
 

@@ -108,6 +108,9 @@ impl Relay {
                 self.tasks.spawn(crate::http::serve(listener, tls, control, admission.clone(), router));
             }
         }
+        if let Some(listener) = crate::poc::listen(&self.control)? {
+            self.tasks.spawn(crate::poc::serve(listener, self.control.clone()));
+        }
         Ok(())
     }
 }

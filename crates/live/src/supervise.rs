@@ -327,7 +327,9 @@ impl Supervisor {
         let task = match &config.source {
             SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(()),
             SourceUrl::Demo => tokio::spawn(report(stream.clone(), source::play_clip(control, stream))),
-            SourceUrl::Rtsp(_) => tokio::spawn(source::pull(control, stream, config.clone())),
+            SourceUrl::Rtsp(_) | SourceUrl::Poc(_) => {
+                tokio::spawn(source::pull(control, stream, config.clone()))
+            }
             SourceUrl::Udp(at) => {
                 let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
                 let format = match at.datagrams {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use outflow_poc::address::Address;
 use outflow_poc::connection::{
     Closed, DatagramCounts, Event, IncomingCounts, OutgoingCounts, SendError, Worth,
 };
@@ -58,6 +59,12 @@ pub struct Statistics {
     pub rate_bps: u64,
     /// How often the peer was found at another address.
     pub path_changes: u64,
+}
+
+/// Where an address leads: the first place that the system knows.
+pub async fn look_up(address: &Address) -> io::Result<SocketAddr> {
+    let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("nobody knows {}", address.place));
+    tokio::net::lookup_host(&address.place).await?.next().ok_or_else(unknown)
 }
 
 /// Waits for clients.
@@ -248,6 +255,12 @@ impl PocSocket {
         let sent = shared.lock().endpoint.send(now, self.handle, unit, data, worth);
         shared.wake();
         sent
+    }
+
+    /// Bytes of units that can be given to it now and sent within a time, beside those that wait.
+    pub fn room_within(&self, time: core::time::Duration) -> u64 {
+        let inner = self.shared().lock();
+        inner.endpoint.connection(self.handle).map_or(0, |connection| connection.room_within(time))
     }
 
     /// Units below this one that were not sent do not exist.

@@ -11,6 +11,7 @@
 //!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
+pub mod address;
 pub mod congestion;
 pub mod connection;
 pub mod endpoint;

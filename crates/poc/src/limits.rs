@@ -133,7 +133,7 @@ pub const CHANGES_MAX: usize = 64;
 pub const CLASSES_MAX: usize = 16;
 
 /// Bytes of the name of a resource. A longer one is not sent, and malformed.
-pub const RESOURCE_BYTES_MAX: usize = 128;
+pub const RESOURCE_BYTES_MAX: usize = 256;
 
 /// Bytes of a service that are left to a key exchange: what a Noise handshake adds to its first messages.
 pub const KEY_EXCHANGE_BYTES: usize = 48;

@@ -114,6 +114,19 @@ impl Control {
         self.open(stream, options, Feed::Sockets(sockets, feed), queue).await
     }
 
+    /// Whether somebody could publish this stream now.
+    ///
+    /// # Errors
+    /// Unknown stream, one that takes no publisher, or one that has one already.
+    pub(crate) fn takes_publisher(&self, stream: &str) -> Result<(), ControlError> {
+        let entry = self.entry(stream)?;
+        match (entry.source, entry.publisher) {
+            (Some(source), _) => Err(ControlError::NotPushed(stream.to_owned(), source)),
+            (None, Some((_, peer))) => Err(ControlError::Busy(stream.to_owned(), peer)),
+            (None, None) => Ok(()),
+        }
+    }
+
     async fn open(
         &self,
         stream: &str,

@@ -1,11 +1,10 @@
 //! Receivers that are sent to without their asking: from the configuration or through the API.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outflow_config::{SinkProtocol, SinkUrl};
+use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
 use outflow_relay::{Carriage, Priority, Timing};
 use tokio::task::AbortHandle;
 
@@ -49,7 +48,7 @@ struct Book {
 }
 
 /// An address; by another interface, the same group is another place.
-type Place = (SocketAddr, Option<String>);
+type Place = (String, Option<String>);
 
 #[derive(Debug)]
 struct Push {
@@ -89,9 +88,10 @@ impl<'a> Claim<'a> {
         if book.by_name.contains_key(name) {
             return Err(ControlError::NameTaken(name.clone()));
         }
-        let place = (to.to, to.interface.clone());
+        let interface = to.datagrams().and_then(|sink| sink.interface.clone());
+        let place = (to.place(), interface);
         if let Some(other) = book.by_place.get(&place) {
-            return Err(ControlError::AddressTaken(other.clone(), to.to));
+            return Err(ControlError::AddressTaken(other.clone(), to.place()));
         }
         book.claims += 1;
         let number = book.claims;
@@ -120,18 +120,23 @@ impl Drop for Claim<'_> {
 }
 
 impl Control {
-    /// Begins to send to a receiver, and goes on until [`Control::remove_push`]. Returns its number.
+    /// Begins to send to a receiver, and goes on until [`Control::remove_push`]. Returns its number; a receiver
+    /// that is connected to first has none before that.
     ///
     /// # Errors
     /// Unknown stream, the name or the address is taken, a limit is reached, or the system refuses the
     /// socket.
-    pub async fn add_push(&self, options: PushOptions) -> Result<super::ReceiverId, ControlError> {
+    pub async fn add_push(&self, options: PushOptions) -> Result<Option<super::ReceiverId>, ControlError> {
         self.entry(&options.stream)?;
         let claim = Claim::new(self.pushes(), &options)?;
-        let playing = self.open_push(&options).await?;
+        let Some(sink) = options.to.datagrams().cloned() else {
+            claim.keep(tokio::spawn(crate::poc::keep_sending(self.clone(), options.clone())).abort_handle());
+            return Ok(None);
+        };
+        let playing = self.open_push(&options, &sink).await?;
         let id = playing.id();
-        claim.keep(tokio::spawn(keep(self.clone(), options.clone(), playing)).abort_handle());
-        Ok(id)
+        claim.keep(tokio::spawn(keep(self.clone(), options.clone(), sink, playing)).abort_handle());
+        Ok(Some(id))
     }
 
     /// Ends a receiver that was added by [`Control::add_push`], if it is one of `stream`.
@@ -147,12 +152,12 @@ impl Control {
         Ok(())
     }
 
-    async fn open_push(&self, options: &PushOptions) -> Result<Playing, ControlError> {
-        let carriage = match options.to.protocol {
+    async fn open_push(&self, options: &PushOptions, sink: &DatagramSink) -> Result<Playing, ControlError> {
+        let carriage = match sink.protocol {
             SinkProtocol::Udp => Carriage::Ts,
             SinkProtocol::Rtp => Carriage::Rtp,
         };
-        let SinkUrl { to, ttl, interface, .. } = options.to.clone();
+        let DatagramSink { to, ttl, interface, .. } = sink.clone();
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
         let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
         let route = PushRoute { to, ttl, interface };
@@ -162,7 +167,7 @@ impl Control {
 }
 
 /// Keeps a receiver at its stream, whatever format the source comes back with.
-async fn keep(control: Control, options: PushOptions, mut playing: Playing) {
+async fn keep(control: Control, options: PushOptions, sink: DatagramSink, mut playing: Playing) {
     loop {
         let reason = playing.closed().await;
         drop(playing);
@@ -170,7 +175,7 @@ async fn keep(control: Control, options: PushOptions, mut playing: Playing) {
             break;
         }
         playing = loop {
-            match control.open_push(&options).await {
+            match control.open_push(&options, &sink).await {
                 Ok(playing) => break playing,
                 Err(ControlError::UnknownStream(_) | ControlError::ShuttingDown) => return,
                 Err(error) => {

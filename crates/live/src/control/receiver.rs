@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_config::BitRate;
+use outflow_poc_socket::media::Form;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::oneshot;
@@ -22,6 +23,8 @@ pub enum Via {
     RtspTcp(Vec<TrackChannel>),
     /// Transport stream bytes on a connection.
     HttpTs,
+    /// By the partial-order transport, in this form: packets on a connection, each with what it is worth.
+    Poc(Form),
 }
 
 /// A receiver that wants to play.
@@ -35,6 +38,20 @@ pub struct PlayOptions {
     pub priority: Option<Priority>,
     /// What of the stream it wants.
     pub wanted: Wanted,
+    /// What it is called, if it is a configured receiver.
+    pub name: Option<String>,
+    /// When its packets go, if not as the stream says.
+    pub timing: Option<Timing>,
+    /// The link that it is behind, if not that of the stream.
+    pub link: Option<String>,
+}
+
+impl PlayOptions {
+    /// As the stream says.
+    pub fn new(via: Via, peer: impl ToString, wanted: Wanted) -> Self {
+        let (priority, name, timing, link) = (None, None, None, None);
+        PlayOptions { via, peer: peer.to_string(), priority, wanted, name, timing, link }
+    }
 }
 
 /// What a receiver is, and wants.
@@ -78,16 +95,18 @@ impl Control {
                 let tracks = mask(channels.iter().map(|c| c.track));
                 ("rtsp-tcp", Carriage::Rtp, Transport::Stream, tracks, Route::Interleaved(channels))
             }
+            Via::Poc(Form::Ts) => ("poc", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Units),
+            Via::Poc(Form::Rtp) => ("poc", Carriage::Rtp, Transport::Stream, TrackMask::ALL, Route::Units),
             Via::HttpTs => ("http-ts", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Raw),
         };
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
-        let timing = self.stream_timing(stream);
-        let link = self.stream_link(stream);
+        let timing = options.timing.unwrap_or_else(|| self.stream_timing(stream));
+        let link = options.link.or_else(|| self.stream_link(stream));
         let sink = SinkSpec { tracks, priority, timing, held: true, ..SinkSpec::new(carriage, transport) };
         self.join(
             stream,
             site,
-            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: None, link },
+            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: options.name, link },
         )
         .await
     }
@@ -193,6 +212,12 @@ impl Playing {
     /// Gives an RTCP packet that came in on the receiver's own connection.
     pub fn rtcp(&self, bytes: Bytes) {
         self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
+    }
+
+    /// The same, for whoever has not the place itself.
+    pub(crate) fn reporter(&self) -> impl Fn(Bytes) + Send + use<> {
+        let (control, owner, receiver) = (self.control.clone(), self.owner, self.id);
+        move |bytes| control.tell(&owner, Command::ReceiverRtcp { stream: owner.stream, receiver, bytes })
     }
 
     /// Waits until the relay ends this receiver, and says why.

@@ -162,7 +162,7 @@ async fn open(
 ) -> Result<(Playing, String), HttpError> {
     control.authorize(Right::Play, token, peer.ip())?;
     let wanted = Wanted::of_query(query.unwrap_or_default())?;
-    let options = PlayOptions { via: Via::HttpTs, peer: peer.to_string(), priority: None, wanted };
+    let options = PlayOptions::new(Via::HttpTs, peer, wanted);
     let playing = control.play(stream, options).await?;
     let session = session::open(control, &playing)?;
     Ok((playing, session))

@@ -306,6 +306,8 @@ pub(crate) enum Route {
     Push(PushRoute),
     /// Through a connection that is given by [`Command::Start`]: the bytes as they are.
     Raw,
+    /// The same, each packet with what it is worth in front.
+    Units,
     /// The same, each packet in an RTSP interleaved frame (RFC 2326, section 10.12).
     Interleaved(Vec<TrackChannel>),
 }

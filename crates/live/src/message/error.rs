@@ -32,7 +32,7 @@ pub enum ControlError {
     NameTaken(String),
     /// That address is sent to already: two streams there would be one that nobody can decode.
     #[error("stream '{0}' is sent to {1} already: remove that first")]
-    AddressTaken(String, std::net::SocketAddr),
+    AddressTaken(String, String),
     /// No such configured or added receiver.
     #[error("no receiver named '{0}' is sent stream '{1}': see the list of receivers for the names")]
     UnknownSink(String, String),

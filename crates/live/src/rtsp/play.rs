@@ -182,7 +182,7 @@ impl Connection {
             }
             (Stage::Setup | Stage::Paused, _) => {
                 let (via, wanted) = (player.via(peer.ip())?, player.wanted.clone());
-                let options = PlayOptions { via, peer: peer.to_string(), priority: None, wanted };
+                let options = PlayOptions::new(via, peer, wanted);
                 player.place = Some(self.control.play(&player.stream, options).await?);
                 player.stage = Stage::Starting;
             }

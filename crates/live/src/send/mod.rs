@@ -11,6 +11,7 @@ pub(crate) mod kernel;
 pub(crate) mod stream;
 pub(crate) mod udp;
 pub(crate) mod uring;
+mod worth;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -19,11 +20,12 @@ use arrayvec::ArrayVec;
 use outflow_media::rtp::{self, HEADER};
 use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{Carriage, Order, Share, Stream};
+use outflow_relay::{Carriage, Order, Share, Stream, Whom};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
 use crate::message::{ControlError, PushRoute, WriteSide};
+pub(crate) use worth::Worth;
 
 /// No RTP header: none begins with a zero.
 const NO_HEADER: [u8; HEADER] = [0; HEADER];
@@ -42,6 +44,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) body: &'a [u8],
     pub(crate) is_preamble: bool,
+    pub(crate) worth: Worth,
 }
 
 /// RTP headers that are made for an order: those of a preamble, and of packets before which others were left
@@ -61,6 +64,7 @@ pub(crate) fn pieces<'a>(
     headers: &'a mut Headers,
 ) -> Pieces<'a> {
     headers.clear();
+    let is_live = matches!(order.whom, Whom::Cohort { .. });
     let main_track = stream.main_track(order.branch).filter(|_| carriage == Carriage::Rtp);
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
     let preamble = stream.preamble(order);
@@ -84,6 +88,7 @@ pub(crate) fn pieces<'a>(
             header,
             body,
             is_preamble: true,
+            worth: Worth::most(is_live),
         });
     }
     for ((seq, entry, _), header) in packets().zip(made) {
@@ -91,7 +96,8 @@ pub(crate) fn pieces<'a>(
         let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
         let body = if is_replaced { &bytes[HEADER..] } else { bytes };
-        pieces.push(Piece { seq, track, layer, ends: ends(entry), header, body, is_preamble: false });
+        let worth = Worth::of(&entry.packet.tag, is_live);
+        pieces.push(Piece { seq, track, layer, ends: ends(entry), header, body, is_preamble: false, worth });
     }
     pieces
 }

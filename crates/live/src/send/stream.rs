@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
+use outflow_poc_socket::media::Packet;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use rustix::net::{ipproto, sockopt};
@@ -13,8 +14,8 @@ use socket2::SockRef;
 
 pub(crate) use batch::{Connections, Flush, StreamSender};
 
-use super::Piece;
 use super::uring::{Descriptor, Uring};
+use super::{Piece, Worth};
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::message::{TrackChannel, WriteSide};
 
@@ -25,7 +26,12 @@ pub(crate) enum Framing {
     Raw,
     /// `$`, channel, length (RFC 2326, section 10.12).
     Interleaved(Vec<TrackChannel>),
+    /// What it is worth, length, channel: for a task that hands it on.
+    Units,
 }
+
+/// Bytes of what stands before each packet, if anything.
+pub(crate) const UNIT_HEAD: usize = 4;
 
 /// A receiver's connection, of any kind.
 #[derive(Debug)]
@@ -160,16 +166,36 @@ impl Framing {
     pub(crate) fn prefix_bytes(&self) -> usize {
         match self {
             Framing::Raw => 0,
-            Framing::Interleaved(_) => 4,
+            Framing::Interleaved(_) | Framing::Units => UNIT_HEAD,
         }
     }
 
     /// What stands before this packet.
-    fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, 4> {
-        let Framing::Interleaved(channels) = self else { return ArrayVec::new() };
-        let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
+    fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, UNIT_HEAD> {
         let [high, low] = (piece.len() as u16).to_be_bytes();
-        ArrayVec::from([b'$', channel, high, low])
+        match self {
+            Framing::Raw => ArrayVec::new(),
+            Framing::Interleaved(channels) => {
+                let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
+                ArrayVec::from([b'$', channel, high, low])
+            }
+            Framing::Units => {
+                ArrayVec::from([piece.worth.byte(), high, low, Packet::channel(piece.track, false)])
+            }
+        }
+    }
+
+    /// An RTCP packet of a track as it goes between two others, if it does.
+    pub(crate) fn rtcp(&self, track: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+        let [high, low] = (bytes.len() as u16).to_be_bytes();
+        let head = match self {
+            Framing::Raw => return None,
+            Framing::Interleaved(channels) => {
+                [b'$', channels.iter().find(|c| c.track == track)?.rtcp, high, low]
+            }
+            Framing::Units => [Worth::most(true).byte(), high, low, Packet::channel(track, true)],
+        };
+        Some([&head[..], bytes].concat())
     }
 }
 

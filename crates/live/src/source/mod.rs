@@ -1,7 +1,7 @@
 //! Configured sources: what brings packets in without being pushed.
 
 mod demo;
-mod rtsp_pull;
+mod pull;
 
 pub(crate) use demo::play_clip;
-pub(crate) use rtsp_pull::pull;
+pub(crate) use pull::{Backoff, pull};

@@ -206,6 +206,7 @@ impl Worker {
     ) -> Result<Out, ControlError> {
         match route {
             Route::Raw => Ok(Out::Stream { connection: None, framing: Framing::Raw }),
+            Route::Units => Ok(Out::Stream { connection: None, framing: Framing::Units }),
             Route::Interleaved(channels) => {
                 Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
             }

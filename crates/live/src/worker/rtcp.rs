@@ -15,7 +15,6 @@ use super::tasks::Task;
 use super::{Watched, Worker};
 use crate::limits::REPORT_STEP;
 use crate::message::ReceiverReport;
-use crate::send::stream::Framing;
 use crate::send::udp::{UdpPort, send_one};
 
 /// The name under which the relay reports (RFC 3550, section 6.5.1).
@@ -148,13 +147,8 @@ impl ReportPorts<'_> {
                     send_one(socket, bytes, to);
                 }
             }
-            Out::Stream { connection: Some((connection, _)), framing: Framing::Interleaved(channels) }
-                if !connection.has_unsent() =>
-            {
-                if let Some(channel) = channels.iter().find(|c| c.track == track) {
-                    let mut framed = vec![b'$', channel.rtcp];
-                    framed.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
-                    framed.extend_from_slice(bytes);
+            Out::Stream { connection: Some((connection, _)), framing } if !connection.has_unsent() => {
+                if let Some(framed) = framing.rtcp(track, bytes) {
                     // A broken connection shows itself at the next packet.
                     connection.inject(&framed);
                 }

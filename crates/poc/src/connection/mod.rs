@@ -210,6 +210,12 @@ impl Connection {
         self.outgoing.as_ref().map_or(0, Outgoing::next)
     }
 
+    /// Bytes of units that can be given to it now and sent within a time, beside those that wait.
+    pub fn room_within(&self, time: Duration) -> u64 {
+        let waiting = self.outgoing.as_ref().map_or(0, Outgoing::waiting_bytes);
+        self.controller.affordable(self.now, time).saturating_sub(waiting)
+    }
+
     /// Units below this one that were not sent do not exist: the receiver need not wait for them. Of more than
     /// [`UNITS_OUTSTANDING_MAX`](crate::limits::UNITS_OUTSTANDING_MAX) it has to be said again when there is
     /// room.

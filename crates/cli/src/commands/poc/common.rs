@@ -1,6 +1,6 @@
 //! What both ends are told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use outflow_poc::limits::DATAGRAM_BYTES_MAX;
 use outflow_poc::packet::Code;
 use outflow_poc::service::Flow;
 use outflow_poc_socket::noise::Keys;
-use outflow_poc_socket::{Address, Options, PocListener, PocSocket, Security};
+use outflow_poc_socket::{Address, Options, PocListener, PocSocket, Security, look_up};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of both ends.
@@ -63,15 +63,7 @@ pub(super) enum Format {
 
 impl Common {
     pub(super) fn options(&self) -> Result<Options, String> {
-        let security = match &self.key_file {
-            None => Security::Plain,
-            Some(file) => {
-                let text = std::fs::read_to_string(file);
-                let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
-                let keys: Keys = text.parse().map_err(|error| format!("{}: {error}", file.display()))?;
-                Security::Keys(Arc::new(keys))
-            }
-        };
+        let security = self.key_file.as_deref().map_or(Ok(Security::Plain), keys)?;
         let mut options = Options::new(security);
         let connection = &mut options.settings.connection;
         connection.datagram_bytes_max = usize::from(self.datagram).max(DATAGRAM_BYTES_MAX);
@@ -83,6 +75,14 @@ impl Common {
         }
         Ok(options)
     }
+}
+
+/// The keys in a file.
+pub(in super::super) fn keys(file: &Path) -> Result<Security, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let keys: Keys = text.parse().map_err(|error| wrong(&error))?;
+    Ok(Security::Keys(Arc::new(keys)))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -98,7 +98,7 @@ pub(super) async fn wait_for_peer(
     source: Option<&Flow>,
     options: Options,
 ) -> Result<PocSocket, String> {
-    let place = address.look_up().map_err(|error| error.to_string())?;
+    let place = look_up(address).await.map_err(|error| error.to_string())?;
     let listener = PocListener::bind(place, options).map_err(|error| format!("{address}: {error}"))?;
     loop {
         let asking = listener.accept().await.map_err(|error| error.to_string())?;

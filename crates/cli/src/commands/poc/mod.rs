@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(super) use self::common::keys;
 use super::fail;
 
 /// Sends and receives by the partial-order transport

@@ -8,7 +8,7 @@ use clap::Args;
 use outflow_poc::connection::{By, Closed};
 use outflow_poc::packet::Code;
 use outflow_poc::service::{Bounds, Request, Want, presets};
-use outflow_poc_socket::PocSocket;
+use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
 
 use super::common::{Common, asked_to_end, runtime, wait_for_peer};
@@ -49,7 +49,7 @@ impl Recv {
         let socket = if common.listen {
             wait_for_peer(&common.address, None, options).await?
         } else {
-            let place = common.address.look_up().map_err(|error| error.to_string())?;
+            let place = look_up(&common.address).await.map_err(|error| error.to_string())?;
             let bounds = Bounds {
                 rounds: outflow_poc::limits::WINDOW_ROUNDS_MAX as u32,
                 buffer_bytes: presets::BUFFER_BYTES,

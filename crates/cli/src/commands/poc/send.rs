@@ -10,7 +10,7 @@ use bytes::Bytes;
 use clap::Args;
 use outflow_poc::connection::{Event, SendError, Worth};
 use outflow_poc::service::{Flow, Preset, Request};
-use outflow_poc_socket::PocSocket;
+use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
@@ -95,7 +95,7 @@ impl Send {
         let socket = if common.listen {
             wait_for_peer(&common.address, Some(&flow), options).await?
         } else {
-            let place = common.address.look_up().map_err(|error| error.to_string())?;
+            let place = look_up(&common.address).await.map_err(|error| error.to_string())?;
             let resource = common.address.resource.clone();
             let request = Request { resource, to_server: Some(flow.clone()), to_client: None };
             PocSocket::connect(place, request, &options).await.map_err(|error| error.to_string())?

@@ -15,6 +15,7 @@ use outflow_client::machine::Battery;
 use outflow_client::measure::{Measure, Summary};
 use outflow_client::{AdapterSummary, Lower, Options, Subscription, subscribe};
 use outflow_media::Time;
+use outflow_poc_socket::Security;
 use serde::Serialize;
 use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
@@ -30,8 +31,8 @@ const DURATION_FOR_JSON: Duration = Duration::from_secs(10);
 
 /// Receives a stream and shows rate, loss, jitter, key frames and what can be decoded
 ///
-/// URL is one of rtsp://, rtsps://, http://, https:// (MPEG-TS), udp:// (MPEG-TS) and rtp://
-/// (MPEG-TS, or what --sdp describes). For udp:// and rtp:// it names the own address or a
+/// URL is one of rtsp://, rtsps://, http://, https:// (MPEG-TS), poc:// (the partial-order
+/// transport, with --key-file or --insecure), udp:// (MPEG-TS) and rtp:// (MPEG-TS, or what --sdp describes). For udp:// and rtp:// it names the own address or a
 /// multicast group, which takes ?source= and ?interface=. The exit status is 0 if frames came that
 /// can be decoded, and the stream went on to the end.
 #[derive(Debug, Args)]
@@ -39,6 +40,7 @@ const DURATION_FOR_JSON: Duration = Duration::from_secs(10);
     outflow watch http://127.0.0.1:8080/demo.ts --json --duration 5s\n  \
     outflow watch 'udp://239.1.1.1:5000?interface=eth0'\n  \
     outflow watch rtp://0.0.0.0:5004 --sdp stage.sdp\n  \
+    outflow watch poc://192.0.2.1:7000/stage --key-file poc.key\n  \
     outflow watch rtsp://127.0.0.1:8554/cam --transport udp --adapt --power")]
 pub(crate) struct Watch {
     /// What to receive
@@ -62,6 +64,12 @@ pub(crate) struct Watch {
     /// Certificates (PEM) to trust besides the system's: an authority's, or the server's own
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Keys of the partial-order transport, the same as at the other end (see `outflow poc key`)
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    key_file: Option<PathBuf>,
+    /// Do without encryption of the partial-order transport: for networks of your own
+    #[arg(long)]
+    insecure: bool,
     /// How long there may be no packet, before the first and between any two
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     silence: Duration,
@@ -171,7 +179,10 @@ impl Watch {
             std::fs::read(path).map_err(|error: io::Error| format!("{}: {error}", path.display()))
         };
         let sdp = self.sdp.as_deref().map(read).transpose()?;
+        let plain = self.insecure.then_some(Ok(Security::Plain));
+        let security = self.key_file.as_deref().map(super::poc::keys).or(plain).transpose()?;
         Ok(Options {
+            poc: security.map(outflow_poc_socket::Options::new),
             transport: match self.transport {
                 Transport::Tcp => Lower::Tcp,
                 Transport::Udp => Lower::Udp,

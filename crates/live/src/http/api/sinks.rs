@@ -18,7 +18,7 @@ use crate::message::read_view;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SinkWish {
-    /// Where it is: udp:// (MPEG-TS) or rtp://, with ttl and interface for multicast.
+    /// Where it is: udp:// (MPEG-TS) or rtp://, with ttl and interface for multicast; or poc://, another relay.
     #[schema(example = "udp://239.2.2.2:6000?ttl=4&interface=eth1")]
     to: String,
     /// What it is called; its address if left out.
@@ -62,8 +62,9 @@ impl SinkWish {
 /// A receiver that is sent to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SinkAdded {
-    /// Its number among the receivers. It changes when the stream's format does.
-    id: u64,
+    /// Its number among the receivers. It changes when the stream's format does; another relay has none until
+    /// there is a connection.
+    id: Option<u64>,
     /// What it is called.
     name: String,
     /// Where it is.
@@ -106,9 +107,9 @@ pub(super) async fn add(
 /// A stream that is sent to where it comes from would circle.
 fn check_target(control: &Control, stream: &str, to: &SinkUrl) -> Result<(), HttpError> {
     let config = control.config();
-    let source = config.streams.get(stream).and_then(|stream| stream.source.udp());
-    if source.is_some_and(|source| source.at == to.to && source.interface == to.interface) {
-        let what = format!("stream '{stream}' comes from {}: it would circle; choose another address", to.to);
+    if config.streams.get(stream).is_some_and(|stream| stream.source.circles_to(to)) {
+        let place = to.place();
+        let what = format!("stream '{stream}' comes from {place}: it would circle; choose another address");
         return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
     }
     Ok(())

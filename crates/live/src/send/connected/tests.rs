@@ -8,6 +8,7 @@ use outflow_relay::{DropReason, Report};
 
 use super::*;
 use crate::message::PushRoute;
+use crate::send::Worth;
 use crate::send::uring::tests::ring;
 
 /// What sends: a ring, both senders, and a port at `0.0.0.0`.
@@ -61,6 +62,7 @@ impl Relay {
                 is_preamble: false,
                 layer: None,
                 ends: None,
+                worth: Worth::most(true),
             })
             .collect();
         let sinks = self.routes.iter().enumerate().map(|(index, route)| (SinkKey(index), route));

@@ -23,6 +23,7 @@ pub(super) fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
             is_preamble: false,
             layer: None,
             ends: None,
+            worth: Worth::most(true),
         })
         .collect()
 }
@@ -91,10 +92,26 @@ fn a_preamble_that_does_not_fit_waits_instead_of_being_lost() {
         let _ = theirs.read(&mut drained);
     }
     while connection.send(&pieces(&[vec![8; 1]]), 1, &Framing::Raw) == Outcome::Sent {}
-    let preamble =
-        Piece { seq: 5, track: 0, header: &[], body: &[9; 376], is_preamble: true, layer: None, ends: None };
-    let packet =
-        Piece { seq: 5, track: 0, header: &[], body: &[1; 10], is_preamble: false, layer: None, ends: None };
+    let preamble = Piece {
+        seq: 5,
+        track: 0,
+        header: &[],
+        body: &[9; 376],
+        is_preamble: true,
+        layer: None,
+        ends: None,
+        worth: Worth::most(true),
+    };
+    let packet = Piece {
+        seq: 5,
+        track: 0,
+        header: &[],
+        body: &[1; 10],
+        is_preamble: false,
+        layer: None,
+        ends: None,
+        worth: Worth::most(true),
+    };
     assert_eq!(connection.send(&[preamble, packet], 6, &Framing::Raw), Outcome::Blocked(5));
     assert!(connection.has_unsent());
 }

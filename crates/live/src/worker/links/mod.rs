@@ -23,7 +23,7 @@ use crate::limits::{LINK_BATCH, LINK_SLACK, LINK_WAKE};
 use crate::message::{CloseReason, LinkState, ReceiverId};
 use crate::send::fanout::Audience;
 use crate::send::stream::{Flush, Outcome};
-use crate::send::{Piece, Pieces};
+use crate::send::{Piece, Pieces, Worth};
 pub(super) use offer::Offered;
 use tally::Tally;
 
@@ -375,6 +375,8 @@ impl Parcel {
             header,
             body: &self.body,
             is_preamble: false,
+            // What is worth less was left out by the link.
+            worth: Worth::most(true),
         }
     }
 

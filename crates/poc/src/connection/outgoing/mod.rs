@@ -138,6 +138,11 @@ impl Outgoing {
         self.queued_bytes
     }
 
+    /// Bytes that wait to be sent, whether or not for the first time.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.queued_bytes + self.again.bytes()
+    }
+
     /// Whether a unit of some size would be taken.
     pub(super) fn has_room(&self) -> bool {
         let half = u64::from(self.flow.buffer_bytes) / 2;
@@ -245,13 +250,12 @@ impl Outgoing {
 
     /// Gives up what is worth least until the rest can be sent in time.
     fn shed(&mut self, now: Time, until: Time, path: PathView<'_>, events: &mut VecDeque<Event>) {
-        let waiting = |this: &Self| this.queued_bytes + this.again.bytes();
-        if waiting(self) <= path.affordable(now, until) {
+        if self.waiting_bytes() <= path.affordable(now, until) {
             return;
         }
         let is_begun = self.unit(self.cursor).is_some_and(|unit| unit.is_begun);
         let from = self.cursor + u64::from(is_begun);
-        while waiting(self) > path.affordable(now, until) {
+        while self.waiting_bytes() > path.affordable(now, until) {
             let Some(group) = self.shedder.take_least(from) else { return };
             self.give_up_all(now, group.first..=group.last, NotSent::Overload, events);
             while let Some(orphan) = self.shedder.take_orphan(from) {

@@ -1,4 +1,4 @@
-//! A stream pulled from an RTSP server: a camera, or another relay.
+//! A stream pulled from a server: a camera or another relay, by RTSP or by the partial-order transport.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use crate::system::random_u32;
 /// The name under which reports are passed on.
 const CNAME: &str = "outflow-pull";
 
-/// Keeps `stream` published with what its configured RTSP source sends, until aborted.
+/// Keeps `stream` published with what its configured source sends when it is asked, until aborted.
 pub(crate) async fn pull(control: Control, stream: String, config: StreamConfig) {
-    let SourceUrl::Rtsp(source) = &config.source else { return };
+    // Secrets are left out.
+    let shown = config.source.to_string();
     let mut backoff = Backoff::new(random_u32());
     loop {
         let began = Instant::now();
-        let why = match turn(&control, &stream, source, options(source, config.transport)).await {
+        let why = match turn(&control, &stream, &config).await {
             Ok(()) => "its turn was taken away".to_owned(),
             Err(why) => why.to_string(),
         };
@@ -29,7 +30,7 @@ pub(crate) async fn pull(control: Control, stream: String, config: StreamConfig)
         }
         let wait = backoff.next();
         let retry_ms = wait.as_millis() as u64;
-        tracing::warn!(stream, source = source.url, why, retry_ms, "the source cannot be pulled");
+        tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
         sleep(wait).await;
     }
 }
@@ -44,10 +45,24 @@ enum Failure {
 }
 
 /// Connects, and publishes until that ends.
-async fn turn(control: &Control, stream: &str, source: &RtspSource, options: Options) -> Result<(), Failure> {
-    let mut subscription = subscribe(&source.url, options).await?;
+async fn turn(control: &Control, stream: &str, config: &StreamConfig) -> Result<(), Failure> {
+    let (url, options) = match &config.source {
+        SourceUrl::Rtsp(source) => (source.url.clone(), options(source, config.transport)),
+        SourceUrl::Poc(url) => {
+            let poc = &control.config().poc;
+            let options = Options {
+                poc: Some(crate::poc::options(poc, Some(url))?),
+                poc_latency: Some(url.latency.unwrap_or(poc.latency)),
+                seed: u64::from(random_u32()),
+                ..Options::default()
+            };
+            (format!("poc://{}{}", url.place, url.resource), options)
+        }
+        _ => return Ok(()),
+    };
+    let mut subscription = subscribe(&url, options).await?;
     let format = subscription.format().clone();
-    let options = PublishOptions { format, peer: source.url.clone(), configured: true };
+    let options = PublishOptions { format, peer: config.source.to_string(), configured: true };
     let publisher = control.publish(stream, options).await?;
     loop {
         let received = subscription.recv().await?;
@@ -88,21 +103,21 @@ fn options(source: &RtspSource, transport: Transport) -> Options {
 /// How long to wait before trying again: twice as long each time, and never quite the same, so
 /// that many relays do not come back to a server all at once.
 #[derive(Debug)]
-struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
     random: u32,
 }
 
 impl Backoff {
-    fn new(seed: u32) -> Self {
+    pub(crate) fn new(seed: u32) -> Self {
         Backoff { failures: 0, random: seed }
     }
 
-    fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 
-    fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let wait = PULL_WAIT_MIN.saturating_mul(1 << self.failures.min(16)).min(PULL_WAIT_MAX);
         self.failures = self.failures.saturating_add(1);
         // Between all of it and half; the constants are those of Numerical Recipes.

@@ -1,16 +1,16 @@
 //! Addresses as people write them: `poc://HOST:PORT/RESOURCE`.
 
-use std::fmt;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::str::FromStr;
+use core::fmt;
+use core::str::FromStr;
+
+use crate::limits::RESOURCE_BYTES_MAX;
 
 /// Where an end is, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// Host and port; a host of IPv6 in brackets.
     pub place: String,
-    /// What is sent or received, as in `/live/cam1`; `/` if nothing is said.
+    /// What is sent or received, as in `/live/cam1?level=2`; `/` if nothing is said.
     pub resource: String,
 }
 
@@ -24,8 +24,11 @@ pub enum AddressError {
     #[error("host and port belong behind poc://, as in poc://192.0.2.1:7000/live/cam1")]
     Port,
     /// What there may not be.
-    #[error("nothing but a path belongs behind the port")]
+    #[error("nothing but a path and a query belongs behind the port")]
     Path,
+    /// No hello carries that much.
+    #[error("path and query may have {RESOURCE_BYTES_MAX} bytes")]
+    Long,
 }
 
 impl FromStr for Address {
@@ -33,24 +36,20 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let rest = text.strip_prefix("poc://").ok_or(AddressError::Scheme)?;
-        let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (place, resource) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let (host, port) = place.rsplit_once(':').ok_or(AddressError::Port)?;
         if host.is_empty() || port.parse::<u16>().is_err() {
             return Err(AddressError::Port);
         }
-        if path.contains(['?', '#']) || place.contains(['?', '#', '@']) {
+        if resource.contains('#') || place.contains(['#', '@']) {
             return Err(AddressError::Path);
         }
-        let resource = if path.is_empty() { "/" } else { path };
-        Ok(Address { place: place.to_owned(), resource: resource.to_owned() })
-    }
-}
-
-impl Address {
-    /// Looks it up: the first address that the system knows.
-    pub fn look_up(&self) -> io::Result<SocketAddr> {
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("nobody knows {}", self.place));
-        self.place.to_socket_addrs()?.next().ok_or_else(unknown)
+        let slash = if resource.starts_with('/') { "" } else { "/" };
+        let resource = format!("{slash}{resource}");
+        if resource.len() > RESOURCE_BYTES_MAX {
+            return Err(AddressError::Long);
+        }
+        Ok(Address { place: place.to_owned(), resource })
     }
 }
 
@@ -70,7 +69,9 @@ mod tests {
         assert_eq!((address.place.as_str(), address.resource.as_str()), ("[::1]:7000", "/live/cam"));
         assert_eq!(address.to_string(), "poc://[::1]:7000/live/cam");
         let address: Address = "poc://127.0.0.1:7000".parse().expect("an address");
-        assert_eq!((address.look_up().ok(), address.resource.as_str()), ("127.0.0.1:7000".parse().ok(), "/"));
+        assert_eq!((address.place.as_str(), address.resource.as_str()), ("127.0.0.1:7000", "/"));
+        let address: Address = "poc://h:7000?level=2".parse().expect("an address");
+        assert_eq!(address.to_string(), "poc://h:7000/?level=2");
     }
 
     #[test]
@@ -80,10 +81,12 @@ mod tests {
             ("poc://127.0.0.1", AddressError::Port),
             ("poc://:7000/", AddressError::Port),
             ("poc://host:70000/", AddressError::Port),
-            ("poc://host:7000/a?b", AddressError::Path),
+            ("poc://host:7000/a#b", AddressError::Path),
             ("poc://me@host:7000/a", AddressError::Path),
         ] {
             assert_eq!(text.parse::<Address>(), Err(error), "{text}");
         }
+        let long = format!("poc://host:7000/{}", "a".repeat(RESOURCE_BYTES_MAX));
+        assert_eq!(long.parse::<Address>(), Err(AddressError::Long));
     }
 }

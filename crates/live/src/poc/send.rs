@@ -1,0 +1,219 @@
+//! What a receiver's place at a stream gives, to the other end of a connection.
+
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use outflow_media::sdp;
+use outflow_poc::connection::{self as transport, Event, SendError};
+use outflow_poc::packet::Code;
+use outflow_poc::recovery::Class;
+use outflow_poc_socket::media::{self, Form, Packet};
+use outflow_poc_socket::{Address, PocSocket, look_up};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep};
+
+use super::{latency, options};
+use crate::control::{CloseReason, Control, ControlError, PlayOptions, Playing, PushOptions, Via, Wanted};
+use crate::limits::{POC_CATCH_UP, POC_UNIT_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
+use crate::message::WriteSide;
+use crate::send::Worth;
+use crate::send::stream::UNIT_HEAD;
+use crate::source::Backoff;
+use crate::system::random_u32;
+
+/// The relay ends it: the text says why. Codes from 64 on are the application's.
+pub(super) const ENDED: Code = Code(65);
+
+/// How long to look away while there is no room for what is not urgent.
+const NO_ROOM: Duration = Duration::from_millis(2);
+
+/// In which form a stream goes, and what is said of it first.
+pub(super) struct Media {
+    pub(super) form: Form,
+    pub(super) described: Option<Bytes>,
+}
+
+/// What is said of a stream before its packets.
+pub(super) async fn description(
+    control: &Control,
+    stream: &str,
+    wanted: &Wanted,
+    form: Form,
+) -> Result<Option<Bytes>, ControlError> {
+    if form == Form::Ts {
+        return Ok(None);
+    }
+    let format = control.describe(stream, wanted.clone()).await?;
+    let nowhere = IpAddr::from([0; 4]);
+    let session = sdp::Session {
+        name: stream,
+        id: 0,
+        version: 0,
+        origin: nowhere,
+        destination: nowhere,
+        ttl: None,
+        ports: &[],
+        controls: false,
+    };
+    Ok(Some(sdp::emit(&format, &session).into()))
+}
+
+impl Media {
+    /// Sends until one of both ends it. Answers why the relay did, if it did.
+    pub(super) async fn send(self, socket: PocSocket, mut playing: Playing) -> Option<CloseReason> {
+        let (units, report) = (begin(&playing), playing.reporter());
+        let ended = tokio::select! {
+            () = async {
+                _ = self.pass(&socket, units).await;
+            } => None,
+            () = hear(&socket, &report, self.form) => None,
+            reason = playing.closed() => Some(reason),
+        };
+        match ended {
+            Some(reason) => socket.close(ENDED, &reason.to_string()),
+            // Whoever went away is told nothing.
+            None => drop(socket),
+        }
+        ended
+    }
+
+    /// Hands on what the worker writes, until one of both ends it.
+    async fn pass(&self, socket: &PocSocket, units: std::io::Result<UnixStream>) -> Result<(), SendError> {
+        let Ok(mut units) = units else { return Ok(()) };
+        if let Some(text) = &self.described {
+            socket.send(text.clone()).await?;
+        }
+        let mut buffer = BytesMut::new();
+        loop {
+            while let Some((worth, unit)) = next(&mut buffer, self.form) {
+                give(socket, worth, unit).await?;
+            }
+            buffer.reserve(POC_UNIT_BYTES);
+            match units.read_buf(&mut buffer).await {
+                Ok(0) | Err(_) => return Ok(()),
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Begins to send: what the worker writes can be read here.
+fn begin(playing: &Playing) -> std::io::Result<UnixStream> {
+    let (ours, workers) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let ours = UnixStream::from_std(ours)?;
+    playing.start(Some(WriteSide::Own(workers.into())));
+    Ok(ours)
+}
+
+/// The next unit that is there as a whole.
+fn next(buffer: &mut BytesMut, form: Form) -> Option<(Worth, Bytes)> {
+    let head: [u8; UNIT_HEAD] = *buffer.first_chunk()?;
+    let (worth, bytes) = (Worth::read(head[0]), usize::from(u16::from_be_bytes([head[1], head[2]])));
+    if buffer.len() < UNIT_HEAD + bytes {
+        return None;
+    }
+    let mut unit = buffer.split_to(UNIT_HEAD + bytes).freeze();
+    // The channel is part of a unit, where there are channels.
+    unit.advance(if form == Form::Rtp { UNIT_HEAD - 1 } else { UNIT_HEAD });
+    Some((worth, unit))
+}
+
+/// Gives a unit to the transport. What a receiver gets to catch up waits for room, as on a byte stream: it is worth
+/// nothing without the rest. What is live goes at once, and if there is not room for all, the transport leaves
+/// out what is worth least.
+async fn give(socket: &PocSocket, worth: Worth, unit: Bytes) -> Result<(), SendError> {
+    if !worth.is_live {
+        while socket.room_within(POC_CATCH_UP) == 0 {
+            sleep(NO_ROOM).await;
+        }
+    }
+    let class = (!worth.is_key()).then_some(Class::Partial);
+    let worth = transport::Worth { useful_for: None, class, rank: worth.rank };
+    match socket.send_unit(None, unit, worth).await {
+        Ok(_) => Ok(()),
+        // No packet is longer than a receiver keeps.
+        Err(SendError::TooLong { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Hears what the receiver says, until it is gone.
+async fn hear(socket: &PocSocket, report: &impl Fn(Bytes), form: Form) {
+    loop {
+        match socket.event().await {
+            Event::Delivered { data, .. } if form == Form::Rtp => {
+                if let Some(packet) = Packet::read(data).filter(|packet| packet.is_rtcp) {
+                    report(packet.bytes);
+                }
+            }
+            Event::Closed(_) => return,
+            _ => {}
+        }
+    }
+}
+
+/// Keeps sending a stream to a configured receiver, whatever becomes of the connection and of the source, until
+/// the stream is gone.
+pub(crate) async fn keep_sending(control: Control, push: PushOptions) {
+    let mut backoff = Backoff::new(random_u32());
+    loop {
+        let began = Instant::now();
+        let why = match turn(&control, &push).await {
+            // Whoever publishes it may come at any time.
+            Err(Failure::Relay(ControlError::NoSource(_))) => {
+                sleep(PULL_WAIT_MIN).await;
+                continue;
+            }
+            Ok(Some(CloseReason::StreamRemoved | CloseReason::Removed | CloseReason::ShuttingDown))
+            | Err(Failure::Relay(ControlError::UnknownStream(_) | ControlError::ShuttingDown)) => return,
+            Ok(Some(reason)) => reason.to_string(),
+            Ok(None) => "the other end closed the connection".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if began.elapsed() >= PULL_GOOD_AFTER {
+            backoff.reset();
+        }
+        let wait = backoff.next();
+        let retry_ms = wait.as_millis() as u64;
+        tracing::warn!(name = push.name, why, retry_ms, "a receiver cannot be sent to; trying again");
+        sleep(wait).await;
+    }
+}
+
+/// Why a turn did not begin.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Relay(#[from] ControlError),
+    #[error(transparent)]
+    Open(#[from] outflow_poc_socket::OpenError),
+    #[error("{0}")]
+    Place(String),
+}
+
+/// Connects, and sends until that ends.
+async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReason>, Failure> {
+    let config = control.config();
+    let Some(url) = push.to.poc() else { return Ok(Some(CloseReason::Removed)) };
+    let form = Form::Rtp;
+    let described = description(control, &push.stream, &push.wanted, form).await?;
+    let options = options(&config.poc, Some(url))?;
+    let wrong = |error: &dyn std::fmt::Display| Failure::Place(format!("{url}: {error}"));
+    let address = Address { place: url.place.clone(), resource: url.resource.clone() };
+    let place = look_up(&address).await.map_err(|error| wrong(&error))?;
+    let request = media::to_send(&url.resource, form, latency(&config.poc, url));
+    let socket = PocSocket::connect(place, request, &options).await?;
+    let options = PlayOptions {
+        priority: push.priority,
+        name: Some(push.name.clone()),
+        timing: push.timing,
+        link: push.link.clone(),
+        ..PlayOptions::new(Via::Poc(form), url, push.wanted.clone())
+    };
+    let playing = control.play(&push.stream, options).await?;
+    Ok(Media { form, described }.send(socket, playing).await)
+}

@@ -1,0 +1,126 @@
+//! Those who ask here: to be sent a stream, or to publish one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outflow_poc::packet::Code;
+use outflow_poc_socket::media::{self, Form};
+use outflow_poc_socket::{Asking, OpenError, PocListener};
+
+use super::send::{Media, description};
+use super::{options, publish, send};
+use crate::control::{Control, ControlError, PlayOptions, Right, Via, Wanted};
+
+/// Why somebody is refused who asks for what is not to be had. See [`Code`]: those from 64 on are the
+/// application's.
+const REFUSED: Code = Code(64);
+
+/// Opens the server, if there is to be one.
+///
+/// # Errors
+/// The keys cannot be read, or the address is not to be had.
+pub(crate) fn listen(control: &Control) -> Result<Option<PocListener>, ControlError> {
+    let config = control.config();
+    let Some(at) = config.listen.poc else { return Ok(None) };
+    let bound = PocListener::bind(at, options(&config.poc, None)?);
+    let listener = bound.map_err(|error| {
+        let error = std::io::Error::other(error);
+        ControlError::system(format!("listening for POC at {at} (see [listen])"), &error)
+    })?;
+    tracing::info!(protocol = "POC", %at, "listening");
+    Ok(Some(listener))
+}
+
+/// Answers whoever asks, until the socket fails.
+pub(crate) async fn serve(listener: PocListener, control: Control) {
+    let listener = Arc::new(listener);
+    loop {
+        match listener.accept().await {
+            Ok(asking) => drop(tokio::spawn(answer(control.clone(), asking))),
+            Err(error) => {
+                tracing::error!(%error, "nobody is served by the partial-order transport any more");
+                return;
+            }
+        }
+    }
+}
+
+/// What somebody asks for.
+struct Wish {
+    stream: String,
+    wanted: Wanted,
+    form: Form,
+    token: Option<String>,
+}
+
+impl Wish {
+    /// Reads the path and the query of a resource.
+    fn of(resource: &str) -> Result<Self, ControlError> {
+        let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
+        let stream = percent_encoding::percent_decode_str(path.trim_start_matches('/'));
+        let stream = stream.decode_utf8_lossy().into_owned();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        let token = pairs.find(|(key, _)| key == "token").map(|(_, value)| value.into_owned());
+        let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
+        let form = Form::of(resource).ok_or_else(unknown)?;
+        Ok(Wish { stream, wanted: Wanted::of_query(query)?, form, token })
+    }
+}
+
+async fn answer(control: Control, asking: Asking) {
+    let (peer, resource) = (asking.from(), asking.request().resource.clone());
+    let plays = asking.request().to_client.is_some();
+    let wish = match Wish::of(&resource) {
+        Ok(wish) => wish,
+        Err(error) => return asking.refuse(REFUSED, &error.to_string()),
+    };
+    let right = if plays { Right::Play } else { Right::Publish };
+    if let Err(denied) = control.authorize(right, wish.token.as_deref(), peer.ip()) {
+        return asking.refuse(REFUSED, &denied.to_string());
+    }
+    let stream = wish.stream.clone();
+    let ended = match plays {
+        true => play(&control, asking, wish, peer).await,
+        false => take(&control, asking, wish, peer).await,
+    };
+    if let Err(why) = ended {
+        tracing::info!(stream, %peer, why, "a client of the partial-order transport was refused");
+    }
+}
+
+/// Sends a stream to whoever asks for it, until one of both ends it.
+async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+    let options = PlayOptions::new(Via::Poc(wish.form), peer, wish.wanted.clone());
+    let opened = async {
+        let described = description(control, &wish.stream, &wish.wanted, wish.form).await?;
+        Ok::<_, ControlError>((described, control.play(&wish.stream, options).await?))
+    };
+    let (described, playing) = match opened.await {
+        Ok(opened) => opened,
+        Err(error) => return Err(refuse(asking, &error)),
+    };
+    let latency = control.config().poc.latency;
+    let socket = asking.answer(Some(&media::stream(latency))).map_err(|error| error.to_string())?;
+    Media { form: wish.form, described }.send(socket, playing).await;
+    Ok(())
+}
+
+/// Publishes what a client sends, until one of both ends it.
+async fn take(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+    if let Err(error) = control.takes_publisher(&wish.stream) {
+        return Err(refuse(asking, &error));
+    }
+    let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
+    publish::publish(control, socket, (&wish.stream, wish.form), peer).await
+}
+
+fn refuse(asking: Asking, error: &ControlError) -> String {
+    let text = error.to_string();
+    asking.refuse(REFUSED, &text);
+    text
+}
+
+/// Ends a connection because of what became of the stream.
+pub(super) fn reason(text: &str) -> (Code, &str) {
+    (send::ENDED, text)
+}
