@@ -66,6 +66,8 @@ reasons! {
     ReceiverLeft = "receiver-left",
     /// A connection behind a link took no more.
     ConnectionFull = "connection-full",
+    /// Lost on the way to a receiver of the partial-order transport, and not worth sending again.
+    NotRepaired = "not-repaired",
     /// More than an element's rate lets pass.
     RateLimit = "rate-limit",
     /// The same packet came before: a copy of it, or one that was recorded and sent again.

@@ -33,8 +33,8 @@ pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
-pub(crate) use receiver::timing;
 pub use receiver::{PlayOptions, Playing, Via};
+pub(crate) use receiver::{Reporter, timing};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use session::SessionToken;

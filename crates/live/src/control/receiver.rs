@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outflow_config::BitRate;
 use outflow_poc_socket::media::Form;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Priority, SinkSpec, Timing, TrackMask, Transport};
+use outflow_relay::{Carriage, Priority, Report, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::oneshot;
 
 use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite, Wanted};
@@ -74,6 +74,28 @@ pub struct Playing {
     starts: Vec<StartPoint>,
     /// How it ended is heard once, and known from then on.
     closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
+}
+
+/// Tells the worker what a receiver says, and what became of packets.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    control: Control,
+    owner: Owner,
+    receiver: ReceiverId,
+}
+
+impl Reporter {
+    /// An RTCP packet that came in on the receiver's own connection.
+    pub(crate) fn rtcp(&self, bytes: Bytes) {
+        let (stream, receiver) = (self.owner.stream, self.receiver);
+        self.control.tell(&self.owner, Command::ReceiverRtcp { stream, receiver, bytes });
+    }
+
+    /// A packet that was handed on has not come.
+    pub(crate) fn undelivered(&self, report: Report) {
+        let (stream, receiver) = (self.owner.stream, self.receiver);
+        self.control.tell(&self.owner, Command::Undelivered { stream, receiver, report });
+    }
 }
 
 impl Control {
@@ -214,10 +236,9 @@ impl Playing {
         self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
     }
 
-    /// The same, for whoever has not the place itself.
-    pub(crate) fn reporter(&self) -> impl Fn(Bytes) + Send + use<> {
-        let (control, owner, receiver) = (self.control.clone(), self.owner, self.id);
-        move |bytes| control.tell(&owner, Command::ReceiverRtcp { stream: owner.stream, receiver, bytes })
+    /// What tells the worker of the receiver, beside the place itself.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter { control: self.control.clone(), owner: self.owner, receiver: self.id }
     }
 
     /// Waits until the relay ends this receiver, and says why.

@@ -9,7 +9,7 @@ use outflow_relay::element::view::NoView;
 use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Level, LevelBounds, LinkId, NoLevel, Priority, SinkSpec, StreamOptions, View};
+use outflow_relay::{Level, LevelBounds, LinkId, NoLevel, Priority, Report, SinkSpec, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, SessionState, WriteSide};
@@ -122,6 +122,12 @@ pub(crate) enum Command {
         stream: StreamId,
         receiver: ReceiverId,
         bytes: Bytes,
+    },
+    /// What was handed on to a receiver has not come to it.
+    Undelivered {
+        stream: StreamId,
+        receiver: ReceiverId,
+        report: Report,
     },
     /// There is such a link from now on, or it is another one.
     PutLink {

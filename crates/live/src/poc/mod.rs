@@ -3,6 +3,7 @@
 //! What of a stream goes there comes from the worker through a local socket pair, as with TLS: a task of control
 //! reads packets out of it, each with what it is worth, and gives them to the transport.
 
+mod ledger;
 mod publish;
 mod send;
 mod server;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -15,8 +16,11 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
+use super::ledger::Ledger;
 use super::{latency, options};
-use crate::control::{CloseReason, Control, ControlError, PlayOptions, Playing, PushOptions, Via, Wanted};
+use crate::control::{
+    CloseReason, Control, ControlError, PlayOptions, Playing, PushOptions, Reporter, Via, Wanted,
+};
 use crate::limits::{POC_CATCH_UP, POC_UNIT_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
 use crate::message::WriteSide;
 use crate::send::Worth;
@@ -64,12 +68,12 @@ pub(super) async fn description(
 impl Media {
     /// Sends until one of both ends it. Answers why the relay did, if it did.
     pub(super) async fn send(self, socket: PocSocket, mut playing: Playing) -> Option<CloseReason> {
-        let (units, report) = (begin(&playing), playing.reporter());
+        let (units, report, ledger) = (begin(&playing), playing.reporter(), Mutex::default());
         let ended = tokio::select! {
             () = async {
-                _ = self.pass(&socket, units).await;
+                _ = self.pass(&socket, units, &ledger).await;
             } => None,
-            () = hear(&socket, &report, self.form) => None,
+            () = hear(&socket, (&report, &ledger), self.form) => None,
             reason = playing.closed() => Some(reason),
         };
         match ended {
@@ -81,7 +85,12 @@ impl Media {
     }
 
     /// Hands on what the worker writes, until one of both ends it.
-    async fn pass(&self, socket: &PocSocket, units: std::io::Result<UnixStream>) -> Result<(), SendError> {
+    async fn pass(
+        &self,
+        socket: &PocSocket,
+        units: std::io::Result<UnixStream>,
+        ledger: &Mutex<Ledger>,
+    ) -> Result<(), SendError> {
         let Ok(mut units) = units else { return Ok(()) };
         if let Some(text) = &self.described {
             socket.send(text.clone()).await?;
@@ -89,7 +98,9 @@ impl Media {
         let mut buffer = BytesMut::new();
         loop {
             while let Some((worth, unit)) = next(&mut buffer, self.form) {
-                give(socket, worth, unit).await?;
+                let bytes = unit.len();
+                let given = give(socket, worth, unit).await?;
+                given.inspect(|unit| locked(ledger).sent(*unit, bytes));
             }
             buffer.reserve(POC_UNIT_BYTES);
             match units.read_buf(&mut buffer).await {
@@ -125,7 +136,9 @@ fn next(buffer: &mut BytesMut, form: Form) -> Option<(Worth, Bytes)> {
 /// Gives a unit to the transport. What a receiver gets to catch up waits for room, as on a byte stream: it is worth
 /// nothing without the rest. What is live goes at once, and if there is not room for all, the transport leaves
 /// out what is worth least.
-async fn give(socket: &PocSocket, worth: Worth, unit: Bytes) -> Result<(), SendError> {
+///
+/// Answers its number.
+async fn give(socket: &PocSocket, worth: Worth, unit: Bytes) -> Result<Option<u64>, SendError> {
     if !worth.is_live {
         while socket.room_within(POC_CATCH_UP) == 0 {
             sleep(NO_ROOM).await;
@@ -134,26 +147,35 @@ async fn give(socket: &PocSocket, worth: Worth, unit: Bytes) -> Result<(), SendE
     let class = (!worth.is_key()).then_some(Class::Partial);
     let worth = transport::Worth { useful_for: None, class, rank: worth.rank };
     match socket.send_unit(None, unit, worth).await {
-        Ok(_) => Ok(()),
+        Ok(unit) => Ok(Some(unit)),
         // No packet is longer than a receiver keeps.
-        Err(SendError::TooLong { .. }) => Ok(()),
+        Err(SendError::TooLong { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Hears what the receiver says, until it is gone.
-async fn hear(socket: &PocSocket, report: &impl Fn(Bytes), form: Form) {
+async fn hear(socket: &PocSocket, (report, ledger): (&Reporter, &Mutex<Ledger>), form: Form) {
     loop {
         match socket.event().await {
             Event::Delivered { data, .. } if form == Form::Rtp => {
                 if let Some(packet) = Packet::read(data).filter(|packet| packet.is_rtcp) {
-                    report(packet.bytes);
+                    report.rtcp(packet.bytes);
                 }
+            }
+            Event::GivenUp { unit, why } => locked(ledger).given_up(unit, why),
+            Event::Lost { unit } => {
+                let lost = locked(ledger).lost(unit);
+                lost.into_iter().for_each(|lost| report.undelivered(lost));
             }
             Event::Closed(_) => return,
             _ => {}
         }
     }
+}
+
+fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps sending a stream to a configured receiver, whatever becomes of the connection and of the source, until

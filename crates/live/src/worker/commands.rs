@@ -82,6 +82,9 @@ impl Worker {
                     self.receiver_report(index, key, None, &bytes);
                 }
             }
+            Command::Undelivered { stream, receiver, report } => {
+                self.with_sink(stream, receiver, |stream, key| stream.core.handle_report(key, report));
+            }
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
             Command::Shutdown => self.shut_down(),
