@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN, RELAY_OUT};
-use outflow_labs::process::Program;
+use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{clip, ffmpeg, ffmpeg_decodes, ffmpeg_sends};
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, binary, listen};
 use outflow_labs::scene::{PATIENCE, Sample, scene};
@@ -144,5 +144,42 @@ fn players_ask_for_levels_and_show_their_tokens() -> Result<()> {
     let _receiving = outflow(&receive)?.within(&paths.players).start()?;
     let summary = watched(&paths, "udp://127.0.0.1:6100")?;
     is_whole(&summary)?;
+    relay.healthy()
+}
+
+/// Whoever is behind a path that carries less than the stream has the pictures that all others need.
+#[test]
+fn where_there_is_not_room_for_all_key_pictures_come() -> Result<()> {
+    let Some(paths) = scene("a narrow way over the partial-order transport", &["ffmpeg"])? else {
+        return Ok(());
+    };
+    let mut relay = Relay::start(&paths.relay, &(with_poc(None) + "[streams.cam]\nsource = \"push\"\n"))?;
+    let shape = "tc qdisc replace dev out0 root tbf rate 1200kbit burst 4000 limit 15000";
+    Program::words(shape).within(&paths.relay).finish(PATIENCE)?;
+    let pictures = "-re -f lavfi -i testsrc2=size=320x240:rate=25,noise=alls=20:allf=t -g 25 -bf 3 \
+                    -sc_threshold 0 -c:v libx264 -preset veryfast -b:v 1800k -maxrate 1800k -bufsize 900k \
+                    -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";
+    let to = format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:{RTSP_PORT}/cam");
+    let _encoding = ffmpeg(&format!("{pictures} {to}")).within(&paths.source).start()?;
+    relay.wait_up("cam")?;
+    let watch = |relay| outflow(&format!("watch --json --duration 10s --insecure poc://{relay}:{PORT}/cam"));
+    let narrow = watch(RELAY_OUT)?.within(&paths.players).start()?;
+    relay.wait_receivers("cam", 1)?;
+    let wide = watch(RELAY_IN)?.within(&paths.source).start()?;
+    let drops = relay.wait_stream("cam", "watched for a while", |state| {
+        let receiver = &state["receivers"][0];
+        receiver["age_ms"].as_u64() > Some(8_000)
+    })?["receivers"][0]["drops"]
+        .clone();
+    let seen = |watch: Running| {
+        let done = watch.succeed(PATIENCE)?;
+        Ok::<Value, anyhow::Error>(serde_json::from_str(done.stdout.lines().last().unwrap_or_default())?)
+    };
+    let (narrow, wide) = (seen(narrow)?, seen(wide)?);
+    ensure!(drops["less-valuable"].as_u64() > Some(20), "what is worth less was not left out: {drops}");
+    let keys = |summary: &Value| summary["key_frames"].as_u64().unwrap_or_default();
+    // They do not begin and end at the same time.
+    ensure!(keys(&narrow) + 1 >= keys(&wide), "key pictures are missing: {narrow}, {wide}");
+    ensure!(narrow["frames"].as_u64() < wide["frames"].as_u64(), "all came: {narrow}, {wide}");
     relay.healthy()
 }

@@ -244,8 +244,8 @@ pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
 /// The rest stays in the ring.
 pub const POC_CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Bytes that are read at once of what a receiver of the partial-order transport gets.
-pub const POC_UNIT_BYTES: usize = 64 << 10;
+/// Bytes of what a receiver of the partial-order transport gets that are read at once.
+pub const POC_READ_BYTES: usize = 64 << 10;
 
 /// Bytes of a JSON body that the API takes; a longer one is answered with 413.
 pub const API_BODY_BYTES: usize = 64 << 10;

@@ -61,7 +61,7 @@ impl Relay {
         }
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
-        let control = Control::new(workers, Arc::new(config.clone()), state, changes);
+        let control = Control::new(workers, Arc::new(config.clone()), state, changes, clock);
         let mut tasks = JoinSet::new();
         tasks.spawn(show(control.clone(), clock, state_told));
         tasks.spawn(tend(control.clone()));

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
-use outflow_media::Format;
+use outflow_media::{Format, Time};
 use outflow_relay::{Level, LevelBounds, Priority, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -39,6 +39,7 @@ pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use session::SessionToken;
 
+use crate::clock::Clock;
 use crate::context::{Contexts, Line};
 pub use crate::message::{
     BranchState, CloseReason, ControlError, ElementState, LinkApplicationState, LinkState, ReceiverId,
@@ -59,6 +60,7 @@ pub struct Control {
 
 #[derive(Debug)]
 struct Inner {
+    clock: Clock,
     registry: Registry,
     pushes: Pushes,
     links: LinkBook,
@@ -77,8 +79,10 @@ impl Control {
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
         changes: mpsc::Sender<ConfigRequest>,
+        clock: Clock,
     ) -> Self {
         let inner = Inner {
+            clock,
             registry: Registry::default(),
             pushes: Pushes::default(),
             links: LinkBook::default(),
@@ -91,6 +95,11 @@ impl Control {
             decisions: Decisions::default(),
         };
         Control { inner: Arc::new(inner) }
+    }
+
+    /// Now, by the clock of the workers.
+    pub(crate) fn now(&self) -> Time {
+        self.inner.clock.now()
     }
 
     /// The configuration in force.

@@ -4,6 +4,7 @@
 //! reads packets out of it, each with what it is worth, and gives them to the transport.
 
 mod ledger;
+mod pace;
 mod publish;
 mod send;
 mod server;

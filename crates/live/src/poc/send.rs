@@ -12,16 +12,18 @@ use outflow_poc::packet::Code;
 use outflow_poc::recovery::Class;
 use outflow_poc_socket::media::{self, Form, Packet};
 use outflow_poc_socket::{Address, PocSocket, look_up};
+use outflow_relay::{DropReason, Report};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
 use super::ledger::Ledger;
+use super::pace::{Pace, Turn};
 use super::{latency, options};
 use crate::control::{
     CloseReason, Control, ControlError, PlayOptions, Playing, PushOptions, Reporter, Via, Wanted,
 };
-use crate::limits::{POC_CATCH_UP, POC_UNIT_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
+use crate::limits::{POC_CATCH_UP, POC_READ_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
 use crate::message::WriteSide;
 use crate::send::Worth;
 use crate::send::stream::UNIT_HEAD;
@@ -34,10 +36,21 @@ pub(super) const ENDED: Code = Code(65);
 /// How long to look away while there is no room for what is not urgent.
 const NO_ROOM: Duration = Duration::from_millis(2);
 
-/// In which form a stream goes, and what is said of it first.
+/// How a stream goes to a receiver.
 pub(super) struct Media {
     pub(super) form: Form,
+    /// What is said of it first.
     pub(super) described: Option<Bytes>,
+    /// For how long packets are of use.
+    pub(super) latency: Duration,
+}
+
+/// What is known of a connection while a stream goes there.
+struct Way<'a> {
+    control: &'a Control,
+    socket: &'a PocSocket,
+    report: Reporter,
+    ledger: Mutex<Ledger>,
 }
 
 /// What is said of a stream before its packets.
@@ -67,13 +80,17 @@ pub(super) async fn description(
 
 impl Media {
     /// Sends until one of both ends it. Answers why the relay did, if it did.
-    pub(super) async fn send(self, socket: PocSocket, mut playing: Playing) -> Option<CloseReason> {
-        let (units, report, ledger) = (begin(&playing), playing.reporter(), Mutex::default());
+    pub(super) async fn send(
+        self,
+        control: &Control,
+        socket: PocSocket,
+        mut playing: Playing,
+    ) -> Option<CloseReason> {
+        let units = begin(&playing);
+        let way = Way { control, socket: &socket, report: playing.reporter(), ledger: Mutex::default() };
         let ended = tokio::select! {
-            () = async {
-                _ = self.pass(&socket, units, &ledger).await;
-            } => None,
-            () = hear(&socket, (&report, &ledger), self.form) => None,
+            _ = way.pass(&self, units) => None,
+            () = way.hear(self.form) => None,
             reason = playing.closed() => Some(reason),
         };
         match ended {
@@ -83,31 +100,77 @@ impl Media {
         }
         ended
     }
+}
 
+impl Way<'_> {
     /// Hands on what the worker writes, until one of both ends it.
-    async fn pass(
-        &self,
-        socket: &PocSocket,
-        units: std::io::Result<UnixStream>,
-        ledger: &Mutex<Ledger>,
-    ) -> Result<(), SendError> {
+    async fn pass(&self, media: &Media, units: std::io::Result<UnixStream>) -> Result<(), SendError> {
         let Ok(mut units) = units else { return Ok(()) };
-        if let Some(text) = &self.described {
-            socket.send(text.clone()).await?;
+        if let Some(text) = &media.described {
+            self.socket.send(text.clone()).await?;
         }
-        let mut buffer = BytesMut::new();
+        let (mut buffer, mut pace) = (BytesMut::new(), Pace::new(media.latency));
         loop {
-            while let Some((worth, unit)) = next(&mut buffer, self.form) {
-                let bytes = unit.len();
-                let given = give(socket, worth, unit).await?;
-                given.inspect(|unit| locked(ledger).sent(*unit, bytes));
+            while let Some((worth, unit)) = next(&mut buffer, media.form) {
+                self.give(&mut pace, worth, unit).await?;
             }
-            buffer.reserve(POC_UNIT_BYTES);
+            buffer.reserve(POC_READ_BYTES);
             match units.read_buf(&mut buffer).await {
                 Ok(0) | Err(_) => return Ok(()),
                 Ok(_) => {}
             }
         }
+    }
+
+    /// Gives a unit to the transport. If there is not room for all, that leaves out what is worth least.
+    async fn give(&self, pace: &mut Pace, worth: Worth, unit: Bytes) -> Result<(), SendError> {
+        let bytes = unit.len();
+        let useful_for = match pace.turn(worth.age(self.control.now()), worth.is_key()) {
+            Turn::Now(time) => Some(time),
+            Turn::CatchUp => {
+                while self.socket.room_within(POC_CATCH_UP) == 0 {
+                    sleep(NO_ROOM).await;
+                }
+                None
+            }
+            Turn::Late => {
+                self.report.undelivered(Report::GivenUp { reason: DropReason::Late, bytes: bytes as u64 });
+                return Ok(());
+            }
+        };
+        let class = (!worth.is_key()).then_some(Class::Partial);
+        let worth = transport::Worth { useful_for, class, rank: worth.rank };
+        match self.socket.send_unit(None, unit, worth).await {
+            Ok(unit) => self.ledger().sent(unit, bytes),
+            // No packet is longer than a receiver keeps.
+            Err(SendError::TooLong { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Hears what the receiver says, until it is gone.
+    async fn hear(&self, form: Form) {
+        loop {
+            match self.socket.event().await {
+                Event::Delivered { data, .. } if form == Form::Rtp => {
+                    if let Some(packet) = Packet::read(data).filter(|packet| packet.is_rtcp) {
+                        self.report.rtcp(packet.bytes);
+                    }
+                }
+                Event::GivenUp { unit, why } => self.ledger().given_up(unit, why),
+                Event::Lost { unit } => {
+                    let lost = self.ledger().lost(unit);
+                    lost.into_iter().for_each(|lost| self.report.undelivered(lost));
+                }
+                Event::Closed(_) => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,8 +185,9 @@ fn begin(playing: &Playing) -> std::io::Result<UnixStream> {
 
 /// The next unit that is there as a whole.
 fn next(buffer: &mut BytesMut, form: Form) -> Option<(Worth, Bytes)> {
-    let head: [u8; UNIT_HEAD] = *buffer.first_chunk()?;
-    let (worth, bytes) = (Worth::read(head[0]), usize::from(u16::from_be_bytes([head[1], head[2]])));
+    let (worth, rest) = buffer.split_first_chunk()?;
+    let (worth, length) = (Worth::read(*worth), rest.first_chunk()?);
+    let bytes = usize::from(u16::from_be_bytes(*length));
     if buffer.len() < UNIT_HEAD + bytes {
         return None;
     }
@@ -131,51 +195,6 @@ fn next(buffer: &mut BytesMut, form: Form) -> Option<(Worth, Bytes)> {
     // The channel is part of a unit, where there are channels.
     unit.advance(if form == Form::Rtp { UNIT_HEAD - 1 } else { UNIT_HEAD });
     Some((worth, unit))
-}
-
-/// Gives a unit to the transport. What a receiver gets to catch up waits for room, as on a byte stream: it is worth
-/// nothing without the rest. What is live goes at once, and if there is not room for all, the transport leaves
-/// out what is worth least.
-///
-/// Answers its number.
-async fn give(socket: &PocSocket, worth: Worth, unit: Bytes) -> Result<Option<u64>, SendError> {
-    if !worth.is_live {
-        while socket.room_within(POC_CATCH_UP) == 0 {
-            sleep(NO_ROOM).await;
-        }
-    }
-    let class = (!worth.is_key()).then_some(Class::Partial);
-    let worth = transport::Worth { useful_for: None, class, rank: worth.rank };
-    match socket.send_unit(None, unit, worth).await {
-        Ok(unit) => Ok(Some(unit)),
-        // No packet is longer than a receiver keeps.
-        Err(SendError::TooLong { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Hears what the receiver says, until it is gone.
-async fn hear(socket: &PocSocket, (report, ledger): (&Reporter, &Mutex<Ledger>), form: Form) {
-    loop {
-        match socket.event().await {
-            Event::Delivered { data, .. } if form == Form::Rtp => {
-                if let Some(packet) = Packet::read(data).filter(|packet| packet.is_rtcp) {
-                    report.rtcp(packet.bytes);
-                }
-            }
-            Event::GivenUp { unit, why } => locked(ledger).given_up(unit, why),
-            Event::Lost { unit } => {
-                let lost = locked(ledger).lost(unit);
-                lost.into_iter().for_each(|lost| report.undelivered(lost));
-            }
-            Event::Closed(_) => return,
-            _ => {}
-        }
-    }
-}
-
-fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps sending a stream to a configured receiver, whatever becomes of the connection and of the source, until
@@ -237,5 +256,6 @@ async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReaso
         ..PlayOptions::new(Via::Poc(form), url, push.wanted.clone())
     };
     let playing = control.play(&push.stream, options).await?;
-    Ok(Media { form, described }.send(socket, playing).await)
+    let latency = latency(&config.poc, url);
+    Ok(Media { form, described, latency }.send(control, socket, playing).await)
 }

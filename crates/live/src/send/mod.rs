@@ -17,10 +17,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
+use outflow_media::Time;
 use outflow_media::rtp::{self, HEADER};
 use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{Carriage, Order, Share, Stream, Whom};
+use outflow_relay::{Carriage, Order, Share, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
@@ -64,10 +65,10 @@ pub(crate) fn pieces<'a>(
     headers: &'a mut Headers,
 ) -> Pieces<'a> {
     headers.clear();
-    let is_live = matches!(order.whom, Whom::Cohort { .. });
     let main_track = stream.main_track(order.branch).filter(|_| carriage == Carriage::Rtp);
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
     let preamble = stream.preamble(order);
+    let arrived = packets().next().map_or(Time::ZERO, |(_, entry, _)| entry.packet.arrived);
     headers.extend(preamble.map(|(_, header)| match carriage {
         Carriage::Rtp if header[0] != 0 => lower(header, share.lowered),
         _ => NO_HEADER,
@@ -88,7 +89,7 @@ pub(crate) fn pieces<'a>(
             header,
             body,
             is_preamble: true,
-            worth: Worth::most(is_live),
+            worth: Worth::most(arrived),
         });
     }
     for ((seq, entry, _), header) in packets().zip(made) {
@@ -96,7 +97,7 @@ pub(crate) fn pieces<'a>(
         let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
         let body = if is_replaced { &bytes[HEADER..] } else { bytes };
-        let worth = Worth::of(&entry.packet.tag, is_live);
+        let worth = Worth::of(&entry.packet);
         pieces.push(Piece { seq, track, layer, ends: ends(entry), header, body, is_preamble: false, worth });
     }
     pieces

@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
+use outflow_media::Time;
 use outflow_poc_socket::media::Packet;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
@@ -30,8 +31,8 @@ pub(crate) enum Framing {
     Units,
 }
 
-/// Bytes of what stands before each packet, if anything.
-pub(crate) const UNIT_HEAD: usize = 4;
+/// Bytes of what stands before each packet.
+pub(crate) const UNIT_HEAD: usize = Worth::BYTES + 3;
 
 /// A receiver's connection, of any kind.
 #[derive(Debug)]
@@ -166,7 +167,8 @@ impl Framing {
     pub(crate) fn prefix_bytes(&self) -> usize {
         match self {
             Framing::Raw => 0,
-            Framing::Interleaved(_) | Framing::Units => UNIT_HEAD,
+            Framing::Interleaved(_) => 4,
+            Framing::Units => UNIT_HEAD,
         }
     }
 
@@ -177,25 +179,29 @@ impl Framing {
             Framing::Raw => ArrayVec::new(),
             Framing::Interleaved(channels) => {
                 let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
-                ArrayVec::from([b'$', channel, high, low])
+                [b'$', channel, high, low].into_iter().collect()
             }
             Framing::Units => {
-                ArrayVec::from([piece.worth.byte(), high, low, Packet::channel(piece.track, false)])
+                let [rank, a, b, c, d] = piece.worth.bytes();
+                ArrayVec::from([rank, a, b, c, d, high, low, Packet::channel(piece.track, false)])
             }
         }
     }
 
     /// An RTCP packet of a track as it goes between two others, if it does.
-    pub(crate) fn rtcp(&self, track: u8, bytes: &[u8]) -> Option<Vec<u8>> {
-        let [high, low] = (bytes.len() as u16).to_be_bytes();
-        let head = match self {
-            Framing::Raw => return None,
+    pub(crate) fn rtcp(&self, now: Time, track: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+        let length = (bytes.len() as u16).to_be_bytes();
+        match self {
+            Framing::Raw => None,
             Framing::Interleaved(channels) => {
-                [b'$', channels.iter().find(|c| c.track == track)?.rtcp, high, low]
+                let channel = channels.iter().find(|c| c.track == track)?.rtcp;
+                Some([&[b'$', channel], &length[..], bytes].concat())
             }
-            Framing::Units => [Worth::most(true).byte(), high, low, Packet::channel(track, true)],
-        };
-        Some([&head[..], bytes].concat())
+            Framing::Units => {
+                let worth = Worth::most(now).bytes();
+                Some([&worth[..], &length, &[Packet::channel(track, true)], bytes].concat())
+            }
+        }
     }
 }
 

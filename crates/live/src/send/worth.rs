@@ -1,14 +1,17 @@
 //! What a packet is worth to whoever cannot have all: told to the transports that choose themselves.
 
-use outflow_media::{Kind, Tag};
+use core::time::Duration;
+
+use outflow_media::{Kind, Time};
+use outflow_relay::buffer::Packet;
 
 /// What a packet is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Worth {
-    /// It goes to those who are up with the newest, not to one who catches up.
-    pub(crate) is_live: bool,
     /// How much it is missed: the more, the higher; below [`Worth::END`].
     pub(crate) rank: u8,
+    /// When it came to the relay, in milliseconds of its clock; they wrap after 49 days.
+    arrived_ms: u32,
 }
 
 impl Worth {
@@ -20,23 +23,25 @@ impl Worth {
     const KEY: u8 = 48;
     /// Below it is what nothing else needs.
     const NEEDED: u8 = 16;
+    /// Bytes of what is written.
+    pub(crate) const BYTES: usize = 5;
 
     /// By the kind of the frame, and the layer: the lower, the more others need it.
-    pub(crate) fn of(tag: &Tag, is_live: bool) -> Self {
-        let layer = tag.layer.min(Self::NEEDED - 1);
-        let rank = match tag.kind {
+    pub(crate) fn of(packet: &Packet) -> Self {
+        let layer = packet.tag.layer.min(Self::NEEDED - 1);
+        let rank = match packet.tag.kind {
             Kind::Header | Kind::Data => Self::MOST,
             Kind::Intra if layer == 0 => Self::MOST - 1,
             Kind::Intra => Self::KEY - layer,
             Kind::Predicted => 2 * Self::NEEDED - 1 - layer,
             Kind::Bidirectional | Kind::Enhancement => Self::NEEDED - 1 - layer,
         };
-        Worth { is_live, rank }
+        Worth { rank, ..Self::most(packet.arrived) }
     }
 
     /// What goes with the packet is worth as much as the best.
-    pub(crate) const fn most(is_live: bool) -> Self {
-        Worth { is_live, rank: Self::MOST }
+    pub(crate) fn most(arrived: Time) -> Self {
+        Worth { rank: Self::MOST, arrived_ms: arrived.as_millis() as u32 }
     }
 
     /// Whether the rest is of no use without it.
@@ -44,45 +49,60 @@ impl Worth {
         self.rank >= Self::KEY
     }
 
-    /// As a byte.
-    pub(crate) fn byte(self) -> u8 {
-        u8::from(self.is_live) << 7 | self.rank
+    /// How long ago it came.
+    pub(crate) fn age(self, now: Time) -> Duration {
+        let age = (now.as_millis() as u32).wrapping_sub(self.arrived_ms);
+        // What was written with a later clock came now.
+        Duration::from_millis(u64::from(if age > u32::MAX / 2 { 0 } else { age }))
     }
 
-    /// From a byte.
-    pub(crate) fn read(byte: u8) -> Self {
-        Worth { is_live: byte >> 7 == 1, rank: byte % Self::END }
+    /// As bytes.
+    pub(crate) fn bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.arrived_ms.to_be_bytes();
+        [self.rank, a, b, c, d]
+    }
+
+    /// From bytes.
+    pub(crate) fn read([rank, time @ ..]: [u8; Self::BYTES]) -> Self {
+        Worth { rank, arrived_ms: u32::from_be_bytes(time) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use outflow_media::Tag;
+
     use super::*;
 
-    #[test]
-    fn what_others_need_is_worth_more() {
-        let rank = |kind, layer| Worth::of(&Tag { kind, layer, ..Tag::default() }, true).rank;
-        let order = [
-            rank(Kind::Enhancement, 40),
-            rank(Kind::Bidirectional, 0),
-            rank(Kind::Predicted, 3),
-            rank(Kind::Predicted, 0),
-            rank(Kind::Intra, 31),
-            rank(Kind::Intra, 1),
-            rank(Kind::Intra, 0),
-            rank(Kind::Header, 0),
-        ];
-        assert!(order.windows(2).all(|pair| pair[0] < pair[1]), "{order:?}");
-        assert!(order.iter().all(|rank| *rank < Worth::END));
-        assert!(Worth { is_live: true, rank: rank(Kind::Intra, 0) }.is_key());
-        assert!(!Worth { is_live: true, rank: rank(Kind::Predicted, 0) }.is_key());
+    fn worth(kind: Kind, layer: u8) -> Worth {
+        let tag = Tag { kind, layer, ..Tag::default() };
+        Worth::of(&Packet { bytes: Bytes::new(), tag, arrived: Time::from_millis(70_000) })
     }
 
     #[test]
-    fn a_byte_says_all_of_it() {
-        for is_live in [false, true] {
-            let worth = Worth { is_live, rank: 37 };
-            assert_eq!(Worth::read(worth.byte()), worth);
-        }
+    fn what_others_need_is_worth_more() {
+        let order = [
+            worth(Kind::Enhancement, 40),
+            worth(Kind::Bidirectional, 0),
+            worth(Kind::Predicted, 3),
+            worth(Kind::Predicted, 0),
+            worth(Kind::Intra, 31),
+            worth(Kind::Intra, 1),
+            worth(Kind::Intra, 0),
+            worth(Kind::Header, 0),
+        ];
+        assert!(order.windows(2).all(|pair| pair[0].rank < pair[1].rank), "{order:?}");
+        assert!(order.iter().all(|worth| worth.rank < Worth::END));
+        assert!(worth(Kind::Intra, 0).is_key() && !worth(Kind::Predicted, 0).is_key());
+    }
+
+    #[test]
+    fn bytes_say_all_of_it() {
+        let worth = worth(Kind::Predicted, 2);
+        assert_eq!(Worth::read(worth.bytes()), worth);
+        let age = |ms| worth.age(Time::from_millis(ms));
+        assert_eq!([age(70_000), age(70_250), age(69_000)], [0, 250, 0].map(Duration::from_millis));
+        assert_eq!(age(70_000 + (1 << 32) + 5), Duration::from_millis(5), "after it wrapped");
     }
 }

@@ -113,7 +113,9 @@ impl Worker {
             let Some(branch) = stream.core.sink(*key).and_then(|sink| sink.branch) else { continue };
             let reports = reports.entry(branch).or_insert_with(|| reports_of(&stream.core, now, branch));
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
-            let from = ReportPorts { watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
+            let now = self.clock.now();
+            let from =
+                ReportPorts { now, watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
             for (track, bytes) in reports.iter() {
                 from.send(&mut sink.out, *track, bytes);
             }
@@ -122,7 +124,8 @@ impl Worker {
 
     /// Sends an RTCP packet about a track to a receiver.
     pub(super) fn send_rtcp(&mut self, index: usize, sink: SinkKey, track: u8, bytes: &[u8]) {
-        let from = ReportPorts { watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
+        let now = self.clock.now();
+        let from = ReportPorts { now, watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
         let stream = self.streams.get_mut(index);
         if let Some(sink) = stream.and_then(|stream| stream.sink_mut(sink)) {
             from.send(&mut sink.out, track, bytes);
@@ -132,6 +135,7 @@ impl Worker {
 
 /// The sockets that RTCP goes out from.
 struct ReportPorts<'a> {
+    now: Time,
     watched: &'a slab::Slab<Watched>,
     /// The worker's own, of IPv4 and of IPv6.
     shared: &'a [Option<usize>; 2],
@@ -148,7 +152,7 @@ impl ReportPorts<'_> {
                 }
             }
             Out::Stream { connection: Some((connection, _)), framing } if !connection.has_unsent() => {
-                if let Some(framed) = framing.rtcp(track, bytes) {
+                if let Some(framed) = framing.rtcp(self.now, track, bytes) {
                     // A broken connection shows itself at the next packet.
                     connection.inject(&framed);
                 }

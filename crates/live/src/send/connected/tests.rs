@@ -10,6 +10,7 @@ use super::*;
 use crate::message::PushRoute;
 use crate::send::Worth;
 use crate::send::uring::tests::ring;
+use outflow_media::Time;
 
 /// What sends: a ring, both senders, and a port at `0.0.0.0`.
 struct Relay {
@@ -62,7 +63,7 @@ impl Relay {
                 is_preamble: false,
                 layer: None,
                 ends: None,
-                worth: Worth::most(true),
+                worth: Worth::most(Time::ZERO),
             })
             .collect();
         let sinks = self.routes.iter().enumerate().map(|(index, route)| (SinkKey(index), route));

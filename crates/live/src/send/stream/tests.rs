@@ -23,7 +23,7 @@ pub(super) fn pieces(bodies: &[Vec<u8>]) -> Vec<Piece<'_>> {
             is_preamble: false,
             layer: None,
             ends: None,
-            worth: Worth::most(true),
+            worth: Worth::most(Time::ZERO),
         })
         .collect()
 }
@@ -100,7 +100,7 @@ fn a_preamble_that_does_not_fit_waits_instead_of_being_lost() {
         is_preamble: true,
         layer: None,
         ends: None,
-        worth: Worth::most(true),
+        worth: Worth::most(Time::ZERO),
     };
     let packet = Piece {
         seq: 5,
@@ -110,7 +110,7 @@ fn a_preamble_that_does_not_fit_waits_instead_of_being_lost() {
         is_preamble: false,
         layer: None,
         ends: None,
-        worth: Worth::most(true),
+        worth: Worth::most(Time::ZERO),
     };
     assert_eq!(connection.send(&[preamble, packet], 6, &Framing::Raw), Outcome::Blocked(5));
     assert!(connection.has_unsent());

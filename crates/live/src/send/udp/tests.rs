@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::send::Worth;
+use outflow_media::Time;
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
@@ -33,7 +34,16 @@ fn receive(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
 }
 
 fn piece<'a>(seq: Seq, track: u8, header: &'a [u8], body: &'a [u8]) -> Piece<'a> {
-    Piece { seq, track, header, body, is_preamble: false, layer: None, ends: None, worth: Worth::most(true) }
+    Piece {
+        seq,
+        track,
+        header,
+        body,
+        is_preamble: false,
+        layer: None,
+        ends: None,
+        worth: Worth::most(Time::ZERO),
+    }
 }
 
 #[test]

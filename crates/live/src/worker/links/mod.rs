@@ -73,6 +73,7 @@ struct Parcel {
     /// How many departed before it, of those that are sent together.
     place: usize,
     is_preamble: bool,
+    worth: Worth,
     /// An RTP header that is not part of the body; `None` if there is none.
     header: Option<[u8; HEADER]>,
     body: Bytes,
@@ -375,8 +376,7 @@ impl Parcel {
             header,
             body: &self.body,
             is_preamble: false,
-            // What is worth less was left out by the link.
-            worth: Worth::most(true),
+            worth: self.worth,
         }
     }
 

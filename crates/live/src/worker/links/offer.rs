@@ -75,8 +75,9 @@ impl LiveLink {
         let header = piece.header.first_chunk().copied();
         let (track, is_preamble) = (piece.track, piece.is_preamble);
         let (receiver, body) = (sink.id, body.clone());
-        let (stream, sink, place) = (index, key, 0);
-        let parcel = Parcel { stream, sink, receiver, application, track, place, is_preamble, header, body };
+        let (stream, sink, place, worth) = (index, key, 0, piece.worth);
+        let parcel =
+            Parcel { stream, sink, receiver, application, track, place, is_preamble, worth, header, body };
         self.link.offer(now, flow, tag, bytes, parcel);
     }
 
