@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,10 @@ use crate::udp::{Batch, Segments, Udp};
 /// How long an end that nobody uses any more goes on to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// Who sends something so long after what was sent before sends it at once; else there may be more, which goes by
+/// one system call.
+const ALONE: Duration = Duration::from_micros(100);
+
 /// What a task that waits for a connection is woken by.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
@@ -40,6 +45,12 @@ pub(crate) struct Inner {
     ended: Option<Instant>,
     /// What is wrong with the socket, if it had to be given up.
     error: Option<String>,
+    /// What the socket did not take yet.
+    outbox: Outbox,
+    /// When something was sent last.
+    flushed_at: Time,
+    /// When the task looks again by itself.
+    sleeps_until: Time,
 }
 
 /// What the task and all sockets of an end share.
@@ -70,11 +81,6 @@ impl Shared {
     pub(crate) fn now(&self) -> Time {
         // Not zero, which means "never" to some.
         Time::from_millis(1) + self.start.elapsed()
-    }
-
-    /// Something was changed that may have to be sent.
-    pub(crate) fn wake(&self) {
-        self.wake.notify_one();
     }
 }
 
@@ -123,6 +129,9 @@ pub(crate) fn begin(
         asking: VecDeque::new(),
         ended: None,
         error: None,
+        outbox: Outbox::default(),
+        flushed_at: Time::ZERO,
+        sleeps_until: Time::ZERO,
     };
     let shared = Arc::new(Shared {
         inner: Mutex::new(inner),
@@ -136,8 +145,8 @@ pub(crate) fn begin(
 }
 
 async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
-    let mut outbox = Outbox::default();
     let mut batch = Batch::new(datagram_bytes_max);
+    let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     loop {
         // What has come is read before it is said that it did not come in time: this task may have been kept.
         for _ in 0..BATCHES_A_TURN {
@@ -147,23 +156,29 @@ async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
                 Err(error) => return shared.give_up(&error),
             }
         }
-        let turn = shared.turn(&mut outbox);
-        if let Err(error) = outbox.send(&shared.udp).await {
-            return shared.give_up(&error);
-        }
-        let until = match turn {
-            Turn::Over => return,
+        let (until, is_full) = match shared.turn() {
+            Ok(Turn::Over) => return,
             // Others have their turn, and what has come is read.
-            Turn::More => shared.start.elapsed(),
-            Turn::Wait(until) => until,
+            Ok(Turn::More) => {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            Ok(Turn::Wait { until, is_full }) => (until, is_full),
+            Err(error) => return shared.give_up(&error),
         };
         let due = tokio::time::Instant::from_std(shared.start + until);
+        if sleep.deadline() != due {
+            sleep.as_mut().reset(due);
+        }
         tokio::select! {
             ready = shared.udp.readable() => if let Err(error) = ready {
                 return shared.give_up(&error);
             },
+            ready = shared.udp.writable(), if is_full => if let Err(error) = ready {
+                return shared.give_up(&error);
+            },
             () = shared.wake.notified() => (),
-            () = tokio::time::sleep_until(due) => (),
+            () = sleep.as_mut() => (),
         }
     }
 }
@@ -171,32 +186,74 @@ async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
 enum Turn {
     /// There is more to send.
     More,
-    /// Until then, since the start.
-    Wait(Duration),
+    /// Until then, since the start; or, if the socket was full, until it is not.
+    Wait {
+        until: Duration,
+        is_full: bool,
+    },
     Over,
 }
 
+/// What is left to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// As much as goes in a turn has gone.
+    Some,
+    /// The socket takes no more.
+    Full,
+}
+
 impl Shared {
-    /// Does what is due, and takes out what is to be sent.
-    fn turn(&self, outbox: &mut Outbox) -> Turn {
+    /// Does what is due, and sends what may go.
+    fn turn(&self) -> io::Result<Turn> {
         let mut inner = self.lock();
         let now = self.now();
         inner.endpoint.handle_timeout(now);
-        outbox.fill(|out| inner.endpoint.poll_transmit(now, out));
+        let left = self.flush(&mut inner, now)?;
         inner.follow(&self.asked);
         let is_over = |since: Instant| inner.endpoint.is_empty() || since.elapsed() >= GOODBYE;
-        if inner.ended.is_some_and(is_over) && outbox.is_empty() {
-            return Turn::Over;
+        if inner.ended.is_some_and(is_over) && left == Left::Nothing {
+            return Ok(Turn::Over);
         }
-        if !outbox.is_empty() {
-            return Turn::More;
+        if left == Left::Some {
+            return Ok(Turn::More);
         }
         let soon = inner.ended.map_or(Duration::from_secs(1), |_| Duration::from_millis(10));
-        let next = inner.endpoint.next_timeout();
+        let until = inner.endpoint.next_timeout().map_or(now + soon, |at| at.min(now + soon));
+        inner.sleeps_until = until;
         // A millisecond was added to the clock.
-        let at = next.map(|next| next.since(Time::from_millis(1)));
-        let most = self.start.elapsed() + soon;
-        Turn::Wait(at.map_or(most, |at| at.min(most)))
+        Ok(Turn::Wait { until: until.since(Time::from_millis(1)), is_full: left == Left::Full })
+    }
+
+    /// Sends what may go now.
+    fn flush(&self, inner: &mut Inner, now: Time) -> io::Result<Left> {
+        inner.flushed_at = now;
+        let Inner { endpoint, outbox, .. } = inner;
+        if outbox.is_empty() {
+            outbox.fill(|out| endpoint.poll_transmit(now, out));
+        }
+        let is_all = outbox.datagrams < DATAGRAMS_A_TURN;
+        match outbox.send(&self.udp)? {
+            false => Ok(Left::Full),
+            true if is_all => Ok(Left::Nothing),
+            true => Ok(Left::Some),
+        }
+    }
+
+    /// Whoever has changed something sends what may go because of it, unless much goes: that goes together. The
+    /// task is woken for what it does not know of.
+    pub(crate) fn act(&self, mut inner: MutexGuard<'_, Inner>) {
+        let now = self.now();
+        let is_lone = now.since(inner.flushed_at) >= ALONE && inner.outbox.is_empty();
+        // What is wrong with the socket, the task will notice, too.
+        let is_sent = is_lone && self.flush(&mut inner, now).is_ok_and(|left| left == Left::Nothing);
+        inner.follow(&self.asked);
+        let is_sooner = inner.endpoint.next_timeout().is_some_and(|at| at < inner.sleeps_until);
+        drop(inner);
+        if !is_sent || is_sooner {
+            self.wake.notify_one();
+        }
     }
 
     fn take(&self, batch: &mut Batch) {
@@ -222,9 +279,12 @@ impl Shared {
 
 /// Datagrams in the order in which they are sent; equal ones to one receiver in one piece.
 #[derive(Default)]
-struct Outbox {
+pub(crate) struct Outbox {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
+    /// Pieces that have gone, and bytes of the one behind them.
+    sent: (usize, usize),
+    datagrams: usize,
     datagram: Vec<u8>,
 }
 
@@ -240,15 +300,17 @@ struct Piece {
 
 impl Outbox {
     fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.sent.0 >= self.pieces.len()
     }
 
     fn fill(&mut self, mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) {
         self.bytes.clear();
         self.pieces.clear();
-        for _ in 0..DATAGRAMS_A_TURN {
+        (self.sent, self.datagrams) = ((0, 0), 0);
+        while self.datagrams < DATAGRAMS_A_TURN {
             let Some(transmit) = poll(&mut self.datagram) else { break };
             self.add(transmit);
+            self.datagrams += 1;
         }
     }
 
@@ -272,12 +334,20 @@ impl Outbox {
         }
     }
 
-    async fn send(&self, udp: &Udp) -> io::Result<()> {
-        for piece in &self.pieces {
+    /// Whether all have gone; if not, the rest goes on when the socket takes more.
+    fn send(&mut self, udp: &Udp) -> io::Result<bool> {
+        while let Some(piece) = self.pieces.get(self.sent.0) {
             let Piece { to, mark, segment_bytes, from, end, .. } = *piece;
-            let bytes = &self.bytes[from..end];
-            udp.send(&Segments { to, from: None, mark, segment_bytes, bytes }).await?;
+            let bytes = &self.bytes[from + self.sent.1..end];
+            match udp.try_send(&Segments { to, from: None, mark, segment_bytes, bytes }) {
+                Ok(count) => self.sent.1 += count * segment_bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if from + self.sent.1 >= end {
+                self.sent = (self.sent.0 + 1, 0);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -134,8 +134,8 @@ impl Asking {
             let mut inner = shared.lock();
             inner.endpoint.accept(shared.now(), self.handle, &service)?;
             inner.waits.insert(self.handle, Arc::clone(&waits));
+            shared.act(inner);
         }
-        shared.wake();
         Ok(PocSocket { user: Arc::clone(&self.user), handle: self.handle, waits, service })
     }
 
@@ -153,8 +153,9 @@ impl Asking {
 
     /// Gives it nothing.
     pub fn refuse(self, code: Code, text: &str) {
-        self.user.0.lock().endpoint.refuse(self.handle, code, text);
-        self.user.0.wake();
+        let mut inner = self.user.0.lock();
+        inner.endpoint.refuse(self.handle, code, text);
+        self.user.0.act(inner);
     }
 }
 
@@ -181,9 +182,9 @@ impl PocSocket {
             let mut inner = shared.lock();
             let handle = inner.endpoint.connect(shared.now(), server, request, handshake)?;
             inner.waits.insert(handle, Arc::clone(&waits));
+            shared.act(inner);
             handle
         };
-        shared.wake();
         // Whoever does not wait to the end is not connected.
         let mut socket =
             PocSocket { user, handle, waits, service: Service { to_server: None, to_client: None } };
@@ -252,8 +253,9 @@ impl PocSocket {
     /// The same, but [`SendError::Full`] if there is no room now.
     pub fn try_send_unit(&self, unit: Option<u64>, data: Bytes, worth: Worth) -> Result<u64, SendError> {
         let (shared, now) = (self.shared(), self.shared().now());
-        let sent = shared.lock().endpoint.send(now, self.handle, unit, data, worth);
-        shared.wake();
+        let mut inner = shared.lock();
+        let sent = inner.endpoint.send(now, self.handle, unit, data, worth);
+        shared.act(inner);
         sent
     }
 
@@ -266,8 +268,9 @@ impl PocSocket {
     /// Units below this one that were not sent do not exist.
     pub fn skip_to(&self, unit: u64) -> Result<(), SendError> {
         let (shared, now) = (self.shared(), self.shared().now());
-        let skipped = shared.lock().endpoint.with(self.handle, |connection| connection.skip_to(now, unit));
-        shared.wake();
+        let mut inner = shared.lock();
+        let skipped = inner.endpoint.with(self.handle, |connection| connection.skip_to(now, unit));
+        shared.act(inner);
         skipped.unwrap_or(Err(SendError::Closed))
     }
 
@@ -305,10 +308,9 @@ impl PocSocket {
             Some(Event::Closed(Closed { by, code: Code::IDLE, text }))
         };
         let event = event.or_else(closed).or_else(failed);
-        drop(inner);
-        // What was read makes room.
+        // What was read makes room, of which the other end is told.
         if event.is_some() {
-            shared.wake();
+            shared.act(inner);
         }
         event
     }
@@ -326,14 +328,17 @@ impl PocSocket {
     /// Closes it as soon as the peer is done with all that was sent; [`Event::Closed`] tells when.
     pub fn begin_finish(&self) {
         let (shared, now) = (self.shared(), self.shared().now());
-        shared.lock().endpoint.with(self.handle, |connection| connection.finish(now));
-        shared.wake();
+        let mut inner = shared.lock();
+        inner.endpoint.with(self.handle, |connection| connection.finish(now));
+        shared.act(inner);
     }
 
     /// Closes it now, and tells the peer why.
     pub fn close(self, code: Code, text: &str) {
         let (shared, now) = (self.shared(), self.shared().now());
-        shared.lock().endpoint.with(self.handle, |connection| connection.close(now, code, text));
+        let mut inner = shared.lock();
+        inner.endpoint.with(self.handle, |connection| connection.close(now, code, text));
+        shared.act(inner);
     }
 
     /// What became of everything so far.
@@ -365,8 +370,7 @@ impl Drop for PocSocket {
         inner.waits.remove(&self.handle);
         inner.connected.remove(&self.handle);
         inner.endpoint.release(shared.now(), self.handle);
-        drop(inner);
-        shared.wake();
+        shared.act(inner);
     }
 }
 

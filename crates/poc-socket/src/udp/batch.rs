@@ -69,6 +69,11 @@ impl Batch {
         (whole, cut)
     }
 
+    /// Whether there may be more than there was room for.
+    pub(super) fn is_full(&self) -> bool {
+        self.pieces == BATCH_PIECES
+    }
+
     /// Whether nothing was received.
     pub fn is_empty(&self) -> bool {
         self.pieces == 0

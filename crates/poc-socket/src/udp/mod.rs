@@ -169,8 +169,14 @@ impl Udp {
     /// that is. `WouldBlock` if there is nothing; other errors are the end of the socket.
     pub fn try_recv(&self, batch: &mut Batch) -> io::Result<usize> {
         for _ in 0..ERRORS_IN_A_ROW_MAX {
-            let result = self.io.try_io(Interest::READABLE, || batch.fill(&self.state.load(), &self.io));
-            match result {
+            let mut filled = false;
+            let result = self.io.try_io(Interest::READABLE, || {
+                batch.fill(&self.state.load(), &self.io)?;
+                filled = true;
+                // What is not full has taken all there was: to be told so costs no call of its own.
+                if batch.is_full() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            });
+            match result.or_else(|error| if filled { Ok(()) } else { Err(error) }) {
                 Ok(()) => {
                     let (taken, left_out) = batch.count();
                     self.counters.received(taken, left_out);

@@ -3,6 +3,7 @@
 use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use outflow_poc::connection::{Event, SendError, Worth};
 use outflow_poc::service::{Flow, Preset, Request};
 use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::common::{Common, Format, asked_to_end, runtime, wait_for_peer};
 use super::statistics;
@@ -20,9 +22,6 @@ use super::units::{Group, Unit, cut};
 
 /// How long what is under way is waited for when a signal ends it.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-/// Units that wait between who reads them and who sends them.
-const WAITING: usize = 64;
 
 /// Bytes of the longest datagram of UDP.
 const DATAGRAM_BYTES: usize = 65_535;
@@ -105,10 +104,14 @@ impl Send {
         else {
             return Err("the other end does not want to be sent anything".to_owned());
         };
-        let mut units = self.units(agreed.clone()).await?;
+        let group = Group::new(agreed, if common.format == Format::Mpeg2 { self.gop } else { 1 })?;
+        let socket = Arc::new(socket);
         let ended = tokio::select! {
             ended = async {
-                pass(&mut units, &socket).await?;
+                match self.from {
+                    Source::Standard => pass_standard(&socket, common.format, group).await?,
+                    Source::Udp(at) => pass_datagrams(&socket, at).await?,
+                }
                 finish(&socket).await;
                 Ok(())
             } => ended,
@@ -121,47 +124,54 @@ impl Send {
         statistics::write(common.json_stats.as_deref(), socket.statistics())?;
         ended
     }
+}
 
-    /// What is read, unit by unit.
-    async fn units(&self, flow: Flow) -> Result<mpsc::Receiver<Result<Unit, String>>, String> {
-        let (to, units) = mpsc::channel(WAITING);
-        let format = self.common.format;
-        let group = Group::new(&flow, if format == Format::Mpeg2 { self.gop } else { 1 })?;
-        match self.from {
-            Source::Standard => {
-                thread::spawn(move || {
-                    let mut from = BufReader::new(std::io::stdin().lock());
-                    let cut = cut(&mut from, format, group, |unit| to.blocking_send(Ok(unit)).is_ok());
-                    cut.err().into_iter().for_each(|error| _ = to.blocking_send(Err(error)));
-                });
-            }
-            Source::Udp(at) => {
-                let socket = UdpSocket::bind(at).await.map_err(|error| format!("udp://{at}: {error}"))?;
-                tokio::spawn(async move {
-                    let mut bytes = vec![0; DATAGRAM_BYTES];
-                    while let Ok(count) = socket.recv(&mut bytes).await {
-                        if to.send(Ok((None, bytes[..count].to_vec()))).await.is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-        }
-        Ok(units)
+/// Sends what standard input has, until it ends. A thread reads it, because it may be a file; what it has read it
+/// sends itself, which wakes nobody.
+async fn pass_standard(socket: &Arc<PocSocket>, format: Format, group: Group) -> Result<(), String> {
+    let (done, ended) = oneshot::channel();
+    let (socket_there, runtime) = (Arc::clone(socket), Handle::current());
+    thread::spawn(move || {
+        let mut from = BufReader::new(std::io::stdin().lock());
+        let mut failed = None;
+        let cut = cut(&mut from, format, group, |unit| {
+            failed = give(&socket_there, &runtime, unit).err();
+            failed.is_none()
+        });
+        // Nobody waits for it if a signal has ended the program.
+        _ = done.send((cut, failed));
+    });
+    match ended.await {
+        Ok((_, Some(SendError::Closed))) => Err(closed(socket).await),
+        Ok((_, Some(error))) => Err(error.to_string()),
+        Ok((cut, None)) => cut,
+        Err(_) => Err("standard input was not read to its end".to_owned()),
     }
 }
 
-/// Sends units until there are none any more.
-async fn pass(units: &mut mpsc::Receiver<Result<Unit, String>>, socket: &PocSocket) -> Result<(), String> {
-    while let Some(unit) = units.recv().await {
-        let (number, data) = unit?;
-        match socket.send_unit(number, Bytes::from(data), Worth::default()).await {
+/// Gives a unit from a thread; waits while there is no room.
+fn give(socket: &PocSocket, runtime: &Handle, (number, data): Unit) -> Result<(), SendError> {
+    let data = Bytes::from(data);
+    match socket.try_send_unit(number, data.clone(), Worth::default()) {
+        Err(SendError::Full) => runtime.block_on(socket.send_unit(number, data, Worth::default())).map(drop),
+        given => given.map(drop),
+    }
+}
+
+/// Sends datagrams that come to an address.
+async fn pass_datagrams(socket: &PocSocket, at: SocketAddr) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("udp://{at}: {error}");
+    let udp = UdpSocket::bind(at).await.map_err(failed)?;
+    let mut bytes = vec![0; DATAGRAM_BYTES];
+    loop {
+        let count = udp.recv(&mut bytes).await.map_err(failed)?;
+        let data = Bytes::copy_from_slice(&bytes[..count]);
+        match socket.send_unit(None, data, Worth::default()).await {
             Ok(_) => (),
             Err(SendError::Closed) => return Err(closed(socket).await),
             Err(error) => return Err(error.to_string()),
         }
     }
-    Ok(())
 }
 
 async fn closed(socket: &PocSocket) -> String {
