@@ -21,7 +21,6 @@ const BYTES: usize = 1316;
 
 /// Units a millisecond: 420 Mbit/s.
 const A_STEP: u64 = 40;
-const STEPS: u64 = 20_000;
 
 /// How long a datagram takes there or back, in milliseconds.
 const DELAY_MS: usize = 10;
@@ -50,13 +49,13 @@ struct End {
 }
 
 /// Units that were delivered, lost or given up, and datagrams that were sent by each end.
-fn play(order: Order) -> (u64, u64, [u64; 2]) {
+fn play(order: Order, milliseconds: u64) -> (u64, u64, [u64; 2]) {
     let flow = datagrams(order, Some(Duration::from_millis(200)), Class::Partial).expect("a flow");
     let mut ends = [0, 1]
         .map(|at| End { connection: connection(at, &flow), under_way: vec![Vec::new(); DELAY_MS].into() });
     let (data, mut spare) = (Bytes::from(vec![7; BYTES]), Vec::new());
     let (mut delivered, mut lost, mut sent) = (0, 0, [0; 2]);
-    for step in 0..STEPS {
+    for step in 0..milliseconds {
         let now = Time::from_millis(1000 + step);
         for _ in 0..A_STEP {
             let client = &mut ends[0].connection;
@@ -91,9 +90,11 @@ fn play(order: Order) -> (u64, u64, [u64; 2]) {
 }
 
 fn main() {
+    // Fewer of them, say, to count instructions.
+    let milliseconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(20_000);
     for (name, order) in [("total", Order::Total), ("partial", Order::Partial(8)), ("none", Order::None)] {
         let begins = Instant::now();
-        let (delivered, lost, [there, back]) = play(order);
+        let (delivered, lost, [there, back]) = play(order, milliseconds);
         let each = begins.elapsed().as_nanos() / u128::from(delivered.max(1));
         println!(
             "{{\"order\": \"{name}\", \"ns_per_unit\": {each}, \"delivered\": {delivered}, \"lost\": {lost}, \
