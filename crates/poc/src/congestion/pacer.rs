@@ -15,14 +15,20 @@ pub(super) struct Pacer {
 
 /// How long bytes take at a rate.
 pub(super) fn time_of(bytes: u64, rate_bps: u64) -> Duration {
-    let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(rate_bps.max(1));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    Duration::from_nanos(ratio(bytes, 8_000_000_000, rate_bps.max(1)))
 }
 
 /// Bytes that go in a time at a rate.
 pub(super) fn bytes_in(time: Duration, rate_bps: u64) -> u64 {
-    let bytes = time.as_nanos() * u128::from(rate_bps) / 8_000_000_000;
-    u64::try_from(bytes).unwrap_or(u64::MAX)
+    ratio(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), rate_bps, 8_000_000_000)
+}
+
+/// `a * b / c`. Most products fit into 64 bits, where a division is cheap.
+fn ratio(a: u64, b: u64, c: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / c,
+        None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX),
+    }
 }
 
 impl Pacer {
@@ -53,6 +59,16 @@ mod tests {
 
     /// 1,000 bytes take a millisecond.
     const RATE: u64 = 8_000_000;
+
+    #[test]
+    fn long_times_and_high_rates_are_worked_out_too() {
+        assert_eq!(bytes_in(Duration::from_secs(1000), 100_000_000_000), 12_500_000_000_000);
+        assert_eq!(time_of(12_500_000_000_000, 100_000_000_000), Duration::from_secs(1000));
+        assert_eq!(
+            (bytes_in(Duration::MAX, u64::MAX), time_of(u64::MAX, 1).as_nanos()),
+            (u64::MAX, u64::MAX.into())
+        );
+    }
 
     #[test]
     fn packets_are_spread() {

@@ -250,12 +250,13 @@ impl Outgoing {
 
     /// Gives up what is worth least until the rest can be sent in time.
     fn shed(&mut self, now: Time, until: Time, path: PathView<'_>, events: &mut VecDeque<Event>) {
-        if self.waiting_bytes() <= path.affordable(now, until) {
+        let affordable = path.affordable(now, until);
+        if self.waiting_bytes() <= affordable {
             return;
         }
         let is_begun = self.unit(self.cursor).is_some_and(|unit| unit.is_begun);
         let from = self.cursor + u64::from(is_begun);
-        while self.waiting_bytes() > path.affordable(now, until) {
+        while self.waiting_bytes() > affordable {
             let Some(group) = self.shedder.take_least(from) else { return };
             self.give_up_all(now, group.first..=group.last, NotSent::Overload, events);
             while let Some(orphan) = self.shedder.take_orphan(from) {
