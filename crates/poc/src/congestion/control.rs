@@ -29,12 +29,6 @@ const START_QUEUE: Duration = Duration::from_millis(4);
 /// round trip late, so it is that share of a round trip at most.
 const START_GROWTH: f64 = 0.4;
 
-/// The mean of what grows from 1 as a window does at the start, over so many rounds.
-pub(super) fn grown_over(rounds: f64) -> f64 {
-    let growth = START_GROWTH.ln_1p();
-    if rounds < 0.01 { 1.0 } else { (rounds * growth).exp_m1() / (rounds * growth) }
-}
-
 /// When packets wait, the window is cut by what waits, and so much more: so the queue runs empty, all who
 /// share it see the least delay, and larger windows are cut by more.
 const CUT_BEYOND: f64 = 0.05;

@@ -105,9 +105,6 @@ const RTT_ASSUMED: Duration = Duration::from_millis(100);
 /// sender that always has something to send; and a frame leaves in less than the time to the next one.
 const PACING_PERCENT: u64 = 125;
 
-/// Rounds for which it may go on as it began: then it is three hundred times as fast.
-const START_ROUNDS: f64 = 20.0;
-
 /// A round: from a packet that is sent to its acknowledgement.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
@@ -359,22 +356,9 @@ impl Controller {
     /// Bytes that can be sent from now on within a time, if nothing gets worse: what is to be sent after them
     /// comes later than that.
     pub fn affordable(&self, now: Time, horizon: Duration) -> u64 {
-        let rate_bps = self.rate_over(horizon);
-        let paced = self.pacer.allowance(now, horizon, rate_bps);
+        let paced = self.pacer.allowance(now, horizon, self.rate_bps());
         let room = self.window_bytes().saturating_sub(self.in_flight);
-        paced.min(room.saturating_add(pacer::bytes_in(horizon, rate_bps)))
-    }
-
-    /// The mean rate over a time to come: at the start it grows as long as nothing speaks against it, and what the
-    /// path carries is not known to be little.
-    fn rate_over(&self, horizon: Duration) -> u64 {
-        let rate = self.rate_bps();
-        if self.state != State::Start {
-            return rate;
-        }
-        let rounds = horizon.as_secs_f64() / self.delay.in_flight().as_secs_f64().max(1e-6);
-        let grown = control::grown_over(rounds.min(START_ROUNDS));
-        ((rate as f64 * grown) as u64).clamp(rate, self.options.max_bps.max(rate))
+        paced.min(room.saturating_add(pacer::bytes_in(horizon, self.rate_bps())))
     }
 
     /// How long packets wait on the way, beyond the least delay that was seen.

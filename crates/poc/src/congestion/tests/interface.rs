@@ -54,22 +54,6 @@ fn it_starts_at_the_rate_that_it_is_told() {
 }
 
 #[test]
-fn at_the_start_it_counts_on_growth_and_later_it_does_not() {
-    let mut hand = Hand::new(Options { initial_bps: 2 * MBIT, ..Options::default() });
-    let acked = hand.send();
-    hand.now = hand.now + RTT;
-    hand.controller.handle_acked(hand.now, &[acked], RTT);
-    let (horizon, rate) = (4 * RTT, hand.controller.rate_bps());
-    let even = pacer::bytes_in(horizon, rate) + hand.controller.window_bytes();
-    assert!(hand.controller.affordable(hand.now, horizon) > pacer::bytes_in(horizon, rate) * 7 / 5);
-    let sent: Vec<Acked> = (0..20).map(|_| hand.send()).collect();
-    hand.now = hand.now + RTT;
-    hand.lose(&sent[..10]);
-    assert_ne!(hand.controller.state(), State::Start);
-    assert!(hand.controller.affordable(hand.now, horizon) <= even);
-}
-
-#[test]
 fn wishes_beyond_the_limits_are_moved_to_them() {
     let mut options = Options { initial_bps: 0, min_bps: 0, max_bps: 0, ..Options::default() };
     assert_eq!(Controller::new(options).rate_bps(), crate::limits::RATE_BPS_LEAST);

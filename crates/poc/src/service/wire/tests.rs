@@ -66,7 +66,11 @@ fn what_is_too_long_is_not_written() {
     let request = request(Some(mpeg(&service).expect("a flow")), None);
     let error = request.emit(&mut out).expect_err("too long");
     assert_eq!((error.what, error.most, &out[..]), ("request", 976, &b"before"[..]));
-    let long = Request { resource: "x".repeat(129), to_server: None, to_client: None };
+    let long = Request {
+        resource: "x".repeat(crate::limits::RESOURCE_BYTES_MAX + 1),
+        to_server: None,
+        to_client: None,
+    };
     assert_eq!(long.emit(&mut out).expect_err("too long").what, "resource");
 }
 
