@@ -1,0 +1,1 @@
+//! DVMRP version 3.
