@@ -146,7 +146,10 @@ impl Model {
 proptest! {
     #[test]
     fn the_table_does_what_looking_at_all_each_millisecond_does(
-        ops in prop::collection::vec((0_u64..6, 0_u8..3, 0_u8..4, 0_u8..6, prop::option::of(1_u64..20)), 1..200),
+        ops in prop::collection::vec(
+            (0_u64..6, 0_u8..3, 0_u8..4, 0_u8..6, prop::option::of(1_u64..20)),
+            1..200,
+        ),
         hold in 0_u64..9,
         linger in 0_u64..9,
     ) {

@@ -1,0 +1,5 @@
+//! Routers in networks of virtual time.
+
+mod chaos;
+mod network;
+mod oracle;
