@@ -48,7 +48,7 @@ pub(super) struct Network {
 }
 
 pub(super) fn address(wire: usize, node: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, wire as u8, node as u8, 1 + (wire >> 8) as u8)
+    Ipv4Addr::new(10, wire as u8, node as u8, 1 + (wire >> 8 << 4 | node >> 8) as u8)
 }
 
 pub(super) fn network(wire: usize) -> Prefix {
