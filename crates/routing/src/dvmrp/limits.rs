@@ -57,6 +57,10 @@ pub const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(35);
 /// mrouted waits for two probes.
 pub const UNLISTED_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// From a restart of a neighbour to the next one. A probe of another generation in between is refused, and
+/// counted: the one after it will do.
+pub const RESTART_INTERVAL_MIN: Duration = Duration::from_secs(5);
+
 /// From a full report to the next (section 3.4.2). It is spread over this time.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 

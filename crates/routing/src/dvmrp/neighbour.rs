@@ -7,7 +7,7 @@ use outflow_media::Time;
 
 use super::limits::{
     FLASH_INTERVAL_MIN, MESSAGES_A_SECOND, MESSAGES_BURST, NEIGHBOUR_TIMEOUT, NEIGHBOURS_MAX,
-    UNLISTED_TIMEOUT,
+    RESTART_INTERVAL_MIN, UNLISTED_TIMEOUT,
 };
 use super::packet::{GENERATIONS, LEVELS, PRUNES, Packet};
 use super::{Refusal, earliest};
@@ -23,6 +23,7 @@ pub struct Neighbour {
     /// Whether its last probe named us.
     names_us: bool,
     copied_at: Option<Time>,
+    changed_at: Option<Time>,
     tokens: u32,
     tokens_at: Time,
 }
@@ -109,6 +110,7 @@ impl Neighbours {
             one_way_at: None,
             names_us: false,
             copied_at: None,
+            changed_at: None,
             tokens: MESSAGES_BURST,
             tokens_at: now,
         };
@@ -119,6 +121,13 @@ impl Neighbours {
             has_restarted: neighbour.generation != generation,
             has_other_levels: (neighbour.capabilities ^ packet.capabilities) & LEVELS != 0,
         };
+        // Each time much is to be forgotten: that is not done for somebody who says so all the time.
+        if probed.has_restarted || probed.has_other_levels {
+            if neighbour.changed_at.is_some_and(|at| now < at + RESTART_INTERVAL_MIN) {
+                return Err(Refusal::TooFast);
+            }
+            neighbour.changed_at = Some(now);
+        }
         neighbour.generation = generation;
         neighbour.names_us = names_us;
         neighbour.capabilities = packet.capabilities;

@@ -10,7 +10,7 @@ use crate::dvmrp::limits::{
     ROUTES_OF_NEIGHBOUR_MAX,
 };
 use crate::dvmrp::packet::{Advertised, Message, ReportWriter};
-use crate::dvmrp::{InterfaceId, Prefix, Refusal};
+use crate::dvmrp::{Event, InterfaceId, Prefix, Refusal};
 
 #[test]
 fn a_flood_of_neighbours_is_refused() {
@@ -73,14 +73,18 @@ fn messages_of_one_neighbour_are_limited() {
 }
 
 #[test]
-fn generations_that_change_all_the_time_are_not_answered_each_time() {
+fn generations_that_change_all_the_time_are_refused() {
     let mut bench = Bench::new();
-    bench.probe(0, 9, 1, true, PLAIN);
+    bench.probe(0, 9, 0, true, PLAIN);
     bench.sent(0);
-    for generation in 0..1000 {
+    for generation in 1..=1000 {
         bench.probe(0, 9, generation, true, PLAIN);
     }
-    assert_eq!(bench.sent(0), []);
+    assert_eq!((bench.refused(Refusal::TooFast), bench.sent(0)), (999, vec![]));
+    bench.pass(10, &[], &[]);
+    bench.probe(0, 9, 1001, true, PLAIN);
+    let restarts = bench.events.iter().filter(|event| matches!(event, Event::NeighbourRestarted(_)));
+    assert_eq!(restarts.count(), 2);
 }
 
 #[test]
