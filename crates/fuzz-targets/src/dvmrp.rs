@@ -65,8 +65,8 @@ fn packet(source: Ipv4Addr, destination: Ipv4Addr, code: u8, body: &[u8]) -> Vec
     packet
 }
 
-/// A step begins with what it is: of 0 time passes, 1 data comes, 2 members change, 3 an interface goes down
-/// or up, others are the codes of messages, from the neighbour of an interface.
+/// A step begins with what it is: of 0xf0 time passes, 0xf1 data comes, 0xf2 members change, 0xf3 an interface
+/// goes down or up; others are the codes of messages, from the neighbour of an interface.
 fn router(mut steps: &[u8]) {
     let demand = demand::Settings::default();
     let mut router = Router::new(Settings { generation: 1, seed: 1, has_levels: true, demand });
@@ -99,14 +99,16 @@ fn apply(router: &mut Router, now: &mut Time, what: u8, much: u8, body: &[u8]) {
     let interface = InterfaceId(u32::from(on));
     let group = Ipv4Addr::new(225, 1, 2, much >> 4);
     match what {
-        0 => *now = *now + Duration::from_secs(u64::from(much)),
-        1 => {
+        0xf0 => *now = *now + Duration::from_secs(u64::from(much)),
+        0xf1 => {
             let source = body.first_chunk().map_or(address(on, 77), |octets| Ipv4Addr::from_octets(*octets));
             _ = router.handle_data(*now, interface, source, group);
         }
-        2 => _ = router.set_member(*now, interface, group, body.first().and_then(|level| Level::new(*level))),
-        3 if body.is_empty() => router.remove_interface(*now, interface),
-        3 => bring_up(router, *now, on),
+        0xf2 => {
+            _ = router.set_member(*now, interface, group, body.first().and_then(|level| Level::new(*level)))
+        }
+        0xf3 if body.is_empty() => router.remove_interface(*now, interface),
+        0xf3 => bring_up(router, *now, on),
         code => {
             let bytes = packet(address(on, last), address(on, 5), code, body);
             router.handle_packet(*now, interface, &bytes);
