@@ -6,8 +6,7 @@
 //! Yau, section III.B). It changes at once when it gets better, so that nobody starves; when it gets worse,
 //! only after a hold, so that a link does not flap with a receiver that tries what it can take.
 //!
-//! Between two changes for worse of a key there is a hold (or a linger) at the least, and so at the most two in
-//! its time, one of them for better.
+//! Between two changes for worse of a key there is a hold (or a linger) at the least.
 
 mod entry;
 pub mod limits;
