@@ -7,6 +7,7 @@
 mod capture;
 mod codecs;
 mod config;
+mod dvmrp;
 mod http;
 mod image;
 mod packets;
@@ -34,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("capture", capture::capture),
     ("codecs", codecs::codecs),
     ("config", config::config),
+    ("dvmrp", dvmrp::dvmrp),
     ("h264", payload::h264),
     ("h265", payload::h265),
     ("mpeg_video", payload::mpeg_video),
