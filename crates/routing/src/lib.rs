@@ -2,3 +2,5 @@
 //! asked for above because of it.
 //!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
+
+pub mod membership;
