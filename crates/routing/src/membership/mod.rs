@@ -18,10 +18,12 @@ mod counters;
 pub mod limits;
 pub mod packet;
 mod random;
+mod router;
 
 pub use address::{Family, Link, Prefix};
 pub use counters::{Counters, Reason};
 pub use random::Random;
+pub use router::{Event, Router, RouterSettings, Wanted};
 
 /// Versions, oldest first. MLDv1 counts as [`Version::V2`], MLDv2 as [`Version::V3`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
