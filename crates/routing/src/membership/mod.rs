@@ -15,6 +15,7 @@
 
 mod address;
 mod counters;
+mod host;
 pub mod limits;
 pub mod packet;
 mod random;
@@ -22,6 +23,7 @@ mod router;
 
 pub use address::{Family, Link, Prefix};
 pub use counters::{Counters, Reason};
+pub use host::{Host, HostSettings, Refused, Wish};
 pub use random::Random;
 pub use router::{Event, Router, RouterSettings, Wanted};
 
@@ -67,3 +69,6 @@ impl Level {
         self.0.get()
     }
 }
+
+#[cfg(test)]
+mod tests;

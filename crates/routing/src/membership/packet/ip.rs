@@ -160,6 +160,11 @@ impl<'a> Packet<'a> {
         self.out
     }
 
+    /// Bytes that are written, with the headers.
+    pub(super) const fn len(&self) -> usize {
+        self.out.len()
+    }
+
     /// Writes lengths and checksums. The checksum of the message is to be zero before; one that is shorter
     /// than 4 bytes is left as it is.
     pub fn finish(self) {

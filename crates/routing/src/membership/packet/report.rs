@@ -171,30 +171,30 @@ impl<'a> ReportWriter<'a> {
         ReportWriter { packet, family, records: 0, entries, sequence }
     }
 
+    /// Whether so many records with so many sources in all, and so many levels, still fit.
+    pub fn fits(&self, records: usize, sources: usize, levels: usize) -> bool {
+        let address = self.family.address_bytes();
+        let entries = self.entries.len() + levels * entry_bytes(self.family);
+        let tlv = if entries > 0 { LEVELS_HEAD_BYTES + entries } else { 0 };
+        self.packet.len() + records * (4 + address) + sources * address + tlv <= PACKET_BYTES_MAX
+    }
+
     /// Adds a record, and with it a level of its group if there is one: a number from 1, or 0 if the host is
     /// no longer a member. False if they do not fit.
-    pub fn push(
-        &mut self,
-        kind: RecordKind,
-        group: IpAddr,
-        sources: impl IntoIterator<Item = IpAddr>,
-        level: Option<u8>,
-    ) -> bool {
-        let out = self.packet.out();
-        let start = out.len();
-        out.extend_from_slice(&[kind as u8 + 1, 0, 0, 0]);
-        address::put(group, out);
-        let list = out.len();
-        sources.into_iter().for_each(|source| address::put(source, out));
-        let count = ((out.len() - list) / self.family.address_bytes()) as u16;
-        out[start + 2..start + 4].copy_from_slice(&count.to_be_bytes());
-
-        let entries = self.entries.len() + level.map_or(0, |_| entry_bytes(self.family));
-        let head = if entries > 0 { LEVELS_HEAD_BYTES } else { 0 };
-        if out.len() + head + entries > PACKET_BYTES_MAX {
-            out.truncate(start);
+    pub fn push<I>(&mut self, kind: RecordKind, group: IpAddr, sources: I, level: Option<u8>) -> bool
+    where
+        I: IntoIterator<Item = IpAddr, IntoIter: Clone>,
+    {
+        let sources = sources.into_iter();
+        let count = sources.clone().count();
+        if !self.fits(1, count, level.is_some().into()) {
             return false;
         }
+        let out = self.packet.out();
+        let [high, low] = (count as u16).to_be_bytes();
+        out.extend_from_slice(&[kind as u8 + 1, 0, high, low]);
+        address::put(group, out);
+        sources.for_each(|source| address::put(source, out));
         if let Some(level) = level {
             put_entry(group, level, self.entries);
         }
