@@ -43,9 +43,11 @@ pub const JOINED_MAX: usize = 1024;
 /// another one.
 pub const PACKET_BYTES_MAX: usize = 1280;
 
-/// Levels of a report whose sequence is behind by up to so much are late. What is further behind comes from
-/// a host that has begun anew.
+/// Levels of a report whose sequence is behind by up to so much, so soon after the newer one, are late. What
+/// is further behind or later comes from a host that has begun anew.
 pub const LATE_SEQUENCES: u32 = 1024;
+/// See [`LATE_SEQUENCES`].
+pub const LATE_WITHIN: Duration = Duration::from_secs(10);
 
 /// How often hosts that are members of nothing are looked for, when there is no place for a new one.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ struct Lan {
     now: Time,
     routers: Vec<Option<Router>>,
     hosts: Vec<Host>,
-    versions: Vec<Version>,
+    settings: Vec<HostSettings>,
     wishes: BTreeMap<(usize, IpAddr), Wanting>,
     /// Packets under way, with who they reach next.
     air: BTreeMap<(Time, usize), (usize, Vec<u8>)>,
@@ -56,17 +56,19 @@ impl Lan {
         let link = |number| Link::new(node(family, number), if family == Family::V4 { 24 } else { 64 });
         let router = |number| Some(Router::new(Time::ZERO, RouterSettings::new(link(number))));
         let older = [Version::V3, oldest];
-        let versions: Vec<_> = (0..HOSTS).map(|_| older[random.usize(..2)]).collect();
-        let host = |number: usize| {
-            let settings = HostSettings::new(link(ROUTERS + number), seed * 100 + number as u64);
-            Host::new(Time::ZERO, HostSettings { version: versions[number], ..settings })
-        };
+        let settings: Vec<_> = (0..HOSTS)
+            .map(|number| HostSettings {
+                version: older[random.usize(..2)],
+                says_levels: random.u8(..4) > 0,
+                ..HostSettings::new(link(ROUTERS + number), seed * 100 + number as u64)
+            })
+            .collect();
         Lan {
             family,
             now: Time::ZERO,
             routers: (0..ROUTERS).map(router).collect(),
-            hosts: (0..HOSTS).map(host).collect(),
-            versions,
+            hosts: settings.iter().map(|settings| Host::new(Time::ZERO, settings.clone())).collect(),
+            settings,
             wishes: BTreeMap::new(),
             air: BTreeMap::new(),
             sent: 0,
@@ -136,20 +138,34 @@ impl Lan {
         let group = group(self.family, number);
         let mode = if self.random.bool() { Mode::Include } else { Mode::Exclude };
         let count = self.random.usize(..4);
-        let mut sources: Vec<_> = (0..count).map(|_| source(self.family, self.random.usize(..5))).collect();
+        let sources: Vec<_> = (0..count).map(|_| source(self.family, self.random.usize(..5))).collect();
         let level = Level::new(self.random.u8(1..6)).expect("it is not 0");
         let wish = Wish { mode, sources: &sources, level };
         self.hosts[host].set(self.now, group, wish).expect("it may be wished");
-        if self.versions[host] < Version::V3 {
-            sources.clear();
+        let settings = &self.settings[host];
+        let level = if settings.says_levels { level } else { Level::BEST };
+        // Older hosts receive all or nothing, at its best.
+        let wanting = match settings.version {
+            Version::V3 => (mode, sources.clone(), level),
+            _ => (Mode::Exclude, Vec::new(), Level::BEST),
+        };
+        if mode == Mode::Exclude || !sources.is_empty() {
+            self.wishes.insert((host, group), wanting);
+        } else {
+            self.wishes.remove(&(host, group));
         }
-        // Older hosts receive all or nothing.
-        let is_member = mode == Mode::Exclude || count > 0;
-        match (is_member, self.versions[host]) {
-            (false, _) => _ = self.wishes.remove(&(host, group)),
-            (true, Version::V3) => _ = self.wishes.insert((host, group), (mode, sources, level)),
-            (true, _) => _ = self.wishes.insert((host, group), (Mode::Exclude, sources, Level::BEST)),
+    }
+
+    /// A host begins anew: it knows nothing but what it wants.
+    fn restart(&mut self) {
+        let number = self.random.usize(..HOSTS);
+        self.settings[number].seed += 1;
+        let mut host = Host::new(self.now, self.settings[number].clone());
+        for ((_, group), (mode, sources, level)) in self.wishes.iter().filter(|((of, _), _)| *of == number) {
+            let wish = Wish { mode: *mode, sources, level: *level };
+            host.set(self.now, *group, wish).expect("it may be wished");
         }
+        self.hosts[number] = host;
     }
 
     fn check(&self, what: &str) {
@@ -183,6 +199,9 @@ fn churn(lan: &mut Lan, what: &str) {
     for _ in 0..40 {
         let wait = Duration::from_millis(lan.random.u64(0..8000));
         lan.change();
+        if lan.random.u8(..10) == 0 {
+            lan.restart();
+        }
         lan.run(wait);
     }
     lan.loss = 0.0;
@@ -233,6 +252,7 @@ fn without_loss_a_change_is_known_at_once_and_a_leave_in_two_seconds() {
         lan.hosts[host].set(lan.now, group, Wish::all(level)).expect("it may be wished");
         lan.run(Duration::from_millis(10));
         for router in lan.routers.iter().flatten() {
+            let level = if lan.settings[host].says_levels { level } else { Level::BEST };
             assert_eq!(router.wanted(group).map(|wanted| wanted.level), Some(level));
         }
         let wait = Duration::from_secs(lan.random.u64(0..300));

@@ -23,8 +23,6 @@ pub(super) struct Membership {
     /// In their order.
     sources: Vec<IpAddr>,
     level: Level,
-    /// Whether the level is said: if it was never another one than the best, that is understood.
-    says_level: bool,
     /// How often it is still to be said what is wanted from now on, and what is wanted now.
     mode_left: u8,
     state_left: u8,
@@ -43,7 +41,6 @@ impl Default for Membership {
             mode: Mode::Include,
             sources: Vec::new(),
             level: Level::BEST,
-            says_level: false,
             mode_left: 0,
             state_left: 0,
             changes: Vec::new(),
@@ -74,7 +71,7 @@ impl Membership {
         let mut sources = wish.sources.to_vec();
         sources.sort_unstable();
         sources.dedup();
-        (self.says_level, self.level) = (self.says_level || wish.level != Level::BEST, wish.level);
+        self.level = wish.level;
         (core::mem::replace(&mut self.mode, wish.mode), core::mem::replace(&mut self.sources, sources))
     }
 
@@ -167,10 +164,9 @@ impl Membership {
         }
     }
 
-    /// The level that goes with a record.
-    fn said_level(&self) -> Option<u8> {
-        let level = if self.is_member() { self.level.number() } else { 0 };
-        self.says_level.then_some(level)
+    /// The number of the level that goes with a record.
+    const fn said_level(&self) -> u8 {
+        if self.is_member() { self.level.number() } else { 0 }
     }
 
     /// Writes what has changed, if it is due.
@@ -186,12 +182,12 @@ impl Membership {
         }
         let is_written = if self.mode_left > 0 {
             let kind = if self.mode == Mode::Include { RecordKind::ToIn } else { RecordKind::ToEx };
-            writer.push(kind, group, self.sources.iter().copied(), self.said_level())
+            writer.push(kind, group, self.sources.iter().copied(), Some(self.said_level()))
         } else if !self.changes.is_empty() {
             self.write_sources(group, writer)
         } else {
             let kind = if self.mode == Mode::Include { RecordKind::IsIn } else { RecordKind::IsEx };
-            writer.push(kind, group, self.sources.iter().copied(), self.said_level())
+            writer.push(kind, group, self.sources.iter().copied(), Some(self.said_level()))
         };
         if is_written {
             self.sent(again);
@@ -206,8 +202,8 @@ impl Membership {
         let blocked = self.changes.iter().filter(|change| is_listed(change) != (self.mode == Mode::Include));
         let allow = wanted.map(|change| change.source);
         let block = blocked.map(|change| change.source);
-        let mut level = self.said_level();
-        if !writer.fits(2, self.changes.len(), level.is_some().into()) {
+        let mut level = Some(self.said_level());
+        if !writer.fits(2, self.changes.len(), 1) {
             return false;
         }
         if allow.clone().next().is_some() {
@@ -244,7 +240,7 @@ impl Membership {
         if self.answer_at.is_none_or(|due| due > now) {
             return true;
         }
-        let level = self.said_level();
+        let level = Some(self.said_level());
         let includes = self.mode == Mode::Include;
         let is_written = if !self.is_member() {
             true

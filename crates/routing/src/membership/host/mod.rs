@@ -27,14 +27,17 @@ pub struct HostSettings {
     pub version: Version,
     /// How often a change is said, 1 to 7, unless the querier says another number (RFC 3376 section 8.1).
     pub robustness: u8,
-    /// What delays are drawn from; it differs from host to host.
+    /// What delays are drawn from; it differs from host to host, and from start to start.
     pub seed: u64,
+    /// Whether reports say levels. They then say all of them, as a router does not forget one because of a
+    /// report without. A host that says none is a plain one, which gets the best.
+    pub says_levels: bool,
 }
 
 impl HostSettings {
     /// What the RFCs recommend.
     pub const fn new(link: Link, seed: u64) -> Self {
-        HostSettings { link, version: Version::V3, robustness: 2, seed }
+        HostSettings { link, version: Version::V3, robustness: 2, seed, says_levels: true }
     }
 }
 
@@ -45,7 +48,7 @@ pub struct Wish<'a> {
     pub mode: Mode,
     /// These. Nothing but no source at all is no membership.
     pub sources: &'a [IpAddr],
-    /// The level of quality. Only version 3 can say it.
+    /// The level of quality. Only version 3 can say it, and if `says_levels` is set.
     pub level: Level,
 }
 
@@ -292,7 +295,8 @@ impl Host {
     /// Writes as many records of a kind as fit. False if there is none.
     fn write_report(&mut self, out: &mut Vec<u8>, write: WriteRecord) -> bool {
         let source = self.settings.link.address;
-        let mut writer = ReportWriter::new(source, self.sequence, &mut self.entries, out);
+        let sequence = self.settings.says_levels.then_some(self.sequence);
+        let mut writer = ReportWriter::new(source, sequence, &mut self.entries, out);
         for (group, membership) in &mut self.groups {
             let again = self.now + delay(&mut self.random, REPORT_AGAIN);
             if !write(membership, *group, self.now, again, &mut writer) {

@@ -10,7 +10,6 @@ const GROUP: &str = "225.1.2.3";
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
     Record(RecordKind, IpAddr, Vec<u8>),
-    Level(IpAddr, u8),
     Old(Version, IpAddr),
     Leave(IpAddr),
 }
@@ -21,7 +20,7 @@ struct Lab {
     /// What was said, and when: milliseconds.
     said: Vec<(u64, Said)>,
     packets: usize,
-    sequences: Vec<u32>,
+    levels: Vec<(u32, IpAddr, u8)>,
 }
 
 fn address(text: &str) -> IpAddr {
@@ -43,7 +42,7 @@ fn level(number: u8) -> Level {
 impl Lab {
     fn new(own: &str) -> Self {
         let host = Host::new(Time::ZERO, HostSettings::new(Link::new(address(own), 24), 5));
-        Lab { host, now: Time::ZERO, said: Vec::new(), packets: 0, sequences: Vec::new() }
+        Lab { host, now: Time::ZERO, said: Vec::new(), packets: 0, levels: Vec::new() }
     }
 
     fn drain(&mut self) {
@@ -74,8 +73,7 @@ impl Lab {
                         say(Said::Record(one.kind, one.group, list.collect()));
                     }
                     for Entry { sequence, group, level } in report.extension.levels() {
-                        say(Said::Level(group, level));
-                        self.sequences.push(sequence);
+                        self.levels.push((sequence, group, level));
                     }
                 }
                 Message::Query(_) => panic!("hosts ask nothing"),
@@ -166,6 +164,7 @@ fn a_general_query_is_answered_once_within_its_time_for_all_groups() {
     lab.host.set(lab.now, address("225.0.0.9"), Wish::all(Level::BEST)).expect("it may be wished");
     lab.after_ms(5000);
     lab.said();
+    lab.levels.clear();
     lab.packets = 0;
     lab.query(Version::V3, None, &[]);
     lab.query(Version::V3, None, &[]);
@@ -173,7 +172,9 @@ fn a_general_query_is_answered_once_within_its_time_for_all_groups() {
     lab.after_ms(10_000);
     let groups = [address("225.0.0.9"), address(GROUP)];
     let first = Said::Record(RecordKind::IsEx, groups[0], vec![]);
-    assert_eq!(lab.said(), [first, record(RecordKind::IsEx, &[7]), Said::Level(groups[1], 4)]);
+    assert_eq!(lab.said(), [first, record(RecordKind::IsEx, &[7])]);
+    let levels: Vec<_> = lab.levels.iter().map(|(_, group, level)| (*group, *level)).collect();
+    assert_eq!(levels, [(groups[0], 1), (groups[1], 4)]);
     assert_eq!(lab.packets, 1);
 }
 
@@ -185,7 +186,7 @@ fn many_groups_take_several_reports() {
         lab.host.set(lab.now, group, Wish::all(level(2))).expect("it may be wished");
     }
     lab.drain();
-    assert_eq!(lab.said().len(), 2 * JOINED_MAX);
+    assert_eq!((lab.said().len(), lab.levels.len()), (JOINED_MAX, JOINED_MAX));
     assert_eq!(lab.packets, JOINED_MAX.div_ceil(76));
     let refused = lab.host.set(lab.now, address(GROUP), Wish::all(level(2)));
     assert_eq!(refused, Err(Refused::TooManyGroups));
@@ -227,10 +228,12 @@ fn an_answer_to_all_that_is_due_earlier_serves_for_a_group() {
     lab.set(Mode::Exclude, &[], Level::BEST);
     lab.after_ms(5000);
     lab.said();
+    let mut general = lab.now + Duration::from_secs(10);
     for _ in 0..20 {
         lab.query(Version::V3, None, &[]);
+        let before = core::mem::replace(&mut general, lab.host.answer_at.expect("it is answered"));
+        assert!(general <= before, "section 5.2, rule 1");
     }
-    let general = lab.host.answer_at.expect("it is answered");
     for _ in 0..20 {
         lab.query(Version::V3, Some(GROUP), &[]);
     }
@@ -243,20 +246,25 @@ fn levels_are_said_when_they_change_and_that_there_is_none_at_the_end() {
     let mut lab = Lab::new("10.0.0.2");
     lab.set(Mode::Exclude, &[], level(9));
     lab.after_ms(1000);
-    let group = address(GROUP);
-    let joined = [record(RecordKind::ToEx, &[]), Said::Level(group, 9)];
-    assert_eq!(lab.said(), [joined.clone(), joined].concat());
     lab.set(Mode::Exclude, &[], Level::BEST);
     lab.after_ms(1000);
-    let best = [record(RecordKind::IsEx, &[]), Said::Level(group, 1)];
-    assert_eq!(lab.said(), [best.clone(), best].concat());
     lab.set(Mode::Include, &[], Level::BEST);
     lab.after_ms(1000);
-    let left = [record(RecordKind::ToIn, &[]), Said::Level(group, 0)];
-    assert_eq!(lab.said(), [left.clone(), left].concat());
-    let first = lab.sequences[0];
-    let steps: Vec<_> = lab.sequences.iter().map(|sequence| sequence.wrapping_sub(first)).collect();
-    assert_eq!(steps, [0, 0, 1, 1, 1, 1]);
+    let kinds = [RecordKind::ToEx, RecordKind::IsEx, RecordKind::ToIn];
+    let twice = |kind| [record(kind, &[]), record(kind, &[])];
+    assert_eq!(lab.said(), kinds.map(twice).as_flattened());
+    let first = lab.levels[0].0;
+    let levels: Vec<_> =
+        lab.levels.iter().map(|(sequence, _, level)| (sequence.wrapping_sub(first), *level)).collect();
+    assert_eq!(levels, [(0, 9), (0, 9), (1, 1), (1, 1), (1, 0), (1, 0)]);
+}
+
+#[test]
+fn a_plain_host_says_no_level() {
+    let mut lab = Lab::new("10.0.0.2");
+    lab.host.settings.says_levels = false;
+    lab.set(Mode::Exclude, &[], level(9));
+    assert_eq!((lab.said(), lab.levels.len()), (vec![record(RecordKind::ToEx, &[])], 0));
 }
 
 #[test]
@@ -339,7 +347,8 @@ fn mld_runs_on_the_same_machine() {
     let group = address("ff0e::1:2");
     lab.host.set(lab.now, group, Wish::all(level(3))).expect("it may be wished");
     lab.drain();
-    assert_eq!(lab.said(), [Said::Record(RecordKind::ToEx, group, vec![]), Said::Level(group, 3)]);
+    assert_eq!(lab.said(), [Said::Record(RecordKind::ToEx, group, vec![])]);
+    assert_eq!(lab.levels.iter().map(|(_, of, level)| (*of, *level)).collect::<Vec<_>>(), [(group, 3)]);
     lab.after_ms(1000);
     lab.said();
     let head = QueryHead {

@@ -153,13 +153,18 @@ pub struct ReportWriter<'a> {
     records: u16,
     /// What is written behind the records.
     entries: &'a mut Vec<u8>,
-    sequence: u32,
+    sequence: Option<u32>,
 }
 
 impl<'a> ReportWriter<'a> {
     /// Begins a packet in place of what is in `out`. `entries` is only used meanwhile; `sequence` is that of
-    /// the levels.
-    pub fn new(source: IpAddr, sequence: u32, entries: &'a mut Vec<u8>, out: &'a mut Vec<u8>) -> Self {
+    /// the levels, which are left out without it.
+    pub fn new(
+        source: IpAddr,
+        sequence: Option<u32>,
+        entries: &'a mut Vec<u8>,
+        out: &'a mut Vec<u8>,
+    ) -> Self {
         let family = Family::of(source);
         let code = match family {
             Family::V4 => IGMP_REPORT,
@@ -185,7 +190,7 @@ impl<'a> ReportWriter<'a> {
     where
         I: IntoIterator<Item = IpAddr, IntoIter: Clone>,
     {
-        let sources = sources.into_iter();
+        let (sources, level) = (sources.into_iter(), level.filter(|_| self.sequence.is_some()));
         let count = sources.clone().count();
         if !self.fits(1, count, level.is_some().into()) {
             return false;
@@ -207,9 +212,9 @@ impl<'a> ReportWriter<'a> {
         let start = self.family.header_bytes();
         let out = self.packet.out();
         out[start + 6..start + 8].copy_from_slice(&self.records.to_be_bytes());
-        if !self.entries.is_empty() {
+        if let Some(sequence) = self.sequence.filter(|_| !self.entries.is_empty()) {
             out[start + 4] |= 0x80;
-            put_head(self.sequence, self.entries.len(), out);
+            put_head(sequence, self.entries.len(), out);
             out.extend_from_slice(self.entries);
         }
         self.packet.finish();

@@ -110,7 +110,7 @@ fn mld_messages_are_those_of_rfc_2710_and_3810() {
 #[test]
 fn a_report_with_levels_has_the_e_flag_and_one_tlv() {
     let (mut entries, mut out) = (Vec::new(), Vec::new());
-    let mut writer = ReportWriter::new(address("10.0.0.2"), 0x0102_0304, &mut entries, &mut out);
+    let mut writer = ReportWriter::new(address("10.0.0.2"), Some(0x0102_0304), &mut entries, &mut out);
     assert!(writer.push(RecordKind::ToEx, address("225.1.2.3"), [], Some(5)));
     assert!(writer.push(RecordKind::Allow, address("232.1.2.3"), [address("192.0.2.1")], None));
     assert!(writer.finish());

@@ -7,7 +7,7 @@ use outflow_media::Time;
 
 use super::Wanted;
 use super::asking::Asking;
-use crate::membership::limits::{LATE_SEQUENCES, SOURCES_MAX};
+use crate::membership::limits::{LATE_SEQUENCES, LATE_WITHIN, SOURCES_MAX};
 use crate::membership::packet::{Addresses, Entry, RecordKind};
 use crate::membership::{Level, Mode, Reason, Version};
 
@@ -60,8 +60,8 @@ pub(super) struct Source {
 struct Member {
     address: IpAddr,
     level: Level,
-    /// Of the report that said the level, if one did.
-    sequence: Option<u32>,
+    /// The sequence of the report that said the level, and when that was, if one did.
+    said: Option<(u32, Time)>,
     until: Time,
 }
 
@@ -299,7 +299,7 @@ impl Group {
     /// A host becomes a member that wants the best as long as it says nothing else.
     pub(super) fn add_member(&mut self, host: IpAddr, until: Time) {
         if let Err(at) = self.find_member(host) {
-            self.members.insert(at, Member { address: host, level: Level::BEST, sequence: None, until });
+            self.members.insert(at, Member { address: host, level: Level::BEST, said: None, until });
         }
     }
 
@@ -309,14 +309,16 @@ impl Group {
     }
 
     /// A member says which level it wants, or that it is none.
-    pub(super) fn set_level(&mut self, host: IpAddr, entry: &Entry) -> Result<(), Reason> {
+    pub(super) fn set_level(&mut self, host: IpAddr, entry: &Entry, now: Time) -> Result<(), Reason> {
         let at = self.find_member(host).map_err(|_| Reason::LevelOfNoMember)?;
         let member = &mut self.members[at];
-        let behind = member.sequence.map_or(0, |known| known.wrapping_sub(entry.sequence));
-        if (1..=LATE_SEQUENCES).contains(&behind) {
-            return Err(Reason::LateLevel);
+        if let Some((newest, said)) = member.said {
+            let behind = newest.wrapping_sub(entry.sequence);
+            if (1..=LATE_SEQUENCES).contains(&behind) && now.since(said) < LATE_WITHIN {
+                return Err(Reason::LateLevel);
+            }
         }
-        member.sequence = Some(entry.sequence);
+        member.said = Some((entry.sequence, now));
         if let Some(level) = Level::new(entry.level) {
             member.level = level;
         }

@@ -131,14 +131,14 @@ impl Router {
 
     /// A host says which level of a group it wants.
     fn handle_level(&mut self, host: IpAddr, entry: &Entry) {
-        let slot = self.groups.find(entry.group);
+        let (slot, now) = (self.groups.find(entry.group), self.now);
         let group = slot.and_then(|slot| Some((slot, self.groups.get_mut(slot)?)));
         let Some((slot, group)) = group else { return self.counters.count(Reason::LevelOfNoMember) };
-        if let Err(reason) = group.set_level(host, entry) {
+        if let Err(reason) = group.set_level(host, entry, now) {
             return self.counters.count(reason);
         }
         if entry.level == 0 && group.remove_member(host) {
-            self.hosts.leave(host, self.now);
+            self.hosts.leave(host, now);
         }
         self.settle(slot);
     }

@@ -98,7 +98,7 @@ impl Lab {
     fn says(&mut self, host: &str, kind: RecordKind, group: &str, list: &[u8], level: Option<(u8, u32)>) {
         let (mut entries, mut out) = (Vec::new(), Vec::new());
         let sequence = level.map_or(0, |(_, sequence)| sequence);
-        let mut writer = ReportWriter::new(address(host), sequence, &mut entries, &mut out);
+        let mut writer = ReportWriter::new(address(host), Some(sequence), &mut entries, &mut out);
         assert!(writer.push(kind, address(group), sources(list), level.map(|(level, _)| level)));
         writer.finish();
         self.packet(&out);
@@ -276,7 +276,7 @@ fn none_is_written_to_a_reader_that_does_not_come() {
     let mut lab = Lab::new();
     let (mut entries, mut out) = (Vec::new(), Vec::new());
     for kind in [RecordKind::ToEx, RecordKind::ToIn].repeat(1000) {
-        let mut writer = ReportWriter::new(address("10.0.0.2"), 0, &mut entries, &mut out);
+        let mut writer = ReportWriter::new(address("10.0.0.2"), None, &mut entries, &mut out);
         assert!(writer.push(kind, address(GROUP), Addresses::none(Family::V4), None));
         writer.finish();
         lab.now = lab.now + Duration::from_secs(1);

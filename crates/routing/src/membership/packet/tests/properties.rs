@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn a_report_is_read_as_it_was_written((family, records) in records(), sequence in any::<u32>()) {
         let ((source, link), mut entries, mut out) = (ends(family), Vec::new(), Vec::new());
-        let mut writer = ReportWriter::new(source, sequence, &mut entries, &mut out);
+        let mut writer = ReportWriter::new(source, Some(sequence), &mut entries, &mut out);
         let mut written = Vec::new();
         for (kind, group, sources, level) in records {
             let kind = [RecordKind::IsIn, RecordKind::IsEx, RecordKind::ToIn, RecordKind::ToEx,

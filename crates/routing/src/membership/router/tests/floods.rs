@@ -11,7 +11,7 @@ fn a_million_groups_fill_the_table_and_known_groups_are_served() {
     let (mut number, mut packets) = (0_u32, 0_u32);
     while number < 1_000_000 {
         let host = IpAddr::from([10, 0, 0, 3 + (packets % 90) as u8]);
-        let mut writer = ReportWriter::new(host, 0, &mut entries, &mut out);
+        let mut writer = ReportWriter::new(host, None, &mut entries, &mut out);
         while writer.push(RecordKind::ToEx, IpAddr::from((0xe200_0000 + number).to_be_bytes()), [], None) {
             number += 1;
         }

@@ -38,6 +38,9 @@ fn late_levels_are_refused_and_those_of_a_host_that_began_anew_are_taken() {
     assert_eq!((lab.level(), lab.count(Reason::LateLevel)), (Some(20), 1));
     lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((3, 0x8000_0000)));
     assert_eq!(lab.level(), Some(3));
+    lab.after_ms(10_000);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((8, 0x7fff_ffff)));
+    assert_eq!(lab.level(), Some(8), "it is too long ago to be late");
 }
 
 #[test]
@@ -92,4 +95,15 @@ fn a_level_of_a_group_that_the_host_is_no_member_of_is_refused() {
     lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
     lab.says("10.0.0.3", RecordKind::Block, GROUP, &[9], Some((2, 5)));
     assert_eq!((lab.level(), lab.count(Reason::LevelOfNoMember)), (Some(20), 1));
+}
+
+#[test]
+fn when_a_host_of_an_older_version_leaves_there_may_be_others() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.old_report(Version::V2, "10.0.0.3");
+    lab.leave("10.0.0.3");
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    lab.after_ms(10_000);
+    assert_eq!(lab.level(), Some(1), "whose reports were not needed beside this one's");
 }
