@@ -127,13 +127,13 @@ pub(super) fn message_checksum(source: IpAddr, destination: IpAddr, payload: &[u
 
 /// A packet that is being written: headers at once, then the message, then what depends on its length.
 #[derive(Debug)]
-pub struct Packet<'a> {
+pub struct Writer<'a> {
     source: IpAddr,
     destination: IpAddr,
     out: &'a mut Vec<u8>,
 }
 
-impl<'a> Packet<'a> {
+impl<'a> Writer<'a> {
     /// Writes the headers in place of what is in `out`. Both addresses are of one family.
     pub fn new(source: IpAddr, destination: IpAddr, out: &'a mut Vec<u8>) -> Self {
         out.clear();
@@ -152,7 +152,7 @@ impl<'a> Packet<'a> {
                 out.extend_from_slice(&[ICMPV6, 0, 5, 2, 0, 0, 1, 0]);
             }
         }
-        Packet { source, destination, out }
+        Writer { source, destination, out }
     }
 
     /// Where the message is written. It may only be added to, and corrected behind the headers.

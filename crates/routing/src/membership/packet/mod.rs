@@ -13,13 +13,12 @@ mod report;
 use std::net::IpAddr;
 
 pub use extension::{Entry, Extension, LEVELS_TLV, Levels, Tlvs};
+pub use ip::{Writer, checksum};
 pub use query::{Query, QueryHead, emit_query};
 pub use report::{Record, RecordKind, Records, Report, ReportWriter, emit_leave, emit_old_report};
 
 use super::address::{self, Family, Link};
 use super::{Reason, Version};
-
-pub use ip::{Packet as Writer, checksum};
 
 /// A packet that has been checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The rules one by one, in virtual time. Each names the section it is from.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use outflow_media::Time;
@@ -36,6 +37,8 @@ struct Lab {
     now: Time,
     events: Vec<Event>,
     asked: Vec<Asked>,
+    /// What was told of each group.
+    told: BTreeMap<IpAddr, (Mode, Level, Vec<IpAddr>)>,
 }
 
 impl Lab {
@@ -44,7 +47,7 @@ impl Lab {
         change(&mut settings);
         let now = Time::from_millis(1000);
         let router = Router::new(now, settings);
-        let mut lab = Lab { router, now, events: Vec::new(), asked: Vec::new() };
+        let mut lab = Lab { router, now, events: Vec::new(), asked: Vec::new(), told: BTreeMap::new() };
         lab.after(Duration::ZERO);
         lab.clear();
         lab
@@ -70,7 +73,24 @@ impl Lab {
             let list = query.sources.map(last_byte).collect();
             self.asked.push((query.head.group, query.head.suppress, list));
         }
-        self.events.extend(core::iter::from_fn(|| self.router.poll()));
+        let state = |wanted: Wanted<'_>| (wanted.mode, wanted.level, wanted.sources().collect());
+        while let Some(event) = self.router.poll() {
+            self.events.push(event);
+            match event {
+                Event::GroupWanted { group, level } => {
+                    let wanted = self.router.wanted(group).expect("as was said");
+                    assert_eq!(wanted.level, level);
+                    self.told.insert(group, state(wanted));
+                }
+                Event::GroupGone { group } => {
+                    assert!(self.told.remove(&group).is_some(), "it was told before")
+                }
+                Event::QuerierChanged { querier } => assert_eq!(querier, self.router.querier()),
+            }
+        }
+        let now: BTreeMap<_, _> =
+            self.router.groups().map(|(group, wanted)| (group, state(wanted))).collect();
+        assert_eq!(self.told, now, "every change is told");
     }
 
     /// Lets time pass, with all timeouts at their times.
@@ -269,6 +289,19 @@ fn groups_of_the_link_and_of_the_source_specific_range_are_not_taken_as_they_are
     assert_eq!(lab.router.groups().count(), 0);
     lab.says("10.0.0.2", RecordKind::Allow, "232.1.2.3", &[1], None);
     assert!(lab.router.wanted(address("232.1.2.3")).expect("it is").receives(address("192.0.2.1")));
+}
+
+#[test]
+fn a_group_that_came_and_went_before_anybody_asked_is_not_told() {
+    let mut lab = Lab::with(|settings| settings.fast_leave = true);
+    let (mut entries, mut out) = (Vec::new(), Vec::new());
+    for kind in [RecordKind::ToEx, RecordKind::ToIn] {
+        let mut writer = ReportWriter::new(address("10.0.0.2"), None, &mut entries, &mut out);
+        assert!(writer.push(kind, address(GROUP), [], None));
+        writer.finish();
+        lab.router.handle_packet(lab.now, &out);
+    }
+    assert_eq!((lab.router.poll(), lab.router.usage()[0]), (None, 0));
 }
 
 #[test]
