@@ -10,6 +10,7 @@ mod config;
 mod dvmrp;
 mod http;
 mod image;
+mod membership;
 mod packets;
 mod payload;
 mod poc_connection;
@@ -69,6 +70,8 @@ pub const TARGETS: &[Target] = &[
     ("poc_packet", poc_packet::poc_packet),
     ("poc_service", poc_service::poc_service),
     ("poc_connection", poc_connection::poc_connection),
+    ("igmp", membership::igmp),
+    ("mld", membership::mld),
     ("y4m", wavelet::y4m),
     ("wavelet_file", wavelet::wavelet_file),
     ("wavelet_packets", wavelet::wavelet_packets),

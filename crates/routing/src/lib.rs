@@ -1,7 +1,11 @@
 //! Multicast routing without I/O: who below wants which group or stream, at which level, and what is to be
 //! asked for above because of it.
 //!
+//! Hosts say what they want by IGMP and MLD ([`membership`]), routers to each other by DVMRP ([`dvmrp`]). Who
+//! wants what of whom, and what follows from it for those above, is kept in a table ([`demand`]).
+//!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
 pub mod demand;
 pub mod dvmrp;
+pub mod membership;

@@ -1,0 +1,74 @@
+//! Group membership of one link: IGMPv1, v2 and v3 (RFC 1112, 2236, 3376 = 9776) and MLDv1 and v2
+//! (RFC 2710, 3810) by the same state machines.
+//!
+//! [`packet`] reads and writes messages, [`Router`] is the querier's side of an interface and says which
+//! groups are wanted on it, [`Host`] is the members' side, by which a relay joins upstream.
+//!
+//! IGMP's versions are meant where versions are said: MLDv1 is the counterpart of IGMPv2, MLDv2 that of v3.
+//!
+//! # Levels
+//!
+//! A host may say for a group which [`Level`] of quality it wants, in an extension (RFC 9279) of its IGMPv3
+//! and MLDv2 reports that others ignore ([`packet::Levels`] has the layout). Whoever says nothing wants the
+//! best, so plain hosts and plain routers get what they always got. IGMPv1, v2 and MLDv1 cannot say it, and
+//! their hosts are not known individually, as one report stands for all: such a group is wanted at its best.
+
+mod address;
+mod counters;
+mod host;
+pub mod limits;
+pub mod packet;
+mod random;
+mod router;
+
+pub use address::{Family, Link, Prefix};
+pub use counters::{Counters, Reason};
+pub use host::{Host, HostSettings, Refused, Wish};
+pub use random::Random;
+pub use router::{Event, Router, RouterSettings, Wanted};
+
+/// Versions, oldest first. MLDv1 counts as [`Version::V2`], MLDv2 as [`Version::V3`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// IGMPv1 (RFC 1112): hosts leave without a word.
+    V1,
+    /// IGMPv2 (RFC 2236) or MLDv1 (RFC 2710): hosts say that they leave.
+    V2,
+    /// IGMPv3 (RFC 3376) or MLDv2 (RFC 3810): hosts choose sources, too.
+    V3,
+}
+
+/// What a list of sources means (RFC 3376 section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Only these are wanted.
+    Include,
+    /// All others are wanted.
+    Exclude,
+}
+
+/// A level of quality that is wanted, from 1, the best, to 255. Who has a better one has all that others of
+/// the link want, so that a group is wanted at the smallest number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(core::num::NonZeroU8);
+
+impl Level {
+    /// The best, which whoever says nothing wants.
+    pub const BEST: Level = Level(core::num::NonZeroU8::MIN);
+
+    /// The level of this number; none for 0.
+    pub const fn new(number: u8) -> Option<Level> {
+        match core::num::NonZeroU8::new(number) {
+            Some(number) => Some(Level(number)),
+            None => None,
+        }
+    }
+
+    /// Its number, from 1.
+    pub const fn number(self) -> u8 {
+        self.0.get()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What hosts say: joins, leaves and levels (RFC 3376 sections 6.4 and 7.3.2).
+
+use std::net::IpAddr;
+
+use super::hosts::Heard;
+use super::{Asks, Group, Router};
+use crate::membership::packet::{Addresses, Entry, Message, RecordKind};
+use crate::membership::{Family, Reason, Version, address};
+
+/// A record, or what is the same of an older version.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    host: IpAddr,
+    is_known: bool,
+    version: Version,
+    kind: RecordKind,
+    group: IpAddr,
+    sources: Addresses<'a>,
+}
+
+impl Said<'_> {
+    /// Whether the host is a member because of it.
+    const fn joins(&self) -> bool {
+        match self.kind {
+            RecordKind::IsEx | RecordKind::ToEx => true,
+            RecordKind::IsIn | RecordKind::ToIn | RecordKind::Allow => !self.sources.is_empty(),
+            RecordKind::Block => false,
+        }
+    }
+
+    /// Whether it is none any more because of it.
+    fn leaves(&self) -> bool {
+        matches!(self.kind, RecordKind::IsIn | RecordKind::ToIn) && self.sources.is_empty()
+    }
+}
+
+impl Router {
+    /// A message of a host.
+    pub(super) fn handle_answer(&mut self, host: IpAddr, message: &Message<'_>) {
+        let is_known = match self.hosts.hear(host, self.now) {
+            Heard::Known => true,
+            Heard::Stranger => false,
+            Heard::TooOften => return self.counters.count(Reason::RateLimit),
+        };
+        let none = Addresses::none(Family::of(host));
+        let old = |version, kind, group| Said { host, is_known, version, kind, group, sources: none };
+        match *message {
+            Message::OldReport { version, group } => self.handle(old(version, RecordKind::IsEx, group)),
+            Message::Leave { group } => self.handle(old(Version::V2, RecordKind::ToIn, group)),
+            Message::Report(report) => {
+                for record in report.records {
+                    let version = Version::V3;
+                    let (kind, group, sources) = (record.kind, record.group, record.sources);
+                    self.handle(Said { host, is_known, version, kind, group, sources });
+                }
+                report.extension.levels().for_each(|entry| self.handle_level(host, &entry));
+                self.counters.add(Reason::UnknownRecord, report.unknown.into());
+                self.counters.add(Reason::Extension, report.extension.is_malformed().into());
+            }
+            Message::Query(_) => (),
+        }
+    }
+
+    fn handle(&mut self, said: Said<'_>) {
+        if let Err(reason) = self.try_handle(said) {
+            self.counters.count(reason);
+        }
+    }
+
+    fn try_handle(&mut self, mut said: Said<'_>) -> Result<(), Reason> {
+        self.check_group(&said)?;
+        let slot = self.slot_of(&said)?;
+        let (now, mut timing) = (self.now, self.timing());
+        let until = now + timing.membership;
+        let group = self.groups.get_mut(slot).ok_or(Reason::UnknownGroup)?;
+        if said.version < Version::V3 && said.kind == RecordKind::IsEx {
+            group.hear_older(said.version, until);
+        }
+        ignore_for_older(group.compatibility(now), &mut said)?;
+        if self.settings.fast_leave && group.is_alone(said.host, now) {
+            timing.asks = Asks::AtOnce;
+        }
+        if said.joins() {
+            let is_member = group.refresh_member(said.host, until);
+            if !is_member && self.hosts.has_place(said.host) {
+                group.add_member(said.host, until);
+                self.hosts.join(said.host);
+            } else if !is_member {
+                group.has_unknown(until);
+            }
+            if said.version < Version::V3 || said.host.is_unspecified() {
+                group.has_unknown(until);
+            }
+        } else if said.leaves() && group.remove_member(said.host) {
+            self.hosts.leave(said.host, now);
+        }
+        let refused = group.apply(said.kind, said.sources, &timing);
+        self.counters.add(Reason::SourceLimit, refused);
+        self.settle(slot);
+        Ok(())
+    }
+
+    fn check_group(&self, said: &Said<'_>) -> Result<(), Reason> {
+        let is_specific = || self.settings.source_specific.iter().any(|range| range.contains(said.group));
+        let excludes = matches!(said.kind, RecordKind::IsEx | RecordKind::ToEx);
+        match () {
+            () if !said.group.is_multicast() => Err(Reason::NotMulticast),
+            () if address::is_local(said.group) => Err(Reason::LocalGroup),
+            () if (said.version < Version::V3 || excludes) && is_specific() => Err(Reason::NotSourceSpecific),
+            () => Ok(()),
+        }
+    }
+
+    /// The slot of a group that is wanted, or that this makes wanted.
+    fn slot_of(&mut self, said: &Said<'_>) -> Result<u32, Reason> {
+        let found = self.groups.find(said.group);
+        let is_wanted = |slot: &u32| self.groups.get(*slot).is_some_and(Group::is_wanted);
+        if let Some(slot) = found.filter(is_wanted) {
+            return Ok(slot);
+        }
+        match () {
+            () if !said.joins() => Err(Reason::UnknownGroup),
+            () if !said.is_known => Err(Reason::HostLimit),
+            () if !self.hosts.has_place(said.host) => Err(Reason::HostGroupLimit),
+            // What is over stays until it is told.
+            () if found.is_some() => found.ok_or(Reason::UnknownGroup),
+            () if self.groups.len() >= self.settings.groups_max => Err(Reason::GroupLimit),
+            () => Ok(self.groups.insert(said.group)),
+        }
+    }
+
+    /// A host says which level of a group it wants.
+    fn handle_level(&mut self, host: IpAddr, entry: &Entry) {
+        let (slot, now) = (self.groups.find(entry.group), self.now);
+        let group = slot.and_then(|slot| Some((slot, self.groups.get_mut(slot)?)));
+        let Some((slot, group)) = group else { return self.counters.count(Reason::LevelOfNoMember) };
+        if let Err(reason) = group.set_level(host, entry, now) {
+            return self.counters.count(reason);
+        }
+        if entry.level == 0 && group.remove_member(host) {
+            self.hosts.leave(host, now);
+        }
+        self.settle(slot);
+    }
+}
+
+/// What hosts of an older version cannot follow is ignored for a group that they are members of (RFC 3376
+/// section 7.3.2).
+fn ignore_for_older(version: Version, said: &mut Said<'_>) -> Result<(), Reason> {
+    match (version, said.kind) {
+        (Version::V1 | Version::V2, RecordKind::Block) | (Version::V1, RecordKind::ToIn) => {
+            Err(Reason::OlderHosts)
+        }
+        (Version::V1 | Version::V2, RecordKind::ToEx) => {
+            said.sources = Addresses::none(Family::of(said.group));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}

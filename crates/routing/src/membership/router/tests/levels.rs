@@ -1,0 +1,109 @@
+//! Which level a group is wanted at.
+
+use super::*;
+
+#[test]
+fn a_group_is_wanted_at_the_best_level_of_its_hosts() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 1)));
+    assert_eq!(
+        lab.events,
+        [Event::GroupWanted { group: address(GROUP), level: Level::new(20).expect("one") }]
+    );
+    lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], Some((7, 9)));
+    assert_eq!(lab.level(), Some(7));
+    lab.says("10.0.0.4", RecordKind::ToEx, GROUP, &[], None);
+    assert_eq!(lab.level(), Some(1), "who says nothing wants the best");
+    lab.says("10.0.0.4", RecordKind::ToIn, GROUP, &[], None);
+    assert_eq!(lab.level(), Some(7), "a level is over with the membership");
+    assert_eq!(lab.events.len(), 4);
+}
+
+#[test]
+fn a_report_without_a_level_does_not_change_it() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 1)));
+    lab.clear();
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    assert_eq!((lab.level(), lab.events.len()), (Some(20), 0));
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((1, 2)));
+    assert_eq!((lab.level(), lab.events.len()), (Some(1), 1));
+}
+
+#[test]
+fn late_levels_are_refused_and_those_of_a_host_that_began_anew_are_taken() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((3, 4)));
+    assert_eq!((lab.level(), lab.count(Reason::LateLevel)), (Some(20), 1));
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((3, 0x8000_0000)));
+    assert_eq!(lab.level(), Some(3));
+    lab.after_ms(10_000);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((8, 0x7fff_ffff)));
+    assert_eq!(lab.level(), Some(8), "it is too long ago to be late");
+}
+
+#[test]
+fn a_host_that_falls_silent_takes_its_level_along() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], Some((3, 5)));
+    lab.after_ms(200_000);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    lab.after_ms(59_999);
+    assert_eq!(lab.level(), Some(3));
+    lab.after_ms(1);
+    assert_eq!(lab.level(), Some(20));
+}
+
+#[test]
+fn while_the_last_host_is_asked_for_the_level_stays() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.clear();
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], Some((0, 6)));
+    assert_eq!((lab.level(), lab.events.len()), (Some(20), 0));
+    lab.after_ms(2000);
+    assert_eq!(lab.events, [Event::GroupGone { group: address(GROUP) }]);
+}
+
+#[test]
+fn a_host_that_blocks_its_last_source_may_say_that_it_is_gone() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::Allow, GROUP, &[1], Some((20, 5)));
+    lab.says("10.0.0.3", RecordKind::Allow, GROUP, &[2], Some((4, 5)));
+    lab.says("10.0.0.3", RecordKind::Block, GROUP, &[2], Some((0, 6)));
+    assert_eq!(lab.level(), Some(20));
+}
+
+#[test]
+fn hosts_of_older_versions_want_the_best() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.old_report(Version::V2, "10.0.0.3");
+    assert_eq!(lab.level(), Some(1));
+    for _ in 0..3 {
+        lab.after_ms(100_000);
+        lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    }
+    assert_eq!(lab.level(), Some(20), "until none of them can be there any more");
+}
+
+#[test]
+fn a_level_of_a_group_that_the_host_is_no_member_of_is_refused() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.says("10.0.0.3", RecordKind::Block, GROUP, &[9], Some((2, 5)));
+    assert_eq!((lab.level(), lab.count(Reason::LevelOfNoMember)), (Some(20), 1));
+}
+
+#[test]
+fn when_a_host_of_an_older_version_leaves_there_may_be_others() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
+    lab.old_report(Version::V2, "10.0.0.3");
+    lab.leave("10.0.0.3");
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    lab.after_ms(10_000);
+    assert_eq!(lab.level(), Some(1), "whose reports were not needed beside this one's");
+}
