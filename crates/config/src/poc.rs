@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_it_writes_it_reads() {
-        for text in ["poc://h:1/a", "poc://h:1/a?encryption=off", "poc://h:1/a?b=c&latency=2.5s"] {
+        for text in ["poc://h:1/a", "poc://h:1/a?encryption=off", "poc://h:1/a?b=c&latency=2500ms"] {
             assert_eq!(good(text).to_string(), text);
         }
     }

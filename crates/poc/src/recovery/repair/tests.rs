@@ -87,7 +87,8 @@ fn classes_say_how_often() {
 
 #[test]
 fn a_spent_budget_leaves_one_copy_and_grows_with_what_is_sent() {
-    let mut repairs = Repairs::new(Settings { burst_bytes: 2500, copies: 9, ..Settings::default() });
+    let mut repairs =
+        Repairs::new(Settings { burst_bytes: 2500, copies: 9, redundancy_pct: 5, ..Settings::default() });
     let decide = |repairs: &mut Repairs| repairs.decide(ms(100), &rtt(), &piece(150));
     assert_eq!(decide(&mut repairs), Repair::Again { copies: 3 });
     assert_eq!(decide(&mut repairs), ONE);
