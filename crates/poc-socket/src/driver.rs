@@ -108,7 +108,11 @@ impl Inner {
             }
             if let Some(waits) = self.waits.get(&handle) {
                 waits.readable.notify_one();
-                waits.writable.notify_one();
+                // Who was told that there is no room is woken when there is, and not before.
+                let connection = self.endpoint.connection(handle);
+                if connection.is_none_or(|connection| connection.is_closed() || !connection.is_blocked()) {
+                    waits.writable.notify_one();
+                }
             }
         }
     }
@@ -226,17 +230,17 @@ impl Shared {
         Ok(Turn::Wait { until: until.since(Time::from_millis(1)), is_full: left == Left::Full })
     }
 
-    /// Sends what may go now.
+    /// Sends what may go now: what the socket did not take before, and as much as goes in a turn.
     fn flush(&self, inner: &mut Inner, now: Time) -> io::Result<Left> {
         inner.flushed_at = now;
         let Inner { endpoint, outbox, .. } = inner;
-        if outbox.is_empty() {
-            outbox.fill(|out| endpoint.poll_transmit(now, out));
+        if !outbox.is_empty() && !outbox.send(&self.udp)? {
+            return Ok(Left::Full);
         }
-        let is_all = outbox.datagrams < DATAGRAMS_A_TURN;
+        outbox.fill(|out| endpoint.poll_transmit(now, out));
         match outbox.send(&self.udp)? {
             false => Ok(Left::Full),
-            true if is_all => Ok(Left::Nothing),
+            true if outbox.datagrams < DATAGRAMS_A_TURN => Ok(Left::Nothing),
             true => Ok(Left::Some),
         }
     }

@@ -59,6 +59,30 @@ async fn units_go_from_socket_to_socket() {
     exchange(Options::new(Security::Plain), Options::new(Security::Plain)).await;
 }
 
+/// One thread has both ends: whoever waits lets the other go on.
+#[tokio::test]
+async fn who_gives_more_than_there_is_room_for_waits() {
+    let listener = PocListener::bind(here(), Options::new(Security::Plain)).expect("a port");
+    let server = listener.local_addr();
+    let receiving = tokio::spawn(async move {
+        let socket = listener.accept().await.expect("a client").answer(None).expect("a service");
+        let mut count = 0;
+        while socket.recv().await.is_ok() {
+            count += 1;
+        }
+        count
+    });
+    let small = Flow { buffer_bytes: 20_000, ..flow() };
+    let request = Request { to_server: Some(small), ..request() };
+    let options = Options::new(Security::Plain);
+    let socket = PocSocket::connect(server, request, &options).await.expect("a connection");
+    for _ in 0..3000 {
+        socket.send(vec![1; 1300]).await.expect("it is open");
+    }
+    assert_eq!(socket.finish().await.code, Code::DONE);
+    assert_eq!(receiving.await.expect("no panic"), 3000);
+}
+
 #[tokio::test]
 async fn units_go_encrypted() {
     exchange(keys(KEY), keys(KEY)).await;

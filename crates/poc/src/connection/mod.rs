@@ -344,6 +344,11 @@ impl Connection {
         }
     }
 
+    /// Whether the last unit found no room, and there is none yet.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
     /// Whether it is closed, or being closed by a call of [`close`](Self::close) or the peer.
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
