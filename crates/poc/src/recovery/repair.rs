@@ -39,9 +39,9 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Three attempts; two copies of the last one, of 3 % of the bytes and ten packets at once.
+    /// Three attempts; two copies of the last one, of 4 % of the bytes and ten packets at once.
     fn default() -> Self {
-        Settings { attempts_max: 3, copies: 2, redundancy_pct: 3, burst_bytes: 12_000 }
+        Settings { attempts_max: 3, copies: 2, redundancy_pct: 4, burst_bytes: 12_000 }
     }
 }
 

@@ -58,7 +58,7 @@ fn what_is_forgotten_counts_as_received() {
 
 #[test]
 fn where_a_round_trip_is_short_acknowledgements_are_put_off_for_less() {
-    for (rtt_ms, delay_ms) in [(0, 2), (4, 2), (20, 5), (40, 10), (400, 10)] {
+    for (rtt_ms, delay_ms) in [(0, 2), (4, 2), (20, 5), (40, 10), (400, 25)] {
         let mut received = received();
         received.handle_round_trip(Duration::from_millis(rtt_ms));
         received.handle_received(at(5), 0, true, Mark::None);
@@ -82,17 +82,28 @@ fn so_many_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
 }
 
 #[test]
-fn gaps_late_packets_and_congestion_are_told_at_once() {
+fn losses_late_packets_and_congestion_are_told_at_once() {
     let urgent = |number, mark| {
-        let mut received = of(&[0, 1, 2, 5]);
+        let mut received = of(&[0, 1, 2, 5, 6]);
         received.ack(at(1));
         received.handle_received(at(2), number, true, mark);
         received.next_timeout() == Some(at(2))
     };
-    assert!(!urgent(6, Mark::Ect0));
-    assert!(urgent(7, Mark::None));
+    assert!(urgent(7, Mark::None), "the third behind a gap");
+    assert!(!urgent(9, Mark::Ect0), "it may only be late");
     assert!(urgent(4, Mark::None));
-    assert!(urgent(6, Mark::Ce));
+    assert!(urgent(9, Mark::Ce));
+}
+
+#[test]
+fn what_is_due_soon_goes_with_a_packet_that_comes() {
+    let mut received = received();
+    let ms = |ms| Time::from_millis(ms);
+    received.handle_received(ms(100), 0, true, Mark::None);
+    received.handle_received(ms(118), 1, true, Mark::None);
+    assert_eq!(received.next_timeout(), Some(ms(125)));
+    received.handle_received(ms(119), 2, true, Mark::None);
+    assert_eq!(received.next_timeout(), Some(ms(119)));
 }
 
 #[test]
@@ -100,8 +111,8 @@ fn what_is_due_does_not_become_due_later() {
     let mut received = received();
     received.handle_received(at(1), 0, true, Mark::None);
     received.ack(at(1));
-    received.handle_received(at(2), 5, true, Mark::None);
-    received.handle_received(at(3), 6, true, Mark::None);
+    received.handle_received(at(2), 1, true, Mark::Ce);
+    received.handle_received(at(3), 2, true, Mark::None);
     assert_eq!(received.next_timeout(), Some(at(2)));
 }
 

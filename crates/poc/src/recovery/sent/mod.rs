@@ -28,7 +28,7 @@ pub struct Settings {
 impl Default for Settings {
     /// 333 ms (RFC 9002 section 6.2.2), and 10 ms.
     fn default() -> Self {
-        Settings { rtt: Duration::from_millis(333), ack_delay_max: Duration::from_millis(10) }
+        Settings { rtt: Duration::from_millis(333), ack_delay_max: Duration::from_millis(25) }
     }
 }
 
