@@ -3,12 +3,11 @@
 use core::array;
 use core::fmt;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
 use outflow_poc::packet::Mark;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
-use tokio::net::UdpSocket;
 
 use crate::limits::BATCH_PIECES;
 

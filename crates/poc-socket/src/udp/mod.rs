@@ -12,7 +12,7 @@ mod batch;
 mod counts;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use tokio::io::unix::AsyncFd;
 
 use crate::limits::{ERRORS_IN_A_ROW_MAX, PIECE_BYTES_MAX};
 
@@ -92,7 +92,8 @@ impl Segments<'_> {
 /// A socket of UDP, not connected: for one peer or for many.
 #[derive(Debug)]
 pub struct Udp {
-    io: UdpSocket,
+    /// Waited for to be readable only: each datagram that leaves makes room, of which nobody needs to be told.
+    io: AsyncFd<UdpSocket>,
     local: SocketAddr,
     buffers: Buffers,
     /// Exchanged after the kernel has called something invalid: it has given up ECN marks for good then.
@@ -115,9 +116,9 @@ impl Udp {
         socket.bind(&address.into())?;
         let state = UdpSocketState::new((&socket).into())?;
         let segments_at_first = state.max_gso_segments();
-        let io = UdpSocket::from_std(socket.into())?;
+        let io = watched(socket.into(), Interest::READABLE)?;
         Ok(Udp {
-            local: io.local_addr()?,
+            local: io.get_ref().local_addr()?,
             io,
             buffers,
             state: ArcSwap::from_pointee(state),
@@ -157,12 +158,13 @@ impl Udp {
 
     /// Waits until there may be something to receive.
     pub async fn readable(&self) -> io::Result<()> {
-        self.io.readable().await
+        self.io.readable().await.map(drop)
     }
 
     /// Waits until there may be room to send.
     pub async fn writable(&self) -> io::Result<()> {
-        self.io.writable().await
+        let io = watched(self.io.get_ref().try_clone()?, Interest::WRITABLE)?;
+        io.writable().await.map(drop)
     }
 
     /// Receives what has come, as much as fits, in place of what was in the batch, and says how many datagrams
@@ -170,8 +172,8 @@ impl Udp {
     pub fn try_recv(&self, batch: &mut Batch) -> io::Result<usize> {
         for _ in 0..ERRORS_IN_A_ROW_MAX {
             let mut filled = false;
-            let result = self.io.try_io(Interest::READABLE, || {
-                batch.fill(&self.state.load(), &self.io)?;
+            let result = self.io.try_io(Interest::READABLE, |io| {
+                batch.fill(&self.state.load(), io)?;
                 filled = true;
                 // What is not full has taken all there was: to be told so costs no call of its own.
                 if batch.is_full() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
@@ -261,9 +263,9 @@ impl Udp {
             src_ip: from.filter(|from| from.is_ipv4() == is_v4 && !from.is_unspecified()),
         };
         let state = self.state.load();
-        let result = self.io.try_io(Interest::WRITABLE, || state.try_send((&self.io).into(), &transmit));
+        let result = state.try_send(self.io.get_ref().into(), &transmit);
         if result.is_err() && state.max_gso_segments() < self.segments_at_first {
-            self.state.store(Arc::new(UdpSocketState::new((&self.io).into())?));
+            self.state.store(Arc::new(UdpSocketState::new(self.io.get_ref().into())?));
         }
         result
     }
@@ -283,6 +285,15 @@ impl Udp {
             _ => Some(to),
         }
     }
+}
+
+/// A socket that is waited for.
+#[allow(
+    deprecated,
+    reason = "the ways that are not are unsafe; it owns its socket, so that nobody else closes it"
+)]
+fn watched(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
+    AsyncFd::with_interest(socket, interest)
 }
 
 fn ask_for_buffers(socket: &Socket, options: &Options) -> io::Result<Buffers> {

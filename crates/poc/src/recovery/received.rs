@@ -67,6 +67,9 @@ pub struct Received {
     /// Packets to be acknowledged, and when that is due.
     waiting: u32,
     due: Option<Time>,
+    /// Packets that came behind the oldest gap that may not be taken for a loss yet, and behind the newest.
+    behind_oldest: Option<u64>,
+    behind_newest: Option<u64>,
     duplicates: u64,
 }
 
@@ -87,6 +90,8 @@ impl Received {
             ecn: Ecn::default(),
             waiting: 0,
             due: None,
+            behind_oldest: None,
+            behind_newest: None,
             duplicates: 0,
         }
     }
@@ -109,7 +114,8 @@ impl Received {
         if elicits {
             self.waiting += 1;
             let is_late = largest.is_some_and(|largest| number < largest);
-            let is_urgent = is_late || self.shows_loss(number) || mark == Mark::Ce;
+            let is_behind_gap = largest.is_some_and(|largest| number > largest + 1);
+            let is_urgent = self.shows_loss(is_behind_gap) || is_late || mark == Mark::Ce;
             let is_urgent = is_urgent || self.waiting >= self.settings.packets;
             let due = if is_urgent { self.now } else { self.due.unwrap_or(self.now + self.delay) };
             // What is due soon goes now: nobody has to be woken for it.
@@ -119,11 +125,21 @@ impl Received {
         Arrived::New
     }
 
-    /// Whether the sender takes what is missing before these for lost when it hears of this one (RFC 9002
-    /// section 6.1.1). It has to hear of the ones before, too, and they wait with it.
-    fn shows_loss(&self, number: u64) -> bool {
-        let begins = self.spans.last().map_or(0, |span| span.first);
-        self.spans.len() > 1 && number + 1 == begins + LOSS_PACKETS
+    /// Whether the sender takes what is missing before these for lost when it hears of this packet: the third
+    /// behind a gap (RFC 9002 section 6.1.1), the others among them.
+    fn shows_loss(&mut self, is_behind_gap: bool) -> bool {
+        let since = |count: Option<u64>| count.map(|count| count + 1);
+        (self.behind_oldest, self.behind_newest) = (since(self.behind_oldest), since(self.behind_newest));
+        if is_behind_gap {
+            self.behind_newest = Some(1);
+            self.behind_oldest = self.behind_oldest.or(Some(1));
+        }
+        let shows = self.behind_oldest.is_some_and(|count| count >= LOSS_PACKETS);
+        if shows {
+            // Of gaps between, the newest is told last.
+            self.behind_oldest = self.behind_newest.filter(|count| *count < LOSS_PACKETS);
+        }
+        shows
     }
 
     /// A round trip takes so long now. Acknowledgements are not put off for more than a quarter of it: else they

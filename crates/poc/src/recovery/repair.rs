@@ -39,9 +39,9 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Three attempts; two copies of the last one, of 4 % of the bytes and ten packets at once.
+    /// Three attempts; two copies of the last one, of 5 % of the bytes and ten packets at once.
     fn default() -> Self {
-        Settings { attempts_max: 3, copies: 2, redundancy_pct: 4, burst_bytes: 12_000 }
+        Settings { attempts_max: 3, copies: 2, redundancy_pct: 5, burst_bytes: 12_000 }
     }
 }
 
@@ -187,7 +187,7 @@ impl Repairs {
             return Repair::GiveUp(reason);
         }
         let is_last = is_late(margin + rtt.smoothed());
-        let copies = if is_last { 1 + self.spend(self.settings.copies - 1, piece.bytes) } else { 1 };
+        let copies = if is_last { 1 + self.spend(self.settings.copies - 1, piece) } else { 1 };
         self.counts.again += 1;
         Repair::Again { copies }
     }
@@ -197,10 +197,12 @@ impl Repairs {
         self.counts
     }
 
-    /// How many of these copies the budget allows; they are paid for.
-    fn spend(&mut self, copies: u32, bytes: u32) -> u32 {
-        let cost = 100 * u64::from(bytes.max(1));
-        let allowed = u64::from(copies).min(self.budget / cost);
+    /// How many of these copies the budget allows; they are paid for. What is partially reliable leaves half of
+    /// it to the rest.
+    fn spend(&mut self, copies: u32, piece: &Piece) -> u32 {
+        let kept = if piece.class == Class::Partial { 50 * u64::from(self.settings.burst_bytes) } else { 0 };
+        let (bytes, cost) = (piece.bytes, 100 * u64::from(piece.bytes.max(1)));
+        let allowed = u64::from(copies).min(self.budget.saturating_sub(kept) / cost);
         self.budget -= allowed * cost;
         self.counts.copies += allowed;
         self.counts.copied_bytes += allowed * u64::from(bytes);

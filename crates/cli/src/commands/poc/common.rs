@@ -126,8 +126,12 @@ pub(super) async fn asked_to_end() {
     }
 }
 
-/// An event loop with one thread.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+/// Does something in an event loop with one thread. It is a task like those that it works with: they wake it as
+/// each other, without a call of the system.
+pub(super) fn run(
+    what: impl Future<Output = Result<(), String>> + std::marker::Send + 'static,
+) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("the system gives no event loop: {error}"))
+    let runtime = runtime.map_err(|error| format!("the system gives no event loop: {error}"))?;
+    runtime.block_on(async { tokio::spawn(what).await.map_err(|error| error.to_string())? })
 }

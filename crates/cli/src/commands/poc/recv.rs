@@ -11,7 +11,7 @@ use outflow_poc::service::{Bounds, Request, Want, presets};
 use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
 
-use super::common::{Common, asked_to_end, runtime, wait_for_peer};
+use super::common::{Common, asked_to_end, run, wait_for_peer};
 use super::statistics;
 use super::units::write;
 
@@ -41,7 +41,7 @@ fn sink(text: &str) -> Result<Sink, String> {
 
 impl Recv {
     pub(super) fn run(self) -> Result<(), String> {
-        runtime()?.block_on(self.receive())
+        run(self.receive())
     }
 
     async fn receive(self) -> Result<(), String> {

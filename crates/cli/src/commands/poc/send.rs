@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::common::{Common, Format, asked_to_end, runtime, wait_for_peer};
+use super::common::{Common, Format, asked_to_end, run, wait_for_peer};
 use super::statistics;
 use super::units::{Group, Unit, cut};
 
@@ -69,7 +69,7 @@ fn preset(text: &str) -> Result<Flow, String> {
 impl Send {
     pub(super) fn run(self) -> Result<(), String> {
         let flow = self.flow()?;
-        runtime()?.block_on(self.send(flow))
+        run(self.send(flow))
     }
 
     fn flow(&self) -> Result<Flow, String> {

@@ -82,17 +82,33 @@ fn so_many_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
 }
 
 #[test]
+fn gaps_in_a_row_are_told_as_each_shows_a_loss() {
+    let mut received = received();
+    let urgent: Vec<u64> = [0, 2, 4, 6, 7, 8, 9, 10]
+        .into_iter()
+        .filter(|number| {
+            received.handle_received(at(*number), *number, true, Mark::None);
+            let is_urgent = received.next_timeout() == Some(at(*number));
+            received.ack(at(*number));
+            is_urgent
+        })
+        .collect();
+    // The first gap by 6, those before 4 and 6 by 8.
+    assert_eq!(urgent, [6, 8]);
+}
+
+#[test]
 fn losses_late_packets_and_congestion_are_told_at_once() {
-    let urgent = |number, mark| {
-        let mut received = of(&[0, 1, 2, 5, 6]);
+    let urgent = |before: &[u64], number, mark| {
+        let mut received = of(before);
         received.ack(at(1));
         received.handle_received(at(2), number, true, mark);
         received.next_timeout() == Some(at(2))
     };
-    assert!(urgent(7, Mark::None), "the third behind a gap");
-    assert!(!urgent(9, Mark::Ect0), "it may only be late");
-    assert!(urgent(4, Mark::None));
-    assert!(urgent(9, Mark::Ce));
+    assert!(urgent(&[0, 5, 6], 7, Mark::None), "the third behind a gap");
+    assert!(!urgent(&[0, 1], 5, Mark::Ect0), "it may only be late");
+    assert!(urgent(&[0, 5], 4, Mark::None));
+    assert!(urgent(&[0, 1], 2, Mark::Ce));
 }
 
 #[test]
