@@ -85,8 +85,7 @@ struct Player {
 impl Player {
     async fn join(control: &Control) -> Player {
         let via = Via::RtspTcp(vec![TrackChannel { track: 0, rtp: 0, rtcp: 1 }]);
-        let options =
-            PlayOptions { via, peer: "test".to_owned(), priority: None, wanted: Default::default() };
+        let options = PlayOptions::new(via, "test", Default::default());
         let playing = control.play("live", options).await.expect("a place");
         let (ours, relays) = StdUnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");

@@ -60,13 +60,7 @@ impl Worker {
                 self.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
             }
             Command::Resume { stream, receiver, reply } => {
-                let now = self.clock.now();
-                let mut starts = Err(ControlError::UnknownReceiver(receiver));
-                self.with_sink(stream, receiver, |stream, key| {
-                    stream.core.handle_resume(now, key);
-                    starts = Ok(stream.core.start_points(key));
-                });
-                let _ = reply.send(starts);
+                let _ = reply.send(self.resume(stream, receiver));
             }
             Command::Leave { stream, receiver, reason } => {
                 if let Some((index, key)) = self.find_sink(stream, receiver) {
@@ -89,6 +83,16 @@ impl Worker {
             Command::RemoveLink { link } => self.remove_link(link),
             Command::Shutdown => self.shut_down(),
         }
+    }
+
+    fn resume(&mut self, stream: StreamId, receiver: ReceiverId) -> Result<Vec<StartPoint>, ControlError> {
+        let now = self.clock.now();
+        let mut starts = Err(ControlError::UnknownReceiver(receiver));
+        self.with_sink(stream, receiver, |stream, key| {
+            stream.core.handle_resume(now, key);
+            starts = Ok(stream.core.start_points(key));
+        });
+        starts
     }
 
     fn remove_stream(&mut self, id: StreamId, reason: CloseReason) {

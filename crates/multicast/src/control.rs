@@ -1,0 +1,147 @@
+//! The task that drives, and the handle of it.
+
+use std::hash::{BuildHasher, RandomState};
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::event::{Event, Events, Snapshot};
+use crate::interfaces::{Interface, Warning};
+use crate::limits::COMMANDS_MAX;
+use crate::querier::Downstream;
+use crate::sys::Routing;
+
+/// What is the same for all interfaces.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The number of a multicast routing table of our own; the usual one without. Packets are led to it by
+    /// rules: `ip mrule add iif NAME table NUMBER`.
+    pub table: Option<u32>,
+    /// Whether the kernel is to forward. Without, it is only told who wants what.
+    pub forward: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { table: None, forward: true }
+    }
+}
+
+type Answer<T> = oneshot::Sender<T>;
+
+enum Command {
+    Add(Box<Downstream>, Answer<Result<(), Error>>),
+    Upstream(Option<Interface>, Answer<Result<(), Error>>),
+    Remove(String, Answer<Result<(), Error>>),
+    Snapshot(Answer<Snapshot>),
+}
+
+/// Multicast routing on some interfaces. It ends when the last handle is dropped, and the kernel then
+/// forwards nothing any more.
+#[derive(Debug, Clone)]
+pub struct Multicast {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Multicast {
+    /// Begins, without any interface, in the network namespace of the thread that calls. Sockets are opened
+    /// by the runtime's threads, which are to be in the same.
+    ///
+    /// # Errors
+    ///
+    /// If privileges lack, another program routes multicast here, or the kernel cannot; it says what to do.
+    ///
+    /// # Panics
+    ///
+    /// Outside a runtime of tokio with I/O and time.
+    pub fn start(options: Options) -> Result<(Self, mpsc::Receiver<Event>), Error> {
+        let kernel = Routing::open(options.table)?.watched().map_err(Error::Open)?;
+        let (events, receiver) = Events::new();
+        let seed = RandomState::new().hash_one("host");
+        let driver = Driver::new(events, options.forward, seed);
+        let (commands, queue) = mpsc::channel(COMMANDS_MAX);
+        tokio::spawn(run(kernel, driver, queue));
+        Ok((Multicast { commands }, receiver))
+    }
+
+    /// Adds an interface with hosts, and says what may keep packets away from it.
+    ///
+    /// # Errors
+    ///
+    /// If it takes part already, or the kernel refuses it.
+    pub async fn add(&self, downstream: Downstream) -> Result<Vec<Warning>, Error> {
+        let warnings = downstream.interface.warnings();
+        self.ask(|answer| Command::Add(Box::new(downstream), answer)).await??;
+        Ok(warnings)
+    }
+
+    /// Sets the interface on which is joined what is wanted on the others (RFC 4605), or that there is none,
+    /// and says what may keep packets away from it.
+    ///
+    /// # Errors
+    ///
+    /// If it takes part already, or the kernel refuses it; then there is none.
+    pub async fn set_upstream(&self, interface: Option<Interface>) -> Result<Vec<Warning>, Error> {
+        let warnings = interface.as_ref().map(Interface::warnings).unwrap_or_default();
+        self.ask(|answer| Command::Upstream(interface, answer)).await??;
+        Ok(warnings)
+    }
+
+    /// Removes an interface with hosts.
+    ///
+    /// # Errors
+    ///
+    /// If it does not take part.
+    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+        self.ask(|answer| Command::Remove(name.to_owned(), answer)).await?
+    }
+
+    /// All that is known now.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has ended.
+    pub async fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.ask(Command::Snapshot).await
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, Error> {
+        let (sender, receiver) = oneshot::channel();
+        self.commands.send(command(sender)).await.map_err(|_| Error::Ended)?;
+        receiver.await.map_err(|_| Error::Ended)
+    }
+}
+
+async fn run(kernel: AsyncFd<Routing>, mut driver: Driver, mut commands: mpsc::Receiver<Command>) {
+    loop {
+        let deadline = tokio::time::Instant::from_std(driver.next_timeout());
+        tokio::select! {
+            ready = kernel.readable() => {
+                // Only a runtime that ends fails here.
+                let Ok(mut guard) = ready else { return };
+                if driver.read(kernel.get_ref()) {
+                    guard.clear_ready();
+                }
+            }
+            command = commands.recv() => match command {
+                Some(command) => carry_out(&mut driver, kernel.get_ref(), command),
+                None => break,
+            },
+            () = tokio::time::sleep_until(deadline) => (),
+        }
+        driver.settle(kernel.get_ref());
+    }
+    let _nothing_to_leave = driver.set_upstream(kernel.get_ref(), None);
+}
+
+/// Whoever asked may not want the answer any more.
+fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
+    match command {
+        Command::Add(downstream, answer) => _ = answer.send(driver.add(kernel, *downstream)),
+        Command::Upstream(interface, answer) => _ = answer.send(driver.set_upstream(kernel, interface)),
+        Command::Remove(name, answer) => _ = answer.send(driver.remove(kernel, &name)),
+        Command::Snapshot(answer) => _ = answer.send(driver.snapshot()),
+    }
+}

@@ -1,0 +1,178 @@
+//! What the driver tells: changes as they happen, and all of it when asked.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use outflow_routing::membership::Level;
+use tokio::sync::mpsc;
+
+use crate::limits::EVENTS_MAX;
+use crate::wanted::Wanted;
+
+/// The name of an interface.
+pub type Name = Arc<str>;
+
+/// What has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A group is wanted on an interface, or wanted otherwise than before.
+    Wanted {
+        /// Where.
+        interface: Name,
+        /// The group.
+        group: IpAddr,
+        /// What of it.
+        wanted: Wanted,
+    },
+    /// A group is no longer wanted on an interface.
+    Gone {
+        /// Where.
+        interface: Name,
+        /// The group.
+        group: IpAddr,
+    },
+    /// Another router is the querier of an interface, or this one. Only the querier forwards there.
+    Querier {
+        /// Where.
+        interface: Name,
+        /// Its address.
+        querier: IpAddr,
+        /// Whether it is this router.
+        is_self: bool,
+    },
+    /// Packets of a source come in, or go elsewhere than before.
+    Flow(Flow),
+    /// Nothing comes from a source any more.
+    FlowGone {
+        /// The source.
+        source: Ipv4Addr,
+        /// Its group.
+        group: Ipv4Addr,
+    },
+    /// So many events were left out, as they were not read in time: ask for a snapshot.
+    Missed(u64),
+}
+
+/// Where packets of a source and a group go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flow {
+    /// The source.
+    pub source: Ipv4Addr,
+    /// Its group.
+    pub group: Ipv4Addr,
+    /// Where they come in.
+    pub from: Name,
+    /// Where the kernel forwards them: all that is wanted there is the best level.
+    pub by_kernel: Vec<Name>,
+    /// Where they are wanted at a lower level, which the kernel cannot make: it is for the relay to serve.
+    pub by_relay: Vec<(Name, Level)>,
+}
+
+/// How often something had no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Packets of IGMP that were read.
+    pub packets: u64,
+    /// Of these, those that came in by an interface that does not take part.
+    pub elsewhere: u64,
+    /// Upcalls that were read.
+    pub upcalls: u64,
+    /// Of these, those of a kind that was not asked for, or of an interface that is gone.
+    pub upcalls_unknown: u64,
+    /// Packets that could not be read.
+    pub read_errors: u64,
+    /// Packets that could not be sent.
+    pub send_errors: u64,
+    /// Flows that are more than [`FLOWS_MAX`](crate::limits::FLOWS_MAX).
+    pub flows_refused: u64,
+    /// Flows of a source that may not be where its packets come in.
+    pub flows_misplaced: u64,
+    /// Upcalls of packets that came in by another interface than those before, which still come.
+    pub flows_doubled: u64,
+    /// Flows that the kernel did not take.
+    pub kernel_errors: u64,
+    /// Groups that could not be joined upstream, as they are too many.
+    pub upstream_refused: u64,
+    /// Events that were left out.
+    pub events_missed: u64,
+}
+
+/// An interface with hosts.
+#[derive(Debug, Clone)]
+pub struct InterfaceState {
+    /// Its name.
+    pub name: Name,
+    /// The querier's address.
+    pub querier: IpAddr,
+    /// Whether it is this router.
+    pub is_querier: bool,
+    /// What is wanted there.
+    pub groups: Vec<(IpAddr, Wanted)>,
+    /// Groups, hosts and memberships that are remembered.
+    pub usage: [usize; 3],
+    /// Why messages had no effect, and how often, where any had none.
+    pub refused: Vec<(&'static str, u64)>,
+}
+
+/// All that the driver knows.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The interfaces with hosts.
+    pub interfaces: Vec<InterfaceState>,
+    /// The interface on which groups are joined, and why messages there had no effect.
+    pub upstream: Option<(Name, Vec<(&'static str, u64)>)>,
+    /// Where packets go.
+    pub flows: Vec<Flow>,
+    /// What had no effect.
+    pub counts: Counts,
+}
+
+/// Where events go to: what finds no place is counted, and told of when there is one.
+#[derive(Debug)]
+pub(crate) struct Events {
+    sender: mpsc::Sender<Event>,
+    unsaid: u64,
+    pub(crate) missed: u64,
+}
+
+impl Events {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel(EVENTS_MAX);
+        (Events { sender, unsaid: 0, missed: 0 }, receiver)
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        if self.unsaid > 0 && self.sender.try_send(Event::Missed(self.unsaid)).is_ok() {
+            self.unsaid = 0;
+        }
+        // Behind one that was left out nothing goes before that is said.
+        let is_said = self.unsaid == 0 && self.sender.try_send(event).is_ok();
+        if !is_said && !self.sender.is_closed() {
+            self.unsaid += 1;
+            self.missed += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_reads_too_late_is_told_how_much_is_missed() {
+        let (mut events, mut receiver) = Events::new();
+        let gone = Event::Gone { interface: "a".into(), group: IpAddr::from([239, 0, 0, 1]) };
+        for _ in 0..EVENTS_MAX + 5 {
+            events.tell(gone.clone());
+        }
+        assert_eq!(events.missed, 5);
+        for _ in 0..EVENTS_MAX {
+            assert_eq!(receiver.try_recv(), Ok(gone.clone()));
+        }
+        assert!(receiver.try_recv().is_err());
+        events.tell(gone.clone());
+        assert_eq!(receiver.try_recv(), Ok(Event::Missed(5)));
+        assert_eq!(receiver.try_recv(), Ok(gone));
+    }
+}

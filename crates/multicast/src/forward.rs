@@ -1,0 +1,202 @@
+//! Which packets the kernel forwards, and where: the entries that it has. No I/O.
+//!
+//! The kernel asks about a source and a group that it has no entry for. Each gets one, even if it goes
+//! nowhere, so that its packets are dropped at no cost until somebody wants them.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use outflow_media::Time;
+use outflow_routing::membership::Level;
+
+use crate::limits::{FLOW_IDLE, FLOWS_MAX};
+use crate::sys::{FlowCounts, Vif, Vifs};
+
+/// A source and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) group: Ipv4Addr,
+    pub(crate) source: Ipv4Addr,
+}
+
+/// Where packets go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Route {
+    pub(crate) kernel: Vifs,
+    pub(crate) relay: Vec<(Vif, Level)>,
+}
+
+impl Route {
+    /// The way to all who want packets that come in by `parent`: by the kernel, where they are wanted at
+    /// their best.
+    pub(crate) fn new(parent: Vif, wants: impl IntoIterator<Item = (Vif, Level)>) -> Self {
+        let mut route = Route::default();
+        for (vif, level) in wants.into_iter().filter(|(vif, _)| *vif != parent) {
+            if level == Level::BEST {
+                route.kernel.insert(vif);
+            } else {
+                route.relay.push((vif, level));
+            }
+        }
+        route
+    }
+}
+
+/// An entry.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) parent: Vif,
+    /// Whether the source may be there.
+    pub(crate) is_placed: bool,
+    pub(crate) route: Route,
+    /// Packets that came in by `parent` and by others, when the kernel was last asked.
+    counted: FlowCounts,
+    /// Of the former, how many there were when one came in elsewhere.
+    at_wrong: Option<u64>,
+    used: Time,
+}
+
+/// What is to become of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Keep,
+    Remove,
+}
+
+/// The entries.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    entries: BTreeMap<Pair, Entry>,
+}
+
+const fn right(counts: &FlowCounts) -> u64 {
+    counts.packets.saturating_sub(counts.wrong_interface)
+}
+
+impl Flows {
+    /// Makes an entry, or another one in its place. False if there are too many.
+    pub(crate) fn insert(&mut self, now: Time, pair: Pair, parent: Vif, is_placed: bool) -> bool {
+        if self.entries.len() >= FLOWS_MAX && !self.entries.contains_key(&pair) {
+            return false;
+        }
+        let (route, counted) = (Route::default(), FlowCounts::default());
+        let entry = Entry { parent, is_placed, route, counted, at_wrong: None, used: now };
+        self.entries.insert(pair, entry);
+        true
+    }
+
+    pub(crate) fn get(&self, pair: Pair) -> Option<&Entry> {
+        self.entries.get(&pair)
+    }
+
+    pub(crate) fn remove(&mut self, pair: Pair) -> Option<Entry> {
+        self.entries.remove(&pair)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Pair, &Entry)> {
+        self.entries.iter().map(|(pair, entry)| (*pair, entry))
+    }
+
+    /// The pairs of a group, or all.
+    pub(crate) fn pairs(&self, group: Option<Ipv4Addr>) -> Vec<Pair> {
+        let first = Pair { group: group.unwrap_or(Ipv4Addr::UNSPECIFIED), source: Ipv4Addr::UNSPECIFIED };
+        let last = Pair { group: group.unwrap_or(Ipv4Addr::BROADCAST), source: Ipv4Addr::BROADCAST };
+        self.entries.range(first..=last).map(|(pair, _)| *pair).collect()
+    }
+
+    /// Sets where packets go. True if that is new.
+    pub(crate) fn set_route(&mut self, pair: Pair, route: Route) -> bool {
+        let Some(entry) = self.entries.get_mut(&pair) else { return false };
+        let is_new = entry.route != route;
+        entry.route = route;
+        is_new
+    }
+
+    /// A packet came in by another interface than the entry says. True if the source is there now: nothing
+    /// came in where it was since this was last asked, or it may not be there at all.
+    pub(crate) fn is_moved(&mut self, pair: Pair, counts: &FlowCounts) -> bool {
+        let Some(entry) = self.entries.get_mut(&pair) else { return false };
+        let before = entry.at_wrong.replace(right(counts));
+        !entry.is_placed || before == Some(right(counts))
+    }
+
+    /// Whether an entry is still of use, by what the kernel counted. One by which packets come in elsewhere
+    /// only is removed, so that the kernel asks again.
+    pub(crate) fn settle(&mut self, now: Time, pair: Pair, counts: FlowCounts) -> Use {
+        let Some(entry) = self.entries.get_mut(&pair) else { return Use::Remove };
+        let before = std::mem::replace(&mut entry.counted, counts);
+        if right(&counts) != right(&before) {
+            entry.used = now;
+            return Use::Keep;
+        }
+        let is_elsewhere = counts.wrong_interface != before.wrong_interface;
+        let idle: Duration = now.since(entry.used);
+        if is_elsewhere || idle >= FLOW_IDLE { Use::Remove } else { Use::Keep }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(group: u8, source: u8) -> Pair {
+        Pair { group: Ipv4Addr::new(239, 0, 0, group), source: Ipv4Addr::new(10, 0, 0, source) }
+    }
+
+    fn counts(packets: u64, wrong_interface: u64) -> FlowCounts {
+        FlowCounts { packets, bytes: 0, wrong_interface }
+    }
+
+    #[test]
+    fn the_kernel_forwards_the_best_level_alone_and_never_back() {
+        let low = Level::new(3).expect("not zero");
+        let route = Route::new(2, [(0, Level::BEST), (1, low), (2, Level::BEST), (5, Level::BEST)]);
+        assert_eq!(route.kernel, Vifs(0b10_0001));
+        assert_eq!(route.relay, [(1, low)]);
+    }
+
+    #[test]
+    fn pairs_are_found_by_their_group() {
+        let mut flows = Flows::default();
+        for (group, source) in [(1, 9), (2, 1), (2, 255), (3, 1)] {
+            assert!(flows.insert(Time::ZERO, pair(group, source), 0, true));
+        }
+        assert_eq!(flows.pairs(Some(pair(2, 0).group)), [pair(2, 1), pair(2, 255)]);
+        assert_eq!(flows.pairs(None).len(), 4);
+        assert!(flows.set_route(pair(1, 9), Route::new(0, [(1, Level::BEST)])));
+        assert!(!flows.set_route(pair(1, 9), Route::new(0, [(1, Level::BEST)])));
+    }
+
+    #[test]
+    fn further_pairs_than_there_is_room_for_are_refused() {
+        let mut flows = Flows::default();
+        let nth = |number: usize| Pair { source: Ipv4Addr::from(number as u32), ..pair(1, 0) };
+        assert!((0..FLOWS_MAX).all(|number| flows.insert(Time::ZERO, nth(number), 0, true)));
+        assert!(!flows.insert(Time::ZERO, nth(FLOWS_MAX), 0, true));
+        assert!(flows.insert(Time::ZERO, nth(3), 1, true), "one that is there may change");
+    }
+
+    #[test]
+    fn a_source_has_moved_once_nothing_comes_from_where_it_was() {
+        let mut flows = Flows::default();
+        flows.insert(Time::ZERO, pair(1, 1), 0, true);
+        assert!(!flows.is_moved(pair(1, 1), &counts(11, 1)), "both may be alive");
+        assert!(!flows.is_moved(pair(1, 1), &counts(25, 5)), "both are");
+        assert!(flows.is_moved(pair(1, 1), &counts(29, 9)), "nothing but wrong ones");
+        flows.insert(Time::ZERO, pair(1, 2), 0, false);
+        assert!(flows.is_moved(pair(1, 2), &counts(10, 1)), "it may not be there");
+    }
+
+    #[test]
+    fn what_is_not_used_is_removed() {
+        let mut flows = Flows::default();
+        flows.insert(Time::ZERO, pair(1, 1), 0, true);
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert_eq!(flows.settle(at(50), pair(1, 1), counts(3, 0)), Use::Keep);
+        assert_eq!(flows.settle(at(100), pair(1, 1), counts(3, 0)), Use::Keep);
+        assert_eq!(flows.settle(at(110), pair(1, 1), counts(3, 0)), Use::Remove);
+        assert_eq!(flows.settle(at(120), pair(1, 1), counts(4, 0)), Use::Keep);
+        assert_eq!(flows.settle(at(121), pair(1, 1), counts(7, 3)), Use::Remove, "it is elsewhere");
+    }
+}

@@ -1,0 +1,116 @@
+//! An interface with hosts: its router's side of IGMP, and what it sends and tells.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use outflow_media::Time;
+use outflow_routing::membership::{self, Level, Prefix, Router, RouterSettings};
+
+use crate::error::Error;
+use crate::event::{Event, InterfaceState, Name};
+use crate::interfaces::Interface;
+use crate::sys::{Membership, Vif};
+use crate::wanted::Wanted;
+
+/// Where leaves and reports of version 3 go to. All others go to their group, which a router hears anyway.
+const ROUTERS: [Ipv4Addr; 2] = [Ipv4Addr::new(224, 0, 0, 2), Ipv4Addr::new(224, 0, 0, 22)];
+
+/// An interface with hosts, and how they are asked.
+#[derive(Debug, Clone)]
+pub struct Downstream {
+    /// The interface.
+    pub interface: Interface,
+    /// What its router is to do; what the RFCs recommend, if nothing else is said. It is for the link of the
+    /// interface.
+    pub settings: RouterSettings,
+    /// From where packets may come in there, beside the interface's own link.
+    pub sources: Vec<Prefix>,
+}
+
+impl Downstream {
+    /// As the RFCs recommend.
+    pub fn new(interface: Interface) -> Self {
+        Downstream { settings: RouterSettings::new(interface.link()), interface, sources: Vec::new() }
+    }
+}
+
+/// The router's side of an interface.
+#[derive(Debug)]
+pub(crate) struct Querier {
+    pub(crate) name: Name,
+    pub(crate) interface: Interface,
+    pub(crate) vif: Vif,
+    pub(crate) router: Router,
+    sources: Vec<Prefix>,
+    _membership: Membership,
+}
+
+/// What a change is about, for those who forward and who join upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concerns {
+    Group(Ipv4Addr),
+    All,
+}
+
+impl Querier {
+    pub(crate) fn new(now: Time, vif: Vif, downstream: Downstream) -> Result<Self, Error> {
+        let Downstream { interface, settings, sources } = downstream;
+        let membership = Membership::new(&ROUTERS, interface.index)
+            .map_err(|error| Error::Join { name: interface.name.clone(), error })?;
+        let router = Router::new(now, settings);
+        let name = Name::from(interface.name.as_str());
+        Ok(Querier { name, interface, vif, router, sources, _membership: membership })
+    }
+
+    /// The next event, and what it is about.
+    pub(crate) fn poll(&mut self) -> Option<(Event, Concerns)> {
+        let interface = Name::clone(&self.name);
+        Some(match self.router.poll()? {
+            membership::Event::GroupWanted { group, level } => {
+                // It is wanted still, as nothing happened since.
+                let wanted = self.router.wanted(group).map(Wanted::from);
+                let all = Wanted { mode: membership::Mode::Exclude, sources: Vec::new(), level };
+                let wanted = wanted.unwrap_or(all);
+                (Event::Wanted { interface, group, wanted }, concerns(group))
+            }
+            membership::Event::GroupGone { group } => (Event::Gone { interface, group }, concerns(group)),
+            membership::Event::QuerierChanged { querier } => {
+                let is_self = self.router.is_querier();
+                (Event::Querier { interface, querier, is_self }, Concerns::All)
+            }
+        })
+    }
+
+    /// At which level packets are wanted here, if they are and it is for this router to forward them.
+    pub(crate) fn wants(&self, source: Ipv4Addr, group: Ipv4Addr) -> Option<Level> {
+        let wanted = self.router.wanted(group.into()).filter(|_| self.router.is_querier())?;
+        wanted.receives(source.into()).then_some(wanted.level)
+    }
+
+    /// What of a group this router is to bring here.
+    pub(crate) fn wanted(&self, group: Ipv4Addr) -> Option<Wanted> {
+        self.router.wanted(group.into()).filter(|_| self.router.is_querier()).map(Wanted::from)
+    }
+
+    /// Whether packets of this source may come in here.
+    pub(crate) fn may_send(&self, source: Ipv4Addr) -> bool {
+        self.interface.is_of_link(source) || self.sources.iter().any(|prefix| prefix.contains(source.into()))
+    }
+
+    pub(crate) fn state(&self) -> InterfaceState {
+        InterfaceState {
+            name: Name::clone(&self.name),
+            querier: self.router.querier(),
+            is_querier: self.router.is_querier(),
+            groups: self.router.groups().map(|(group, wanted)| (group, wanted.into())).collect(),
+            usage: self.router.usage(),
+            refused: self.router.counters().iter().filter(|(_, times)| *times > 0).collect(),
+        }
+    }
+}
+
+const fn concerns(group: IpAddr) -> Concerns {
+    match group {
+        IpAddr::V4(group) => Concerns::Group(group),
+        IpAddr::V6(_) => Concerns::All,
+    }
+}

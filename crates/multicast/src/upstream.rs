@@ -1,0 +1,37 @@
+//! The interface toward other routers: what is wanted below is joined there as by a host (RFC 4605).
+
+use std::net::Ipv4Addr;
+
+use outflow_media::Time;
+use outflow_routing::membership::{Host, HostSettings, Refused, Wish};
+
+use crate::event::Name;
+use crate::interfaces::Interface;
+use crate::sys::Vif;
+use crate::wanted::Wanted;
+
+/// The members' side of an interface.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) name: Name,
+    pub(crate) interface: Interface,
+    pub(crate) vif: Vif,
+    pub(crate) host: Host,
+}
+
+impl Upstream {
+    pub(crate) fn new(now: Time, vif: Vif, interface: Interface, seed: u64) -> Self {
+        let host = Host::new(now, HostSettings::new(interface.link(), seed));
+        Upstream { name: interface.name.as_str().into(), interface, vif, host }
+    }
+
+    /// Says what is wanted of a group by all interfaces below together.
+    pub(crate) fn set(&mut self, now: Time, group: Ipv4Addr, wanted: Option<&Wanted>) -> Result<(), Refused> {
+        let wish = wanted.map_or(Wish::nothing(), |wanted| Wish {
+            mode: wanted.mode,
+            sources: &wanted.sources,
+            level: wanted.level,
+        });
+        self.host.set(now, group.into(), wish)
+    }
+}

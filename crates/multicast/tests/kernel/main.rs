@@ -1,0 +1,8 @@
+//! The driver on real interfaces, with hosts and routers of others in namespaces of their own.
+#![allow(clippy::disallowed_methods, missing_docs, reason = "tests own time, threads and files")]
+
+mod hosts;
+mod net;
+mod peers;
+mod relay;
+mod routing;

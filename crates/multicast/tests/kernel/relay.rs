@@ -1,0 +1,94 @@
+//! A driver that runs in a namespace, on a thread of its own.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, setns};
+use outflow_multicast::{Downstream, Event, Interface, Multicast, Options, Snapshot};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::net::Namespace;
+
+/// How long something may take that comes in a moment, on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A driver.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) multicast: Multicast,
+    pub(crate) runtime: Handle,
+    events: Receiver<Event>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Starts it on these interfaces, asking often.
+    pub(crate) fn start(namespace: &Namespace, names: &[&str], proxy: Option<&str>) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let proxy = proxy.map(str::to_owned);
+        let path = std::path::PathBuf::from("/run/netns").join(&namespace.name);
+        let (said, events) = channel();
+        let (ready, is_ready) = channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let file = std::fs::File::open(path).expect("its name");
+            setns(file, CloneFlags::CLONE_NEWNET).expect("root may");
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let (multicast, mut events) = Multicast::start(Options::default()).expect("privileges");
+                set_up(&multicast, &names, proxy.as_deref()).await;
+                ready.send((multicast, Handle::current())).expect("somebody waits");
+                let forward = async {
+                    while let Some(event) = events.recv().await {
+                        let _nobody_waits = said.send(event);
+                    }
+                };
+                tokio::select! { () = forward => (), _ = stopped => () }
+            });
+        });
+        let (multicast, runtime) = is_ready.recv().expect("it starts");
+        Relay { multicast, runtime, events, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Waits for an event, leaving out others.
+    pub(crate) fn wait(&self, what: &str, is_it: impl Fn(&Event) -> bool) -> Event {
+        let (end, mut others) = (Instant::now() + PATIENCE, Vec::new());
+        while let Ok(event) = self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if is_it(&event) {
+                return event;
+            }
+            others.push(event);
+        }
+        panic!("{what}: did not come, but {others:?}; {:?}", self.snapshot());
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.runtime.block_on(self.multicast.snapshot()).expect("it runs")
+    }
+}
+
+async fn set_up(multicast: &Multicast, names: &[String], proxy: Option<&str>) {
+    for name in names {
+        let mut downstream = Downstream::new(Interface::find(name).expect("an interface"));
+        downstream.settings.query_interval = Duration::from_secs(2);
+        downstream.settings.query_response = Duration::from_secs(1);
+        downstream.settings.last_member_interval = Duration::from_millis(300);
+        assert_eq!(multicast.add(downstream).await.expect("room for it"), []);
+    }
+    if let Some(name) = proxy {
+        let interface = Interface::find(name).expect("an interface");
+        multicast.set_upstream(Some(interface)).await.expect("room for it");
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
