@@ -95,37 +95,6 @@ fn a_host_that_chooses_a_source_is_told_of_with_it() {
 }
 
 #[test]
-fn a_group_stays_while_another_host_answers() {
-    if is_skipped("a_group_stays_while_another_host_answers") {
-        return;
-    }
-    let (router, lan) = (Namespace::new("router"), Namespace::new("lan"));
-    let (one, two) = (Namespace::new("one"), Namespace::new("two"));
-    lan.ip(&["link", "add", "bridge", "type", "bridge", "mcast_snooping", "0"]);
-    lan.ip(&["link", "set", "bridge", "up"]);
-    for (namespace, device, port, address) in [
-        (&router, "lan", "p0", "10.2.0.1"),
-        (&one, "eth0", "p1", "10.2.0.2"),
-        (&two, "eth0", "p2", "10.2.0.3"),
-    ] {
-        link(namespace, (device, address), &lan, (port, "0.0.0.0"));
-        lan.ip(&["link", "set", port, "master", "bridge"]);
-        namespace.sysctl(&format!("net.ipv4.conf.{device}.force_igmp_version"), "2");
-    }
-    let relay = Relay::start(&router, &["lan"], None);
-    let first = member(&one, Ipv4Addr::new(10, 2, 0, 2));
-    relay.wait("join", is_wanted);
-    let second = member(&two, Ipv4Addr::new(10, 2, 0, 3));
-    std::thread::sleep(Duration::from_millis(500));
-    drop(first);
-    // Longer than two queries and their answers take.
-    std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(relay.snapshot().interfaces[0].groups.len(), 1, "the other host answers");
-    drop(second);
-    relay.wait("leave", is_gone);
-}
-
-#[test]
 fn the_lower_address_asks_and_the_other_one_takes_over() {
     if is_skipped("the_lower_address_asks_and_the_other_one_takes_over") {
         return;
