@@ -8,4 +8,10 @@
 
 pub mod demand;
 pub mod dvmrp;
+mod ip;
+mod level;
 pub mod membership;
+mod random;
+
+pub use level::Level;
+pub use random::Random;
