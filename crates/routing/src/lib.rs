@@ -4,8 +4,17 @@
 //! Hosts say what they want by IGMP and MLD ([`membership`]), routers to each other by DVMRP ([`dvmrp`]). Who
 //! wants what of whom, and what follows from it for those above, is kept in a table ([`demand`]).
 //!
+//! Relays make trees over unicast ([`tree`]).
+//!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
 pub mod demand;
 pub mod dvmrp;
+mod ip;
+mod level;
 pub mod membership;
+mod random;
+pub mod tree;
+
+pub use level::Level;
+pub use random::Random;

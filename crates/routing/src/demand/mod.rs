@@ -11,7 +11,6 @@
 mod entry;
 pub mod limits;
 
-use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,33 +19,7 @@ use outflow_media::Time;
 use entry::Entry;
 use limits::{CHILDREN_MAX, CHILDREN_OF_KEY_MAX, KEYS_MAX};
 
-/// A level of quality: 1 is the best one, with all layers, and larger ones have fewer. Not wanting anything
-/// is no level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Level(u8);
-
-impl Level {
-    /// The best one. Who does not say what he wants is served with it.
-    pub const BEST: Level = Level(1);
-    /// The last one that the tag of a packet has room for: seven bits.
-    pub const LAST: Level = Level(127);
-
-    /// The level of this number, from 1 to 127.
-    pub const fn new(number: u8) -> Option<Level> {
-        if number >= Level::BEST.0 && number <= Level::LAST.0 { Some(Level(number)) } else { None }
-    }
-
-    /// Its number.
-    pub const fn number(self) -> u8 {
-        self.0
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub use crate::Level;
 
 /// How long a table waits before it asks for less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,13 +23,6 @@ fn polled(table: &mut Table<u8, u8>) -> Option<Option<u8>> {
 }
 
 #[test]
-fn levels_are_1_to_127() {
-    assert_eq!((Level::new(0), Level::new(128)), (None, None));
-    assert_eq!(Level::new(1), Some(Level::BEST));
-    assert_eq!(Level::new(127).map(Level::number), Some(127));
-}
-
-#[test]
 fn what_is_better_is_asked_for_at_once() {
     let mut table = table();
     for (child, wanted, asked) in [(1, 9, Some(Some(9))), (2, 12, None), (3, 4, Some(Some(4)))] {

@@ -33,7 +33,6 @@ pub mod neighbour;
 mod outbox;
 pub mod packet;
 mod prefix;
-mod random;
 mod router;
 pub mod routes;
 

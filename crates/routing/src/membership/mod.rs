@@ -18,14 +18,14 @@ mod counters;
 mod host;
 pub mod limits;
 pub mod packet;
-mod random;
 mod router;
 
 pub use address::{Family, Link, Prefix};
 pub use counters::{Counters, Reason};
 pub use host::{Host, HostSettings, Refused, Wish};
-pub use random::Random;
 pub use router::{Event, Router, RouterSettings, Wanted};
+
+pub use crate::{Level, Random};
 
 /// Versions, oldest first. MLDv1 counts as [`Version::V2`], MLDv2 as [`Version::V3`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,29 +45,6 @@ pub enum Mode {
     Include,
     /// All others are wanted.
     Exclude,
-}
-
-/// A level of quality that is wanted, from 1, the best, to 255. Who has a better one has all that others of
-/// the link want, so that a group is wanted at the smallest number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Level(core::num::NonZeroU8);
-
-impl Level {
-    /// The best, which whoever says nothing wants.
-    pub const BEST: Level = Level(core::num::NonZeroU8::MIN);
-
-    /// The level of this number; none for 0.
-    pub const fn new(number: u8) -> Option<Level> {
-        match core::num::NonZeroU8::new(number) {
-            Some(number) => Some(Level(number)),
-            None => None,
-        }
-    }
-
-    /// Its number, from 1.
-    pub const fn number(self) -> u8 {
-        self.0.get()
-    }
 }
 
 #[cfg(test)]

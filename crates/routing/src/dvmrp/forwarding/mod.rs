@@ -18,9 +18,9 @@ use outflow_media::Time;
 use super::interface::Interfaces;
 use super::limits::{FLOW_TIMEOUT, FLOWS_OF_INTERFACE_MAX, GROUPS_OF_INTERFACE_MAX};
 use super::outbox::Outbox;
-use super::random::Random;
 use super::routes::{RouteTable, Via};
 use super::{Counters, Event, InterfaceId, Peer, Prefix, Refusal, earliest};
+use crate::Random;
 use crate::demand::{self, Level, Table};
 use tree::{Above, Tree};
 

@@ -14,7 +14,6 @@
 //! seen to ignore them, and the bit (mrouted 4.6). Numbers are in network byte order. Reading does not
 //! allocate: what is read refers to the packet.
 
-pub(crate) mod ip;
 mod neighbours2;
 mod report;
 
@@ -22,13 +21,13 @@ use core::net::Ipv4Addr;
 
 use outflow_media::Malformed;
 
-pub use ip::{HEADER_BYTES as IP_HEADER_BYTES, emit as emit_ip};
+pub use crate::ip::{HEADER_BYTES as IP_HEADER_BYTES, emit_header as emit_ip};
 pub use neighbours2::{Neighbours2, Section};
 pub use report::{Advertised, ReportWriter, Routes};
 
 use crate::demand::Level;
 use crate::dvmrp::Prefix;
-use ip::{Ip, checksum};
+use crate::ip::{self, Ip, checksum};
 
 /// All DVMRP routers on a link (section 4).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 4);
@@ -72,6 +71,16 @@ pub enum Unreadable {
     /// It is not as it has to be.
     #[error("{0}")]
     Malformed(#[from] Malformed),
+}
+
+const fn of_ip(fault: ip::Unreadable, bytes: &[u8]) -> Unreadable {
+    match fault {
+        ip::Unreadable::Truncated => malformed(bytes.len(), "ends early"),
+        ip::Unreadable::NotIpv4 => malformed(0, "not IP version 4"),
+        ip::Unreadable::Checksum => Unreadable::Checksum,
+        ip::Unreadable::OtherProtocol => Unreadable::NotDvmrp,
+        ip::Unreadable::Fragment => malformed(6, "a fragment"),
+    }
 }
 
 const fn malformed(offset: usize, reason: &'static str) -> Unreadable {
@@ -187,7 +196,8 @@ impl<'a> Packet<'a> {
     /// Reads a packet of IP. Checksums of both headers are verified; whether TTL and addresses are right is
     /// for who knows the link.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Unreadable> {
-        let Ip { source, destination, ttl, payload } = Ip::parse(bytes)?;
+        let Ip { source, destination, ttl, payload, .. } =
+            Ip::parse(bytes).map_err(|fault| of_ip(fault, bytes))?;
         let Some((header, body)) = payload.split_first_chunk::<HEADER_BYTES>() else {
             return Err(malformed(bytes.len(), "ends early"));
         };
@@ -195,7 +205,7 @@ impl<'a> Packet<'a> {
         if kind != TYPE {
             return Err(Unreadable::NotDvmrp);
         }
-        if checksum(payload) != 0 {
+        if checksum(0, payload) != 0 {
             return Err(Unreadable::Checksum);
         }
         Ok(Packet { source, destination, ttl, code, capabilities, major, minor, body })
@@ -321,7 +331,7 @@ impl Message<'_> {
             }
             Message::AskNeighbours2 | Message::Other(_) => (),
         }
-        let sum = checksum(&out[start..]).to_be_bytes();
+        let sum = checksum(0, &out[start..]).to_be_bytes();
         out[start + 2..start + 4].copy_from_slice(&sum);
     }
 

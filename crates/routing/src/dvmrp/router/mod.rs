@@ -14,9 +14,9 @@ use super::limits::{EVENTS_MAX, INTERFACES_MAX, PROBE_INTERVAL};
 use super::neighbour::{Neighbour, Neighbours};
 use super::outbox::{Outbox, Transmit};
 use super::packet::{ALL_ROUTERS, Addresses, GENERATIONS, LEVELS, Message, PRUNES, TRACES};
-use super::random::Random;
 use super::routes::{self, RouteTable, Via};
 use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest};
+use crate::Random;
 use crate::demand::{self, Level};
 use reports::Schedule;
 

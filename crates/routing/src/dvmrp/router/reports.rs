@@ -4,10 +4,10 @@
 use outflow_media::Time;
 
 use super::Router;
+use crate::Random;
 use crate::dvmrp::limits::{FLASH_INTERVAL_MIN, FLASH_ROUTES_MAX, REPORT_INTERVAL, REPORT_ROUTES_MAX};
 use crate::dvmrp::outbox::Transmit;
 use crate::dvmrp::packet::{ALL_ROUTERS, Advertised, Message, ReportWriter};
-use crate::dvmrp::random::Random;
 use crate::dvmrp::routes::{INFINITY, RouteTable};
 use crate::dvmrp::{InterfaceId, Peer, Prefix, earliest};
 

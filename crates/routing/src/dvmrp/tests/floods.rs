@@ -140,7 +140,7 @@ proptest! {
             bytes[2..4].copy_from_slice(&total);
             for (from, to, at) in [(0, 24, 10), (24, bytes.len(), 26)] {
                 bytes[at..at + 2].fill(0);
-                let sum = crate::dvmrp::packet::ip::checksum(&bytes[from..to]).to_be_bytes();
+                let sum = crate::ip::checksum(0, &bytes[from..to]).to_be_bytes();
                 bytes[at..at + 2].copy_from_slice(&sum);
             }
             bench.receive(interface, &bytes);

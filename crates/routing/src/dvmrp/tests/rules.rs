@@ -433,7 +433,7 @@ fn what_no_neighbour_sent_is_refused_by_reason() {
         }
         if !change.is_empty() {
             bytes[10..12].fill(0);
-            let sum = crate::dvmrp::packet::ip::checksum(&bytes[..24]).to_be_bytes();
+            let sum = crate::ip::checksum(0, &bytes[..24]).to_be_bytes();
             bytes[10..12].copy_from_slice(&sum);
         }
         let before = bench.refused(why);

@@ -31,6 +31,8 @@ fn most_sent(count: usize) -> u64 {
     }
     let sent = net.nodes.iter().zip(before).map(|(node, before)| node.sent - before);
     let most = sent.max().expect("there are some");
+    // The hold of the last change, once a router on the way.
+    net.run(Duration::from_secs(60));
     let copies = net.data(source, GROUP);
     let paths = Paths::new(&net, source);
     paths.check(&[GROUP]);

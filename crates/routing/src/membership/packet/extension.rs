@@ -77,7 +77,8 @@ pub struct Entry {
     pub sequence: u32,
     /// The group.
     pub group: IpAddr,
-    /// The number of the level, or 0 if the host is no longer a member.
+    /// The number of the level, or 0 if the host is no longer a member. Beyond the last
+    /// [`Level`](crate::Level) a router takes it for that.
     pub level: u8,
 }
 
@@ -93,8 +94,9 @@ pub struct Entry {
 /// | 12 | 8 n or 20 n | entries |
 ///
 /// An entry is the group, in 4 bytes with IGMP and 16 with MLD, the level in a byte, from 1 for the best to
-/// 255, or 0 if the host is no longer a member, and three bytes that are sent as zero and not read. A TLV
-/// that does not begin so is somebody else's; bytes behind the last whole entry are not read.
+/// 127 (beyond, it is taken for that), or 0 if the host is no longer a member, and three bytes that are sent
+/// as zero and not read. A TLV that does not begin so is somebody else's; bytes behind the last whole entry
+/// are not read.
 #[derive(Debug, Clone, Copy)]
 pub struct Levels<'a> {
     family: Family,

@@ -4,8 +4,10 @@
 use std::net::IpAddr;
 
 use super::{Family, Reason, address, be16};
+use crate::ip::{Ip, Unreadable, finish_header, put_header};
 
-const IGMP: u8 = 2;
+pub use crate::ip::checksum;
+
 const ICMPV6: u8 = 58;
 const HOP_BY_HOP: u8 = 0;
 const IPV6_FRAGMENT: u8 = 44;
@@ -28,30 +30,19 @@ pub(super) fn open(family: Family, bytes: &[u8]) -> Result<Opened<'_>, Reason> {
 }
 
 fn open_v4(bytes: &[u8]) -> Result<Opened<'_>, Reason> {
-    let fixed: &[u8; 20] = bytes.first_chunk().ok_or(Reason::Truncated)?;
-    let header = usize::from(fixed[0] & 0x0f) * 4;
-    if fixed[0] >> 4 != 4 || header < 20 {
-        return Err(Reason::NotIp);
-    }
-    let total = usize::from(be16(fixed, 2)?);
-    let bytes = bytes.get(..total).ok_or(Reason::Truncated)?;
-    let (header, payload) = bytes.split_at_checked(header).ok_or(Reason::Truncated)?;
-    if checksum(0, header) != 0 {
-        return Err(Reason::HeaderChecksum);
-    }
-    if fixed[9] != IGMP {
-        return Err(Reason::OtherType);
-    }
-    // More fragments, or not the first one.
-    if be16(fixed, 6)? & 0x3fff != 0 {
-        return Err(Reason::Fragment);
-    }
+    let ip = Ip::parse(bytes).map_err(|unreadable| match unreadable {
+        Unreadable::Truncated => Reason::Truncated,
+        Unreadable::NotIpv4 => Reason::NotIp,
+        Unreadable::Checksum => Reason::HeaderChecksum,
+        Unreadable::OtherProtocol => Reason::OtherType,
+        Unreadable::Fragment => Reason::Fragment,
+    })?;
     Ok(Opened {
-        source: Family::V4.read(&fixed[12..]).ok_or(Reason::Truncated)?,
-        destination: Family::V4.read(&fixed[16..]).ok_or(Reason::Truncated)?,
-        hops: fixed[8],
-        router_alert: has_option(&header[20..], 0x94, 1, 2),
-        payload,
+        source: ip.source.into(),
+        destination: ip.destination.into(),
+        hops: ip.ttl,
+        router_alert: has_option(ip.options, 0x94, 1, 2),
+        payload: ip.payload,
     })
 }
 
@@ -103,18 +94,6 @@ fn has_option(mut options: &[u8], wanted: u8, padding: u8, counted: usize) -> bo
     false
 }
 
-/// The Internet checksum (RFC 1071) of bytes, with a sum of others: zero for those that contain theirs.
-pub fn checksum(others: u32, bytes: &[u8]) -> u16 {
-    let (pairs, odd) = bytes.as_chunks::<2>();
-    let odd = odd.first().map_or(0, |byte| u32::from(*byte) << 8);
-    let mut sum = u64::from(others) + u64::from(odd);
-    sum += pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum::<u64>();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// The checksum of a message: with IPv6 it is of a pseudo-header, too (RFC 8200 section 8.1).
 pub(super) fn message_checksum(source: IpAddr, destination: IpAddr, payload: &[u8]) -> u16 {
     let (IpAddr::V6(source), IpAddr::V6(destination)) = (source, destination) else {
@@ -137,15 +116,9 @@ impl<'a> Writer<'a> {
     /// Writes the headers in place of what is in `out`. Both addresses are of one family.
     pub fn new(source: IpAddr, destination: IpAddr, out: &'a mut Vec<u8>) -> Self {
         out.clear();
-        match Family::of(source) {
-            // Precedence internetwork control (RFC 3376 section 4), TTL 1, Router Alert.
-            Family::V4 => {
-                out.extend_from_slice(&[0x46, 0xc0, 0, 0, 0, 0, 0, 0, 1, IGMP, 0, 0]);
-                address::put(source, out);
-                address::put(destination, out);
-                out.extend_from_slice(&[0x94, 4, 0, 0]);
-            }
-            Family::V6 => {
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => put_header(source, destination, out),
+            _ => {
                 out.extend_from_slice(&[0x60, 0, 0, 0, 0, 0, HOP_BY_HOP, 1]);
                 address::put(source, out);
                 address::put(destination, out);
@@ -175,10 +148,8 @@ impl<'a> Writer<'a> {
         }
         match self.source {
             IpAddr::V4(_) => {
-                let total = self.out.len() as u16;
-                self.out[2..4].copy_from_slice(&total.to_be_bytes());
-                let sum = checksum(0, &self.out[..start]).to_be_bytes();
-                self.out[10..12].copy_from_slice(&sum);
+                let total_bytes = self.out.len();
+                finish_header(self.out, total_bytes);
             }
             IpAddr::V6(_) => {
                 let length = (self.out.len() - 40) as u16;

@@ -319,7 +319,7 @@ impl Group {
             }
         }
         member.said = Some((entry.sequence, now));
-        if let Some(level) = Level::new(entry.level) {
+        if let Some(level) = Level::lowered(entry.level) {
             member.level = level;
         }
         Ok(())

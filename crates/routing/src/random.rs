@@ -1,8 +1,8 @@
-//! Delays that hosts spread their answers by.
+//! Delays and choices, the same from the same seed: splitmix64, by Sebastiano Vigna, in the public domain.
 
 use core::time::Duration;
 
-/// A generator of delays (SplitMix64). With the same seed, all that follows is the same.
+/// A generator that the driver seeds. Nothing that has to be secret is taken from it.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -25,6 +25,16 @@ impl Random {
         let steps = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
         Duration::from_micros(self.bits() % steps)
     }
+
+    /// From `least` to `most`, or `least` if that is more, in steps of a microsecond.
+    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        least + self.delay(most.saturating_sub(least))
+    }
+
+    /// This duration and up to a quarter more.
+    pub fn stretched(&mut self, duration: Duration) -> Duration {
+        self.between(duration, duration + duration / 4)
+    }
 }
 
 #[cfg(test)]
@@ -42,5 +52,14 @@ mod tests {
         }
         assert!(slots.iter().all(|count| *count > 800), "{slots:?}");
         assert_eq!(random.delay(Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_stretched_duration_is_at_most_a_quarter_longer() {
+        let (mut random, second) = (Random::new(1), Duration::from_secs(1));
+        let stretched: Vec<_> = (0..1000).map(|_| random.stretched(second)).collect();
+        assert!(stretched.iter().all(|long| *long >= second && *long <= second * 5 / 4));
+        assert!(stretched.iter().any(|long| *long > second * 6 / 5));
+        assert_eq!(random.between(second, Duration::ZERO), second);
     }
 }

@@ -1,0 +1,130 @@
+//! Possible parents, known beforehand.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use outflow_media::Time;
+
+use super::limits::{CANDIDATES_MAX, ENTRY_LIFE};
+use super::path::{Location, Offer, RelayId};
+use crate::Random;
+
+/// What one more relay on the way costs, in microseconds of distance.
+const HOP_US: u64 = 4_000;
+/// What a full relay costs more than an empty one.
+const LOAD_US: u64 = 16_000;
+
+#[derive(Debug, Clone)]
+struct Candidate {
+    offer: Offer,
+    seen: Time,
+    /// When it may be asked again.
+    rests_until: Time,
+    /// Refusals since it was known to have the stream.
+    refusals: u32,
+    measured: Option<Duration>,
+    /// From relay to relay another, so that the children of a dead parent do not all choose the same.
+    noise: u64,
+}
+
+impl Candidate {
+    fn cost_us(&self, now: Time, here: Location) -> u64 {
+        self.lasting_cost_us(now, here) + u64::from(self.offer.load) * LOAD_US / 255
+    }
+
+    /// What does not change with who else is served.
+    fn lasting_cost_us(&self, now: Time, here: Location) -> u64 {
+        let distance = self.measured.unwrap_or_else(|| here.round_trip(self.offer.contact.location));
+        let cost = distance.as_micros() as u64 + u64::from(self.offer.path.depth) * HOP_US;
+        let is_old = now.since(self.seen) > ENTRY_LIFE;
+        (cost + cost * self.noise / 1024) << u32::from(is_old)
+    }
+}
+
+/// The possible parents of one stream.
+#[derive(Debug, Clone)]
+pub(super) struct Candidates {
+    here: Location,
+    known: BTreeMap<RelayId, Candidate>,
+}
+
+impl Candidates {
+    pub(super) const fn new(here: Location) -> Self {
+        Candidates { here, known: BTreeMap::new() }
+    }
+
+    /// Somebody says that this one has the stream.
+    pub(super) fn learn(&mut self, now: Time, offer: Offer, random: &mut Random) {
+        let relay = offer.contact.relay;
+        if let Some(candidate) = self.known.get_mut(&relay) {
+            candidate.offer = offer;
+            candidate.seen = now;
+            return;
+        }
+        let noise = random.bits() % 256;
+        let candidate = Candidate { offer, seen: now, rests_until: now, refusals: 0, measured: None, noise };
+        self.known.insert(relay, candidate);
+        if self.known.len() > CANDIDATES_MAX {
+            let key = |candidate: &Candidate| {
+                let rests = candidate.rests_until > now;
+                (rests, candidate.offer.path.root, candidate.cost_us(now, self.here))
+            };
+            let worst =
+                self.known.iter().max_by_key(|(_, candidate)| key(candidate)).map(|(relay, _)| *relay);
+            worst.map(|worst| self.known.remove(&worst));
+        }
+    }
+
+    /// Not to be asked before then.
+    pub(super) fn rest(&mut self, relay: RelayId, until: Time) {
+        if let Some(candidate) = self.known.get_mut(&relay) {
+            candidate.rests_until = until;
+        }
+    }
+
+    /// It refused, and rests for longer each time.
+    pub(super) fn refused(&mut self, relay: RelayId, now: Time, rest: Duration) {
+        if let Some(candidate) = self.known.get_mut(&relay) {
+            candidate.rests_until = now + rest * (1 << candidate.refusals.min(4));
+            candidate.refusals += 1;
+        }
+    }
+
+    /// It has the stream.
+    pub(super) fn measure(&mut self, relay: RelayId, round_trip: Duration) {
+        if let Some(candidate) = self.known.get_mut(&relay) {
+            candidate.refusals = 0;
+            candidate.measured = Some(candidate.measured.map_or(round_trip, |least| least.min(round_trip)));
+        }
+    }
+
+    /// The best that may be asked now: of the best source, and then the nearest.
+    pub(super) fn best(&self, now: Time, may: impl Fn(&Offer) -> bool) -> Option<&Offer> {
+        let may = |candidate: &&Candidate| candidate.rests_until <= now && may(&candidate.offer);
+        let able = self.known.values().filter(may);
+        let key = |candidate: &&Candidate| (candidate.offer.path.root, candidate.cost_us(now, self.here));
+        able.min_by_key(key).map(|candidate| &candidate.offer)
+    }
+
+    /// When one may be asked that may not be now.
+    pub(super) fn next_rested(&self, now: Time) -> Option<Time> {
+        self.known.values().map(|candidate| candidate.rests_until).filter(|until| *until > now).min()
+    }
+
+    /// What it costs, without its load, which changes with who moves: two could move in turns forever.
+    pub(super) fn cost_us(&self, now: Time, relay: RelayId) -> Option<u64> {
+        self.known.get(&relay).map(|candidate| candidate.lasting_cost_us(now, self.here))
+    }
+
+    pub(super) fn offer(&self, relay: RelayId) -> Option<&Offer> {
+        self.known.get(&relay).map(|candidate| &candidate.offer)
+    }
+
+    pub(super) fn offers(&self) -> impl Iterator<Item = &Offer> {
+        self.known.values().map(|candidate| &candidate.offer)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+}

@@ -1,0 +1,67 @@
+//! Times and limits of trees, with what happens when they are reached.
+
+use core::time::Duration;
+
+/// How often a source says that it is there. The beat goes down the tree from relay to relay: one message a
+/// stream, relay and second.
+pub const BEAT: Duration = Duration::from_secs(1);
+
+/// Without a beat for so long, the way up is broken somewhere, though the parent may be there: the relay
+/// looks for another, and is none for others.
+pub const DRY: Duration = Duration::from_millis(3500);
+
+/// Without an answer for so long, another candidate is asked, too.
+pub const ASK_WAIT: Duration = Duration::from_millis(150);
+
+/// Without an answer for so long, a candidate is given up.
+pub const ASK_LIFE: Duration = Duration::from_millis(1500);
+
+/// Candidates that are asked at the same time. A further one is asked when one of them has answered.
+pub const ASKS_MAX: usize = 3;
+
+/// How long a relay without a parent keeps its children, while those it may take do not answer. Then it lets
+/// them go, and may take anybody.
+pub const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How often a child says again what it wants, and how long a parent serves one that does not.
+pub const RENEW: Duration = Duration::from_secs(4);
+/// See [`RENEW`].
+pub const CHILD_LIFE: Duration = Duration::from_secs(13);
+
+/// How often a relay looks for a better parent.
+pub const REVIEW: Duration = Duration::from_secs(20);
+
+/// How long a candidate that was lost, one that is full and one without the stream are not asked again; up to
+/// 16 times as long if it refuses again and again.
+pub const LOST_REST: Duration = Duration::from_secs(3);
+/// See [`LOST_REST`].
+pub const FULL_REST: Duration = Duration::from_secs(2);
+/// See [`LOST_REST`].
+pub const NO_PATH_REST: Duration = Duration::from_millis(500);
+
+/// Shortest and longest wait between two questions to the directory by a relay that finds no parent.
+pub const LOOKUP_WAIT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+
+/// What a relay says to the directory is said again so often, changes at most so often, and is to be
+/// forgotten after so long.
+pub const REGISTER_AGAIN: Duration = Duration::from_secs(10);
+/// See [`REGISTER_AGAIN`].
+pub const REGISTER_LEAST: Duration = Duration::from_secs(1);
+/// See [`REGISTER_AGAIN`].
+pub const ENTRY_LIFE: Duration = Duration::from_secs(30);
+
+/// Possible parents that are remembered of a stream. The worst makes room for a better one.
+pub const CANDIDATES_MAX: usize = 16;
+
+/// Others that a message names at the most. Those that are named beyond are not read.
+pub const OTHERS_MAX: usize = 6;
+
+/// Beats between two that name others.
+pub const OTHERS_EVERY: u64 = 8;
+
+/// How deep a tree is at the most. Who would be deeper is refused.
+pub const DEPTH_MAX: u16 = 64;
+
+/// Streams of a node. A further one is not handled, and counted: a child gets no answer and asks
+/// another, a receiver waits in vain.
+pub const STREAMS_MAX: usize = 1 << 16;
