@@ -61,7 +61,7 @@ struct End {
 
 impl End {
     fn new(flow: &Flow, is_sender: bool) -> Self {
-        let id = |number| ConnectionId([number; 8]);
+        let id = |number| ConnectionId([number; ConnectionId::BYTES]);
         let (local, remote) = if is_sender { (id(1), id(2)) } else { (id(2), id(1)) };
         let outgoing = is_sender.then(|| flow.clone());
         let incoming = (!is_sender).then(|| flow.clone());

@@ -69,8 +69,8 @@ impl Pair {
         let now = Time::from_millis(1000);
         let end = |at: u8| {
             let begin = Begin {
-                local: ConnectionId([at; 8]),
-                remote: ConnectionId([1 - at; 8]),
+                local: ConnectionId([at; ConnectionId::BYTES]),
+                remote: ConnectionId([1 - at; ConnectionId::BYTES]),
                 address: address(1 - at),
                 outgoing: Some(flow.clone()),
                 incoming: Some(flow.clone()),
@@ -94,7 +94,7 @@ impl Pair {
                 let (skip, frames) = (u64::from(much >> 5), steps.take(usize::from(much % 32)));
                 self.number[at] += skip;
                 let mut bytes = vec![12];
-                bytes.extend_from_slice(&[at as u8; 8]);
+                bytes.extend_from_slice(&[at as u8; ConnectionId::BYTES]);
                 put(&mut bytes, self.number[at]);
                 bytes.extend_from_slice(frames.unwrap_or_default());
                 self.number[at] += 1;

@@ -75,7 +75,7 @@ fn noise(random: &mut Rng) -> Vec<u8> {
 }
 
 fn hello(random: &mut Rng) -> Vec<u8> {
-    let (client, mut hello) = (ConnectionId(random.u64(..).to_le_bytes()), Vec::new());
+    let (client, mut hello) = (ConnectionId(random.u32(..).to_le_bytes()), Vec::new());
     Hello { client, cookie: &[1; 16], service: &[] }.emit(&mut hello).expect("a short one");
     hello
 }

@@ -26,7 +26,7 @@ const A_STEP: u64 = 40;
 const DELAY_MS: usize = 10;
 
 fn connection(at: usize, flow: &Flow) -> Connection {
-    let ids = [ConnectionId([1; 8]), ConnectionId([2; 8])];
+    let ids = [ConnectionId([1; ConnectionId::BYTES]), ConnectionId([2; ConnectionId::BYTES])];
     let begin = Begin {
         local: ids[at],
         remote: ids[1 - at],

@@ -76,7 +76,7 @@ pub(super) struct Whole(pub(super) Rc<RefCell<Ends>>);
 impl Whole {
     pub(super) fn new(way: Way, flow: &Flow, app: App, settings: Settings) -> Self {
         flow.check().expect("a flow");
-        let ids = [ConnectionId([1; 8]), ConnectionId([2; 8])];
+        let ids = [ConnectionId([1; ConnectionId::BYTES]), ConnectionId([2; ConnectionId::BYTES])];
         let end = |at: usize, now: Time| {
             let begin = Begin {
                 local: ids[at],

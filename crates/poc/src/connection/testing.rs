@@ -98,7 +98,10 @@ impl Pair {
         protection: fn(bool) -> Box<dyn Protection>,
     ) -> Self {
         flow.check().expect("a flow");
-        let (now, ids) = (Time::from_millis(1000), [ConnectionId([1; 8]), ConnectionId([2; 8])]);
+        let (now, ids) = (
+            Time::from_millis(1000),
+            [ConnectionId([1; ConnectionId::BYTES]), ConnectionId([2; ConnectionId::BYTES])],
+        );
         let make = |is_client: bool| {
             let (local, remote) = if is_client { (ids[0], ids[1]) } else { (ids[1], ids[0]) };
             let begin = Begin {

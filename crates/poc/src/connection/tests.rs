@@ -274,7 +274,7 @@ fn who_may_not_send_anything_does_not_ask_to_be_called_at_once() {
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
     // None of what the server says is acknowledged.
     for number in 0..2 * crate::limits::HISTORY_PACKETS_MAX as u64 {
-        Writer::new(&mut bytes, ConnectionId([2; 8]), number, 1200).push(&Frame::Ping);
+        Writer::new(&mut bytes, ConnectionId([2; ConnectionId::BYTES]), number, 1200).push(&Frame::Ping);
         pair.server.handle_datagram(pair.now, address(1), Mark::None, &mut bytes);
         while pair.server.poll_transmit(pair.now, &mut out).is_some() {}
     }

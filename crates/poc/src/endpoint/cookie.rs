@@ -44,7 +44,7 @@ impl Cookies {
     }
 
     fn of(&self, epoch: u64, address: SocketAddr, client: ConnectionId) -> [u8; 16] {
-        let mut bytes = [0_u8; 8 + 16 + 2 + 8];
+        let mut bytes = [0_u8; 8 + 16 + 2 + ConnectionId::BYTES];
         bytes[..8].copy_from_slice(&epoch.to_le_bytes());
         let ip = match address.ip() {
             core::net::IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_cookie_is_for_one_client_at_one_address_for_a_while() {
         let cookies = Cookies::new(Secret::new([3; 16]));
-        let (now, id) = (Time::from_millis(1_000_000), ConnectionId([1; 8]));
+        let (now, id) = (Time::from_millis(1_000_000), ConnectionId([1; ConnectionId::BYTES]));
         let address: SocketAddr = ([10, 0, 0, 1], 4000).into();
         let cookie = cookies.make(now, address, id);
         let is_ours = |now, address, id| cookies.is_ours(now, address, id, &cookie);
@@ -76,7 +76,7 @@ mod tests {
         assert!(!is_ours(now + 2 * VALID, address, id));
         assert!(!is_ours(now, ([10, 0, 0, 2], 4000).into(), id));
         assert!(!is_ours(now, ([10, 0, 0, 1], 4001).into(), id));
-        assert!(!is_ours(now, address, ConnectionId([2; 8])));
+        assert!(!is_ours(now, address, ConnectionId([2; ConnectionId::BYTES])));
         assert!(!cookies.is_ours(now, address, id, &cookie[..15]) && !cookies.is_ours(now, address, id, &[]));
         assert!(!Cookies::new(Secret::new([4; 16])).is_ours(now, address, id, &cookie));
     }

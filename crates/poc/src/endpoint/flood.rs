@@ -39,7 +39,7 @@ impl Flood {
             2 => [&[12], &self.id.0[..], &[self.random.u8(..128)], &vec![0xee; length]].concat(),
             3 if !self.heard.is_empty() => self.heard[self.random.usize(..self.heard.len())].clone(),
             _ => {
-                let (client, cookie) = (ConnectionId(self.random.u64(..).to_le_bytes()), self.noise(16));
+                let (client, cookie) = (ConnectionId(self.random.u32(..).to_le_bytes()), self.noise(16));
                 let cookie: &[u8] = if self.random.bool() { &cookie } else { &[] };
                 let mut hello = Vec::new();
                 Hello { client, cookie, service: &[1, 2, 3] }.emit(&mut hello).expect("a short one");

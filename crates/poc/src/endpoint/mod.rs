@@ -397,10 +397,15 @@ impl Endpoint {
         }
     }
 
+    /// An id that no connection has.
     fn fresh_id(&mut self) -> ConnectionId {
-        let mut id = [0; 8];
-        id.copy_from_slice(&self.secret.fresh()[..8]);
-        ConnectionId(id)
+        loop {
+            let mut id = [0; ConnectionId::BYTES];
+            id.copy_from_slice(&self.secret.fresh()[..ConnectionId::BYTES]);
+            if !self.by_id.contains_key(&ConnectionId(id)) {
+                return ConnectionId(id);
+            }
+        }
     }
 }
 

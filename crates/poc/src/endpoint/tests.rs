@@ -247,8 +247,8 @@ fn datagrams_of_no_connection_are_answered_by_less_and_not_too_often() {
     }
     let counts = pair.server.counts();
     assert_eq!((counts.unknown, counts.resets), (10_000, u64::from(RESETS_A_SECOND_MAX)));
-    assert_eq!(pair.sent_bytes[1], 9 * counts.resets);
-    for garbage in [&[][..], &[0], &[0x80; 100], &[8; 100], &[13; 9], &[14; 50]] {
+    assert_eq!(pair.sent_bytes[1], (1 + ConnectionId::BYTES as u64) * counts.resets);
+    for garbage in [&[][..], &[0], &[0x80; 100], &[8; 100], &[13; ConnectionId::BYTES + 1], &[14; 50]] {
         pair.server.handle_datagram(pair.now, address(7), Mark::None, &mut garbage.to_vec());
     }
     assert_eq!(pair.server.counts().malformed, 5);

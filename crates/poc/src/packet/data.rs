@@ -49,7 +49,7 @@ impl Head {
 
     /// How many bytes the head of a packet of this number takes.
     pub fn bytes(number: u64) -> usize {
-        1 + 8 + size(number)
+        1 + ConnectionId::BYTES + size(number)
     }
 }
 

@@ -63,9 +63,15 @@ const REFUSE: u8 = FIXED | 3;
 const DATA: u8 = FIXED | 4;
 const RESET: u8 = FIXED | 5;
 
-/// What one end calls a connection. Whoever sends to it puts its id in front; it should not be guessable.
+/// What one end calls a connection. Whoever sends to it puts its id in front; it should not be guessed soon, but
+/// keeping others out is the protection's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub [u8; 8]);
+pub struct ConnectionId(pub [u8; ConnectionId::BYTES]);
+
+impl ConnectionId {
+    /// As many as SRT and ESP (RFC 4303) take: they are in each packet, and those of live media are short.
+    pub const BYTES: usize = 4;
+}
 
 /// Why a connection is refused or closed. Those from 64 on are the application's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,7 @@ use super::*;
 use crate::limits::{LOST_REMEMBERED_MAX, RECEIVED_SPANS_MAX};
 use crate::packet::{ConnectionId, Datagram, Frame, Mark, Writer, parse};
 
-const ID: ConnectionId = ConnectionId([7; 8]);
+const ID: ConnectionId = ConnectionId([7; ConnectionId::BYTES]);
 
 /// What a path does, in one direction.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::super::Settings;
 use super::super::testing::{Pair, Weather, address, chain, data, flow};
-use crate::packet::{Code, Mark};
+use crate::packet::{Code, ConnectionId, Mark};
 use crate::protection::{Plain, Protection, Spent};
 use crate::recovery::Class;
 use crate::secret::Secret;
@@ -132,10 +132,10 @@ fn what_cannot_be_read_or_is_for_others_disturbs_nobody_even_without_protection(
         pair.send(unit, data(unit)).expect("there is room");
         for (to_server, heard) in pair.heard() {
             let mut others = heard.clone();
-            others[1 + random.usize(..8)] ^= 1 << random.u8(..8);
-            let cut = heard[..random.usize(..10)].to_vec();
+            others[1 + random.usize(..ConnectionId::BYTES)] ^= 1 << random.u8(..8);
+            let cut = heard[..random.usize(..ConnectionId::BYTES + 2)].to_vec();
             // Its own numbers, with a frame that nobody knows behind.
-            let mut unknown = heard[..9].to_vec();
+            let mut unknown = heard[..1 + ConnectionId::BYTES].to_vec();
             unknown.extend([unit as u8 & 0x7f, 1, 0xff]);
             let from = address(60 + random.u8(..3));
             for bytes in [others, cut, unknown, vec![], vec![random.u8(..); 1200]] {

@@ -301,8 +301,8 @@ impl World {
 impl End {
     fn new(now: Time, at: usize, flows: &[Option<Flow>; 2], random: &mut Rng) -> Self {
         let begin = Begin {
-            local: ConnectionId([at as u8; 8]),
-            remote: ConnectionId([1 - at as u8; 8]),
+            local: ConnectionId([at as u8; ConnectionId::BYTES]),
+            remote: ConnectionId([1 - at as u8; ConnectionId::BYTES]),
             address: address(1 - at as u16),
             outgoing: flows[at].clone(),
             incoming: flows[1 - at].clone(),
