@@ -1,7 +1,9 @@
 //! What the tables of a configuration say together.
 
 mod links;
+mod multicast;
 mod poc;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +32,8 @@ pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<
     check.sinks();
     check.links();
     check.poc();
+    check.tree();
+    check.multicast();
 }
 
 struct Check<'c, 'e, 't> {

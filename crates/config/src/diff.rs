@@ -54,8 +54,12 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         .chain(under("limits", workers))
         .chain(under("fanout", old.fanout.changed(&new.fanout)))
         .chain(under("poc", old.poc.changed(&new.poc)))
+        .chain(under("tree", old.tree.changed(&new.tree)))
         .chain(under("log", old.log.changed(&new.log)));
-    let settings = under("access", old.access.changed(&new.access)).chain(under("limits", limits));
+    let multicast = old.multicast.changed(&new.multicast);
+    let settings = under("access", old.access.changed(&new.access))
+        .chain(under("limits", limits))
+        .chain(under("multicast", multicast));
     let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());
     let streams = delta(&streams(old), &streams(new), Section::changed);
     let links = delta(&links(old), &links(new), Section::changed);

@@ -16,6 +16,7 @@ mod invalid;
 mod limits;
 mod link;
 mod model;
+mod multicast;
 mod name;
 mod plan;
 mod poc;
@@ -25,6 +26,7 @@ mod section;
 mod services;
 mod sink;
 mod source;
+mod tree;
 mod units;
 mod value;
 
@@ -38,6 +40,7 @@ pub use model::{
     Access, Config, ContextChoice, Encryption, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Poc,
     Priority, SECTIONS, SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
 };
+pub use multicast::{Forward, GroupUrl, Interface, Interfaces, Multicast, Prefix, Prefixes};
 pub use name::check_name;
 pub use plan::plan;
 pub use poc::PocUrl;
@@ -45,4 +48,5 @@ pub use rules::{Action, Condition, Measure, Rule, Rules};
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
 pub use source::{Datagrams, RtspSource, Secret, SourceUrl, UdpSource};
+pub use tree::{Place, Tree, TreeStreams, TreeTransport};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};

@@ -12,8 +12,9 @@ use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::rules::{RULE_KEYS, Rules};
 use crate::section::{Section, section};
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
+use crate::tree::Tree;
 use crate::value::words;
-use crate::{BitRate, ByteSize, Secret, Share, SinkUrl, SourceUrl};
+use crate::{BitRate, ByteSize, GroupUrl, Multicast, Secret, Share, SinkUrl, SourceUrl};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +31,12 @@ pub struct Config {
     pub fanout: Fanout,
     /// How the partial-order transport is used.
     pub poc: Poc,
+    /// The relay's place among others.
+    pub tree: Tree,
+    /// What streams are like that do not say otherwise.
+    pub defaults: StreamConfig,
+    /// Where hosts join groups by IGMP.
+    pub multicast: Multicast,
     /// The streams, by name.
     pub streams: BTreeMap<String, StreamConfig>,
     /// Links that streams and sinks may be behind, by name.
@@ -128,6 +135,8 @@ section! {
         sdp: Option<PathBuf> = None,
         /// How an RTSP source sends.
         transport: Transport = Transport::Tcp,
+        /// The group that it is for hosts that join it on the interfaces of `[multicast]`.
+        group: Option<GroupUrl> = None,
         /// How many bytes are kept for receivers that lag.
         ring: ByteSize = ByteSize(8_000_000),
         /// Who loses packets when the ring is full.
@@ -354,7 +363,7 @@ pub struct SectionKeys {
 }
 
 /// Keys of a stream that `[defaults]` cannot say for all.
-pub(crate) const STREAM_OWN_KEYS: [&str; 5] = ["source", "sdp", "elements", "branches", "rules"];
+pub(crate) const STREAM_OWN_KEYS: [&str; 6] = ["source", "sdp", "group", "elements", "branches", "rules"];
 
 /// Everything that may stand in a configuration.
 pub const SECTIONS: &[SectionKeys] = &[
@@ -364,6 +373,8 @@ pub const SECTIONS: &[SectionKeys] = &[
     SectionKeys { header: "[limits]", keys: Limits::KEYS },
     SectionKeys { header: "[fanout]", keys: Fanout::KEYS },
     SectionKeys { header: "[poc]", keys: Poc::KEYS },
+    SectionKeys { header: "[tree]", keys: Tree::KEYS },
+    SectionKeys { header: "[multicast]", keys: Multicast::KEYS },
     SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
     SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
     SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
@@ -375,8 +386,21 @@ pub const SECTIONS: &[SectionKeys] = &[
 ];
 
 /// The tables at the top of a configuration.
-pub(crate) const TABLES: [&str; 11] =
-    ["listen", "access", "tls", "limits", "fanout", "poc", "defaults", "streams", "link", "sinks", "log"];
+pub(crate) const TABLES: [&str; 13] = [
+    "listen",
+    "access",
+    "tls",
+    "limits",
+    "fanout",
+    "poc",
+    "tree",
+    "multicast",
+    "defaults",
+    "streams",
+    "link",
+    "sinks",
+    "log",
+];
 
 fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))

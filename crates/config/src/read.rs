@@ -60,13 +60,19 @@ fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Con
     read_table(&mut config.fanout, root, "fanout", errors);
     read_table(&mut config.log, root, "log", errors);
     read_table(&mut config.poc, root, "poc", errors);
+    read_table(&mut config.multicast, root, "multicast", errors);
     config.poc.key_file = config.poc.key_file.map(|path| beside(file, path));
+    read_table(&mut config.tree, root, "tree", errors);
+    for path in [&mut config.tree.credentials, &mut config.tree.ca] {
+        *path = path.take().map(|path| beside(file, path));
+    }
     config.tls = tls(root, file, errors);
     if config.tls.is_none() {
         config.listen.rtsps = None;
         config.listen.https = None;
     }
     let defaults = read_defaults(root, errors);
+    config.defaults = defaults.clone();
     streams(&mut config, &defaults, root, file, errors);
     links(&mut config, root, errors);
     sinks(&mut config, &defaults, root, errors);

@@ -25,6 +25,8 @@ pub enum SourceUrl {
     Rtsp(RtspSource),
     /// Pulled from another relay, over the partial-order transport.
     Poc(PocUrl),
+    /// Taken from another relay of the tree that has it, while somebody here wants it.
+    Tree,
     /// Other streams that carry the same in different quality, the best first: they are its levels.
     Renditions(Vec<String>),
 }
@@ -142,6 +144,9 @@ impl FromStr for SourceUrl {
         if text == "push" {
             return Ok(SourceUrl::Push);
         }
+        if text == "tree" {
+            return Ok(SourceUrl::Tree);
+        }
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         match scheme.to_ascii_lowercase().as_str() {
             "demo" if rest.is_empty() => Ok(SourceUrl::Demo),
@@ -158,7 +163,7 @@ impl FromStr for SourceUrl {
             "rtsp" | "rtsps" => RtspSource::parse(text).map(SourceUrl::Rtsp),
             "poc" => text.parse().map(SourceUrl::Poc),
             _ => {
-                let help = "write \"push\", or an address that begins with \
+                let help = "write \"push\" or \"tree\", or an address that begins with \
                             udp://, rtp://, rtsp://, rtsps://, poc:// or demo://";
                 Err(Invalid::new(format!("'{}' is no source", without_user(text)), help))
             }
@@ -242,6 +247,7 @@ impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SourceUrl::Push => f.write_str("push"),
+            SourceUrl::Tree => f.write_str("tree"),
             SourceUrl::Demo => f.write_str("demo://"),
             SourceUrl::Udp(source) => write!(f, "udp://{source}"),
             SourceUrl::Rtp(source) => write!(f, "rtp://{source}"),
@@ -275,6 +281,7 @@ mod tests {
     fn every_kind_of_source_reads_and_writes_alike() {
         for text in [
             "push",
+            "tree",
             "demo://",
             "udp://0.0.0.0:5000",
             "udp://239.1.1.1:5000?source=10.0.0.9&interface=eth0",

@@ -11,7 +11,10 @@ use toml::de::DeValue;
 
 use crate::address::socket_address;
 use crate::invalid::nearest;
-use crate::{BitRate, ByteSize, Invalid, Secret, Share, SinkUrl, SourceUrl, parse_duration};
+use crate::multicast::Interface;
+use crate::{
+    BitRate, ByteSize, GroupUrl, Invalid, Prefix, Secret, Share, SinkUrl, SourceUrl, parse_duration,
+};
 
 /// What is wrong with the bytes of a span.
 pub(crate) type Fault = (Range<usize>, Invalid);
@@ -84,6 +87,9 @@ text! {
     View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
+    GroupUrl: "a group", "udp://239.2.2.2:6000?ttl=4" => str::parse;
+    Interface: "an interface", "eth1" => Interface::parse;
+    Prefix: "a range of addresses", "10.9.0.0/16" => str::parse;
     SinkUrl: "an address to send to", "udp://239.2.2.2:6000?ttl=4" => str::parse;
     SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
@@ -122,6 +128,12 @@ impl Value for usize {
             let what = format!("{} is no number of things", number.as_str());
             (given.span(), Invalid::new(what, "write a whole number, 0 or more"))
         })
+    }
+}
+
+impl Value for bool {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        given.get_ref().as_bool().ok_or_else(|| type_fault(given, "true or false", "true"))
     }
 }
 

@@ -46,6 +46,13 @@ fn the_pieces_of_the_page_on_links_are_one_good_configuration() {
 }
 
 #[test]
+fn the_pieces_of_the_page_on_multicast_are_one_good_configuration() {
+    let all: Vec<_> = pieces(include_str!("../../../docs/multicast.md")).collect();
+    assert!(!all.is_empty());
+    good("docs/multicast.md", &all.join("\n"));
+}
+
+#[test]
 fn the_pieces_of_the_page_on_services_are_one_good_configuration() {
     let all: Vec<_> = pieces(include_str!("../../../docs/services.md")).collect();
     assert!(all.len() > 3, "{all:?}");

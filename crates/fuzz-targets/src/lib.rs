@@ -7,6 +7,7 @@
 mod capture;
 mod codecs;
 mod config;
+mod directory;
 mod dvmrp;
 mod http;
 mod image;
@@ -36,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     ("capture", capture::capture),
     ("codecs", codecs::codecs),
     ("config", config::config),
+    ("directory", directory::directory),
     ("dvmrp", dvmrp::dvmrp),
     ("h264", payload::h264),
     ("h265", payload::h265),

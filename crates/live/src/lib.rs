@@ -18,6 +18,7 @@ mod external;
 pub mod http;
 pub mod limits;
 mod message;
+mod multicast;
 mod poc;
 mod receive;
 mod relay;
@@ -30,6 +31,7 @@ mod source;
 mod supervise;
 mod system;
 mod tls;
+mod tree;
 mod worker;
 
 pub use relay::{Relay, load};

@@ -247,6 +247,12 @@ pub const POC_CATCH_UP: Duration = Duration::from_millis(20);
 /// Bytes of what a receiver of the partial-order transport gets that are read at once.
 pub const POC_READ_BYTES: usize = 64 << 10;
 
+/// Questions to the task of multicast that wait. Further ones wait for a place.
+pub(crate) const MULTICAST_ASKS_MAX: usize = 16;
+
+/// How often it is looked which interfaces are there, and tried again what failed.
+pub(crate) const MULTICAST_LOOK: Duration = Duration::from_secs(1);
+
 /// Bytes of a JSON body that the API takes; a longer one is answered with 413.
 pub const API_BODY_BYTES: usize = 64 << 10;
 

@@ -15,8 +15,10 @@ use crate::clock::Clock;
 use crate::control::{Command, ConfigChange, ConfigRequest, Control, ControlError, Owner, RelayState};
 use crate::limits::{REPLICA_LINGER, SNAPSHOT_EVERY};
 use crate::message::together;
+use crate::multicast::Multicast;
 use crate::supervise::Supervisor;
 use crate::system::{Usage, rss_bytes};
+use crate::tree::Tree;
 use crate::worker::WorkerHandle;
 
 /// A running relay.
@@ -54,17 +56,24 @@ impl Relay {
             workers => workers,
         };
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
+        let (demands, wanted) = mpsc::unbounded_channel();
         for number in 0..count {
-            let (worker, thread) = WorkerHandle::start(number, clock, &config)?;
+            let (worker, thread) = WorkerHandle::start(number, clock, &config, demands.clone())?;
             workers.push(worker);
             threads.push(thread);
         }
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
-        let control = Control::new(workers, Arc::new(config.clone()), state, changes, clock);
+        let (multicast, asks) = Multicast::new();
+        let control = Control::new(workers, Arc::new(config.clone()), state, (changes, multicast), clock);
         let mut tasks = JoinSet::new();
+        tasks.spawn(crate::multicast::run(control.clone(), asks));
         tasks.spawn(show(control.clone(), clock, state_told));
         tasks.spawn(tend(control.clone()));
+        if let Some((tree, driven)) = Tree::start(&control, wanted).await? {
+            control.set_tree(tree);
+            tasks.spawn(driven);
+        }
         let mut supervisor = Supervisor::new(control.clone(), clock, path);
         supervisor.start(&config).await?;
         tasks.spawn(supervise(supervisor, requests));
@@ -170,6 +179,8 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
         let result = match change {
             ConfigChange::Reload => supervisor.reload().await,
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
+            ConfigChange::Adopt { stream } => supervisor.adopt(&stream).await,
+            ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,
             ConfigChange::Services { stream, elements, branches } => {
                 supervisor.set_services(&stream, elements, branches).await
             }

@@ -1,7 +1,9 @@
 //! The configuration carried out: streams, sources and configured receivers are made, and, when
 //! the configuration changes, whatever changed in it and nothing else.
 
-use std::collections::BTreeMap;
+mod adopted;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub(crate) struct Supervisor {
     sources: BTreeMap<String, JoinHandle<()>>,
     trials: Trials,
     rules: Rules,
+    /// Streams that nobody configured, and other relays have.
+    adopted: BTreeSet<String>,
 }
 
 impl Supervisor {
@@ -47,6 +51,7 @@ impl Supervisor {
             sources: BTreeMap::new(),
             trials: Trials::default(),
             rules: Rules::default(),
+            adopted: BTreeSet::new(),
         }
     }
 
@@ -64,7 +69,7 @@ impl Supervisor {
         for sink in &config.sinks {
             self.add_sink(sink).await?;
         }
-        Ok(())
+        self.control.set_multicast(config).await
     }
 
     /// Reads the file again and makes what changed.
@@ -158,8 +163,10 @@ impl Supervisor {
         Ok(())
     }
 
-    async fn become_like(&mut self, new: Config) -> Result<Changed, ControlError> {
-        let changes = outflow_config::diff(&self.control.config(), &new);
+    async fn become_like(&mut self, mut new: Config) -> Result<Changed, ControlError> {
+        let old = self.control.config();
+        self.keep_adopted(&mut new);
+        let changes = outflow_config::diff(&old, &new);
         let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
         let mut lines = self.is_now(&changes, new);
         for line in &failed {
@@ -208,6 +215,7 @@ impl Supervisor {
         for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
             note("sink", &sink.name, self.add_sink(sink).await);
         }
+        note("section", "multicast", self.control.set_multicast(new).await);
         for name in &changes.links_removed {
             self.control.remove_link(name);
         }
@@ -269,15 +277,13 @@ impl Supervisor {
         new: &StreamConfig,
         waited: &mut Option<Duration>,
     ) -> Result<(), ControlError> {
-        let entry = self.control.entry(name)?;
-        let options = StreamOptions { ssrc: entry.options.ssrc, ..self.options(new) };
-        self.control.registry().update(name, |entry| {
-            entry.receivers_max = new.max_receivers;
-            // Under the book's lock: a replica either is among these, or begins with the new ones.
-            entry.options = options;
-            for owner in entry.owners() {
-                self.control.tell(&owner, Command::SetOptions { stream: owner.stream, options });
-            }
+        self.control.entry(name)?;
+        let options = self.options(new);
+        self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
+        self.control.change_options(name, |now| StreamOptions {
+            ssrc: now.ssrc,
+            layers: now.layers,
+            ..options
         });
         self.control.set_bounds(name, self.rules.bounds(name, new));
         let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
@@ -307,6 +313,7 @@ impl Supervisor {
             ssrc: random_u32(),
             seed: random_u32().into(),
             ntp_at_zero: self.clock.ntp_at_zero(),
+            layers: 0,
         }
     }
 
@@ -325,7 +332,8 @@ impl Supervisor {
         let control = self.control.clone();
         let stream = name.to_owned();
         let task = match &config.source {
-            SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(()),
+            // Others bring it.
+            SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Tree => return Ok(()),
             SourceUrl::Demo => tokio::spawn(report(stream.clone(), source::play_clip(control, stream))),
             SourceUrl::Rtsp(_) | SourceUrl::Poc(_) => {
                 tokio::spawn(source::pull(control, stream, config.clone()))
@@ -428,6 +436,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
         wanted: Wanted { branch: sink.branch.clone(), view: sink.view, level: sink.level },
         link: sink.link.as_ref().map(|link| link.0.clone()),
+        loops: true,
     }
 }
 

@@ -1,15 +1,17 @@
 //! The querier of some interfaces: prints what is wanted there, and where packets go.
 //!
-//! `querier [--proxy NAME] [--table NUMBER] [--quick] NAME…`; `--quick` asks every 2 s.
+//! `querier [--proxy NAME] [--dvmrp NAME]… [--table NUMBER] [--quick] NAME…`; `--quick` asks every 2 s. With
+//! `--dvmrp`, neighbours may be there, beside hosts or without.
 
 use std::time::Duration;
 
-use outflow_multicast::{Downstream, Event, Interface, Multicast, Options};
+use outflow_multicast::{Downstream, Event, Interface, Multicast, Neighbours, Options};
 
 /// What the command line says.
 #[derive(Default)]
 struct Arguments {
     proxy: Option<String>,
+    dvmrp: Vec<String>,
     options: Options,
     is_quick: bool,
     names: Vec<String>,
@@ -21,12 +23,13 @@ fn arguments() -> Result<Arguments, Box<dyn std::error::Error>> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--proxy" => said.proxy = words.next(),
+            "--dvmrp" => said.dvmrp.extend(words.next()),
             "--table" => said.options.table = words.next().map(|number| number.parse()).transpose()?,
             "--quick" => said.is_quick = true,
             _ => said.names.push(word),
         }
     }
-    if said.names.is_empty() {
+    if said.names.is_empty() && said.dvmrp.is_empty() {
         return Err("name the interfaces that hosts are on: querier [--proxy NAME] [--quick] NAME…".into());
     }
     Ok(said)
@@ -47,6 +50,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("{warning}");
         }
     }
+    for name in &arguments.dvmrp {
+        for warning in multicast.add_neighbours(Neighbours::new(Interface::find(name)?)).await? {
+            eprintln!("{warning}");
+        }
+    }
     if let Some(name) = &arguments.proxy {
         for warning in multicast.set_upstream(Some(Interface::find(name)?)).await? {
             eprintln!("{warning}");
@@ -60,8 +68,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
             end = tokio::signal::ctrl_c() => {
                 end?;
-                let counts = multicast.snapshot().await?.counts;
-                println!("{counts:?}");
+                let snapshot = multicast.snapshot().await?;
+                println!("{:?}\n{:?}", snapshot.counts, snapshot.dvmrp);
                 return Ok(());
             }
         }
@@ -85,6 +93,13 @@ fn show(event: &Event) {
             flow.source, flow.group, flow.from, flow.by_kernel, flow.by_relay
         ),
         Event::FlowGone { source, group } => println!("{source} to {group} is over"),
+        Event::NeighbourUp { interface, neighbour } => println!("{interface}: {neighbour} is a neighbour"),
+        Event::NeighbourDown { interface, neighbour } => println!("{interface}: {neighbour} is gone"),
+        Event::NeighbourRestarted { interface, neighbour } => {
+            println!("{interface}: {neighbour} was restarted");
+        }
+        Event::InterfaceGone { interface } => println!("{interface} is gone"),
+        Event::InterfaceBack { interface, address } => println!("{interface} is back as {address}"),
         Event::Missed(count) => println!("{count} events were not read in time"),
     }
 }

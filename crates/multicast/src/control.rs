@@ -1,6 +1,9 @@
 //! The task that drives, and the handle of it.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv4Addr;
+use std::time::SystemTime;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
@@ -8,24 +11,28 @@ use tokio::sync::{mpsc, oneshot};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::{Event, Events, Snapshot};
+use crate::forward::Relayed;
 use crate::interfaces::{Interface, Warning};
 use crate::limits::COMMANDS_MAX;
+use crate::neighbours::Neighbours;
 use crate::querier::Downstream;
-use crate::sys::Routing;
+use crate::sys::{Changes, Routing, Watchable};
 
 /// What is the same for all interfaces.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The number of a multicast routing table of our own; the usual one without. Packets are led to it by
     /// rules: `ip mrule add iif NAME table NUMBER`.
     pub table: Option<u32>,
     /// Whether the kernel is to forward. Without, it is only told who wants what.
     pub forward: bool,
+    /// Whether to note how long things take, for [`Snapshot::timings`].
+    pub timings: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { table: None, forward: true }
+        Options { table: None, forward: true, timings: false }
     }
 }
 
@@ -33,8 +40,10 @@ type Answer<T> = oneshot::Sender<T>;
 
 enum Command {
     Add(Box<Downstream>, Answer<Result<(), Error>>),
+    AddNeighbours(Neighbours, Answer<Result<(), Error>>),
     Upstream(Option<Interface>, Answer<Result<(), Error>>),
     Remove(String, Answer<Result<(), Error>>),
+    Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
     Snapshot(Answer<Snapshot>),
 }
 
@@ -60,9 +69,13 @@ impl Multicast {
         let kernel = Routing::open(options.table)?.watched().map_err(Error::Open)?;
         let (events, receiver) = Events::new();
         let seed = RandomState::new().hash_one("host");
-        let driver = Driver::new(events, options.forward, seed);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        // It wraps as the field of the messages does.
+        let generation = since.map_or(0, |since| since.as_secs() as u32);
+        let driver = Driver::new(events, &options, seed, generation);
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(run(kernel, driver, queue));
+        let changes = Changes::open().and_then(Changes::watched).map_err(Error::Open)?;
+        tokio::spawn(run(kernel, changes, driver, queue));
         Ok((Multicast { commands }, receiver))
     }
 
@@ -77,25 +90,49 @@ impl Multicast {
         Ok(warnings)
     }
 
+    /// Adds an interface on which routers of DVMRP are, or may be, and says what may keep packets away from it.
+    /// It may have hosts, too. As soon as there is one, sources are where routes of DVMRP say, and all other
+    /// interfaces' networks are told to neighbours.
+    ///
+    /// # Errors
+    ///
+    /// If it takes part so already, there is an interface upstream, or the kernel refuses it.
+    pub async fn add_neighbours(&self, neighbours: Neighbours) -> Result<Vec<Warning>, Error> {
+        let warnings = neighbours.interface.warnings();
+        self.ask(|answer| Command::AddNeighbours(neighbours, answer)).await??;
+        Ok(warnings)
+    }
+
     /// Sets the interface on which is joined what is wanted on the others (RFC 4605), or that there is none,
     /// and says what may keep packets away from it.
     ///
     /// # Errors
     ///
-    /// If it takes part already, or the kernel refuses it; then there is none.
+    /// If it takes part already, there are interfaces with neighbours, or the kernel refuses it; then there is
+    /// none.
     pub async fn set_upstream(&self, interface: Option<Interface>) -> Result<Vec<Warning>, Error> {
         let warnings = interface.as_ref().map(Interface::warnings).unwrap_or_default();
         self.ask(|answer| Command::Upstream(interface, answer)).await??;
         Ok(warnings)
     }
 
-    /// Removes an interface with hosts.
+    /// Removes an interface with hosts, neighbours or both.
     ///
     /// # Errors
     ///
     /// If it does not take part.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
         self.ask(|answer| Command::Remove(name.to_owned(), answer)).await?
+    }
+
+    /// Says what the relay sends itself, in place of what was said before. Of all other groups the kernel
+    /// forwards all, whatever the level, so that nobody starves.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has ended.
+    pub async fn set_relayed(&self, groups: BTreeMap<Ipv4Addr, Relayed>) -> Result<(), Error> {
+        self.ask(|answer| Command::Relayed(groups, answer)).await
     }
 
     /// All that is known now.
@@ -114,7 +151,12 @@ impl Multicast {
     }
 }
 
-async fn run(kernel: AsyncFd<Routing>, mut driver: Driver, mut commands: mpsc::Receiver<Command>) {
+async fn run(
+    kernel: AsyncFd<Routing>,
+    changes: AsyncFd<Changes>,
+    mut driver: Driver,
+    mut commands: mpsc::Receiver<Command>,
+) {
     loop {
         let deadline = tokio::time::Instant::from_std(driver.next_timeout());
         tokio::select! {
@@ -125,6 +167,13 @@ async fn run(kernel: AsyncFd<Routing>, mut driver: Driver, mut commands: mpsc::R
                     guard.clear_ready();
                 }
             }
+            changed = changes.readable() => {
+                let Ok(mut guard) = changed else { return };
+                if changes.get_ref().take() {
+                    guard.clear_ready();
+                }
+                driver.handle_interfaces_changed();
+            }
             command = commands.recv() => match command {
                 Some(command) => carry_out(&mut driver, kernel.get_ref(), command),
                 None => break,
@@ -133,15 +182,22 @@ async fn run(kernel: AsyncFd<Routing>, mut driver: Driver, mut commands: mpsc::R
         }
         driver.settle(kernel.get_ref());
     }
-    let _nothing_to_leave = driver.set_upstream(kernel.get_ref(), None);
+    driver.end(kernel.get_ref());
 }
 
 /// Whoever asked may not want the answer any more.
 fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
     match command {
         Command::Add(downstream, answer) => _ = answer.send(driver.add(kernel, *downstream)),
+        Command::AddNeighbours(neighbours, answer) => {
+            _ = answer.send(driver.add_neighbours(kernel, neighbours));
+        }
         Command::Upstream(interface, answer) => _ = answer.send(driver.set_upstream(kernel, interface)),
         Command::Remove(name, answer) => _ = answer.send(driver.remove(kernel, &name)),
+        Command::Relayed(groups, answer) => {
+            driver.set_relayed(groups);
+            let _nobody_waits = answer.send(());
+        }
         Command::Snapshot(answer) => _ = answer.send(driver.snapshot()),
     }
 }

@@ -2,6 +2,8 @@
 //! events out. It makes system calls, but waits for nothing.
 
 mod flows;
+mod roles;
+mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,13 +11,17 @@ use std::time::Instant;
 
 use outflow_media::Time;
 
-use crate::error::Error;
-use crate::event::{Counts, Event, Events, Snapshot};
-use crate::forward::Flows;
-use crate::interfaces::Interface;
-use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, SWEEP_EVERY};
-use crate::querier::{Concerns, Downstream, Querier};
-use crate::sys::{Routing, Upcall, VIFS_MAX, Vif};
+use self::roles::Role;
+use self::trees::is_dvmrp;
+use crate::control::Options;
+use crate::event::{Counts, Events, Snapshot};
+use crate::forward::{Flows, Relayed};
+use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
+use crate::neighbours::Dvmrp;
+use crate::ports::Ports;
+use crate::querier::{Concerns, Querier};
+use crate::sys::{Received, Routing, Upcall};
+use crate::timing::Stopwatch;
 use crate::upstream::Upstream;
 use crate::wanted::Wanted;
 
@@ -45,35 +51,59 @@ pub(crate) struct Driver {
     pub(crate) clock: Clock,
     is_forwarding: bool,
     seed: u64,
+    /// What generations of DVMRP begin with.
+    generation: u32,
+    /// What interfaces are for, by their name.
+    roles: BTreeMap<String, Role>,
+    /// Those that are there.
+    ports: Ports,
+    refreshed_at: Time,
+    refresh_at: Time,
     /// By the index of their interface.
     queriers: BTreeMap<u32, Querier>,
     upstream: Option<Upstream>,
+    /// As soon as an interface has neighbours.
+    dvmrp: Option<Dvmrp>,
     flows: Flows,
+    /// What the relay sends itself.
+    relayed: BTreeMap<Ipv4Addr, Relayed>,
     sweep_at: Time,
+    unwanted_at: Time,
     events: Events,
     counts: Counts,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
+    out: Out,
+    watch: Stopwatch,
     /// Groups of which something changed, and whether it is all of them.
     dirty: BTreeSet<Ipv4Addr>,
     is_all_dirty: bool,
 }
 
 impl Driver {
-    pub(crate) fn new(events: Events, forward: bool, seed: u64) -> Self {
+    pub(crate) fn new(events: Events, options: &Options, seed: u64, generation: u32) -> Self {
         let clock = Clock::start();
+        let now = clock.now();
         Driver {
             clock,
-            is_forwarding: forward,
+            is_forwarding: options.forward,
             seed,
+            generation,
+            roles: BTreeMap::new(),
+            ports: Ports::default(),
+            refreshed_at: now,
+            refresh_at: now + REFRESH_INTERVAL,
             queriers: BTreeMap::new(),
             upstream: None,
+            dvmrp: None,
             flows: Flows::default(),
-            sweep_at: clock.now() + SWEEP_EVERY,
+            relayed: BTreeMap::new(),
+            sweep_at: now + SWEEP_EVERY,
+            unwanted_at: now + UNWANTED_EVERY,
             events,
             counts: Counts::default(),
             buffer: vec![0; PACKET_BYTES_MAX],
-            packet: Vec::new(),
+            out: Out::default(),
+            watch: Stopwatch::new(options.timings),
             dirty: BTreeSet::new(),
             is_all_dirty: false,
         }
@@ -85,7 +115,7 @@ impl Driver {
             let mut buffer = std::mem::take(&mut self.buffer);
             let received = kernel.receive(&mut buffer);
             match &received {
-                Ok(received) => self.handle(kernel, &buffer[..received.length], received.interface),
+                Ok(received) => self.handle(kernel, &buffer[..received.length], received),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => (),
                 Err(_) => self.counts.read_errors += 1,
             }
@@ -97,7 +127,8 @@ impl Driver {
         false
     }
 
-    fn handle(&mut self, kernel: &Routing, bytes: &[u8], interface: u32) {
+    /// Takes a packet, and answers at once: hosts wait for that, and not for what else follows.
+    fn handle(&mut self, kernel: &Routing, bytes: &[u8], received: &Received) {
         let now = self.clock.now();
         if let Some(upcall) = Upcall::parse(bytes) {
             self.counts.upcalls += 1;
@@ -108,8 +139,13 @@ impl Driver {
             return;
         }
         self.counts.packets += 1;
-        if let Some(querier) = self.queriers.get_mut(&interface) {
+        let interface = received.interface;
+        if is_dvmrp(bytes) {
+            self.handle_dvmrp(now, bytes, interface);
+        } else if let Some(querier) = self.queriers.get_mut(&interface) {
+            self.watch.received(received.came_ns);
             querier.router.handle_packet(now, bytes);
+            answer(kernel, querier, &mut self.out, &mut self.watch);
         } else if let Some(upstream) = self.upstream.as_mut().filter(|one| one.interface.index == interface) {
             upstream.host.handle_packet(now, bytes);
         } else {
@@ -121,21 +157,28 @@ impl Driver {
     pub(crate) fn next_timeout(&self) -> Instant {
         let routers = self.queriers.values().map(|querier| querier.router.next_timeout());
         let host = self.upstream.as_ref().and_then(|upstream| upstream.host.next_timeout());
-        let next = routers.chain(host).fold(self.sweep_at, Time::min);
+        let dvmrp = self.dvmrp.as_ref();
+        let trees = dvmrp.and_then(|one| one.router.next_timeout());
+        let unwanted = dvmrp.map(|_| self.unwanted_at);
+        let others = host.into_iter().chain(trees).chain(unwanted);
+        let next = routers.chain(others).fold(self.sweep_at.min(self.refresh_at), Time::min);
         self.clock.instant(next)
     }
 
-    /// Does what is due, and all that follows from what came in: answers first, for which hosts wait.
+    /// Does what is due, and all that follows from what came in and was answered.
     pub(crate) fn settle(&mut self, kernel: &Routing) {
         let now = self.clock.now();
+        if self.refresh_at <= now {
+            self.refresh(kernel, now);
+        }
         for querier in self.queriers.values_mut() {
             if querier.router.next_timeout() <= now {
                 querier.router.handle_timeout(now);
+                self.out.send_all(kernel, querier.interface.index, |out| querier.router.poll_transmit(out));
             }
-            let (index, router) = (querier.interface.index, &mut querier.router);
-            while let Some(to) = router.poll_transmit(&mut self.packet) {
-                send(kernel, &self.packet, to, index, &mut self.counts);
-            }
+        }
+        self.watch.begin();
+        for querier in self.queriers.values_mut() {
             while let Some((event, concerns)) = querier.poll() {
                 self.events.tell(event);
                 match concerns {
@@ -145,15 +188,18 @@ impl Driver {
             }
         }
         self.settle_groups(kernel, now);
+        self.settle_dvmrp(kernel, now);
+        self.watch.updated();
         if let Some(upstream) = &mut self.upstream {
             upstream.host.handle_timeout(now);
-            while let Some(to) = upstream.host.poll_transmit(&mut self.packet) {
-                send(kernel, &self.packet, to, upstream.interface.index, &mut self.counts);
-            }
+            self.out.send_all(kernel, upstream.interface.index, |out| upstream.host.poll_transmit(out));
         }
         if self.sweep_at <= now {
             self.sweep_at = now + SWEEP_EVERY;
-            self.sweep(kernel, now);
+            self.sweep(kernel, now, |_| true);
+        } else if self.dvmrp.is_some() && self.unwanted_at <= now {
+            self.unwanted_at = now + UNWANTED_EVERY;
+            self.sweep(kernel, now, |entry| entry.is_placed && entry.route.is_empty());
         }
     }
 
@@ -166,6 +212,7 @@ impl Driver {
             self.dirty.extend(self.flows.pairs(None).iter().map(|pair| pair.group));
         }
         for group in std::mem::take(&mut self.dirty) {
+            self.set_members(now, group);
             for pair in self.flows.pairs(Some(group)) {
                 self.route(kernel, pair);
             }
@@ -178,94 +225,31 @@ impl Driver {
         }
     }
 
-    /// What all interfaces below want of a group.
+    /// The relay sends these groups from now on.
+    pub(crate) fn set_relayed(&mut self, groups: BTreeMap<Ipv4Addr, Relayed>) {
+        let before = std::mem::replace(&mut self.relayed, groups);
+        let now = &self.relayed;
+        let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
+        self.dirty.extend(changed);
+    }
+
+    /// What all interfaces below want of a group that is to come from elsewhere.
     fn wanted(&self, group: Ipv4Addr) -> Option<Wanted> {
+        if self.relayed.get(&group) == Some(&Relayed::All) {
+            return None;
+        }
         self.queriers.values().filter_map(|querier| querier.wanted(group)).reduce(Wanted::or)
     }
 
-    /// Adds an interface with hosts.
-    pub(crate) fn add(&mut self, kernel: &Routing, downstream: Downstream) -> Result<(), Error> {
-        let index = downstream.interface.index;
-        if downstream.settings.link.address.is_ipv6() {
-            return Err(Error::Family(downstream.settings.link.address));
-        }
-        let vif = self.add_vif(kernel, &downstream.interface)?;
-        let now = self.clock.now();
-        let querier = Querier::new(now, vif, downstream).inspect_err(|_| remove_vif(kernel, vif))?;
-        self.queriers.insert(index, querier);
-        self.is_all_dirty = true;
-        Ok(())
-    }
-
-    /// Sets the interface on which is joined what is wanted elsewhere.
-    pub(crate) fn set_upstream(&mut self, kernel: &Routing, to: Option<Interface>) -> Result<(), Error> {
-        if let Some(old) = self.upstream.take() {
-            self.leave_all(kernel, old);
-        }
-        let Some(interface) = to else { return Ok(()) };
-        let vif = self.add_vif(kernel, &interface)?;
-        self.upstream = Some(Upstream::new(self.clock.now(), vif, interface, self.seed));
-        self.is_all_dirty = true;
-        Ok(())
-    }
-
-    /// Says upstream that nothing is wanted any more: once, as nobody will be there to say it again.
-    fn leave_all(&mut self, kernel: &Routing, mut old: Upstream) {
-        let now = self.clock.now();
-        let groups = self.queriers.values().flat_map(|querier| querier.router.groups());
-        for group in groups.filter_map(|(group, _)| v4(group)).collect::<BTreeSet<_>>() {
-            let _never_joined = old.set(now, group, None);
-        }
-        old.host.handle_timeout(now);
-        while let Some(to) = old.host.poll_transmit(&mut self.packet) {
-            send(kernel, &self.packet, to, old.interface.index, &mut self.counts);
-        }
-        self.forget(kernel, old.vif);
-    }
-
-    /// Removes an interface with hosts, by its name: it may be gone already.
-    pub(crate) fn remove(&mut self, kernel: &Routing, name: &str) -> Result<(), Error> {
-        let index = self.queriers.iter().find(|(_, querier)| &*querier.name == name).map(|(index, _)| *index);
-        let Some(querier) = index.and_then(|index| self.queriers.remove(&index)) else {
-            return Err(Error::Unknown(name.to_owned()));
-        };
-        for (group, _) in querier.router.groups() {
-            self.dirty.extend(v4(group));
-            self.events.tell(Event::Gone { interface: querier.name.clone(), group });
-        }
-        self.forget(kernel, querier.vif);
-        Ok(())
-    }
-
-    fn forget(&mut self, kernel: &Routing, vif: Vif) {
-        self.remove_flows_from(kernel, vif);
-        remove_vif(kernel, vif);
-        self.is_all_dirty = true;
-    }
-
-    fn add_vif(&self, kernel: &Routing, interface: &Interface) -> Result<Vif, Error> {
-        let upstream = self.upstream.as_ref();
-        if self.queriers.contains_key(&interface.index)
-            || upstream.is_some_and(|one| one.interface.index == interface.index)
-        {
-            return Err(Error::Twice(interface.name.clone()));
-        }
-        let mut used = self.queriers.values().map(|one| one.vif).collect::<BTreeSet<_>>();
-        used.extend(upstream.map(|one| one.vif));
-        let vif = (0..VIFS_MAX as Vif).find(|vif| !used.contains(vif));
-        let vif = vif.ok_or_else(|| Error::TooManyInterfaces(interface.name.clone()))?;
-        let added = kernel.add_vif(vif, interface.index);
-        added.map_err(|error| Error::AddInterface { name: interface.name.clone(), error })?;
-        Ok(vif)
-    }
-
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
         let refused = |one: &Upstream| one.host.counters().iter().filter(|(_, times)| *times > 0).collect();
         Snapshot {
             interfaces: self.queriers.values().map(Querier::state).collect(),
             upstream: self.upstream.as_ref().map(|one| (one.name.clone(), refused(one))),
+            dvmrp: self.neighbourhood(),
             flows: self.flows.iter().filter_map(|(pair, entry)| self.flow(pair, entry)).collect(),
-            counts: Counts { events_missed: self.events.missed, ..self.counts },
+            counts: Counts { events_missed: self.events.missed, send_errors: self.out.errors, ..self.counts },
+            timings: self.watch.take(),
         }
     }
 }
@@ -277,12 +261,38 @@ const fn v4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-fn remove_vif(kernel: &Routing, vif: Vif) {
-    // It is gone with its device, if that is.
-    let _gone_already = kernel.remove_vif(vif);
+/// Sends what a router has to say to what it was just told.
+fn answer(kernel: &Routing, querier: &mut Querier, out: &mut Out, watch: &mut Stopwatch) {
+    loop {
+        let next = querier.router.poll_transmit(&mut out.packet);
+        watch.processed();
+        let Some(to) = next else { return };
+        out.send(kernel, to, querier.interface.index);
+        watch.replied();
+    }
 }
 
-fn send(kernel: &Routing, packet: &[u8], to: IpAddr, interface: u32, counts: &mut Counts) {
-    let is_sent = v4(to).is_some_and(|to| kernel.send(packet, to, interface).is_ok());
-    counts.send_errors += u64::from(!is_sent);
+/// What packets are written into on their way out, one after the other.
+#[derive(Debug, Default)]
+struct Out {
+    packet: Vec<u8>,
+    errors: u64,
+}
+
+impl Out {
+    fn send_all(
+        &mut self,
+        kernel: &Routing,
+        interface: u32,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<IpAddr>,
+    ) {
+        while let Some(to) = next(&mut self.packet) {
+            self.send(kernel, to, interface);
+        }
+    }
+
+    fn send(&mut self, kernel: &Routing, to: IpAddr, interface: u32) {
+        let is_sent = v4(to).is_some_and(|to| kernel.send(&self.packet, to, interface).is_ok());
+        self.errors += u64::from(!is_sent);
+    }
 }

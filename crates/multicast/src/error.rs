@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use crate::sys::VIFS_MAX;
+use crate::limits::PORTS_MAX;
 
 /// Where opening failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub enum Error {
     /// It has no address.
     #[error("the interface {0} has no IPv4 address, which IGMP needs: add one (`ip address add`)")]
     NoAddress(String),
+    /// It is down.
+    #[error("the interface {0} is down: set it up (`ip link set {0} up`)")]
+    Down(String),
     /// They cannot be listed.
     #[error("cannot list the interfaces: {0}")]
     Interfaces(#[source] io::Error),
@@ -54,8 +57,19 @@ pub enum Error {
     /// It does not take part.
     #[error("the interface {0} does not take part: add it before")]
     Unknown(String),
+    /// What is wanted is joined above as by a host, or routed as among routers.
+    #[error(
+        "{upstream} is where groups are joined as by a host (RFC 4605), and {neighbours} has routers of DVMRP \
+         as neighbours: leave one of them out"
+    )]
+    UpstreamAndNeighbours {
+        /// The interface upstream.
+        upstream: String,
+        /// One with neighbours.
+        neighbours: String,
+    },
     /// There are too many.
-    #[error("the kernel routes multicast among {VIFS_MAX} interfaces at most: remove one before adding {0}")]
+    #[error("the kernel routes multicast among {PORTS_MAX} interfaces at most: remove one before adding {0}")]
     TooManyInterfaces(String),
     /// The kernel does not take it.
     #[error(

@@ -7,6 +7,7 @@ use outflow_routing::membership::Level;
 use tokio::sync::mpsc;
 
 use crate::limits::EVENTS_MAX;
+use crate::timing::Timing;
 use crate::wanted::Wanted;
 
 /// The name of an interface.
@@ -49,6 +50,40 @@ pub enum Event {
         /// Its group.
         group: Ipv4Addr,
     },
+    /// A router of DVMRP and this one hear each other.
+    NeighbourUp {
+        /// Where.
+        interface: Name,
+        /// Its address.
+        neighbour: IpAddr,
+    },
+    /// That is over.
+    NeighbourDown {
+        /// Where.
+        interface: Name,
+        /// Its address.
+        neighbour: IpAddr,
+    },
+    /// It was restarted, and has forgotten all.
+    NeighbourRestarted {
+        /// Where.
+        interface: Name,
+        /// Its address.
+        neighbour: IpAddr,
+    },
+    /// An interface is gone, down or without address: all groups there are gone. When it is back, it takes
+    /// part again.
+    InterfaceGone {
+        /// Which.
+        interface: Name,
+    },
+    /// It is back, or has another address.
+    InterfaceBack {
+        /// Which.
+        interface: Name,
+        /// Its address.
+        address: IpAddr,
+    },
     /// So many events were left out, as they were not read in time: ask for a snapshot.
     Missed(u64),
 }
@@ -62,9 +97,10 @@ pub struct Flow {
     pub group: Ipv4Addr,
     /// Where they come in.
     pub from: Name,
-    /// Where the kernel forwards them: all that is wanted there is the best level.
+    /// Where the kernel forwards them, whole.
     pub by_kernel: Vec<Name>,
-    /// Where they are wanted at a lower level, which the kernel cannot make: it is for the relay to serve.
+    /// Where they are wanted at a lower level, which the kernel cannot make: the relay is to serve it, as it said
+    /// ([`Relayed`](crate::Relayed)).
     pub by_relay: Vec<(Name, Level)>,
 }
 
@@ -94,6 +130,8 @@ pub struct Counts {
     pub kernel_errors: u64,
     /// Groups that could not be joined upstream, as they are too many.
     pub upstream_refused: u64,
+    /// Interfaces that were back, but did not take part again; it is tried again.
+    pub interfaces_refused: u64,
     /// Events that were left out.
     pub events_missed: u64,
 }
@@ -115,6 +153,45 @@ pub struct InterfaceState {
     pub refused: Vec<(&'static str, u64)>,
 }
 
+/// A router of DVMRP that is heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeighbourState {
+    /// Where.
+    pub interface: Name,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Whether it hears this one, too.
+    pub is_two_way: bool,
+    /// Whether it understands levels.
+    pub has_levels: bool,
+}
+
+/// A route of DVMRP: where sources are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteState {
+    /// The network's lowest address.
+    pub address: Ipv4Addr,
+    /// How many bits of it count.
+    pub bits: u8,
+    /// How far it is.
+    pub metric: u8,
+    /// Where its data comes in.
+    pub interface: Name,
+    /// The neighbour before it; none if the network is on the interface itself.
+    pub via: Option<Ipv4Addr>,
+}
+
+/// What is known by DVMRP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbourhood {
+    /// Who is heard, in order.
+    pub neighbours: Vec<NeighbourState>,
+    /// The best routes, in order.
+    pub routes: Vec<RouteState>,
+    /// Why messages and data had no effect, and how often, where any had none.
+    pub refused: Vec<(&'static str, u64)>,
+}
+
 /// All that the driver knows.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -122,10 +199,15 @@ pub struct Snapshot {
     pub interfaces: Vec<InterfaceState>,
     /// The interface on which groups are joined, and why messages there had no effect.
     pub upstream: Option<(Name, Vec<(&'static str, u64)>)>,
+    /// What is known by DVMRP, if it runs.
+    pub dvmrp: Option<Neighbourhood>,
     /// Where packets go.
     pub flows: Vec<Flow>,
     /// What had no effect.
     pub counts: Counts,
+    /// How long things took since the last snapshot, if that is noted
+    /// ([`Options::timings`](crate::Options)); the last [`TIMINGS_MAX`](crate::limits::TIMINGS_MAX).
+    pub timings: Vec<Timing>,
 }
 
 /// Where events go to: what finds no place is counted, and told of when there is one.

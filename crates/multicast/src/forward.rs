@@ -28,12 +28,16 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// The way to all who want packets that come in by `parent`: by the kernel, where they are wanted at
-    /// their best.
-    pub(crate) fn new(parent: Vif, wants: impl IntoIterator<Item = (Vif, Level)>) -> Self {
+    /// The way to all who want packets that come in by `parent`: by the kernel, unless they are wanted at a
+    /// lower level where the relay can make it.
+    pub(crate) fn new(
+        parent: Vif,
+        wants: impl IntoIterator<Item = (Vif, Level)>,
+        is_relayed: impl Fn(Vif) -> bool,
+    ) -> Self {
         let mut route = Route::default();
         for (vif, level) in wants.into_iter().filter(|(vif, _)| *vif != parent) {
-            if level == Level::BEST {
+            if level == Level::BEST || !is_relayed(vif) {
                 route.kernel.insert(vif);
             } else {
                 route.relay.push((vif, level));
@@ -41,6 +45,21 @@ impl Route {
         }
         route
     }
+
+    /// Whether nobody wants packets.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kernel == Vifs::default() && self.relay.is_empty()
+    }
+}
+
+/// What of a group the relay sends to those who want it, from its own addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relayed {
+    /// What is wanted at lower levels. The kernel forwards what is wanted at its best, or by those who take
+    /// nothing that comes from the relay.
+    Lower,
+    /// All of it: the kernel forwards nothing, and nothing is joined upstream.
+    All,
 }
 
 /// An entry.
@@ -60,7 +79,10 @@ pub(crate) struct Entry {
 /// What is to become of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
+    /// It stays; nothing came since it was last looked at.
     Keep,
+    /// Packets came in by this interface, where they should.
+    Data(Vif),
     Remove,
 }
 
@@ -128,7 +150,7 @@ impl Flows {
         let before = std::mem::replace(&mut entry.counted, counts);
         if right(&counts) != right(&before) {
             entry.used = now;
-            return Use::Keep;
+            return Use::Data(entry.parent);
         }
         let is_elsewhere = counts.wrong_interface != before.wrong_interface;
         let idle: Duration = now.since(entry.used);
@@ -151,8 +173,9 @@ mod tests {
     #[test]
     fn the_kernel_forwards_the_best_level_alone_and_never_back() {
         let low = Level::new(3).expect("not zero");
-        let route = Route::new(2, [(0, Level::BEST), (1, low), (2, Level::BEST), (5, Level::BEST)]);
-        assert_eq!(route.kernel, Vifs(0b10_0001));
+        let wants = [(0, Level::BEST), (1, low), (2, Level::BEST), (5, Level::BEST), (6, low)];
+        let route = Route::new(2, wants, |vif| vif < 6);
+        assert_eq!(route.kernel, Vifs(0b110_0001), "nobody would make the lower level for the last");
         assert_eq!(route.relay, [(1, low)]);
     }
 
@@ -164,8 +187,9 @@ mod tests {
         }
         assert_eq!(flows.pairs(Some(pair(2, 0).group)), [pair(2, 1), pair(2, 255)]);
         assert_eq!(flows.pairs(None).len(), 4);
-        assert!(flows.set_route(pair(1, 9), Route::new(0, [(1, Level::BEST)])));
-        assert!(!flows.set_route(pair(1, 9), Route::new(0, [(1, Level::BEST)])));
+        let route = || Route::new(0, [(1, Level::BEST)], |_| true);
+        assert!(flows.set_route(pair(1, 9), route()));
+        assert!(!flows.set_route(pair(1, 9), route()));
     }
 
     #[test]
@@ -193,10 +217,10 @@ mod tests {
         let mut flows = Flows::default();
         flows.insert(Time::ZERO, pair(1, 1), 0, true);
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        assert_eq!(flows.settle(at(50), pair(1, 1), counts(3, 0)), Use::Keep);
+        assert_eq!(flows.settle(at(50), pair(1, 1), counts(3, 0)), Use::Data(0));
         assert_eq!(flows.settle(at(100), pair(1, 1), counts(3, 0)), Use::Keep);
         assert_eq!(flows.settle(at(110), pair(1, 1), counts(3, 0)), Use::Remove);
-        assert_eq!(flows.settle(at(120), pair(1, 1), counts(4, 0)), Use::Keep);
+        assert_eq!(flows.settle(at(120), pair(1, 1), counts(4, 0)), Use::Data(0));
         assert_eq!(flows.settle(at(121), pair(1, 1), counts(7, 3)), Use::Remove, "it is elsewhere");
     }
 }

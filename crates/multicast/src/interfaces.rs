@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
 use outflow_routing::membership::{Link, Prefix};
 
 use crate::error::Error;
@@ -25,25 +27,12 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// If there is none, or it has no IPv4 address.
+    /// If there is none, it is down, or it has no IPv4 address.
     pub fn find(name: &str) -> Result<Self, Error> {
         let index = nix::net::if_::if_nametoindex(name).map_err(|_| Error::NoInterface(name.to_owned()))?;
-        let all = if_addrs::get_if_addrs().map_err(Error::Interfaces)?;
-        let addresses: Vec<_> = all
-            .into_iter()
-            // A label (`eth0:1`) is a second address of the same interface.
-            .filter(|one| one.name == name || one.name.split(':').next() == Some(name))
-            .filter_map(|one| match one.addr {
-                if_addrs::IfAddr::V4(v4) => Some((v4.ip, v4.prefixlen)),
-                if_addrs::IfAddr::V6(_) => None,
-            })
-            .collect();
-        let Some((address, _)) = addresses.first().copied() else {
-            return Err(Error::NoAddress(name.to_owned()));
-        };
-        let prefix = |(address, bits): (Ipv4Addr, u8)| Prefix { address: IpAddr::V4(address), bits };
-        let prefixes = addresses.into_iter().map(prefix).collect();
-        Ok(Interface { name: name.to_owned(), index, address, prefixes })
+        let all = Addresses::list()?;
+        let found = all.of(name, index).ok_or_else(|| Error::NoAddress(name.to_owned()))?;
+        if all.is_up(name) { Ok(found) } else { Err(Error::Down(name.to_owned())) }
     }
 
     /// The link that the state machines see.
@@ -57,11 +46,63 @@ impl Interface {
         self.prefixes.iter().any(|prefix| prefix.contains(address.into()))
     }
 
+    /// Whether this is an address of the interface itself.
+    pub fn is_own(&self, address: Ipv4Addr) -> bool {
+        self.prefixes.iter().any(|prefix| prefix.address == address)
+    }
+
     /// What keeps packets away, if anything does.
     pub fn warnings(&self) -> Vec<Warning> {
         let filters = ["all", self.name.as_str()].map(|scope| setting(scope, "rp_filter"));
         let is_filtered = filters.into_iter().flatten().max().is_some_and(|filter| filter > 0);
         is_filtered.then(|| Warning::ReversePath(self.name.clone())).into_iter().collect()
+    }
+}
+
+/// An address of an interface.
+#[derive(Debug)]
+struct Address {
+    interface: String,
+    prefix: Prefix,
+    is_up: bool,
+}
+
+/// The IPv4 addresses of this network namespace, as they are now.
+#[derive(Debug)]
+pub(crate) struct Addresses(Vec<Address>);
+
+impl Addresses {
+    pub(crate) fn list() -> Result<Self, Error> {
+        let failed = |error: nix::Error| Error::Interfaces(error.into());
+        let address = |one: InterfaceAddress| {
+            let ip = one.address?.as_sockaddr_in()?.ip();
+            let mask = one.netmask.and_then(|mask| Some(mask.as_sockaddr_in()?.ip()));
+            let bits = mask.map_or(32, |mask| mask.to_bits().count_ones() as u8);
+            let is_up = one.flags.contains(InterfaceFlags::IFF_UP);
+            // A label (`eth0:1`) is a second address of the same interface.
+            let interface = one.interface_name.split(':').next()?.to_owned();
+            Some(Address { interface, prefix: Prefix { address: ip.into(), bits }, is_up })
+        };
+        Ok(Addresses(getifaddrs().map_err(failed)?.filter_map(address).collect()))
+    }
+
+    /// The interface of this name, if it has an address.
+    fn of(&self, name: &str, index: u32) -> Option<Interface> {
+        let there = self.0.iter().filter(|one| one.interface == name);
+        let prefixes = there.map(|one| one.prefix).collect::<Vec<_>>();
+        let IpAddr::V4(address) = prefixes.first()?.address else { return None };
+        Some(Interface { name: name.to_owned(), index, address, prefixes })
+    }
+
+    /// Whether an interface was set up. It need not have a carrier: hosts may come back.
+    fn is_up(&self, name: &str) -> bool {
+        self.0.iter().any(|one| one.interface == name && one.is_up)
+    }
+
+    /// The interface of this name, if it is there, has an address and is up.
+    pub(crate) fn find_up(&self, name: &str) -> Option<Interface> {
+        let index = nix::net::if_::if_nametoindex(name).ok()?;
+        self.of(name, index).filter(|_| self.is_up(name))
     }
 }
 

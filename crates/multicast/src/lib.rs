@@ -2,9 +2,10 @@
 //! [`outflow_routing`], which do no I/O.
 //!
 //! [`Multicast`] is a task: the querier of IGMP on interfaces with hosts ([`Downstream`]), which says who
-//! wants what ([`Event`]), has the kernel forward what is wanted at its best level, and joins it on an
-//! interface upstream. What is wanted at a lower level the kernel cannot make; that is for the relay
-//! ([`Flow::by_relay`]).
+//! wants what ([`Event`]), has the kernel forward it, and joins it on an interface upstream, or, as a router of
+//! DVMRP among others ([`Neighbours`]), has the trees of its sources grow and prunes them. The kernel cannot make
+//! a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it says it sends
+//! ([`Relayed`]).
 //!
 //! [`sys`] is the kernel's side of it, and [`limits`] has what is bounded.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and files")]
@@ -16,14 +17,22 @@ mod event;
 mod forward;
 mod interfaces;
 pub mod limits;
+mod neighbours;
+mod ports;
 mod querier;
 pub mod sys;
+mod timing;
 mod upstream;
 mod wanted;
 
 pub use control::{Multicast, Options};
 pub use error::Error;
-pub use event::{Counts, Event, Flow, InterfaceState, Name, Snapshot};
+pub use event::{
+    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, RouteState, Snapshot,
+};
+pub use forward::Relayed;
 pub use interfaces::{Interface, Warning};
+pub use neighbours::Neighbours;
 pub use querier::Downstream;
+pub use timing::Timing;
 pub use wanted::Wanted;

@@ -91,6 +91,17 @@ impl Querier {
         self.router.wanted(group.into()).filter(|_| self.router.is_querier()).map(Wanted::from)
     }
 
+    /// Whether those who want a group, if any do, take packets that this machine itself sends to it.
+    pub(crate) fn hears_us(&self, group: Ipv4Addr) -> bool {
+        let wanted = self.router.wanted(group.into());
+        wanted.is_none_or(|wanted| wanted.receives(self.interface.address.into()))
+    }
+
+    /// From where packets may come in here, beside the link.
+    pub(crate) fn sources(&self) -> &[Prefix] {
+        &self.sources
+    }
+
     /// Whether packets of this source may come in here.
     pub(crate) fn may_send(&self, source: Ipv4Addr) -> bool {
         self.interface.is_of_link(source) || self.sources.iter().any(|prefix| prefix.contains(source.into()))

@@ -19,6 +19,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 
 use crate::limits::{BATCHES_A_TURN, DATAGRAMS_A_TURN, PENDING_MAX};
+use crate::own::OwnAddresses;
 use crate::udp::{Batch, Segments, Udp};
 
 /// How long an end that nobody uses any more goes on to say goodbye.
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     wake: Notify,
     pub(crate) asked: Notify,
     pub(crate) udp: Udp,
+    /// Whether answers go from the address that was asked. A client that moves gets another one.
+    answers_alike: bool,
 }
 
 /// Whoever uses the end; the task ends after the last one.
@@ -122,7 +125,7 @@ impl Inner {
 pub(crate) fn begin(
     udp: Udp,
     make: impl FnOnce(Secret) -> Endpoint,
-    datagram_bytes_max: usize,
+    (datagram_bytes_max, is_server): (usize, bool),
 ) -> io::Result<Arc<User>> {
     let mut key = [0; 16];
     SystemRandom::new().fill(&mut key).map_err(|_| io::Error::other("the system has no random numbers"))?;
@@ -142,6 +145,7 @@ pub(crate) fn begin(
         start: Instant::now(),
         wake: Notify::new(),
         asked: Notify::new(),
+        answers_alike: is_server && udp.local_addr().ip().is_unspecified(),
         udp,
     });
     tokio::spawn(drive(Arc::clone(&shared), datagram_bytes_max));
@@ -264,6 +268,9 @@ impl Shared {
         let mut inner = self.lock();
         let now = self.now();
         for received in batch.iter() {
+            if let Some(own) = received.to.filter(|_| self.answers_alike) {
+                inner.outbox.own.note(received.from, own);
+            }
             inner.endpoint.handle_datagram(now, received.from, received.mark, received.bytes);
         }
         inner.follow(&self.asked);
@@ -290,6 +297,7 @@ pub(crate) struct Outbox {
     sent: (usize, usize),
     datagrams: usize,
     datagram: Vec<u8>,
+    own: OwnAddresses,
 }
 
 struct Piece {
@@ -343,7 +351,7 @@ impl Outbox {
         while let Some(piece) = self.pieces.get(self.sent.0) {
             let Piece { to, mark, segment_bytes, from, end, .. } = *piece;
             let bytes = &self.bytes[from + self.sent.1..end];
-            match udp.try_send(&Segments { to, from: None, mark, segment_bytes, bytes }) {
+            match udp.try_send(&Segments { to, from: self.own.of(to), mark, segment_bytes, bytes }) {
                 Ok(count) => self.sent.1 += count * segment_bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),

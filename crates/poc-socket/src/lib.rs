@@ -10,6 +10,7 @@ pub mod limits;
 pub mod media;
 pub mod noise;
 mod options;
+mod own;
 mod socket;
 pub mod udp;
 

@@ -35,6 +35,10 @@ pub const ERRORS_IN_A_ROW_MAX: usize = 64;
 /// Datagrams that are taken out of all connections before what has come is read.
 pub const DATAGRAMS_A_TURN: usize = 64;
 
+/// Peers of which it is known by which own address they were reached. At a further one all are forgotten: each is
+/// known again with its next datagram.
+pub const OWN_ADDRESSES_MAX: usize = 8192;
+
 /// Clients that wait to be looked at. Further ones are refused.
 pub const PENDING_MAX: usize = 1024;
 

@@ -105,16 +105,17 @@ pub fn reports() -> Flow {
 
 /// Asks to be sent a stream, in whatever way the server does, and each unit for so long at most.
 pub fn to_receive(resource: &str, form: Form, latency: Option<Duration>) -> Request {
-    let bounds = Bounds {
-        rounds: outflow_poc::limits::WINDOW_ROUNDS_MAX as u32,
-        buffer_bytes: presets::BUFFER_BYTES,
-        validity: latency,
-    };
     Request {
         resource: form.asked(resource),
         to_server: (form == Form::Rtp).then(reports),
-        to_client: Some(Want::Theirs(bounds)),
+        to_client: Some(whatever(latency)),
     }
+}
+
+/// Whatever the server has, each unit for so long at most; as long as it says, if that is not given.
+pub fn whatever(validity: Option<Duration>) -> Want {
+    let rounds = outflow_poc::limits::WINDOW_ROUNDS_MAX as u32;
+    Want::Theirs(Bounds { rounds, buffer_bytes: presets::BUFFER_BYTES, validity })
 }
 
 /// Asks to send a stream.

@@ -79,7 +79,7 @@ impl PocListener {
         let handshakes = options.server()?;
         let udp = Udp::bind(address, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, Some(handshakes));
-        let user = driver::begin(udp, make, options.settings.connection.datagram_bytes_max)?;
+        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, true))?;
         Ok(PocListener { user, options })
     }
 
@@ -175,7 +175,7 @@ impl PocSocket {
         let handshake = options.client()?;
         let udp = Udp::bind(any, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, None);
-        let user = driver::begin(udp, make, options.settings.connection.datagram_bytes_max)?;
+        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, false))?;
         let shared = Arc::clone(&user.0);
         let waits = Arc::new(Waits::default());
         let handle = {

@@ -2,12 +2,34 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A level of quality: 1 is the best one, with all layers, and larger ones have fewer. Not wanting anything
 /// is no level.
 ///
 /// Who has a better one has all that others want, so that what several want is the smallest number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub struct Level(u8);
+
+impl From<Level> for u8 {
+    fn from(level: Level) -> u8 {
+        level.0
+    }
+}
+
+impl TryFrom<u8> for Level {
+    type Error = NoLevel;
+
+    fn try_from(number: u8) -> Result<Self, NoLevel> {
+        Level::new(number).ok_or(NoLevel)
+    }
+}
+
+/// What was given is no level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("levels are 1 (the best) to 127")]
+pub struct NoLevel;
 
 impl Level {
     /// The best one. Who does not say what he wants is served with it.

@@ -16,5 +16,5 @@ pub mod membership;
 mod random;
 pub mod tree;
 
-pub use level::Level;
+pub use level::{Level, NoLevel};
 pub use random::Random;

@@ -15,6 +15,7 @@ mod scenario;
 mod services;
 mod source;
 pub mod study;
+pub mod trees;
 mod world;
 
 pub use outcome::{Delays, Digest, Outcome, Passed, Viewing};

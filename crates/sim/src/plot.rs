@@ -69,34 +69,74 @@ impl std::error::Error for CannotDraw {}
 /// # Errors
 /// There is nothing in them that can be drawn.
 pub fn svg(panels: &[Panel]) -> Result<String, CannotDraw> {
+    picture(panels, Across::Evenly)
+}
+
+/// The same, with ten times as much at each step to the right. What is not above 0 there is left out.
+///
+/// # Errors
+/// As of [`svg`].
+pub fn svg_by_decades(panels: &[Panel]) -> Result<String, CannotDraw> {
+    let decades = |panel: &Panel| {
+        let mut panel = panel.clone();
+        for (_, spots) in &mut panel.lines {
+            spots.retain(|spot| spot.x > 0.0);
+            spots.iter_mut().for_each(|spot| spot.x = spot.x.log10());
+        }
+        panel
+    };
+    let panels: Vec<_> = panels.iter().map(decades).collect();
+    picture(&panels, Across::ByDecades)
+}
+
+/// What a step to the right is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Across {
+    /// As much everywhere.
+    Evenly,
+    /// Ten times as much; points are at their logarithms already.
+    ByDecades,
+}
+
+fn picture(panels: &[Panel], across: Across) -> Result<String, CannotDraw> {
     let mut picture = String::new();
-    drawn(&mut picture, panels).map_err(|error| CannotDraw(error.to_string()))?;
+    drawn(&mut picture, panels, across).map_err(|error| CannotDraw(error.to_string()))?;
     Ok(picture)
 }
 
-fn drawn(picture: &mut String, panels: &[Panel]) -> Result<(), Box<dyn std::error::Error>> {
+fn drawn(picture: &mut String, panels: &[Panel], across: Across) -> Result<(), Box<dyn std::error::Error>> {
     let count = u32::try_from(panels.len())?.max(1);
     let area = SVGBackend::with_string(picture, (PANEL.0 * count, PANEL.1)).into_drawing_area();
     area.fill(&WHITE).map_err(|error| error.to_string())?;
     for (part, panel) in area.split_evenly((1, panels.len().max(1))).iter().zip(panels) {
-        draw(part, panel).map_err(|error| error.to_string())?;
+        draw(part, panel, across).map_err(|error| error.to_string())?;
     }
     area.present().map_err(|error| error.to_string())?;
     Ok(())
 }
 
-fn draw(area: &Area<'_>, panel: &Panel) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(area: &Area<'_>, panel: &Panel, steps: Across) -> Result<(), Box<dyn std::error::Error>> {
     let points = || panel.lines.iter().flat_map(|(_, points)| points);
     let right = points().map(|point| point.x).fold(f64::MIN_POSITIVE, f64::max);
+    let least = points().map(|point| point.x).fold(right, f64::min);
+    let left = if steps == Across::ByDecades { least.floor() } else { 0.0 };
     let top = points().map(|point| point.y + point.ci).fold(f64::MIN_POSITIVE, f64::max) * 1.1;
     let mut chart: Chart<'_, '_> = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 15))
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..right * 1.02, 0.0..top)?;
+        .build_cartesian_2d(left..right * 1.02, 0.0..top)?;
     let (across, up) = (panel.axes.0.as_str(), panel.axes.1.as_str());
-    chart.configure_mesh().x_desc(across).y_desc(up).light_line_style(WHITE).draw()?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc(across).y_desc(up).light_line_style(WHITE);
+    match steps {
+        Across::Evenly => mesh.draw()?,
+        Across::ByDecades => {
+            let decades = (right.ceil() - left) as usize + 1;
+            mesh.x_labels(decades).x_label_formatter(&|x| format!("{:.0}", 10_f64.powf(*x))).draw()?;
+        }
+    }
     for ((name, points), colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
         let style = colour.stroke_width(2);
         let line = points.iter().map(|point| (point.x, point.y));
@@ -111,7 +151,9 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Result<(), Box<dyn std::error::Error>
         };
         chart.draw_series(bars.map(bar))?;
     }
-    let place = emptiest(&panel.lines, (right * 1.02, top));
+    let mut lines = panel.lines.clone();
+    lines.iter_mut().flat_map(|(_, spots)| spots).for_each(|spot| spot.x -= left);
+    let place = emptiest(&lines, (right * 1.02 - left, top));
     chart
         .configure_series_labels()
         .position(place)
@@ -172,6 +214,16 @@ mod tests {
         }
         let without = Panel { lines: Vec::new(), ..panel("UDP") };
         assert!(svg(&[without]).is_ok());
+    }
+
+    #[test]
+    fn by_decades_labels_are_powers_of_ten() {
+        let spots = vec![(0.0, 1.0).into(), (10.0, 3.0).into(), (100.0, 2.0).into(), (1000.0, 9.0).into()];
+        let axes = ("relays".into(), "s".into());
+        let panel = Panel { title: "time".into(), axes, lines: vec![("all".into(), spots)] };
+        let text = svg_by_decades(&[panel]).expect("it can be drawn");
+        let labels: Vec<_> = text.lines().map(str::trim).filter(|line| line.starts_with("10")).collect();
+        assert!(["10", "100", "1000"].iter().all(|label| labels.contains(label)), "{labels:?}");
     }
 
     #[test]

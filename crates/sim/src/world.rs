@@ -87,6 +87,7 @@ impl World {
             ssrc: 1,
             seed: scenario.seed,
             ntp_at_zero: 0,
+            layers: 0,
         };
         let mut world = World {
             agenda: Agenda::new(),

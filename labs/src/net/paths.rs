@@ -56,7 +56,7 @@ impl Paths {
 
 /// Joins two namespaces by a veth pair, up and with neighbours known, so that no first packet
 /// waits for ARP.
-fn link(a: &Namespace, at_a: (&str, Ipv4Addr), b: &Namespace, at_b: (&str, Ipv4Addr)) -> Result<()> {
+pub fn link(a: &Namespace, at_a: (&str, Ipv4Addr), b: &Namespace, at_b: (&str, Ipv4Addr)) -> Result<()> {
     #[rustfmt::skip]
     a.ip(&["link", "add", at_a.0, "txqueuelen", "10000", "type", "veth",
            "peer", "name", at_b.0, "netns", b.name()])?;

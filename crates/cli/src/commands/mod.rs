@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, its help, and what it does.
 
+mod api;
 mod check;
 mod demo;
 mod element;
@@ -12,6 +13,7 @@ mod serve;
 mod sim;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod watch;
 mod wavelet;
 
@@ -37,6 +39,7 @@ enum Command {
     Graph(graph::Graph),
     Poc(poc::Poc),
     Sim(sim::Sim),
+    Tree(tree::Tree),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
 }
@@ -53,6 +56,7 @@ impl Cli {
             Command::Graph(graph) => graph.run(),
             Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),
+            Command::Tree(tree) => tree.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),
         }

@@ -25,7 +25,10 @@ pub(super) enum Status {
 /// Starts to log to standard error, as configured.
 pub(super) fn start_log(log: &Log) {
     let level = log.level.as_str();
-    let filter = tracing_subscriber::EnvFilter::new(format!("warn,outflow={level},outflow_live={level}"));
+    // What NATS's client says, the directory says in its own words.
+    let filter =
+        format!("warn,async_nats=off,outflow={level},outflow_live={level},outflow_directory={level}");
+    let filter = tracing_subscriber::EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use outflow_config::Secret;
 use subtle::ConstantTimeEq;
 
 use super::Control;
@@ -34,13 +35,14 @@ pub enum Denied {
 impl Control {
     /// Whether `token`, given from `peer`, gives `right`.
     ///
-    /// Without configured tokens everybody may publish and play; control is then open to loopback
-    /// addresses only. Tokens are compared in constant time.
+    /// Relays of the tree may play, by its own token. Without configured tokens everybody may publish and
+    /// play; control is then open to loopback addresses only. Tokens are compared in constant time.
     ///
     /// # Errors
     /// It does not.
     pub fn authorize(&self, right: Right, token: Option<&str>, peer: IpAddr) -> Result<(), Denied> {
         let config = self.config();
+        let of_relays = config.tree.token.iter().filter(|_| right == Right::Play);
         let tokens = match right {
             Right::Publish => &config.access.publish,
             Right::Play => &config.access.play,
@@ -50,9 +52,24 @@ impl Control {
             let open = right != Right::Control || peer.to_canonical().is_loopback();
             return if open { Ok(()) } else { Err(Denied::NotLocal) };
         }
-        let token = token.ok_or(Denied::Missing)?;
-        let known =
-            tokens.iter().fold(0, |found, t| found | t.as_bytes().ct_eq(token.as_bytes()).unwrap_u8());
-        if known == 1 { Ok(()) } else { Err(Denied::Wrong) }
+        is_among(tokens.iter().chain(of_relays), token)
     }
+
+    /// Whether `token` is that of this relay's tree, if that has one. Compared in constant time.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn authorize_relay(&self, token: Option<&str>) -> Result<(), Denied> {
+        let config = self.config();
+        match &config.tree.token {
+            Some(expected) => is_among(std::iter::once(expected), token),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_among<'t>(tokens: impl Iterator<Item = &'t Secret>, token: Option<&str>) -> Result<(), Denied> {
+    let token = token.ok_or(Denied::Missing)?;
+    let known = tokens.fold(0, |found, t| found | t.as_bytes().ct_eq(token.as_bytes()).unwrap_u8());
+    if known == 1 { Ok(()) } else { Err(Denied::Wrong) }
 }

@@ -26,6 +26,10 @@ pub(crate) enum ConfigChange {
     Reload,
     /// Limits of one stream.
     Limits { stream: String, limits: StreamLimits },
+    /// A stream that nobody configured is there from now on, as other relays have it.
+    Adopt { stream: String },
+    /// Such a stream is not to be there any more, unless it has receivers.
+    Abandon { stream: String },
     /// Services of one stream.
     Services { stream: String, elements: Elements, branches: Branches },
 }

@@ -14,13 +14,14 @@ mod push;
 mod receiver;
 mod registry;
 mod session;
+mod tree;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_media::{Format, Time};
-use outflow_relay::{Level, LevelBounds, Priority, View};
+use outflow_relay::{Level, LevelBounds, Priority, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use access::{Denied, Right};
@@ -50,6 +51,11 @@ pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
     SourceSocket, SourceSpec, Swapped,
 };
+use crate::multicast::Multicast;
+pub use crate::multicast::{
+    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+};
+use crate::tree::Tree;
 use crate::worker::WorkerHandle;
 
 /// A handle on the running relay; clones are the same relay.
@@ -69,8 +75,11 @@ struct Inner {
     state: watch::Receiver<Arc<RelayState>>,
     next_id: AtomicU64,
     changes: mpsc::Sender<ConfigRequest>,
+    multicast: Multicast,
     contexts: Contexts,
     decisions: Decisions,
+    /// Its place among other relays, if it has one.
+    tree: OnceLock<Tree>,
 }
 
 impl Control {
@@ -78,7 +87,7 @@ impl Control {
         workers: Vec<WorkerHandle>,
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
-        changes: mpsc::Sender<ConfigRequest>,
+        (changes, multicast): (mpsc::Sender<ConfigRequest>, Multicast),
         clock: Clock,
     ) -> Self {
         let inner = Inner {
@@ -91,8 +100,10 @@ impl Control {
             state,
             next_id: AtomicU64::new(1),
             changes,
+            multicast,
             contexts: Contexts::default(),
             decisions: Decisions::default(),
+            tree: OnceLock::new(),
         };
         Control { inner: Arc::new(inner) }
     }
@@ -155,6 +166,22 @@ impl Control {
         self.change(ConfigChange::Services { stream: stream.to_owned(), elements, branches }).await
     }
 
+    /// Multicast by IGMP: who wants which groups, and who brings them there.
+    ///
+    /// # Errors
+    /// The relay is shutting down.
+    pub async fn multicast(&self) -> Result<MulticastState, ControlError> {
+        self.inner.multicast.state().await
+    }
+
+    /// Does as this configuration says of multicast from now on.
+    ///
+    /// # Errors
+    /// The system does not let the relay route multicast; it says why.
+    pub(crate) async fn set_multicast(&self, config: &Config) -> Result<(), ControlError> {
+        self.inner.multicast.set(config).await
+    }
+
     /// Lets an element pass everything as it is, or no longer.
     ///
     /// # Errors
@@ -179,6 +206,7 @@ impl Control {
     /// # Errors
     /// Unknown stream or branch, or one that never had a source.
     pub async fn describe(&self, stream: &str, wanted: Wanted) -> Result<Format, ControlError> {
+        self.reach(stream, wanted.level).await?;
         let entry = self.entry(stream)?;
         self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, wanted, reply }).await
     }
@@ -214,6 +242,21 @@ impl Control {
         let stream = owner.stream;
         let command = |reply| Command::Services(ServicesCommand::Level { stream, receiver, level, reply });
         self.ask(&owner, command).await
+    }
+
+    /// Lets a stream be otherwise, wherever it is served.
+    pub(crate) fn change_options(&self, stream: &str, change: impl FnOnce(StreamOptions) -> StreamOptions) {
+        self.registry().update(stream, |entry| {
+            let options = change(entry.options);
+            if entry.options == options {
+                return;
+            }
+            // Under the book's lock: a replica either is among these, or begins with the new ones.
+            for owner in entry.owners() {
+                self.tell(&owner, Command::SetOptions { stream: owner.stream, options });
+            }
+            entry.options = options;
+        });
     }
 
     /// Lets receivers of a stream have no more than this, wherever they are served.

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
-use outflow_relay::{Carriage, Priority, Timing};
+use outflow_relay::{Carriage, Level, Priority, Timing};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::{CloseReason, Control, ControlError, Playing, PushRoute, Wanted};
@@ -30,6 +31,8 @@ pub struct PushOptions {
     pub wanted: Wanted,
     /// The link that it is behind.
     pub link: Option<String>,
+    /// Whether members on this machine get what goes to a group, too.
+    pub loops: bool,
 }
 
 /// Such receivers.
@@ -56,6 +59,8 @@ struct Push {
     place: Place,
     /// Its number, which no other has.
     claim: u64,
+    /// The quality that it is to get.
+    level: watch::Sender<Level>,
     /// What keeps it, once it is open.
     task: Option<AbortHandle>,
 }
@@ -96,8 +101,17 @@ impl<'a> Claim<'a> {
         book.claims += 1;
         let number = book.claims;
         book.by_place.insert(place.clone(), stream.clone());
-        book.by_name.insert(name.clone(), Push { stream: stream.clone(), place, claim: number, task: None });
+        let level = watch::Sender::new(options.wanted.level);
+        let push = Push { stream: stream.clone(), place, claim: number, level, task: None };
+        book.by_name.insert(name.clone(), push);
         Ok(Claim { pushes, name, number })
+    }
+
+    /// The quality that it is to get, as it is changed.
+    fn levels(&self) -> Option<watch::Receiver<Level>> {
+        let book = self.pushes.book();
+        let push = book.by_name.get(self.name).filter(|push| push.claim == self.number);
+        push.map(|push| push.level.subscribe())
     }
 
     /// It is open, and `task` keeps it, unless it was removed meanwhile.
@@ -133,9 +147,11 @@ impl Control {
             claim.keep(tokio::spawn(crate::poc::keep_sending(self.clone(), options.clone())).abort_handle());
             return Ok(None);
         };
+        let levels = claim.levels();
         let playing = self.open_push(&options, &sink).await?;
         let id = playing.id();
-        claim.keep(tokio::spawn(keep(self.clone(), options.clone(), sink, playing)).abort_handle());
+        let kept = Kept { control: self.clone(), options: options.clone(), sink, levels };
+        claim.keep(tokio::spawn(kept.run(playing)).abort_handle());
         Ok(Some(id))
     }
 
@@ -152,6 +168,24 @@ impl Control {
         Ok(())
     }
 
+    /// Lets a receiver that was added by [`Control::add_push`] have another quality: less from the next frame
+    /// on, and more from where that can be decoded. The last level, if there is none so low.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn set_push_level(&self, stream: &str, name: &str, level: Level) -> Result<(), ControlError> {
+        let book = self.pushes().book();
+        let push = book.by_name.get(name).filter(|push| push.stream == stream);
+        let push = push.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
+        push.level.send_if_modified(|before| std::mem::replace(before, level) != level);
+        Ok(())
+    }
+
+    /// Whether a receiver of that name is sent to, or is about to be.
+    pub(crate) fn has_push(&self, stream: &str, name: &str) -> bool {
+        self.pushes().book().by_name.get(name).is_some_and(|push| push.stream == stream)
+    }
+
     async fn open_push(&self, options: &PushOptions, sink: &DatagramSink) -> Result<Playing, ControlError> {
         let carriage = match sink.protocol {
             SinkProtocol::Udp => Carriage::Ts,
@@ -160,30 +194,70 @@ impl Control {
         let DatagramSink { to, ttl, interface, .. } = sink.clone();
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
         let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
-        let route = PushRoute { to, ttl, interface };
+        let route = PushRoute { to, ttl, interface, loops: options.loops };
         let (wanted, name) = (options.wanted.clone(), (Some(options.name.clone()), options.link.clone()));
         self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
     }
 }
 
-/// Keeps a receiver at its stream, whatever format the source comes back with.
-async fn keep(control: Control, options: PushOptions, sink: DatagramSink, mut playing: Playing) {
-    loop {
-        let reason = playing.closed().await;
-        drop(playing);
-        if matches!(reason, CloseReason::StreamRemoved | CloseReason::Removed | CloseReason::ShuttingDown) {
-            break;
-        }
-        playing = loop {
-            match control.open_push(&options, &sink).await {
-                Ok(playing) => break playing,
-                Err(ControlError::UnknownStream(_) | ControlError::ShuttingDown) => return,
-                Err(error) => {
-                    tracing::warn!(name = options.name, %error, "a receiver cannot be sent to; trying again");
-                    tokio::time::sleep(RETRY).await;
-                }
+/// What keeps a receiver at its stream, whatever format the source comes back with.
+struct Kept {
+    control: Control,
+    options: PushOptions,
+    sink: DatagramSink,
+    levels: Option<watch::Receiver<Level>>,
+}
+
+impl Kept {
+    async fn run(mut self, mut playing: Playing) {
+        loop {
+            let reason = self.until_closed(&mut playing).await;
+            drop(playing);
+            if matches!(reason, CloseReason::StreamRemoved | CloseReason::Removed | CloseReason::ShuttingDown)
+            {
+                break;
             }
-        };
+            playing = loop {
+                match self.control.open_push(&self.options, &self.sink).await {
+                    Ok(playing) => break playing,
+                    Err(ControlError::UnknownStream(_) | ControlError::ShuttingDown) => return,
+                    Err(error) => {
+                        let name = &self.options.name;
+                        tracing::warn!(name, %error, "a receiver cannot be sent to; trying again");
+                        tokio::time::sleep(RETRY).await;
+                    }
+                }
+            };
+        }
+        self.control.pushes().book().remove(&self.options.name);
     }
-    control.pushes().book().remove(&options.name);
+
+    /// Waits for the end, changing the level meanwhile.
+    async fn until_closed(&mut self, playing: &mut Playing) -> CloseReason {
+        loop {
+            let Some(levels) = &mut self.levels else { return playing.closed().await };
+            tokio::select! {
+                reason = playing.closed() => return reason,
+                changed = levels.changed() => match changed {
+                    Ok(()) => {
+                        self.options.wanted.level = *levels.borrow_and_update();
+                        self.set_level(playing).await;
+                    }
+                    // It was removed, which ends this, too.
+                    Err(_) => self.levels = None,
+                },
+            }
+        }
+    }
+
+    async fn set_level(&self, playing: &Playing) {
+        let state = self.control.state();
+        let stream = state.streams.iter().find(|stream| stream.name == self.options.stream);
+        let last = stream.and_then(|stream| Level::new(u8::try_from(stream.levels.len()).ok()?));
+        let level = last.map_or(self.options.wanted.level, |last| self.options.wanted.level.min(last));
+        if let Err(error) = self.control.set_level(playing.id(), level).await {
+            let name = &self.options.name;
+            tracing::warn!(name, %level, %error, "a receiver keeps the level that it has");
+        }
+    }
 }

@@ -154,6 +154,7 @@ impl Control {
         site: Option<UdpSite>,
         Wish { mut sink, wanted, route, kind, to, name, link }: Wish,
     ) -> Result<Playing, ControlError> {
+        self.reach_unknown(stream, wanted.level).await?;
         let id = self.new_id();
         let place = link.as_deref().map(|name| self.link(name).map(|link| (link, name))).transpose()?;
         let admitted = self.admit(stream, id, site, (&wanted, place))?;

@@ -90,6 +90,14 @@ impl Registry {
         self.book().streams.get(stream).cloned()
     }
 
+    /// The stream that has this number with any worker, and its name.
+    pub(crate) fn of_number(&self, number: StreamId) -> Option<(String, StreamEntry)> {
+        let book = self.book();
+        let mut streams = book.streams.iter();
+        let found = streams.find(|(_, entry)| entry.owners().any(|owner| owner.stream == number));
+        found.map(|(name, entry)| (name.clone(), entry.clone()))
+    }
+
     pub(crate) fn insert(&self, stream: String, entry: StreamEntry) {
         self.book().streams.insert(stream, entry);
     }

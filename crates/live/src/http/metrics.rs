@@ -18,7 +18,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::Http;
 use super::error::HttpError;
 use crate::control::{
-    ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
+    ElementState, LinkApplicationState, LinkState, MulticastInterface, MulticastState, ReceiverReport,
+    ReceiverState, RelayState, StreamState,
 };
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
@@ -91,6 +92,17 @@ const LINK_LEVELS: &[Level<LinkState>] = &[
     ("link_waiting_packets", None, "Packets that wait at the link", |l| l.waiting_packets as f64),
 ];
 
+const MULTICAST_COUNTS: &[Count<MulticastInterface>] = &[
+    ("multicast_joins", None, "Times that hosts began to want a group", |i| i.joins),
+    ("multicast_leaves", None, "Times that the last host left a group", |i| i.leaves),
+];
+
+const MULTICAST_LEVELS: &[Level<MulticastInterface>] = &[
+    ("multicast_groups", None, "Groups that hosts want on the interface", |i| i.groups.len() as f64),
+    ("multicast_hosts", None, "Hosts on the interface that are known", |i| i.hosts as f64),
+    ("multicast_querier", None, "Whether this relay asks the hosts", |i| f64::from(u8::from(i.is_querier))),
+];
+
 const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
     ("receiver_reported_loss", Some(Unit::Ratios), "Share of packets lost, as the receiver says", |r| {
         r.fraction_lost
@@ -104,7 +116,8 @@ const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
 /// Serves the metrics.
 pub(super) async fn metrics(State(http): State<Http>) -> Result<impl IntoResponse, HttpError> {
     let mut registry = Registry::with_prefix("outflow");
-    registry.register_collector(Box::new(Snapshot(http)));
+    let multicast = http.control.multicast().await?;
+    registry.register_collector(Box::new(Snapshot(http, multicast)));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|_| HttpError::unavailable("the metrics could not be written"))?;
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -113,7 +126,7 @@ pub(super) async fn metrics(State(http): State<Http>) -> Result<impl IntoRespons
 
 /// The newest state, as a collector.
 #[derive(Debug)]
-struct Snapshot(Http);
+struct Snapshot(Http, MulticastState);
 
 impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -123,6 +136,7 @@ impl Collector for Snapshot {
         streams(&state, &mut families)?;
         elements(&state, &mut families)?;
         links(&state, &mut families)?;
+        multicast(&self.1, &mut families)?;
         receivers(&state, &mut families)
     }
 }
@@ -224,6 +238,26 @@ fn links(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
         quantiles.map(move |(q, ms)| ([("link", name.clone()), ("quantile", q.to_owned())], ms / 1e3))
     });
     families.gauge("link_delay", Some(Unit::Seconds), "How long packets waited at the link lately", delays)
+}
+
+fn multicast(state: &MulticastState, families: &mut Families<'_>) -> fmt::Result {
+    let label = |interface: &MulticastInterface| [("interface", interface.name.clone())];
+    for (name, unit, help, value) in MULTICAST_COUNTS {
+        families.counter(name, unit.clone(), help, state.interfaces.iter().map(|i| (label(i), value(i))))?;
+    }
+    for (name, unit, help, value) in MULTICAST_LEVELS {
+        families.gauge(name, unit.clone(), help, state.interfaces.iter().map(|i| (label(i), value(i))))?;
+    }
+    let all = state.interfaces.iter();
+    let refused = all.flat_map(|i| reasons(&i.refused).map(move |(reason, n)| (i, reason, n)));
+    let refused = refused.map(|(i, reason, n)| {
+        let [interface] = label(i);
+        ([interface, ("reason", reason.to_owned())], n)
+    });
+    let help = "Messages of hosts and routers, or parts of them, that had no effect";
+    families.counter("multicast_refused_messages", None, help, refused)?;
+    let counts = reasons(&state.counts).map(|(what, n)| ([("what", what)], n));
+    families.counter("multicast_events", None, "What the multicast driver counts", counts)
 }
 
 fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {

@@ -25,7 +25,9 @@ pub(super) const PATH: &str = "/api/v1/openapi.json";
         (name = "services", description = "What happens to streams on their way"),
         (name = "receivers", description = "Who receives, and how they fare"),
         (name = "sinks", description = "Receivers that are sent to without asking"),
+        (name = "tree", description = "Relays of which one takes streams of another"),
         (name = "links", description = "Bottlenecks that receivers are behind"),
+        (name = "multicast", description = "Groups that hosts join by IGMP"),
         (name = "relay", description = "The relay as a whole"),
         (name = "health", description = "For whoever supervises the relay")
     ),

@@ -142,6 +142,14 @@ pub(crate) enum Command {
     Shutdown,
 }
 
+/// The best level of a stream that its receivers with one worker want; `None` if there are none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// Its number there.
+    pub(crate) stream: StreamId,
+    pub(crate) level: Option<Level>,
+}
+
 /// What of a stream a receiver wants. The default is the stream as it comes in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -347,6 +355,8 @@ pub(crate) struct PushRoute {
     pub(crate) to: SocketAddr,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
+    /// Whether members on this machine get what goes to a group, too.
+    pub(crate) loops: bool,
 }
 
 impl PushRoute {

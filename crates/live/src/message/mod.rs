@@ -8,7 +8,7 @@ mod state;
 mod write_side;
 
 pub(crate) use command::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
+    Command, Demand, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
     SourceSocket, SourceSpec, Swapped, read_level, read_view,
 };
 pub use command::{ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};

@@ -10,6 +10,7 @@ use outflow_poc_socket::{Asking, OpenError, PocListener};
 use super::send::{Media, description};
 use super::{options, publish, send};
 use crate::control::{Control, ControlError, PlayOptions, Right, Via, Wanted};
+use crate::tree;
 
 /// Why somebody is refused who asks for what is not to be had. See [`Code`]: those from 64 on are the
 /// application's.
@@ -59,16 +60,24 @@ impl Wish {
         let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
         let stream = percent_encoding::percent_decode_str(path.trim_start_matches('/'));
         let stream = stream.decode_utf8_lossy().into_owned();
-        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-        let token = pairs.find(|(key, _)| key == "token").map(|(_, value)| value.into_owned());
+        let token = token(query);
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
         let form = Form::of(resource).ok_or_else(unknown)?;
         Ok(Wish { stream, wanted: Wanted::of_query(query)?, form, token })
     }
 }
 
+/// The token that a query shows.
+fn token(query: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == "token").map(|(_, value)| value.into_owned())
+}
+
 async fn answer(control: Control, asking: Asking) {
     let (peer, resource) = (asking.from(), asking.request().resource.clone());
+    if let (tree::RESOURCE, query) = resource.split_once('?').unwrap_or((&resource, "")) {
+        return talk(&control, asking, peer, token(query)).await;
+    }
     let plays = asking.request().to_client.is_some();
     let wish = match Wish::of(&resource) {
         Ok(wish) => wish,
@@ -86,6 +95,20 @@ async fn answer(control: Control, asking: Asking) {
     if let Err(why) = ended {
         tracing::info!(stream, %peer, why, "a client of the partial-order transport was refused");
     }
+}
+
+/// Talks to another relay of the tree.
+async fn talk(control: &Control, asking: Asking, peer: SocketAddr, token: Option<String>) {
+    let denied = match (control.tree(), control.authorize_relay(token.as_deref())) {
+        (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
+        (Some(_), Err(denied)) => denied.to_string(),
+        (Some(tree), Ok(())) => match asking.answer(Some(&tree::flow())) {
+            Ok(socket) => return tree.accept(socket, peer).await,
+            Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
+        },
+    };
+    tracing::info!(%peer, why = denied, "a relay is not admitted to the tree");
+    asking.refuse(REFUSED, &denied);
 }
 
 /// Sends a stream to whoever asks for it, until one of both ends it.

@@ -183,6 +183,7 @@ fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
     match (push.to.ip(), push.to.ip().is_multicast()) {
         (IpAddr::V4(_), true) => {
             socket.set_multicast_ttl_v4(ttl.unwrap_or(1))?;
+            socket.set_multicast_loop_v4(push.loops)?;
             if let Some(index) = interface {
                 let request = libc::ip_mreqn {
                     imr_multiaddr: libc::in_addr { s_addr: 0 },

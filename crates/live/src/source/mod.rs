@@ -4,4 +4,4 @@ mod demo;
 mod pull;
 
 pub(crate) use demo::play_clip;
-pub(crate) use pull::{Backoff, pull};
+pub(crate) use pull::{Backoff, Failure, hand_on, pull};

@@ -37,7 +37,7 @@ pub(crate) async fn pull(control: Control, stream: String, config: StreamConfig)
 
 /// Why a turn ended.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(crate) enum Failure {
     #[error(transparent)]
     Source(#[from] Error),
     #[error(transparent)]
@@ -72,13 +72,14 @@ async fn turn(control: &Control, stream: &str, config: &StreamConfig) -> Result<
     }
 }
 
-fn hand_on(publisher: &Publisher, received: Received) -> Push {
+/// Publishes what another server has sent.
+pub(crate) fn hand_on(publisher: &Publisher, received: Received) -> Push {
     match received {
         Received::Packet(packet) => publisher.try_send(packet.track, packet.bytes),
         Received::SenderReport { track, report, .. } => {
             publisher.rtcp(track, rtcp::sender_report(&report, CNAME).into())
         }
-        // A source is asked for all that it has.
+        // Whoever asks for other levels than all looks at these before.
         Received::Levels { .. } => Push::Taken,
     }
 }

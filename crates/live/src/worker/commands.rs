@@ -30,7 +30,8 @@ impl Worker {
     fn command(&mut self, command: Command) {
         match command {
             Command::AddStream { stream, name, url, options, inlets } => {
-                self.streams.insert(LiveStream::new((stream, stream), name, url, options, inlets));
+                let told = self.told.clone();
+                self.streams.insert(LiveStream::new((stream, stream), name, url, options, inlets, told));
             }
             Command::Replicate { stream, home, name, options, inlets } => {
                 self.replicate((stream, home), name, options, inlets);
@@ -198,7 +199,18 @@ impl Worker {
         let sent_bytes = Rate::default();
         stream.put(
             key,
-            LiveSink { id: receiver, kind, to, name, closed, out, behind, reports: Vec::new(), sent_bytes },
+            LiveSink {
+                id: receiver,
+                kind,
+                to,
+                name,
+                closed,
+                out,
+                behind,
+                reports: Vec::new(),
+                sent_bytes,
+                wants: None,
+            },
         );
         stream.touched = true;
         Ok(stream.core.start_points(key))

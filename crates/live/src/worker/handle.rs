@@ -12,6 +12,7 @@ use outflow_media::Time;
 use outflow_relay::Priority;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::links::Links;
 use super::serve::Shares;
@@ -22,7 +23,7 @@ use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, PushRoute, WorkerState};
+use crate::message::{Command, ControlError, Demand, PushRoute, WorkerState};
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
 use crate::send::stream::StreamSender;
@@ -76,6 +77,7 @@ impl WorkerHandle {
         number: usize,
         clock: Clock,
         config: &outflow_config::Config,
+        demands: UnboundedSender<Demand>,
     ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
         let failed = |e: &io::Error| ControlError::system("starting a worker", e);
         let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
@@ -89,7 +91,7 @@ impl WorkerHandle {
         let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || match worker(clock, bell, queue, states, pair, (ways, limits)) {
+            .spawn(move || match worker(clock, bell, queue, states, pair, (ways, limits), demands) {
                 Ok(mut worker) => {
                     let _ = told.send(Ok(()));
                     crate::system::take_short_turns();
@@ -142,6 +144,7 @@ fn worker(
     published: Arc<arc_swap::ArcSwap<WorkerState>>,
     pair: PortPair,
     (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
+    told: UnboundedSender<Demand>,
 ) -> io::Result<Worker> {
     let uring = match ways.io_uring {
         Switch::Auto => Uring::open(),
@@ -152,6 +155,7 @@ fn worker(
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
         bell: Arc::clone(&bell),
         commands,
+        told,
         watched: Slab::new(),
         streams: Slab::new(),
         ports: Slab::new(),

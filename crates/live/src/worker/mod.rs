@@ -4,6 +4,7 @@
 //! stream that is too large for one, others hold replicas (see [`share`]).
 
 mod commands;
+mod demand;
 mod handle;
 mod ingest;
 mod links;
@@ -28,6 +29,7 @@ use outflow_media::Time;
 use outflow_relay::{Priority, SinkKey};
 use rustix::event::epoll;
 use slab::Slab;
+use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use handle::{Bell, WorkerHandle};
 use ingest::Sender;
@@ -41,7 +43,7 @@ use wait::Poll;
 
 use crate::clock::Clock;
 use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
-use crate::message::{Command, SourceSocket};
+use crate::message::{Command, Demand, SourceSocket};
 use crate::receive::{Arena, Receiver};
 use crate::send::fanout::Fanout;
 use crate::send::stream::StreamSender;
@@ -71,6 +73,8 @@ struct Worker {
     epoll: OwnedFd,
     bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
+    /// What receivers want, to whoever fetches streams.
+    told: UnboundedSender<Demand>,
     watched: Slab<Watched>,
     streams: Slab<LiveStream>,
     /// The worker's own RTP sockets and those of configured receivers.

@@ -91,6 +91,7 @@ impl Worker {
 impl LiveStream {
     /// Writes down that a receiver gets another level than before, if so, by this wish.
     fn note_level(&mut self, key: SinkKey, before: Option<Level>, wish: &dyn core::fmt::Debug) {
+        self.count_wish(key);
         let level = self.core.spec(key).map(|spec| spec.level);
         if let (Some(level), true) = (level, level != before) {
             let receiver = self.sink_mut(key).map_or(0, |sink| sink.id);

@@ -214,6 +214,7 @@ impl Worker {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(sink) = stream.sinks.get_mut(key.0).and_then(Option::take) else { return };
         stream.receivers.remove(&sink.id);
+        stream.forget_wish(&sink);
         let (name, receiver, to) = (&stream.name, sink.id, &sink.to);
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
         // Whoever waited for it may have gone first.

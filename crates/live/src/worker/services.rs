@@ -73,6 +73,7 @@ impl Worker {
         let mut done = Err(ControlError::UnknownReceiver(receiver));
         self.with_sink(id, receiver, |stream, key| {
             done = set(stream, key).map_err(|unfit| unsupported(&stream.name, &unfit));
+            stream.count_wish(key);
         });
         done
     }

@@ -174,7 +174,8 @@ impl Worker {
         match self.find(id) {
             Ok(index) => self.streams[index].inlets = inlets,
             Err(_) => {
-                let stream = LiveStream::new((id, home), name, String::new(), options, inlets);
+                let stream =
+                    LiveStream::new((id, home), name, String::new(), options, inlets, self.told.clone());
                 self.streams.insert(stream);
             }
         }
@@ -211,7 +212,8 @@ mod tests {
     use super::*;
 
     fn stream(id: StreamId) -> LiveStream {
-        LiveStream::new((id, 1), "live".to_owned(), String::new(), StreamOptions::default(), Vec::new())
+        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        LiveStream::new((id, 1), "live".to_owned(), String::new(), StreamOptions::default(), Vec::new(), told)
     }
 
     fn h264() -> Format {

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Drops, Priority, SinkKey, Stream, StreamOptions};
+use outflow_relay::{Drops, Level, Priority, SinkKey, Stream, StreamOptions, View};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{mpsc, oneshot};
 
+use super::demand::Demands;
 use super::links::Behind;
 use super::services::Next;
 use super::share::{Inlet, Outlet};
 use crate::context::Line;
-use crate::message::{CloseReason, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
+use crate::message::{CloseReason, Demand, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
 use crate::send::stream::{Connection, Connections, Framing};
 use crate::send::udp::UdpRoute;
 
@@ -49,6 +51,8 @@ pub(super) struct LiveStream {
     pub(super) note: Option<String>,
     /// Of each element, by name: its work, and what came in and went out, between two snapshots.
     pub(super) work: BTreeMap<String, [Rate; 3]>,
+    /// What receivers want.
+    pub(super) demands: Demands,
     /// The sink at which the sender reports that are due go on.
     pub(super) reporting: Option<usize>,
 }
@@ -74,6 +78,8 @@ pub(super) struct LiveSink {
     pub(super) behind: Option<Behind>,
     pub(super) reports: Vec<ReceiverReport>,
     pub(super) sent_bytes: Rate,
+    /// The level that it wants, as was told to whoever fetches the stream.
+    pub(super) wants: Option<Level>,
 }
 
 /// How a receiver is reached.
@@ -130,6 +136,7 @@ impl LiveStream {
         url: String,
         options: StreamOptions,
         inlets: Vec<Inlet>,
+        told: UnboundedSender<Demand>,
     ) -> Self {
         // It has one home, but several renditions.
         let mut core = match inlets.len() {
@@ -157,6 +164,7 @@ impl LiveStream {
             next: None,
             note: None,
             work: BTreeMap::new(),
+            demands: Demands::new(id, told),
             reporting: None,
         }
     }
@@ -177,5 +185,24 @@ impl LiveStream {
         }
         self.receivers.insert(sink.id, key);
         self.sinks[key.0] = Some(sink);
+        self.count_wish(key);
+    }
+
+    /// Takes note of what a receiver wants now. Who wants something that is made of the stream here, wants all
+    /// of it.
+    pub(super) fn count_wish(&mut self, key: SinkKey) {
+        let spec = self.core.spec(key);
+        let wants = spec.map(|spec| match spec.branch.is_none() && spec.view == View::default() {
+            true => spec.level,
+            false => Level::BEST,
+        });
+        let Some(sink) = self.sinks.get_mut(key.0).and_then(Option::as_mut) else { return };
+        let before = std::mem::replace(&mut sink.wants, wants);
+        self.demands.change(before, wants);
+    }
+
+    /// A receiver that was taken out wants nothing any more.
+    pub(super) fn forget_wish(&mut self, sink: &LiveSink) {
+        self.demands.change(sink.wants, None);
     }
 }

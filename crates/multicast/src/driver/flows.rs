@@ -1,25 +1,29 @@
 //! Upcalls and entries of the kernel.
 
+use std::net::Ipv4Addr;
+
 use outflow_media::Time;
 use outflow_routing::membership::Level;
 
 use super::Driver;
-use crate::event::{Event, Flow, Name};
-use crate::forward::{Entry, Pair, Route, Use};
+use crate::event::{Event, Flow};
+use crate::forward::{Entry, Pair, Relayed, Route, Use};
 use crate::sys::{Routing, Upcall, UpcallKind, Vif};
 
 impl Driver {
     pub(super) fn handle_upcall(&mut self, kernel: &Routing, now: Time, upcall: &Upcall) {
         let pair = Pair { group: upcall.group, source: upcall.source };
-        let Some(is_placed) = self.may_send(upcall.vif, pair) else {
+        let Some(is_placed) = self.may_send(now, upcall.vif, pair) else {
             self.counts.upcalls_unknown += 1;
             return;
         };
         if upcall.kind == UpcallKind::WrongVif && self.flows.get(pair).is_some() {
-            let is_moved = is_placed && {
-                let counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
-                self.flows.is_moved(pair, &counts)
-            };
+            let has_routes = self.dvmrp.is_some();
+            let is_moved = is_placed
+                && (has_routes || {
+                    let counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
+                    self.flows.is_moved(pair, &counts)
+                });
             if !is_moved {
                 self.counts.flows_doubled += 1;
                 return;
@@ -35,13 +39,17 @@ impl Driver {
         }
     }
 
-    /// Whether a source's packets may come in there; none if no interface is there. From upstream all may.
-    fn may_send(&self, vif: Vif, pair: Pair) -> Option<bool> {
+    /// Whether a source's packets may come in there; none if no interface is there. With DVMRP, routes say so.
+    /// From upstream all may.
+    fn may_send(&mut self, now: Time, vif: Vif, pair: Pair) -> Option<bool> {
+        let index = self.ports.at(vif)?.interface.index;
+        if let Some(dvmrp) = &mut self.dvmrp {
+            return Some(dvmrp.handle_data(now, index, pair.source, pair.group).is_ok());
+        }
         if self.upstream.as_ref().is_some_and(|upstream| upstream.vif == vif) {
             return Some(true);
         }
-        let querier = self.queriers.values().find(|querier| querier.vif == vif)?;
-        Some(querier.may_send(pair.source))
+        Some(self.queriers.get(&index)?.may_send(pair.source))
     }
 
     /// Has packets go where they are wanted now, if that changed.
@@ -52,7 +60,7 @@ impl Driver {
     fn set_route(&mut self, kernel: &Routing, pair: Pair, is_new: bool) {
         let Some(entry) = self.flows.get(pair) else { return };
         let (parent, is_placed) = (entry.parent, entry.is_placed);
-        let route = if is_placed { Route::new(parent, self.wants(pair)) } else { Route::default() };
+        let route = if is_placed { self.route_of(pair, parent) } else { Route::default() };
         let outputs = route.kernel;
         if !self.flows.set_route(pair, route) && !is_new {
             return;
@@ -65,6 +73,30 @@ impl Driver {
         }
     }
 
+    /// Where packets are to go. What the relay itself sends to a group goes where it is wanted already.
+    fn route_of(&self, pair: Pair, parent: Vif) -> Route {
+        let relayed = self.relayed.get(&pair.group);
+        if relayed == Some(&Relayed::All) || relayed.is_some() && self.is_own(pair.source) {
+            return Route::default();
+        }
+        // Routers below take what comes from this one as well.
+        let hears_us = |vif: Vif| {
+            let below = self.queriers.values().find(|one| one.vif == vif);
+            below.is_none_or(|one| one.hears_us(pair.group))
+        };
+        let is_relayed = |vif: Vif| relayed.is_some() && hears_us(vif);
+        if self.dvmrp.is_some() {
+            Route::new(parent, self.wants_by_tree(pair), is_relayed)
+        } else {
+            Route::new(parent, self.wants(pair), is_relayed)
+        }
+    }
+
+    /// Whether this is an address of an interface that takes part.
+    fn is_own(&self, source: Ipv4Addr) -> bool {
+        self.ports.interfaces().any(|one| one.is_own(source))
+    }
+
     /// Who wants packets. Upstream gets all of them (RFC 4605 section 4.2).
     fn wants(&self, pair: Pair) -> impl Iterator<Item = (Vif, Level)> {
         let upstream = self.upstream.iter().map(|upstream| (upstream.vif, Level::BEST));
@@ -75,43 +107,43 @@ impl Driver {
 
     /// An entry as it is told of; none if it is one that forwards nothing as its source is misplaced.
     pub(super) fn flow(&self, pair: Pair, entry: &Entry) -> Option<Flow> {
-        let vifs = self.queriers.values().map(|one| (one.vif, &one.name));
-        let vifs = vifs.chain(self.upstream.iter().map(|one| (one.vif, &one.name)));
-        let name = |vif: Vif| vifs.clone().find(|(one, _)| *one == vif).map(|(_, name)| Name::clone(name));
+        let name = |vif: Vif| self.ports.name(vif);
         let by_relay = entry.route.relay.iter().filter_map(|(vif, level)| Some((name(*vif)?, *level)));
         Some(Flow {
             source: pair.source,
             group: pair.group,
             from: name(entry.parent).filter(|_| entry.is_placed)?,
-            by_kernel: vifs
-                .clone()
-                .filter(|(vif, _)| entry.route.kernel.contains(*vif))
-                .map(|(_, name)| Name::clone(name))
-                .collect(),
+            by_kernel: entry.route.kernel.iter().filter_map(name).collect(),
             by_relay: by_relay.collect(),
         })
     }
 
-    /// Removes entries that are no longer of use.
-    pub(super) fn sweep(&mut self, kernel: &Routing, now: Time) {
-        for pair in self.flows.pairs(None) {
+    /// Removes entries that are no longer of use, and says of others that data comes.
+    pub(super) fn sweep(&mut self, kernel: &Routing, now: Time, is_meant: impl Fn(&Entry) -> bool) {
+        let meant = self.flows.iter().filter(|(_, entry)| is_meant(entry)).map(|(pair, _)| pair);
+        for pair in meant.collect::<Vec<_>>() {
             // The kernel forgot it: nothing comes by it.
             let counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
-            if self.flows.settle(now, pair, counts) == Use::Remove {
-                self.remove_flow(kernel, pair);
+            match self.flows.settle(now, pair, counts) {
+                Use::Remove => self.remove_flow(kernel, pair),
+                Use::Keep => (),
+                Use::Data(vif) => {
+                    // By a tree that is gone it does not come any more: that is told of, or it is misplaced.
+                    let _counted_there = self.may_send(now, vif, pair);
+                }
             }
         }
     }
 
-    /// Removes what comes in by an interface.
-    pub(super) fn remove_flows_from(&mut self, kernel: &Routing, vif: Vif) {
-        let pairs = self.flows.iter().filter(|(_, entry)| entry.parent == vif).map(|(pair, _)| pair);
+    /// Removes some entries.
+    pub(super) fn remove_flows(&mut self, kernel: &Routing, is_meant: impl Fn(&Entry) -> bool) {
+        let pairs = self.flows.iter().filter(|(_, entry)| is_meant(entry)).map(|(pair, _)| pair);
         for pair in pairs.collect::<Vec<_>>() {
             self.remove_flow(kernel, pair);
         }
     }
 
-    fn remove_flow(&mut self, kernel: &Routing, pair: Pair) {
+    pub(super) fn remove_flow(&mut self, kernel: &Routing, pair: Pair) {
         let Some(entry) = self.flows.remove(pair) else { return };
         let _gone_already = kernel.remove_flow(pair.source, pair.group, entry.parent);
         if entry.is_placed {

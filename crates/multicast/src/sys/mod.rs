@@ -3,12 +3,14 @@
 //! The only place with `unsafe`: options and an ioctl that no crate wraps, each behind one safe function.
 #![allow(unsafe_code, reason = "MRT_* and SIOCGETSGCNT have no safe wrapper")]
 
+mod changes;
 mod types;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
+pub use self::changes::Changes;
 pub use self::types::{FlowCounts, Upcall, UpcallKind, VIFS_MAX, Vif, Vifs};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
@@ -33,6 +35,27 @@ pub struct Received {
     pub interface: u32,
     /// When it came in: nanoseconds of the wall clock.
     pub came_ns: u64,
+}
+
+/// What a runtime can wait for.
+///
+/// # Safety
+///
+/// It has one open descriptor as long as it lives, and always gives that one.
+pub unsafe trait Watchable: AsRawFd {
+    /// It as a runtime waits for it to be readable. To be called within one.
+    ///
+    /// # Errors
+    ///
+    /// As the system says.
+    fn watched(self) -> io::Result<AsyncFd<Self>>
+    where
+        Self: Sized,
+    {
+        // SAFETY: the trait asks of its implementations what this needs.
+        let watched = unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) };
+        watched.map_err(io::Error::from)
+    }
 }
 
 /// A raw IGMP socket to which a multicast routing table of this network namespace belongs. Packets of IGMP
@@ -61,17 +84,6 @@ impl Routing {
         let routing = Routing { socket };
         routing.prepare().map_err(failed(Step::Options))?;
         Ok(routing)
-    }
-
-    /// The socket as a runtime waits for it. To be called within one.
-    ///
-    /// # Errors
-    ///
-    /// As the system says.
-    pub fn watched(self) -> io::Result<AsyncFd<Self>> {
-        // SAFETY: a `Routing` has one open socket as long as it lives, and always gives that one.
-        let watched = unsafe { AsyncFd::register_with_interest(self, Interest::READABLE) };
-        watched.map_err(io::Error::from)
     }
 
     fn prepare(&self) -> io::Result<()> {
@@ -196,6 +208,9 @@ impl AsRawFd for Routing {
         self.socket.as_raw_fd()
     }
 }
+
+// SAFETY: the descriptor is that of its socket, which it never exchanges.
+unsafe impl Watchable for Routing {}
 
 impl AsFd for Routing {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -37,6 +37,11 @@ impl Vifs {
     pub const fn contains(self, vif: Vif) -> bool {
         (vif as usize) < VIFS_MAX && self.0 >> vif & 1 == 1
     }
+
+    /// They, in order.
+    pub fn iter(self) -> impl Iterator<Item = Vif> {
+        (0..VIFS_MAX as Vif).filter(move |vif| self.contains(*vif))
+    }
 }
 
 /// What may be the value of an option: plain numbers without padding that matters.

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use outflow_media::Time;
 use outflow_multicast::sys::Routing;
-use outflow_multicast::{Event, Interface};
+use outflow_multicast::{Event, Interface, Relayed};
 use outflow_routing::membership::{Host, HostSettings, Level, Mode, Wish};
 
 use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
+use crate::wire::{Igmp, LEAVE, QUERY, REPORT_V2, Wire};
 
 pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
-const PORT: u16 = 5004;
+pub(crate) const PORT: u16 = 5004;
 
 pub(crate) fn is_wanted(event: &Event) -> bool {
     matches!(event, Event::Wanted { group, .. } if *group == GROUP)
@@ -95,6 +96,46 @@ fn a_host_that_chooses_a_source_is_told_of_with_it() {
 }
 
 #[test]
+fn a_group_stays_while_another_host_answers() {
+    if is_skipped("a_group_stays_while_another_host_answers") {
+        return;
+    }
+    let (router, lan) = (Namespace::new("router"), Namespace::new("lan"));
+    let (one, two) = (Namespace::new("one"), Namespace::new("two"));
+    lan.ip(&["link", "add", "bridge", "type", "bridge", "mcast_snooping", "0"]);
+    lan.ip(&["link", "set", "bridge", "up"]);
+    for (namespace, device, port, address) in [
+        (&router, "lan", "p0", "10.2.0.1"),
+        (&one, "eth0", "p1", "10.2.0.2"),
+        (&two, "eth0", "p2", "10.2.0.3"),
+    ] {
+        link(namespace, (device, address), &lan, (port, "0.0.0.0"));
+        lan.ip(&["link", "set", port, "master", "bridge"]);
+        namespace.sysctl(&format!("net.ipv4.conf.{device}.force_igmp_version"), "2");
+    }
+    let relay = Relay::start(&router, &["lan"], None);
+    let first = member(&one, Ipv4Addr::new(10, 2, 0, 2));
+    relay.wait("join", is_wanted);
+    let second = member(&two, Ipv4Addr::new(10, 2, 0, 3));
+    let wire = Wire::listen(&router, "lan");
+    drop(first);
+    wire.wait("a leave", |packet| packet.code == LEAVE && packet.group == GROUP);
+    let is_question = |packet: &Igmp| packet.code == QUERY && packet.group == GROUP;
+    wire.wait("a question", is_question);
+    wire.wait("another one", is_question);
+    let is_answer = |packet: &Igmp| packet.code == REPORT_V2 && packet.source == Ipv4Addr::new(10, 2, 0, 3);
+    wire.wait("the other host's answer", is_answer);
+    for _ in 0..2 {
+        // The second one is behind the end that the leave had set.
+        wire.wait("a query of all", |packet| packet.code == QUERY && packet.group.is_unspecified());
+    }
+    assert_eq!(relay.snapshot().interfaces[0].groups.len(), 1, "the other host answers");
+    assert_eq!(relay.told().iter().filter(|event| is_gone(event)).count(), 0);
+    drop(second);
+    relay.wait("leave", is_gone);
+}
+
+#[test]
 fn the_lower_address_asks_and_the_other_one_takes_over() {
     if is_skipped("the_lower_address_asks_and_the_other_one_takes_over") {
         return;
@@ -127,6 +168,7 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
     }
     let [a, b, c] = &hosts;
     let relay = Relay::start(&router, &["in0", "out0", "out1", "out2"], None);
+    relay.send(GROUP, Relayed::Lower);
     let from = sender(&source, SOURCE);
     let at_a = member(a, Ipv4Addr::new(10, 2, 0, 2));
     sent_until_received(&from, &at_a);
@@ -150,14 +192,14 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
 }
 
 /// Packets that came to a host.
-fn device_packets(host: &Namespace) -> u64 {
+pub(crate) fn device_packets(host: &Namespace) -> u64 {
     let text = host.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).expect("counters");
     let line = text.lines().find_map(|line| line.trim().strip_prefix("eth0:")).expect("the device");
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
 }
 
 /// Reports the group with a level, as our own hosts do.
-fn say_level(host: &Namespace, level: Level) {
+pub(crate) fn say_level(host: &Namespace, level: Level) {
     host.run(|| {
         let interface = Interface::find("eth0").expect("an interface");
         let kernel = Routing::open(None).expect("the table is free");

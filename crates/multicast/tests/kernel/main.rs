@@ -1,8 +1,15 @@
 //! The driver on real interfaces, with hosts and routers of others in namespaces of their own.
 #![allow(clippy::disallowed_methods, missing_docs, reason = "tests own time, threads and files")]
 
+mod changes;
+mod dvmrp;
+mod frr;
 mod hosts;
+mod mrouted;
 mod net;
 mod peers;
 mod relay;
+mod relayed;
 mod routing;
+mod tshark;
+mod wire;

@@ -29,8 +29,19 @@ pub(crate) fn skipped(test: &str, why: &str) {
 }
 
 /// Whether a program can be run.
-pub(crate) fn has_program(name: &str) -> bool {
-    ["/usr/sbin", "/usr/bin", "/sbin"].iter().any(|folder| PathBuf::from(folder).join(name).exists())
+fn has_program(name: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", crate::frr::DAEMONS]
+        .iter()
+        .any(|folder| PathBuf::from(folder).join(name).exists())
+}
+
+/// Whether a test that needs a program of others is to be left out.
+pub(crate) fn lacks(test: &str, program: &str, package: &str) -> bool {
+    let lacks = !has_program(program);
+    if lacks {
+        skipped(test, &format!("{program} is missing: apt-get install {package}"));
+    }
+    lacks || is_skipped(test)
 }
 
 /// A network namespace.

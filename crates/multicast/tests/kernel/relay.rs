@@ -1,11 +1,13 @@
 //! A driver that runs in a namespace, on a thread of its own.
 
+use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
-use outflow_multicast::{Downstream, Event, Interface, Multicast, Options, Snapshot};
+use outflow_multicast::{Downstream, Event, Interface, Multicast, Neighbours, Options, Relayed, Snapshot};
+use outflow_routing::membership::Version;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -27,8 +29,32 @@ pub(crate) struct Relay {
 impl Relay {
     /// Starts it on these interfaces, asking often.
     pub(crate) fn start(namespace: &Namespace, names: &[&str], proxy: Option<&str>) -> Self {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let proxy = proxy.map(str::to_owned);
+        Self::start_with(Version::V3, namespace, (names, &[]), proxy)
+    }
+
+    /// The same, asking in this version.
+    pub(crate) fn start_as(
+        version: Version,
+        namespace: &Namespace,
+        names: &[&str],
+        proxy: Option<&str>,
+    ) -> Self {
+        Self::start_with(version, namespace, (names, &[]), proxy)
+    }
+
+    /// Starts it as a router of DVMRP, with hosts on some interfaces and neighbours on some.
+    pub(crate) fn route(namespace: &Namespace, hosts: &[&str], neighbours: &[&str]) -> Self {
+        Self::start_with(Version::V3, namespace, (hosts, neighbours), None)
+    }
+
+    fn start_with(
+        version: Version,
+        namespace: &Namespace,
+        (hosts, neighbours): (&[&str], &[&str]),
+        proxy: Option<&str>,
+    ) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let (hosts, neighbours, proxy) = (owned(hosts), owned(neighbours), proxy.map(str::to_owned));
         let path = std::path::PathBuf::from("/run/netns").join(&namespace.name);
         let (said, events) = channel();
         let (ready, is_ready) = channel();
@@ -39,7 +65,7 @@ impl Relay {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let (multicast, mut events) = Multicast::start(Options::default()).expect("privileges");
-                set_up(&multicast, &names, proxy.as_deref()).await;
+                set_up(version, &multicast, (&hosts, &neighbours), proxy.as_deref()).await;
                 ready.send((multicast, Handle::current())).expect("somebody waits");
                 let forward = async {
                     while let Some(event) = events.recv().await {
@@ -65,18 +91,53 @@ impl Relay {
         panic!("{what}: did not come, but {others:?}; {:?}", self.snapshot());
     }
 
+    /// Says what of a group the relay sends itself.
+    pub(crate) fn send(&self, group: Ipv4Addr, relayed: Relayed) {
+        let groups = [(group, relayed)].into();
+        self.runtime.block_on(self.multicast.set_relayed(groups)).expect("it runs");
+    }
+
+    /// Asks for snapshots until one is as it is to be.
+    pub(crate) fn wait_until(&self, what: &str, is_it: impl Fn(&Snapshot) -> bool) -> Snapshot {
+        // Probes come each ten seconds.
+        let end = Instant::now() + 3 * PATIENCE;
+        loop {
+            let snapshot = self.snapshot();
+            if is_it(&snapshot) {
+                return snapshot;
+            }
+            assert!(Instant::now() < end, "{what}: is not so, but {snapshot:#?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The events until now that nobody has waited for.
+    pub(crate) fn told(&self) -> Vec<Event> {
+        self.events.try_iter().collect()
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.runtime.block_on(self.multicast.snapshot()).expect("it runs")
     }
 }
 
-async fn set_up(multicast: &Multicast, names: &[String], proxy: Option<&str>) {
-    for name in names {
+async fn set_up(
+    version: Version,
+    multicast: &Multicast,
+    (hosts, neighbours): (&[String], &[String]),
+    proxy: Option<&str>,
+) {
+    for name in hosts {
         let mut downstream = Downstream::new(Interface::find(name).expect("an interface"));
+        downstream.settings.version = version;
         downstream.settings.query_interval = Duration::from_secs(2);
         downstream.settings.query_response = Duration::from_secs(1);
         downstream.settings.last_member_interval = Duration::from_millis(300);
         assert_eq!(multicast.add(downstream).await.expect("room for it"), []);
+    }
+    for name in neighbours {
+        let interface = Interface::find(name).expect("an interface");
+        assert_eq!(multicast.add_neighbours(Neighbours::new(interface)).await.expect("room for it"), []);
     }
     if let Some(name) = proxy {
         let interface = Interface::find(name).expect("an interface");

@@ -52,6 +52,7 @@ fn interfaces_without_addresses_and_others_are_told_apart() {
     router.ip(&["link", "add", "bare", "type", "veth", "peer", "name", "two"]);
     router.ip(&["address", "add", "10.3.0.1/24", "dev", "two"]);
     router.ip(&["address", "add", "10.4.0.1/16", "dev", "two"]);
+    router.ip(&["link", "set", "two", "up"]);
     router.sysctl("net.ipv4.conf.two.rp_filter", "1");
     router.run(|| {
         assert!(matches!(Interface::find("none"), Err(Error::NoInterface(_))));

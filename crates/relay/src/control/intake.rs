@@ -54,6 +54,13 @@ impl Input {
     }
 }
 
+/// A packet of a stream that has so many layers, though the others may not come: none is new when it comes.
+fn with_layers(tag: &mut Tag, least: u8) {
+    if tag.layers <= least && tag.layers > 0 {
+        (tag.layers, tag.grown) = (least, 0);
+    }
+}
+
 impl Stream {
     /// A source begins its turn, with packets of this format.
     ///
@@ -134,11 +141,15 @@ impl Stream {
 
     fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
         let is_back = !self.source.up && self.source.counters.starts > 0;
+        let least = self.options.layers;
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
         let goes_on = !is_back || intake.understand.resume(&bytes);
-        let tag = intake.understand.tag(track, &bytes)?;
+        let mut tag = intake.understand.tag(track, &bytes)?;
+        if track == format.main_track() {
+            with_layers(&mut tag, least);
+        }
         let came = self.source.packet(now, bytes.len());
         if came {
             self.events.push_back(Event::SourceUp);

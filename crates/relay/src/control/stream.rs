@@ -42,6 +42,9 @@ pub struct StreamOptions {
     pub seed: u64,
     /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
     pub ntp_at_zero: u64,
+    /// How many layers the source has at least, though fewer may come: who hands the stream on leaves out those
+    /// that nobody here wants, and levels mean the same here and there. 0 if packets say it.
+    pub layers: u8,
 }
 
 /// What holds where a configuration says nothing; without chance.
@@ -55,6 +58,7 @@ impl Default for StreamOptions {
             ssrc: 1,
             seed: 1,
             ntp_at_zero: 0,
+            layers: 0,
         }
     }
 }
@@ -126,6 +130,7 @@ impl Stream {
         for branch in self.branches.iter_mut() {
             branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
+        self.branches.set_layers(options.layers);
     }
 
     /// A sink joins, at the newest key frame. `id` is the driver's name for it.

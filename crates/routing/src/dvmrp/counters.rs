@@ -11,6 +11,11 @@ macro_rules! refusals {
         impl Refusal {
             /// All of them, in order.
             pub const ALL: &[Refusal] = &[$(Refusal::$variant,)*];
+
+            /// It in words, as it is counted.
+            pub const fn name(self) -> &'static str {
+                match self { $(Refusal::$variant => $name,)* }
+            }
         }
     };
 }
@@ -106,6 +111,11 @@ impl Counters {
     /// How often something was refused for this reason.
     pub const fn refused(&self, why: Refusal) -> u64 {
         self.refused[why as usize]
+    }
+
+    /// All reasons with their names, for people and for metrics.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Refusal::ALL.iter().map(|why| (why.name(), self.refused(*why)))
     }
 
     pub(super) const fn refuse(&mut self, why: Refusal) {

@@ -5,8 +5,8 @@ use core::time::Duration;
 use outflow_media::Time;
 
 use super::limits::{
-    ASK_LIFE, ASK_WAIT, ASKS_MAX, DEPTH_MAX, FULL_REST, LOOKUP_WAIT, LOST_REST, NO_PATH_REST, OTHERS_MAX,
-    PATIENCE, RENEW, REVIEW,
+    ASK_LIFE, ASK_WAIT, ASKS_MAX, DEPTH_MAX, FULL_REST, IN_VAIN_REST, LOOKUP_WAIT, LOST_REST, NO_PATH_REST,
+    OTHERS_MAX, PATIENCE, RENEW, REVIEW,
 };
 use super::message::{Action, Message, Refusal};
 use super::path::{Contact, Offer, Path, RelayId};
@@ -214,10 +214,11 @@ impl Tree {
 
     pub(super) fn handle_above_timeout(&mut self, cx: &mut Context<'_>) {
         let late: Vec<_> = self.asks.iter().filter(|(_, asked)| asked.until <= cx.now).collect();
-        let late: Vec<_> = late.into_iter().map(|(ask, asked)| (*ask, asked.to)).collect();
-        for (ask, to) in late {
+        let late: Vec<_> = late.into_iter().map(|(ask, asked)| (*ask, asked.to, asked.granted)).collect();
+        for (ask, to, granted) in late {
             self.asks.remove(&ask);
-            self.candidates.rest(to.relay, cx.now + LOST_REST);
+            let rest = if granted.is_some() { IN_VAIN_REST } else { LOST_REST };
+            self.candidates.rest(to.relay, cx.now + rest);
             cx.send(to, self.stream, Message::Leave { ask });
         }
         if self.parent.is_some() {
@@ -251,10 +252,14 @@ impl Tree {
         let Some(parent) = &self.parent else { return };
         let (now, relay, root) = (cx.now, parent.contact.relay, parent.path.root);
         let cost_us = self.candidates.cost_us(now, relay).unwrap_or(0);
+        let bound = self.bound();
         let is_better = |offer: &Offer| {
             let other_us = self.candidates.cost_us(now, offer.contact.relay).unwrap_or(u64::MAX);
+            // Deeper than this relay, it could hardly be taken with children.
+            let is_above = bound.is_none_or(|own| offer.path.depth < own.depth);
             let is_nearer = offer.path.root == root && other_us + 2_000 < cost_us / 4 * 3;
-            offer.contact.relay != relay && (offer.path.root < root || (is_nearer && offer.load < 255))
+            let is_worth_it = offer.path.root < root || (is_nearer && is_above && offer.load < 255);
+            offer.contact.relay != relay && is_worth_it
         };
         let better = self.best(now, is_better).copied();
         if let Some(offer) = better {

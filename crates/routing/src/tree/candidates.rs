@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 
-use super::limits::{CANDIDATES_MAX, ENTRY_LIFE};
+use super::limits::{CANDIDATES_MAX, ENTRY_LIFE, RESTING_MAX};
 use super::path::{Location, Offer, RelayId};
 use crate::Random;
 
@@ -41,16 +41,25 @@ impl Candidate {
     }
 }
 
+/// One that made room for others while it rested.
+#[derive(Debug, Clone, Copy)]
+struct Resting {
+    until: Time,
+    refusals: u32,
+}
+
 /// The possible parents of one stream.
 #[derive(Debug, Clone)]
 pub(super) struct Candidates {
     here: Location,
     known: BTreeMap<RelayId, Candidate>,
+    /// Others go on naming these: without this, they would be asked again at once.
+    resting: BTreeMap<RelayId, Resting>,
 }
 
 impl Candidates {
     pub(super) const fn new(here: Location) -> Self {
-        Candidates { here, known: BTreeMap::new() }
+        Candidates { here, known: BTreeMap::new(), resting: BTreeMap::new() }
     }
 
     /// Somebody says that this one has the stream.
@@ -61,17 +70,37 @@ impl Candidates {
             candidate.seen = now;
             return;
         }
+        let rested = self.resting.get(&relay).copied();
+        if rested.is_some_and(|resting| resting.until > now) {
+            return;
+        }
+        self.resting.remove(&relay);
+        let refusals = rested.map_or(0, |resting| resting.refusals);
         let noise = random.bits() % 256;
-        let candidate = Candidate { offer, seen: now, rests_until: now, refusals: 0, measured: None, noise };
+        let candidate = Candidate { offer, seen: now, rests_until: now, refusals, measured: None, noise };
         self.known.insert(relay, candidate);
         if self.known.len() > CANDIDATES_MAX {
-            let key = |candidate: &Candidate| {
-                let rests = candidate.rests_until > now;
-                (rests, candidate.offer.path.root, candidate.cost_us(now, self.here))
-            };
-            let worst =
-                self.known.iter().max_by_key(|(_, candidate)| key(candidate)).map(|(relay, _)| *relay);
-            worst.map(|worst| self.known.remove(&worst));
+            self.forget_worst(now);
+        }
+    }
+
+    fn forget_worst(&mut self, now: Time) {
+        let key = |candidate: &Candidate| {
+            let rests = candidate.rests_until > now;
+            (rests, candidate.offer.path.root, candidate.cost_us(now, self.here))
+        };
+        let worst = self.known.iter().max_by_key(|(_, candidate)| key(candidate)).map(|(relay, _)| *relay);
+        let Some((relay, worst)) = worst.and_then(|worst| self.known.remove_entry(&worst)) else { return };
+        if worst.rests_until <= now {
+            return;
+        }
+        self.resting.insert(relay, Resting { until: worst.rests_until, refusals: worst.refusals });
+        if self.resting.len() > RESTING_MAX {
+            self.resting.retain(|_, resting| resting.until > now);
+        }
+        if self.resting.len() > RESTING_MAX {
+            let first = self.resting.iter().min_by_key(|(_, resting)| resting.until);
+            first.map(|(relay, _)| *relay).map(|first| self.resting.remove(&first));
         }
     }
 
@@ -125,6 +154,6 @@ impl Candidates {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.known.len()
+        self.known.len() + self.resting.len()
     }
 }

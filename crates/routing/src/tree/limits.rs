@@ -39,6 +39,10 @@ pub const FULL_REST: Duration = Duration::from_secs(2);
 /// See [`LOST_REST`].
 pub const NO_PATH_REST: Duration = Duration::from_millis(500);
 
+/// How long a candidate is not asked again that would have been the parent and could not be taken, because its
+/// path never was smaller.
+pub const IN_VAIN_REST: Duration = Duration::from_secs(60);
+
 /// Shortest and longest wait between two questions to the directory by a relay that finds no parent.
 pub const LOOKUP_WAIT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
 
@@ -52,6 +56,10 @@ pub const ENTRY_LIFE: Duration = Duration::from_secs(30);
 
 /// Possible parents that are remembered of a stream. The worst makes room for a better one.
 pub const CANDIDATES_MAX: usize = 16;
+
+/// Candidates that are remembered for nothing but that they are not to be asked now. Of a further one, the one
+/// that may be asked first is forgotten, and may be asked too early.
+pub const RESTING_MAX: usize = 64;
 
 /// Others that a message names at the most. Those that are named beyond are not read.
 pub const OTHERS_MAX: usize = 6;

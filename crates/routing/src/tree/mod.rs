@@ -66,7 +66,7 @@ mod stream;
 pub use counters::Counters;
 pub use message::{Action, Message, Refusal};
 pub use node::{Node, Settings};
-pub use path::{Contact, Location, Offer, Path, RelayId, Root, StreamId};
+pub use path::{Contact, Location, NoRelayId, Offer, Path, RelayId, Root, StreamId};
 
 use crate::Level;
 

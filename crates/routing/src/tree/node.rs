@@ -30,6 +30,13 @@ pub struct Settings {
     pub demand: demand::Settings,
 }
 
+impl Settings {
+    /// How much of the room for children so many take.
+    pub(super) fn load(&self, children: usize) -> u8 {
+        (children * 255 / self.children_max.max(1)).min(255) as u8
+    }
+}
+
 /// One relay's place in the trees of all its streams. After anything that takes `now`, [`Self::poll`] says
 /// what is to be done, and [`Self::next_timeout`] may be another.
 #[derive(Debug, Clone)]
@@ -173,6 +180,12 @@ impl Node {
     /// How far from which source this relay is, if it has the stream.
     pub fn path(&self, now: Time, stream: StreamId) -> Option<Path> {
         self.trees.get(&stream).filter(|tree| tree.is_fresh(now))?.path
+    }
+
+    /// What this relay says of itself to who asks who has the stream, if it has it.
+    pub fn offer(&self, now: Time, stream: StreamId) -> Option<Offer> {
+        let path = self.path(now, stream)?;
+        Some(Offer { contact: self.settings.me, path, load: self.settings.load(self.children) })
     }
 
     /// What is asked for above.

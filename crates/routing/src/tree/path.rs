@@ -1,19 +1,59 @@
 //! Who and where: relays, streams, and the way from the source.
 
 use core::cmp::Reverse;
+use core::fmt;
 use core::net::SocketAddr;
+use core::str::FromStr;
 use core::time::Duration;
 
-/// A relay, by a number that is its own among all, also after a restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use serde::{Deserialize, Serialize};
+
+/// A relay, by a number that is its own among all, also after a restart. In text it has 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct RelayId(pub u64);
+
+impl fmt::Display for RelayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<RelayId> for String {
+    fn from(relay: RelayId) -> String {
+        relay.to_string()
+    }
+}
+
+/// What was given is not the number of a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a relay's number is written with 16 hexadecimal digits")]
+pub struct NoRelayId;
+
+impl FromStr for RelayId {
+    type Err = NoRelayId;
+
+    fn from_str(text: &str) -> Result<Self, NoRelayId> {
+        let is_one = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        number.map(RelayId).ok_or(NoRelayId)
+    }
+}
+
+impl TryFrom<String> for RelayId {
+    type Error = NoRelayId;
+
+    fn try_from(text: String) -> Result<Self, NoRelayId> {
+        text.parse()
+    }
+}
 
 /// A stream, by a number that all relays know it by. What it is made of its name is for the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
 /// Where a relay is, on the operator's map: kilometres east and north of anywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Location {
     /// East.
     pub x_km: i32,
@@ -31,7 +71,7 @@ impl Location {
 }
 
 /// How a relay is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// Which.
     pub relay: RelayId,
@@ -43,7 +83,7 @@ pub struct Contact {
 
 /// A source of a stream. The smaller one is preferred: of several of one stream, all relays that hear of it
 /// move to that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Root {
     /// What the operator prefers: 0 first.
     pub preference: u8,
@@ -55,7 +95,7 @@ pub struct Root {
 
 /// How far a relay is from a source, and when that was so. The smaller one is nearer or newer: [the
 /// rule](super#loops) is that a relay never takes a parent whose path is not smaller than its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Path {
     /// The source.
     pub root: Root,
@@ -73,7 +113,7 @@ impl Path {
 }
 
 /// A relay that has a stream: what the directory and other relays say of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// Who.
     pub contact: Contact,
@@ -93,6 +133,16 @@ mod tests {
         assert_eq!(a.round_trip(b), Duration::from_millis(5));
         let far = [i32::MIN, i32::MAX].map(|km| Location { x_km: km, y_km: km });
         assert!(far[0].round_trip(far[1]) > Duration::from_secs(1), "no overflow");
+    }
+
+    #[test]
+    fn relays_are_written_with_16_digits() {
+        let relay = RelayId(0x00ab_cdef_0123_4567);
+        assert_eq!(relay.to_string(), "00abcdef01234567");
+        assert_eq!("00abcdef01234567".parse(), Ok(relay));
+        for text in ["", "abcdef01234567", "+0abcdef01234567", "00abcdef012345678"] {
+            assert_eq!(text.parse::<RelayId>(), Err(NoRelayId), "{text}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Context<'_> {
 
     /// How much of the room for children is taken.
     pub(super) fn load(&self) -> u8 {
-        (*self.children * 255 / self.settings.children_max.max(1)).min(255) as u8
+        self.settings.load(*self.children)
     }
 }
 
@@ -193,20 +193,21 @@ impl Tree {
 
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
         let beat = self.root.map(|_| self.beat_at);
-        let mut times = vec![beat, self.register_at, self.served.values().map(|child| child.until).min()];
-        if self.parent.is_some() {
-            times.extend([self.renew_at, self.review_at, self.heard + self.dry_after].map(Some));
-        }
-        times.push(self.asks.values().map(|ask| ask.until).min());
+        let child = self.served.values().map(|child| child.until).min();
+        let ask = self.asks.values().map(|ask| ask.until).min();
+        let with_parent = [self.renew_at, self.review_at, self.heard + self.dry_after];
+        let with_parent = self.parent.as_ref().and_then(|_| with_parent.into_iter().min());
+        let mut least = [beat, self.register_at, child, ask, with_parent].into_iter().flatten().min();
         if self.is_orphan() {
-            times.push(self.hedge_at);
             let patience = self.orphan_since.filter(|_| !self.served.is_empty());
-            times.push(patience.map(|since| since + PATIENCE));
-            if self.asks.is_empty() {
-                times.extend([self.lookup_at, self.candidates.next_rested(now)]);
-            }
+            let patience = patience.map(|since| since + PATIENCE);
+            let is_asking = !self.asks.is_empty();
+            let lookup = self.lookup_at.filter(|_| !is_asking);
+            let rested = if is_asking { None } else { self.candidates.next_rested(now) };
+            let orphan = [self.hedge_at, patience, lookup, rested];
+            least = least.into_iter().chain(orphan.into_iter().flatten()).min();
         }
-        times.into_iter().flatten().min()
+        least
     }
 
     /// The directory is back: it may have forgotten all.

@@ -252,6 +252,27 @@ fn of_many_candidates_the_best_are_remembered() {
 }
 
 #[test]
+fn those_who_refuse_are_not_asked_again_at_once_though_others_go_on_naming_them() {
+    let mut lab = Lab::new();
+    let many: Vec<_> = (3..43).map(|relay| offer(relay, 1)).collect();
+    lab.node.handle_receivers(lab.now, STREAM, level(3), 10).expect("room");
+    lab.node.handle_offers(lab.now, STREAM, &many);
+    let mut asked = Vec::new();
+    for _ in 0..400 {
+        lab.after(Duration::from_millis(1));
+        while let Some((to, ask)) = lab.asked().filter(|_| asked.len() < 100) {
+            asked.push(to);
+            let others = many.iter().copied().cycle().skip(asked.len() * 6).take(6).collect();
+            lab.hears(to, Message::Refuse { ask, why: Refusal::NoPath, others });
+        }
+    }
+    asked.sort_unstable();
+    let count = asked.len();
+    asked.dedup();
+    assert_eq!((count, asked.len()), (40, 40), "each is asked once");
+}
+
+#[test]
 fn the_directory_is_told_again_when_it_is_back() {
     let (mut lab, _) = Lab::below(1);
     lab.after(Duration::from_millis(1500));

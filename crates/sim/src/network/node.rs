@@ -43,6 +43,7 @@ impl Node {
             ssrc: 1,
             seed,
             ntp_at_zero: 0,
+            layers: 0,
         });
         stream.handle_source(Time::ZERO, format);
         Node { stream, flows: BTreeMap::new(), awaited: None }

@@ -2,11 +2,13 @@
 //! [`router`] makes the routes and the OpenAPI document from the same list.
 
 mod links;
+mod multicast;
 mod receivers;
 mod relay;
 mod services;
 mod sinks;
 mod streams;
+mod tree;
 
 use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
@@ -31,6 +33,8 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(sinks::add))
         .routes(routes!(sinks::remove))
         .routes(routes!(links::list))
+        .routes(routes!(tree::show))
+        .routes(routes!(multicast::show))
         .routes(routes!(receivers::list))
         .routes(routes!(receivers::show, receivers::change, receivers::remove))
         .layer(DefaultBodyLimit::max(API_BODY_BYTES))

@@ -99,7 +99,8 @@ pub(super) async fn add(
     let wanted = Wanted { branch: wish.branch, view, level };
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
     link.as_deref().map(|link| control.link(link)).transpose()?;
-    let options = PushOptions { stream, to, name: name.clone(), priority, timing, wanted, link };
+    let name_there = name.clone();
+    let options = PushOptions { stream, to, name: name_there, priority, timing, wanted, link, loops: true };
     let id = control.add_push(options).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }

@@ -38,6 +38,8 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/clip%2Fone/sdp?sink=x", "", 404),
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/silent/sdp", "", 503),
     ("get", "/api/v1/links", "/api/v1/links", "", 200),
+    ("get", "/api/v1/tree", "/api/v1/tree", "", 200),
+    ("get", "/api/v1/multicast", "/api/v1/multicast", "", 200),
     (
         "post",
         "/api/v1/streams/{name}/sinks",

@@ -51,8 +51,9 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
 
 impl Home {
     fn new() -> Self {
+        let (told, _) = tokio::sync::mpsc::unbounded_channel();
         let mut stream =
-            LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![]);
+            LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![], told);
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
         let bell = Arc::new(Bell::new().expect("an eventfd"));

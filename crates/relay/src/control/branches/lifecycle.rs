@@ -21,6 +21,7 @@ impl Stream {
             let slot = Slot::new(Branch::new(index, self.ring(format.main_track())), Made::Rendition, None);
             self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..slot }));
         }
+        self.branches.set_layers(self.options.layers);
         if let Some(graph) = &mut self.branches.graph {
             graph.bind(format);
         }

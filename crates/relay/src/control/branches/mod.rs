@@ -189,6 +189,13 @@ impl Branches {
         self.names.get(id.0 as usize).map(String::as_str)
     }
 
+    /// How many layers transport streams have at least.
+    pub(in crate::control) fn set_layers(&mut self, layers: u8) {
+        for levels in self.slots.iter_mut().flatten().filter_map(|slot| slot.levels.as_mut()) {
+            levels.set_least(layers);
+        }
+    }
+
     /// The number that a branch has among what the services make.
     fn exit(&self, id: BranchId) -> Option<usize> {
         let name = self.name(id)?;

@@ -74,6 +74,8 @@ pub(in crate::control) struct TsLevels {
     pub(super) changing: Vec<SinkKey>,
     /// How many layers there were when it was found out who these are.
     pub(super) layers_before: u8,
+    /// The main stream has so many layers at least, though fewer may come.
+    least: u8,
 }
 
 impl TsLevels {
@@ -84,7 +86,13 @@ impl TsLevels {
 
     /// How many layers the main stream has, as far as is known; 0 before that.
     pub(super) fn layers(&self) -> u8 {
-        self.frames.layers()
+        self.frames.layers().max(self.least)
+    }
+
+    /// There are so many layers at least, whatever comes.
+    pub(in crate::control) fn set_least(&mut self, layers: u8) {
+        self.least = layers;
+        self.news = true;
     }
 
     /// The layers that are taken at this level.
@@ -209,6 +217,8 @@ impl TsLevels {
 
     /// The newest frame shows what it is.
     fn know(&mut self, told: Told) {
+        let told = Told { layers: told.layers.max(self.least), ..told };
+        self.told = Some(told);
         self.news = true;
         let Some(mark) = self.marks.back_mut() else { return };
         let number = self.number;

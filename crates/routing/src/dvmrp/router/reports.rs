@@ -78,7 +78,9 @@ impl Router {
         }
     }
 
-    /// Sends all routes to one neighbour, so that it need not wait for them (sections 3.2.2 and 3.4.5).
+    /// Sends all routes to one neighbour, so that it need not wait for them (sections 3.2.2 and 3.4.5). A probe
+    /// goes before them: one that does not know yet that we hear it would not take them, and wait for the next
+    /// full report.
     pub(super) fn copy_routes(&mut self, now: Time, to: Peer) {
         let Some(interface) = self.interfaces.get_mut(&to.interface) else { return };
         let destination = interface.destination(to.address);
@@ -86,6 +88,7 @@ impl Router {
         if neighbour.is_none_or(|neighbour| !neighbour.is_two_way() || !neighbour.take_copy(now)) {
             return;
         }
+        self.probe(to.interface);
         let told = self.routes.behind(None).filter_map(|network| self.routes.told(network, to.interface));
         for report in &reports(told) {
             let to = Transmit { interface: to.interface, destination };

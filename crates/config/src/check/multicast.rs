@@ -1,0 +1,219 @@
+//! Multicast: whether interfaces and numbers are possible, and groups belong to one stream each.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::Step::{Index, Key};
+use super::{Check, out_of, written};
+use crate::limits::{
+    MULTICAST_INTERFACES_MAX, MULTICAST_SOURCES_MAX, MULTICAST_TABLE, QUERY_INTERVAL, QUERY_RESPONSE,
+    ROBUSTNESS,
+};
+use crate::units::Written;
+use crate::{GroupUrl, SinkProtocol, SourceUrl};
+
+impl Check<'_, '_, '_> {
+    pub(super) fn multicast(&mut self) {
+        self.multicast_interfaces();
+        self.multicast_numbers();
+        self.groups();
+    }
+
+    fn multicast_interfaces(&mut self) {
+        let multicast = &self.config.multicast;
+        let at = |key| [Key("multicast"), Key(key)];
+        let names = &multicast.interfaces.0;
+        for (index, name) in names.iter().enumerate() {
+            if names[..index].contains(name) {
+                let path = [&at("interfaces")[..], &[Index(index)]].concat();
+                self.add(&path, format!("{} stands here twice", name.0), "leave one of them out");
+            }
+        }
+        if names.len() > MULTICAST_INTERFACES_MAX {
+            let what = format!("{} interfaces are too many", names.len());
+            let help = format!("the kernel has room for {MULTICAST_INTERFACES_MAX}: leave some out");
+            self.add(&at("interfaces"), what, help);
+        }
+        if let Some(upstream) = multicast.upstream.as_ref().filter(|name| names.contains(name)) {
+            let what = format!("{} has hosts: it is not upstream, too", upstream.0);
+            self.add(&at("upstream"), what, "leave it out here, or among interfaces");
+        }
+        let table = self.root.get("multicast").and_then(|given| given.get_ref().as_table());
+        if names.is_empty() && table.is_some_and(|table| !table.is_empty()) && !written(table, "interfaces") {
+            let help = "add interfaces = [\"eth1\"], those with hosts, or remove [multicast]";
+            self.add(&[Key("multicast")], "[multicast] has no interfaces".to_owned(), help);
+        }
+    }
+
+    fn multicast_numbers(&mut self) {
+        let multicast = &self.config.multicast;
+        let time = |value, allowed| out_of(value, allowed, |time| Written(*time).to_string());
+        let number = |value, allowed| out_of(value, allowed, ToString::to_string);
+        let found = [
+            ("table", multicast.table.and_then(|table| number(table, &MULTICAST_TABLE))),
+            ("robustness", number(multicast.robustness, &ROBUSTNESS)),
+            ("query_interval", time(multicast.query_interval, &QUERY_INTERVAL)),
+            ("query_response", time(multicast.query_response, &QUERY_RESPONSE)),
+            ("last_member_interval", time(multicast.last_member_interval, &QUERY_RESPONSE)),
+            ("sources", number(multicast.sources.0.len(), &(0..=MULTICAST_SOURCES_MAX))),
+        ];
+        for (key, invalid) in found.into_iter().filter_map(|(key, invalid)| Some((key, invalid?))) {
+            self.add(&[Key("multicast"), Key(key)], invalid.what, invalid.help);
+        }
+        if multicast.query_response > multicast.query_interval {
+            let what = "hosts would be asked again before they have to answer".to_owned();
+            let help = "lower query_response, or raise query_interval";
+            self.add(&[Key("multicast"), Key("query_response")], what, help);
+        }
+    }
+
+    /// Whoever joins a group is sent all that is sent to it, whatever the port.
+    fn groups(&mut self) {
+        let mut taken: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        for (name, stream) in &self.config.streams {
+            let Some(group) = &stream.group else { continue };
+            let path = [Key("streams"), Key(name), Key("group")];
+            if !self.config.multicast.is_on() {
+                let help = "add [multicast] interfaces = [\"eth1\"], or leave group out";
+                self.add(&path, "no interface has hosts that could join it".to_owned(), help);
+            }
+            if let Some(other) = taken.insert(*group.to.ip(), name) {
+                let what = format!("streams '{other}' and '{name}' have one group, {}", group.to.ip());
+                let help = "give each a group of its own: whoever joins one is sent all that goes there";
+                self.add(&path, what, help);
+            }
+            self.group_of_sinks(name, group);
+            self.group_of_sources(name, group);
+        }
+    }
+
+    /// A sink sends to a group whether or not somebody joins it, and one who joins would get both.
+    fn group_of_sinks(&mut self, name: &str, group: &GroupUrl) {
+        for (index, sink) in self.config.sinks.iter().enumerate() {
+            let ip = sink.to.datagrams().map(|sink| sink.to.ip());
+            if ip == Some(IpAddr::V4(*group.to.ip())) {
+                let what =
+                    format!("{} is the group of stream '{name}', for those who join it", group.to.ip());
+                let help = "leave this sink out, or choose another group";
+                self.add(&[Key("sinks"), Index(index), Key("to")], what, help);
+            }
+        }
+    }
+
+    /// What comes in as one group and is another stream's is that stream's alone.
+    fn group_of_sources(&mut self, name: &str, group: &GroupUrl) {
+        for (other, stream) in self.config.streams.iter().filter(|(other, _)| *other != name) {
+            if stream.source.udp().is_some_and(|source| source.at.ip() == IpAddr::V4(*group.to.ip())) {
+                let what = format!("stream '{other}' comes in as {}, the group of '{name}'", group.to.ip());
+                let help = "choose another group: it would be sent what goes out";
+                self.add(&[Key("streams"), Key(name), Key("group")], what, help);
+            }
+        }
+        let stream = &self.config.streams[name];
+        if group.protocol == SinkProtocol::Rtp
+            && let SourceUrl::Udp(source) = &stream.source
+            && source.datagrams != crate::Datagrams::Ts
+        {
+            let help = "write udp:// instead of rtp://";
+            self.add(
+                &[Key("streams"), Key(name), Key("group")],
+                "these datagrams are no RTP".to_owned(),
+                help,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Forward};
+
+    fn mistake(text: &str) -> String {
+        let errors = Config::parse(text, "o.toml").expect_err(text);
+        assert_eq!(errors.errors().len(), 1, "{errors}");
+        let error = &errors.errors()[0];
+        format!("{} {}: {}", error.line, error.what, error.help)
+    }
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, "o.toml").unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    const ON: &str = "[multicast]\ninterfaces = [\"eth1\", \"eth2\"]\n";
+
+    #[test]
+    fn without_interfaces_there_is_no_igmp() {
+        assert!(!config("").multicast.is_on());
+        let multicast = config(&format!("{ON}upstream = \"eth0\"\nsources = [\"10.9.0.0/16\"]")).multicast;
+        assert!(
+            multicast.is_on() && multicast.has("eth0") && multicast.has("eth2") && !multicast.has("eth3")
+        );
+        assert_eq!(
+            (multicast.forward, multicast.fast_leave, multicast.robustness),
+            (Forward::Auto, false, 2)
+        );
+        let wrong = mistake("[multicast]\nupstream = \"eth0\"");
+        assert!(wrong.starts_with("1 [multicast] has no interfaces: add"), "{wrong}");
+        let wrong = mistake("[streams.a]\ngroup = \"udp://239.1.1.1:5000\"");
+        assert!(wrong.starts_with("2 no interface has hosts"), "{wrong}");
+    }
+
+    #[test]
+    fn an_interface_has_one_part() {
+        assert!(mistake("[multicast]\ninterfaces = [\"a\", \"a\"]").starts_with("2 a stands here twice"));
+        assert!(mistake(&format!("{ON}upstream = \"eth2\"")).starts_with("3 eth2 has hosts"));
+        assert!(mistake("[multicast]\ninterfaces = [\"a b\"]").contains("is no network interface"));
+        let many: Vec<_> = (0..32).map(|number| format!("\"eth{number}\"")).collect();
+        assert!(mistake(&format!("[multicast]\ninterfaces = [{}]", many.join(","))).contains("too many"));
+    }
+
+    #[test]
+    fn numbers_are_what_igmp_and_the_kernel_have_room_for() {
+        for bad in [
+            "table = 0",
+            "robustness = 8",
+            "query_interval = \"10 h\"",
+            "query_response = \"0 s\"",
+            "last_member_interval = \"1 h\"",
+            "query_response = \"200 s\"",
+            "fast_leave = \"yes\"",
+            "forward = \"kernel\"",
+            "sources = [\"10.0.0.0/40\"]",
+        ] {
+            assert!(mistake(&format!("{ON}{bad}")).starts_with("3 "), "{bad}");
+        }
+        config(&format!("{ON}table = 100\nrobustness = 3\nfast_leave = true\nforward = \"relay\""));
+    }
+
+    #[test]
+    fn a_group_is_one_streams() {
+        let two = |first: &str, second: &str| {
+            format!("{ON}[streams.a]\ngroup = \"{first}\"\n[streams.b]\ngroup = \"{second}\"\n")
+        };
+        let wrong = mistake(&two("udp://239.1.1.1:5000", "rtp://239.1.1.1:6000"));
+        assert!(wrong.starts_with("6 streams 'a' and 'b' have one group, 239.1.1.1: give each"), "{wrong}");
+        config(&two("udp://239.1.1.1:5000", "udp://239.1.1.2:5000"));
+        assert!(mistake("[defaults]\ngroup = \"udp://239.1.1.1:5000\"").contains("the same for all streams"));
+    }
+
+    #[test]
+    fn what_is_sent_to_those_who_join_is_not_sent_otherwise() {
+        let group = format!("{ON}[streams.a]\ngroup = \"udp://239.1.1.1:5000\"\n");
+        let sink = "[[sinks]]\nstream = \"a\"\nto = \"udp://239.1.1.1:6000\"\n";
+        assert!(mistake(&format!("{group}{sink}")).starts_with("7 239.1.1.1 is the group of stream 'a'"));
+        let other = "[streams.b]\nsource = \"udp://239.1.1.1:6000\"\n";
+        assert!(mistake(&format!("{group}{other}")).starts_with("4 stream 'b' comes in as 239.1.1.1"));
+        let images = format!(
+            "{ON}[streams.a]\nsource = \"udp://0.0.0.0:5100?format=ppm\"\ngroup = \"rtp://239.1.1.1:5000\"\n"
+        );
+        assert!(mistake(&images).starts_with("5 these datagrams are no RTP"));
+    }
+
+    #[test]
+    fn changes_take_effect_at_once() {
+        let (old, new) = (config(ON), config(&format!("{ON}upstream = \"eth0\"\nfast_leave = true")));
+        let changes = crate::diff(&old, &new);
+        assert_eq!(changes.settings, ["multicast.upstream", "multicast.fast_leave"]);
+        assert!(changes.restart.is_empty(), "{changes}");
+    }
+}

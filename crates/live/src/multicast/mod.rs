@@ -1,0 +1,68 @@
+//! Multicast by IGMP: hosts that join the group of a stream are sent it, where and at the level that they want
+//! it.
+//!
+//! One task ([`task`]) has the driver (`outflow-multicast`) and turns what it tells into receivers, as those
+//! that the configuration names: what is wanted where ([`demand`]) and which stream is what group ([`plan`])
+//! say which there are to be. What the kernel forwards the relay does not send, and the other way round: the
+//! plan says for each group whose it is, and the driver is told.
+
+mod demand;
+mod interfaces;
+mod plan;
+mod state;
+mod task;
+
+use outflow_config::Config;
+use tokio::sync::{mpsc, oneshot};
+
+use self::plan::Plan;
+pub use self::state::{
+    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+};
+pub(crate) use self::task::run;
+use crate::control::ControlError;
+use crate::limits::MULTICAST_ASKS_MAX;
+
+/// What can be asked of the task.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// To do as the configuration says from now on.
+    Plan(Box<Plan>, oneshot::Sender<Result<(), ControlError>>),
+    /// What there is.
+    State(oneshot::Sender<MulticastState>),
+}
+
+/// A handle on the task; clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Multicast {
+    asks: mpsc::Sender<Ask>,
+}
+
+impl Multicast {
+    /// A handle, and what [`run`] reads.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Ask>) {
+        let (asks, queue) = mpsc::channel(MULTICAST_ASKS_MAX);
+        (Multicast { asks }, queue)
+    }
+
+    /// Does as this configuration says from now on. Interfaces that are not there are taken when they come.
+    ///
+    /// # Errors
+    /// The system does not let the relay route multicast; it says why. It is tried again and again.
+    pub(crate) async fn set(&self, config: &Config) -> Result<(), ControlError> {
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask::Plan(Box::new(Plan::new(config)), reply);
+        self.asks.send(ask).await.map_err(|_| ControlError::ShuttingDown)?;
+        answer.await.map_err(|_| ControlError::ShuttingDown)?
+    }
+
+    /// What there is now.
+    ///
+    /// # Errors
+    /// The relay is shutting down.
+    pub(crate) async fn state(&self) -> Result<MulticastState, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(Ask::State(reply)).await.map_err(|_| ControlError::ShuttingDown)?;
+        answer.await.map_err(|_| ControlError::ShuttingDown)
+    }
+}

@@ -1,0 +1,170 @@
+//! A connection with another relay: it begins with who both are, and ends when the other is silent.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use outflow_poc_socket::{Options, PocSocket};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::driver::Input;
+use super::limits::{ALIVE_EVERY, CONNECT, IDLE, SILENCE, UNSAID_MAX};
+use super::wire::{self, Hello, Said, VERSION};
+
+/// Number of a connection; never given twice while the relay runs.
+pub(super) type LinkId = u64;
+
+/// A relay that is connected.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: Hello,
+    /// What is to be said there.
+    pub(super) to: mpsc::Sender<Said>,
+}
+
+/// What happened to a connection.
+#[derive(Debug)]
+pub(super) enum LinkEvent {
+    /// The other relay said who it is.
+    Up { link: LinkId, peer: Box<Hello>, to: mpsc::Sender<Said> },
+    /// It said something.
+    Heard { link: LinkId, said: Said },
+    /// It is over, or there never was one.
+    Down { link: LinkId, why: String },
+}
+
+/// Whose connection it is, and for how long it is kept.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    pub(super) link: LinkId,
+    pub(super) me: Hello,
+    /// Kept though nothing is said.
+    pub(super) is_kept: bool,
+}
+
+/// Connects, and goes on until that ends.
+pub(super) async fn dial(
+    terms: Terms,
+    (to, token, options): (SocketAddr, Option<String>, Options),
+    inputs: mpsc::Sender<Input>,
+) {
+    let link = terms.link;
+    let connecting = PocSocket::connect(to, wire::request(token.as_deref()), &options);
+    let why = match timeout(CONNECT, connecting).await {
+        Err(_) => "it does not answer".to_owned(),
+        Ok(Err(error)) => error.to_string(),
+        Ok(Ok(socket)) => keep(terms, socket, &inputs).await,
+    };
+    // The driver may have ended before.
+    let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;
+}
+
+/// Goes on with a relay that has connected.
+pub(super) async fn answer(terms: Terms, socket: PocSocket, inputs: mpsc::Sender<Input>) {
+    let link = terms.link;
+    let why = keep(terms, socket, &inputs).await;
+    let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;
+}
+
+/// A connection while it lasts.
+struct Kept<'a> {
+    terms: Terms,
+    socket: PocSocket,
+    inputs: &'a mpsc::Sender<Input>,
+    /// For the driver, as soon as the other end has said who it is.
+    greeting: Option<mpsc::Sender<Said>>,
+    heard_at: Instant,
+    said_at: Instant,
+    /// When something was said that is not only a sign of life.
+    used_at: Instant,
+}
+
+/// Returns why it ended.
+async fn keep(terms: Terms, socket: PocSocket, inputs: &mpsc::Sender<Input>) -> String {
+    let (to, unsaid) = mpsc::channel::<Said>(UNSAID_MAX);
+    let now = Instant::now();
+    let greeting = Some(to);
+    let mut kept = Kept { terms, socket, inputs, greeting, heard_at: now, said_at: now, used_at: now };
+    match kept.run(unsaid).await {
+        Ok(never) => match never {},
+        Err(why) => why,
+    }
+}
+
+impl Kept<'_> {
+    /// Goes on until it cannot.
+    async fn run(&mut self, mut unsaid: mpsc::Receiver<Said>) -> Result<Infallible, String> {
+        let hello = Said::Hello(Box::new(self.terms.me.clone()));
+        self.say(&hello, || None).await?;
+        let mut ticks = interval(ALIVE_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                unit = self.socket.recv() => match unit {
+                    Ok((_, unit)) => self.hear(&unit).await?,
+                    Err(closed) if closed.text.is_empty() => return Err("it has left".to_owned()),
+                    Err(closed) => return Err(closed.text),
+                },
+                said = unsaid.recv(), if self.greeting.is_none() => {
+                    let said = said.ok_or("this relay ends it")?;
+                    self.say(&said, || unsaid.try_recv().ok()).await?;
+                    self.used_at = self.said_at;
+                }
+                _ = ticks.tick() => self.look().await?,
+            }
+        }
+    }
+
+    async fn say(&mut self, said: &Said, more: impl FnMut() -> Option<Said>) -> Result<(), String> {
+        self.said_at = Instant::now();
+        let sent = self.socket.send(wire::write(said, more)).await;
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn hear(&mut self, unit: &[u8]) -> Result<(), String> {
+        self.heard_at = Instant::now();
+        for said in wire::read(unit).map_err(|strange| strange.to_string())? {
+            let link = self.terms.link;
+            let event = match said {
+                Said::Alive => continue,
+                Said::Hello(peer) => match self.greet(&peer)? {
+                    Some(to) => LinkEvent::Up { link, peer, to },
+                    None => continue,
+                },
+                _ if self.greeting.is_some() => return Err("it does not say who it is".to_owned()),
+                said => {
+                    self.used_at = self.heard_at;
+                    LinkEvent::Heard { link, said }
+                }
+            };
+            self.inputs.send(Input::Link(event)).await.map_err(|_| "this relay ends".to_owned())?;
+        }
+        Ok(())
+    }
+
+    /// The other end says who it is. None if it has said so before.
+    fn greet(&mut self, peer: &Hello) -> Result<Option<mpsc::Sender<Said>>, String> {
+        let me = &self.terms.me;
+        if peer.v != VERSION {
+            return Err(format!("it speaks version {}, this relay {VERSION}", peer.v));
+        }
+        if peer.contact.relay == me.contact.relay {
+            return Err(format!("it has the same name as this relay, '{}'", me.name));
+        }
+        Ok(self.greeting.take())
+    }
+
+    /// Looks whether the other end is there, and says that this one is.
+    async fn look(&mut self) -> Result<(), String> {
+        if self.heard_at.elapsed() > SILENCE {
+            return Err(format!("it has said nothing for {} ms", self.heard_at.elapsed().as_millis()));
+        }
+        if !self.terms.is_kept && self.used_at.elapsed() > IDLE {
+            return Err("nothing is to be said".to_owned());
+        }
+        if self.said_at.elapsed() >= ALIVE_EVERY {
+            self.say(&Said::Alive, || None).await?;
+        }
+        Ok(())
+    }
+}

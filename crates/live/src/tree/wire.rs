@@ -1,0 +1,139 @@
+//! What relays of a tree say to each other, over a connection of the partial-order transport: each unit is a list
+//! in JSON. The first thing that both say is [`Hello`]. What is not understood ends the connection.
+
+use bytes::Bytes;
+use outflow_poc::recovery::Class;
+use outflow_poc::service::presets::{Order, datagrams};
+use outflow_poc::service::{Flow, Request};
+use outflow_poc_socket::media;
+use outflow_routing::tree::{Contact, Message, Offer};
+use serde::{Deserialize, Serialize};
+
+use super::limits::{BATCH_BYTES, SAID_BYTES_MAX};
+use super::view::RelayView;
+
+/// What is asked for: no stream has such a name.
+pub(crate) const RESOURCE: &str = "/.tree";
+
+/// The version of all this. Relays of another one are no relays of the tree.
+pub(super) const VERSION: u32 = 1;
+
+/// Who somebody is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Hello {
+    /// [`VERSION`].
+    pub(super) v: u32,
+    pub(super) contact: Contact,
+    /// For people.
+    pub(super) name: String,
+    /// Larger with each start.
+    pub(super) incarnation: u64,
+    /// The port of its RTSP server.
+    pub(super) rtsp: Option<u16>,
+}
+
+/// What is said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Said {
+    /// Who I am.
+    Hello(Box<Hello>),
+    /// About the tree of a stream.
+    Tree { stream: String, message: Message },
+    /// Who has this stream? If you do not, and I would be your child: fetch it at this level.
+    Lookup { number: u32, stream: String, fetch: Option<outflow_routing::Level> },
+    /// These have it.
+    Offers { number: u32, offers: Vec<Offer> },
+    /// What is your part of the tree?
+    Show { number: u32 },
+    /// This.
+    Shown { number: u32, view: Box<RelayView> },
+    /// I am there.
+    Alive,
+}
+
+/// What the other end said cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Strange {
+    #[error("it says too much at once")]
+    TooMuch,
+    #[error("it cannot be understood: {0}")]
+    Unknown(#[from] serde_json::Error),
+}
+
+/// Reads a unit.
+pub(super) fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
+    if unit.len() > SAID_BYTES_MAX {
+        return Err(Strange::TooMuch);
+    }
+    Ok(serde_json::from_slice(unit)?)
+}
+
+/// Puts as much as there is of `more` behind `first`, into one unit.
+pub(super) fn write(first: &Said, mut more: impl FnMut() -> Option<Said>) -> Bytes {
+    let mut text = vec![b'['];
+    let mut next = Some(std::borrow::Cow::Borrowed(first));
+    while let Some(said) = next {
+        if text.len() > 1 {
+            text.push(b',');
+        }
+        // What is said are texts and numbers, which have a form in JSON.
+        let _ = serde_json::to_writer(&mut text, &said);
+        next = if text.len() < BATCH_BYTES { more().map(std::borrow::Cow::Owned) } else { None };
+    }
+    text.push(b']');
+    text.into()
+}
+
+/// In order, and all of it.
+pub(crate) fn flow() -> Flow {
+    datagrams(Order::Total, None, Class::Reliable).expect("it is a preset")
+}
+
+/// Asks another relay to talk.
+pub(super) fn request(token: Option<&str>) -> Request {
+    let query = token.map(|token| format!("?token={token}")).unwrap_or_default();
+    Request {
+        resource: format!("{RESOURCE}{query}"),
+        to_server: Some(flow()),
+        to_client: Some(media::whatever(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_routing::Level;
+    use outflow_routing::tree::{Location, RelayId};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let address = "192.0.2.7:7000".parse().expect("an address");
+        let contact = Contact { relay: RelayId(7), address, location: Location::default() };
+        let hello = Hello { v: VERSION, contact, name: "a".into(), incarnation: 1, rtsp: Some(8554) };
+        let ask = Message::Ask { ask: 1, level: Level::BEST };
+        let all = vec![
+            Said::Hello(Box::new(hello)),
+            Said::Tree { stream: "cam".to_owned(), message: ask },
+            Said::Lookup { number: 3, stream: "cam".to_owned(), fetch: Some(Level::BEST) },
+            Said::Alive,
+        ];
+        let mut rest = all[1..].iter().cloned();
+        let unit = write(&all[0], || rest.next());
+        assert_eq!(read(&unit).expect("it is understood"), all);
+        assert!(read(b"{}").is_err() && read(&vec![b' '; SAID_BYTES_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_unit_goes_in_the_next() {
+        let said = Said::Tree { stream: "s".repeat(200), message: Message::Leave { ask: 1 } };
+        let mut left = 1000;
+        let unit = write(&said, || {
+            left -= 1;
+            Some(said.clone())
+        });
+        assert!(left > 800 && unit.len() < BATCH_BYTES + 400);
+        assert_eq!(read(&unit).expect("it is understood").len(), 1000 - left + 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! Interfaces with routers of DVMRP: one router of it, and which interface of ours is which of its own.
+//!
+//! All interfaces that take part are the router's as soon as there is one with neighbours: the networks of the
+//! others are told to neighbours, and their members count. It only speaks where it is to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use outflow_media::Time;
+use outflow_routing::demand;
+use outflow_routing::dvmrp::forwarding::Flow;
+use outflow_routing::dvmrp::packet::ALL_ROUTERS;
+use outflow_routing::dvmrp::{
+    InterfaceId, InterfaceSettings, Link, Prefix, Refusal, Router, Settings, Transmit,
+};
+use outflow_routing::membership::{self, Level};
+
+use crate::error::Error;
+use crate::interfaces::Interface;
+use crate::sys::Membership;
+
+/// From here on the router's interfaces are further networks of one that has a number below.
+const FURTHER: u32 = 1 << 31;
+
+/// An interface on which routers of DVMRP are, or may be.
+#[derive(Debug, Clone)]
+pub struct Neighbours {
+    /// The interface.
+    pub interface: Interface,
+    /// What a hop over it counts, from 1 to 31; others are moved there.
+    pub metric: u8,
+}
+
+impl Neighbours {
+    /// One that counts a single hop.
+    pub const fn new(interface: Interface) -> Self {
+        Neighbours { interface, metric: 1 }
+    }
+}
+
+/// An interface of ours as the router has it.
+#[derive(Debug)]
+struct Port {
+    /// Its further networks: each an interface of the router, as that has one network each.
+    further: Vec<InterfaceId>,
+    /// In the group of routers, where there may be some.
+    membership: Option<Membership>,
+}
+
+/// The router, and its interfaces.
+#[derive(Debug)]
+pub(crate) struct Dvmrp {
+    pub(crate) router: Router,
+    /// By the index of the interface.
+    ports: BTreeMap<u32, Port>,
+    further: BTreeMap<InterfaceId, u32>,
+    next: u32,
+}
+
+impl Dvmrp {
+    /// Without interfaces. The generation is to be larger than when it ran before.
+    pub(crate) fn new(generation: u32, seed: u64) -> Self {
+        let demand = demand::Settings::default();
+        let router = Router::new(Settings { generation, seed, has_levels: true, demand });
+        Dvmrp { router, ports: BTreeMap::new(), further: BTreeMap::new(), next: FURTHER }
+    }
+
+    /// Adds an interface, or makes it another one: with neighbours if it has a metric; with all its networks,
+    /// and those behind it.
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        interface: &Interface,
+        metric: Option<u8>,
+        behind: &[membership::Prefix],
+    ) -> Result<(), Error> {
+        self.remove(now, interface.index);
+        let membership = match metric {
+            Some(_) => Some(
+                Membership::new(&[ALL_ROUTERS], interface.index)
+                    .map_err(|error| Error::Join { name: interface.name.clone(), error })?,
+            ),
+            None => None,
+        };
+        let mut networks = interface.prefixes.iter().chain(behind).filter_map(network).collect::<Vec<_>>();
+        let mut seen = BTreeSet::new();
+        networks.retain(|network| seen.insert(*network));
+        let mut networks = networks.into_iter();
+        let full = |_| Error::TooManyInterfaces(interface.name.clone());
+        let Some(first) = networks.next() else { return Err(Error::NoAddress(interface.name.clone())) };
+        let (address, metric) = (interface.address, metric.unwrap_or(1));
+        let settings = InterfaceSettings { address, link: Link::Lan(first), metric };
+        self.router.add_interface(now, InterfaceId(interface.index), settings).map_err(full)?;
+        self.ports.insert(interface.index, Port { further: Vec::new(), membership });
+        for network in networks {
+            let id = InterfaceId(self.next);
+            let link = Link::PointToPoint { peer: None, network: Some(network) };
+            let settings = InterfaceSettings { address, link, metric };
+            self.router.add_interface(now, id, settings).map_err(full)?;
+            self.next = self.next.checked_add(1).unwrap_or(FURTHER);
+            self.further.insert(id, interface.index);
+            self.ports.entry(interface.index).and_modify(|port| port.further.push(id));
+        }
+        Ok(())
+    }
+
+    /// Removes an interface. Its members are to be said again if it is added again.
+    pub(crate) fn remove(&mut self, now: Time, index: u32) {
+        let Some(port) = self.ports.remove(&index) else { return };
+        for id in port.further.into_iter().chain([InterfaceId(index)]) {
+            self.further.remove(&id);
+            self.router.remove_interface(now, id);
+        }
+    }
+
+    /// Whether neighbours may be there.
+    pub(crate) fn has_neighbours_on(&self, index: u32) -> bool {
+        self.ports.get(&index).is_some_and(|port| port.membership.is_some())
+    }
+
+    /// The index of an interface of the router.
+    pub(crate) fn index(&self, id: InterfaceId) -> u32 {
+        self.further.get(&id).copied().unwrap_or(id.0)
+    }
+
+    /// Data came in by an interface: whether that is where it is to come from.
+    pub(crate) fn handle_data(
+        &mut self,
+        now: Time,
+        index: u32,
+        source: Ipv4Addr,
+        group: Ipv4Addr,
+    ) -> Result<Flow, Refusal> {
+        let at = self.router.routes().lookup(source).map(|(_, path)| path.via.interface());
+        let at = at.filter(|at| self.index(*at) == index).unwrap_or(InterfaceId(index));
+        self.router.handle_data(now, at, source, group)
+    }
+
+    /// By which interface data of a source is to come in.
+    pub(crate) fn origin(&self, source: Ipv4Addr) -> Option<u32> {
+        let (_, path) = self.router.routes().lookup(source)?;
+        Some(self.index(path.via.interface()))
+    }
+
+    /// Whether data of a source belongs to a tree.
+    pub(crate) fn has_tree(&self, source: Ipv4Addr, group: Ipv4Addr) -> bool {
+        let found = self.router.routes().lookup(source);
+        found.is_some_and(|(source, _)| self.router.forwarding(Flow { source, group }).is_some())
+    }
+
+    /// Where data goes and at which level, if it does, and whether neighbours want it there.
+    pub(crate) fn wants(
+        &self,
+        source: Ipv4Addr,
+        group: Ipv4Addr,
+    ) -> impl Iterator<Item = (u32, Level, bool)> {
+        let routes = self.router.routes();
+        let flow = routes.lookup(source).map(|(source, _)| Flow { source, group });
+        let found = flow.and_then(|flow| Some((flow, self.router.forwarding(flow)?.1)));
+        found.into_iter().flat_map(move |(flow, outgoing)| {
+            outgoing.iter().map(move |one| {
+                let has_dependents = routes.dependents(flow.source, one.interface).next().is_some();
+                (self.index(one.interface), one.level, has_dependents)
+            })
+        })
+    }
+
+    /// The next packet to be sent where neighbours may be: by which interface, and to whom.
+    pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<(u32, IpAddr)> {
+        while let Some(Transmit { interface, destination }) = self.router.poll_transmit(out) {
+            if self.has_neighbours_on(interface.0) {
+                return Some((interface.0, destination.into()));
+            }
+        }
+        None
+    }
+}
+
+fn network(prefix: &membership::Prefix) -> Option<Prefix> {
+    match prefix.address {
+        IpAddr::V4(address) => Some(Prefix::of(address, prefix.bits)),
+        IpAddr::V6(_) => None,
+    }
+}

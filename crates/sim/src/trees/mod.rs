@@ -1,0 +1,35 @@
+//! Trees of relays in virtual time: thousands of [`Node`](outflow_routing::tree::Node)s that run the very code
+//! of the relay, on a map, with a directory, while relays, paths, messages and the directory fail.
+//!
+//! | module | what |
+//! |---|---|
+//! | `relay` | a relay, dead or alive, and what it has of each stream |
+//! | `network` | what happens: messages, timeouts, deaths, partitions |
+//! | `directory` | who has which stream, as some place knows it that can be away |
+//! | `media` | along which edges a stream flows, who has it, and what must never be |
+//! | `crowd` | receivers that come, go and change their levels |
+//! | `count` | what is sent |
+//! | `check` | what must be true in the end |
+//!
+//! Receivers are counted, not made: so many of a level at a relay. A stream *flows* from a relay to another that
+//! takes it from there, if both name the edge by the same number and can reach each other; whoever is joined
+//! to a source by such edges has it at that moment. What packets do on their way, and where a key frame
+//! is, is not in here.
+//!
+//! What must be true at any time is looked at whenever something changes, where it changes: a new edge closes
+//! no loop, nobody asks for less than is wanted below, nor for more for longer than the hold, and nobody is
+//! sent a stream by two for longer than a child lives that says nothing. What is not so is kept
+//! ([`Network::faults`]). The same seed gives the same run.
+
+mod check;
+mod count;
+mod crowd;
+mod directory;
+mod media;
+mod network;
+mod relay;
+
+pub use count::Traffic;
+pub use crowd::Crowd;
+pub use media::Dark;
+pub use network::{Network, Settings};

@@ -1,0 +1,173 @@
+//! What links should have carried, by what was wanted below, next to what they did.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::audience::Receiver;
+use crate::scene::{ABOVE, HOLD, NAMES, RELAYS};
+use crate::source::is_in;
+use crate::wire::Crossed;
+
+/// How long a change may take beside the holds: messages, and the next packet that begins a layer.
+const SETTLE: Duration = Duration::from_millis(700);
+/// Shorter times of the same demand do not count.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Packets that were sent so shortly before a change may cross the link behind it.
+const TAIL: Duration = Duration::from_millis(300);
+
+/// A receiver was told to take this level, or nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) at: Instant,
+    pub(crate) receiver: usize,
+    pub(crate) level: Option<u8>,
+}
+
+/// A time in which the same was wanted of a link.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    from: Instant,
+    to: Instant,
+    level: Option<u8>,
+}
+
+/// What crossed a link of a stream while demand was steady.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Carried {
+    pub(crate) expected: u64,
+    /// Packets, each counted once, whatever level they are of.
+    pub(crate) carried: u64,
+    /// The sum of how far windows are off.
+    pub(crate) off: u64,
+    /// Packets that came more than once.
+    pub(crate) duplicates: u64,
+    /// Packets while nobody wanted any.
+    pub(crate) unwanted: u64,
+    pub(crate) windows: u64,
+    pub(crate) seconds: f64,
+}
+
+impl Carried {
+    fn add(&mut self, other: &Carried) {
+        self.expected += other.expected;
+        self.carried += other.carried;
+        self.off += other.off;
+        self.duplicates += other.duplicates;
+        self.unwanted += other.unwanted;
+        self.windows += other.windows;
+        self.seconds += other.seconds;
+    }
+
+    /// How far the rate is off, in percent.
+    pub(crate) fn error_pct(&self) -> f64 {
+        if self.expected == 0 { 0.0 } else { 100.0 * self.off as f64 / self.expected as f64 }
+    }
+
+    pub(crate) fn shown(&self) -> Value {
+        json!({
+            "error_pct": (100.0 * self.error_pct()).round() / 100.0,
+            "expected": self.expected, "carried": self.carried, "duplicates": self.duplicates,
+            "unwanted": self.unwanted, "windows": self.windows, "seconds": self.seconds.round(),
+        })
+    }
+}
+
+/// Whether a relay is this one or below it.
+fn is_below(mut relay: usize, of: usize) -> bool {
+    while relay != of && relay != 0 {
+        relay = ABOVE[relay];
+    }
+    relay == of
+}
+
+/// The times of the same demand below a link, once it has settled.
+fn windows(
+    link: usize,
+    stream: u8,
+    (receivers, wishes): (&[Receiver], &[Wish]),
+    end: Instant,
+) -> Vec<Window> {
+    // At the edge one relay holds; a region holds what its edges held before.
+    let holds = if ABOVE[link] == 0 { 2 } else { 1 };
+    let settle = HOLD * holds + SETTLE;
+    let mut levels: Vec<Option<u8>> = vec![None; receivers.len()];
+    let mut all = Vec::new();
+    let mut now: Option<(Instant, Option<u8>)> = None;
+    let ours = wishes.iter().filter(|wish| {
+        let receiver = &receivers[wish.receiver];
+        receiver.stream == stream && is_below(receiver.relay, link)
+    });
+    let mut finish = |(since, level): (Instant, Option<u8>), to: Instant| {
+        if to.saturating_duration_since(since) >= settle + SHORTEST + TAIL {
+            all.push(Window { from: since + settle, to, level });
+        }
+    };
+    for wish in ours {
+        levels[wish.receiver] = wish.level;
+        let best = levels.iter().flatten().min().copied();
+        if now.is_none_or(|(_, level)| level != best) {
+            if let Some(before) = now {
+                finish(before, wish.at);
+            }
+            now = Some((wish.at, best));
+        }
+    }
+    if let Some(last) = now {
+        finish(last, end);
+    }
+    all
+}
+
+/// One window of a link.
+fn measure(window: &Window, stream: u8, sent: &[Instant], crossed: &[Crossed]) -> Carried {
+    let first = sent.partition_point(|at| *at < window.from);
+    let last = sent.partition_point(|at| *at < window.to - TAIL);
+    let mut counts = vec![0u32; last.saturating_sub(first)];
+    for one in crossed {
+        let place = (one.stamp.number as usize).checked_sub(first);
+        if one.stamp.stream == stream
+            && one.at <= window.to
+            && let Some(count) = place.and_then(|place| counts.get_mut(place))
+        {
+            *count += 1;
+        }
+    }
+    let carried = counts.iter().filter(|count| **count > 0).count() as u64;
+    let belongs = |number: &usize| window.level.is_some_and(|level| is_in(level, *number as u32));
+    let expected = (first..last).filter(belongs).count() as u64;
+    Carried {
+        expected,
+        carried,
+        off: if window.level.is_some() { carried.abs_diff(expected) } else { 0 },
+        duplicates: counts.iter().map(|count| u64::from(count.saturating_sub(1))).sum(),
+        unwanted: if window.level.is_none() { carried } else { 0 },
+        windows: 1,
+        seconds: (window.to - window.from).as_secs_f64(),
+    }
+}
+
+/// What all links carried, each with its name and all streams together.
+pub(crate) fn of_links(
+    streams: std::ops::Range<u8>,
+    demand: (&[Receiver], &[Wish]),
+    sent: &[Instant],
+    crossed: &[Vec<Crossed>],
+    end: Instant,
+) -> Vec<(&'static str, Carried)> {
+    let of_link = |link: usize| {
+        let mut sum = Carried::default();
+        for stream in streams.clone() {
+            for window in windows(link, stream, demand, end) {
+                let one = measure(&window, stream, sent, &crossed[link - 1]);
+                if one.off > 0 || one.duplicates > 0 || one.unwanted > 0 {
+                    let (name, level) = (NAMES[link], window.level);
+                    eprintln!("  not as it should be: {name}, stream {stream}, level {level:?}: {one:?}");
+                }
+                sum.add(&one);
+            }
+        }
+        (NAMES[link], sum)
+    };
+    (1..RELAYS).map(of_link).collect()
+}
