@@ -388,6 +388,17 @@ impl Route {
         paths.filter(|path| path.metric < INFINITY).min_by_key(rank)
     }
 
+    /// Whether this very path is told of.
+    fn has(&self, path: Path, links: &BTreeMap<InterfaceId, Link>) -> bool {
+        match path.via {
+            Via::Connected(interface) => self.connected.contains(&interface),
+            Via::Neighbour(peer) => {
+                let metric = |heard: &Heard| Some(heard.metric + links.get(&peer.interface)?.metric);
+                self.heard.get(&peer).and_then(metric) == Some(path.metric)
+            }
+        }
+    }
+
     /// Whether this path is still there, at whatever distance.
     fn leads(&self, via: Via) -> bool {
         match via {
@@ -403,8 +414,9 @@ impl Route {
             (State::Up(was), best) if best.is_none() || !self.leads(was.via) => {
                 State::Held(was, now + HOLD_DOWN)
             }
-            // It may be taken out of hold-down early only by the same router with the same metric.
-            (State::Held(was, until), Some(best)) if best == was || now >= until => State::Up(best),
+            // It may be taken out of hold-down early only by the same router with the same metric. Another
+            // one that is as near and comes first may have told its route in the meantime.
+            (State::Held(was, until), Some(best)) if self.has(was, links) || now >= until => State::Up(best),
             (State::Held(_, until), None) if now >= until => State::New,
             (held @ State::Held(..), _) => held,
             (_, Some(best)) => State::Up(best),

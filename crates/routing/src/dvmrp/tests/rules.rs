@@ -152,6 +152,18 @@ fn only_the_same_router_with_the_same_metric_ends_a_hold_down_3_4_8() {
 }
 
 #[test]
+fn a_hold_down_ends_though_another_way_is_chosen_then_3_4_8() {
+    let mut bench = bench(&[]);
+    bench.report(0, 9, far(), 32);
+    bench.probe(0, 4, 1, true, PLAIN);
+    bench.report(0, 4, far(), 3);
+    assert_eq!(bench.router.routes().path(far()), None, "it may be an echo");
+    bench.report(0, 9, far(), 3);
+    let via = bench.router.routes().path(far()).map(|path| path.via);
+    assert_eq!(via, Some(Via::Neighbour(peer(0, 4))), "as near, and lower");
+}
+
+#[test]
 fn a_route_that_is_not_told_again_expires_3_4_7() {
     let mut bench = bench(&[]);
     bench.pass(138, &[(0, 9, PLAIN)], &[]);
