@@ -19,7 +19,7 @@ pub(crate) const HARMLESS: Plugin = plugin("harmless", "(drop (i32.load8_u (loca
 
 /// Of so many calls, one is slow: it turns so often.
 pub(crate) const SLOW_CALLS: u32 = 8;
-pub(crate) const SLOW_TURNS: u32 = 5_000_000;
+pub(crate) const SLOW_TURNS: u32 = 850_000;
 
 pub(crate) const HOSTILE: [Plugin; 6] = [
     plugin("loop", "(loop $ever (br $ever))"),
@@ -39,12 +39,13 @@ pub(crate) const HOSTILE: [Plugin; 6] = [
          (i32.store (i32.const 4104) (i32.const 9))
          (return (i32.const 4096))",
     ),
-    // Every eighth call (SLOW_CALLS), as much as it just may (SLOW_TURNS).
+    // Every eighth call (SLOW_CALLS), as much as it just may (SLOW_TURNS): six instructions a turn, of 5 millions
+    // and a hundred for each of 4000 bytes.
     plugin(
         "slow_sometimes",
         "(global.set $count (i32.add (global.get $count) (i32.const 1)))
          (if (i32.eqz (i32.and (global.get $count) (i32.const 7))) (then
-            (local.set $i (i32.const 5000000))
+            (local.set $i (i32.const 850000))
             (loop $turn
                 (local.set $i (i32.sub (local.get $i) (i32.const 1)))
                 (br_if $turn (local.get $i)))))",

@@ -209,7 +209,7 @@ impl WasmElement {
         let bytes = whole.len();
         let mut parts = Parts::new(whole, size);
         let live = self.live.as_mut().expect("it lives");
-        let mut fuel = live.fuel();
+        let mut fuel = live.budget().instructions(bytes);
         let answer = loop {
             let (begin, part) = parts.part();
             let packets = self.scratch.part(item, begin, part.len(), bytes);
@@ -307,7 +307,7 @@ impl Element for WasmElement {
             && options.config == self.options.config
             && options.memory_bytes == self.options.memory_bytes;
         if is_same {
-            live.set_fuel(self.options.fuel);
+            live.set_budget(self.options.budget);
             (self.live, self.rest) = (Some(live), rest);
             return;
         }

@@ -16,7 +16,7 @@ use crate::limits::{
     BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PART_INSTRUCTIONS,
     PARTS_MAX, SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
 };
-use crate::options::Options;
+use crate::options::{Budget, Options};
 use crate::parts::Parts;
 
 /// What the host keeps of a plug-in.
@@ -125,7 +125,7 @@ pub(crate) struct Live {
     work: TypedFunc<(Packets, Bytes), (Answer,)>,
     state: Option<State>,
     hear: Option<TypedFunc<(Told,), (Option<Told>,)>>,
-    fuel: u64,
+    budget: Budget,
     pub(crate) payload: Payload,
 }
 
@@ -178,7 +178,7 @@ impl Live {
             work: typed(&instance, &mut store, &code.work, "work")?,
             state,
             store,
-            fuel: options.fuel,
+            budget: options.budget,
             payload: Payload::None,
         })
     }
@@ -221,13 +221,13 @@ impl Live {
     /// What went wrong, in words.
     pub(crate) fn work(&mut self, now: Time, packets: Packets, bytes: Bytes) -> Result<Answer, String> {
         self.begin(now);
-        let fuel = self.fuel;
+        let fuel = self.budget.instructions(bytes.len());
         let done = self.store.set_fuel(fuel).and_then(|()| self.work.call(&mut self.store, (packets, bytes)));
         done.map(|(answer,)| answer).map_err(|error| words(&error, &self.store, fuel))
     }
 
-    /// Lets it work on a part of a packet, of `fuel` that is for all of them; what it wrote stands in
-    /// `parts` then. Returns also how much is left.
+    /// Lets it work on a part of a packet, of `fuel` that is left of what is for all of them; what it wrote
+    /// stands in `parts` then. Returns also how much is left.
     ///
     /// # Errors
     /// What went wrong, in words.
@@ -247,12 +247,13 @@ impl Live {
             *parts = lent;
         }
         let left = self.store.get_fuel().unwrap_or(0).saturating_sub(PART_INSTRUCTIONS);
-        done.map(|(answer,)| (answer, left)).map_err(|error| words(&error, &self.store, self.fuel))
+        let budget = self.budget.instructions(parts.bytes());
+        done.map(|(answer,)| (answer, left)).map_err(|error| words(&error, &self.store, budget))
     }
 
-    /// Instructions of a call, or of all parts of a packet.
-    pub(crate) const fn fuel(&self) -> u64 {
-        self.fuel
+    /// What a call may take.
+    pub(crate) const fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Lets it hear a message; what goes on.
@@ -262,7 +263,7 @@ impl Live {
     pub(crate) fn hear(&mut self, now: Time, message: Message) -> Result<Option<Message>, String> {
         self.begin(now);
         let Some(hear) = &self.hear else { return Ok(Some(message)) };
-        let fuel = self.fuel;
+        let fuel = self.budget.instructions(0);
         let done = self.store.set_fuel(fuel).and_then(|()| hear.call(&mut self.store, (message.into(),)));
         done.map(|(on,)| on.map(Message::from)).map_err(|error| words(&error, &self.store, fuel))
     }
@@ -294,8 +295,8 @@ impl Live {
     }
 
     /// Another budget, for one that goes on under another name's options.
-    pub(crate) const fn set_fuel(&mut self, fuel: u64) {
-        self.fuel = fuel;
+    pub(crate) const fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
     }
 }
 

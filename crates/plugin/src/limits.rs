@@ -14,8 +14,13 @@ pub const MEMORY_BYTES_MIN: u64 = 64 << 10;
 /// See [`MEMORY_BYTES_MIN`]. Addresses have 32 bits.
 pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
 
-/// Instructions of a call where nothing is said, one a nanosecond. A longer call is stopped.
-pub const BUDGET: Duration = Duration::from_millis(50);
+/// Instructions of a call where nothing is said, one a nanosecond, and [`BUDGET_PER_BYTE`] more. A longer call is
+/// stopped. Plug-ins stand back behind workers, but share caches and cores with them: what one may take
+/// at once is what others may notice.
+pub const BUDGET: Duration = Duration::from_millis(5);
+
+/// See [`BUDGET`]: instructions for each byte that a call is given, so that images have the time that they need.
+pub const BUDGET_PER_BYTE: u64 = 100;
 
 /// Instructions to come to life, language runtimes included. What needs more cannot be used.
 pub const BIRTH_INSTRUCTIONS: u64 = 2_000_000_000;

@@ -22,6 +22,11 @@ impl Parts {
         Parts { whole, size: size.max(1), begin: 0, written: 0, made: BytesMut::new() }
     }
 
+    /// Bytes of the whole packet.
+    pub(crate) fn bytes(&self) -> usize {
+        self.whole.len()
+    }
+
     /// Where the part begins that is worked on, and the part.
     pub(crate) fn part(&self) -> (usize, Bytes) {
         let end = self.begin.saturating_add(self.size).min(self.whole.len());

@@ -289,6 +289,21 @@ fn who_is_slow_sometimes_is_stopped_always_at_the_same_place() {
 }
 
 #[test]
+fn a_call_that_is_given_more_may_take_longer() {
+    // Eight millions of instructions.
+    let long = "(local.set $i (i32.const 1333333))
+        (loop $turn (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $turn (local.get $i)))";
+    let (mut element, mut tally) = (bound(Settings::default(), &plugin(long)), Tally::default());
+    let image = "y".repeat(60_000);
+    assert_eq!(work(&mut *element, 0, &["a"], &mut tally), []);
+    assert_eq!(work(&mut *element, 0, &[&image], &mut tally).len(), 1);
+    let settings = Settings::default().with("budget", Setting::Duration(Duration::from_millis(9)));
+    let mut element = bound(settings, &plugin(long));
+    assert_eq!(work(&mut *element, 0, &["a"], &mut tally).len(), 1, "it was chosen");
+    assert_eq!(tally.faults, 1);
+}
+
+#[test]
 fn who_refuses_says_why() {
     let mut element = load(word("config", "no such thing"), &plugin("")).expect("it fits");
     let unfit = element.bind(&video()).expect_err("it refuses");

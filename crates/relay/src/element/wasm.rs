@@ -25,8 +25,9 @@ pub const KIND: Kind = Kind {
         Opt::new(
             "budget",
             Form::Duration,
-            Some("50 ms"),
-            "What a call may take, counted in instructions, one a nanosecond; a longer call is stopped.",
+            None,
+            "What a call may take, counted in instructions, one a nanosecond: 5 ms if not given, and 0.1 µs for \
+             each byte of the call. A longer call is stopped.",
         ),
         Opt::new(
             "on_fault",
