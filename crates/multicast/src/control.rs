@@ -1,6 +1,6 @@
 //! The task that drives, and the handle of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
@@ -44,6 +44,7 @@ enum Command {
     Upstream(Option<Interface>, Answer<Result<(), Error>>),
     Remove(String, Answer<Result<(), Error>>),
     Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
+    Received(BTreeSet<Ipv4Addr>, Answer<()>),
     Snapshot(Answer<Snapshot>),
 }
 
@@ -135,6 +136,16 @@ impl Multicast {
         self.ask(|answer| Command::Relayed(groups, answer)).await
     }
 
+    /// Says which groups the relay receives, in place of what was said before: routers of DVMRP are asked for the
+    /// best of them, as for members. (Other routers hear the reports of this machine.)
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has ended.
+    pub async fn set_received(&self, groups: BTreeSet<Ipv4Addr>) -> Result<(), Error> {
+        self.ask(|answer| Command::Received(groups, answer)).await
+    }
+
     /// All that is known now.
     ///
     /// # Errors
@@ -196,6 +207,10 @@ fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
         Command::Remove(name, answer) => _ = answer.send(driver.remove(kernel, &name)),
         Command::Relayed(groups, answer) => {
             driver.set_relayed(groups);
+            let _nobody_waits = answer.send(());
+        }
+        Command::Received(groups, answer) => {
+            driver.set_received(groups);
             let _nobody_waits = answer.send(());
         }
         Command::Snapshot(answer) => _ = answer.send(driver.snapshot()),

@@ -2,6 +2,7 @@
 //! events out. It makes system calls, but waits for nothing.
 
 mod flows;
+mod own;
 mod roles;
 mod trees;
 
@@ -11,6 +12,7 @@ use std::time::Instant;
 
 use outflow_media::Time;
 
+use self::own::Own;
 use self::roles::Role;
 use self::trees::is_dvmrp;
 use crate::control::Options;
@@ -67,6 +69,7 @@ pub(crate) struct Driver {
     flows: Flows,
     /// What the relay sends itself.
     relayed: BTreeMap<Ipv4Addr, Relayed>,
+    own: Own,
     sweep_at: Time,
     unwanted_at: Time,
     events: Events,
@@ -97,6 +100,7 @@ impl Driver {
             dvmrp: None,
             flows: Flows::default(),
             relayed: BTreeMap::new(),
+            own: Own::default(),
             sweep_at: now + SWEEP_EVERY,
             unwanted_at: now + UNWANTED_EVERY,
             events,
@@ -160,7 +164,8 @@ impl Driver {
         let dvmrp = self.dvmrp.as_ref();
         let trees = dvmrp.and_then(|one| one.router.next_timeout());
         let unwanted = dvmrp.map(|_| self.unwanted_at);
-        let others = host.into_iter().chain(trees).chain(unwanted);
+        let own = dvmrp.and_then(|_| self.own.next_timeout());
+        let others = host.into_iter().chain(trees).chain(unwanted).chain(own);
         let next = routers.chain(others).fold(self.sweep_at.min(self.refresh_at), Time::min);
         self.clock.instant(next)
     }
@@ -188,7 +193,9 @@ impl Driver {
             }
         }
         self.settle_groups(kernel, now);
+        self.settle_own(now);
         self.settle_dvmrp(kernel, now);
+        self.tell_own();
         self.watch.updated();
         if let Some(upstream) = &mut self.upstream {
             upstream.host.handle_timeout(now);
@@ -212,6 +219,7 @@ impl Driver {
             self.dirty.extend(self.flows.pairs(None).iter().map(|pair| pair.group));
         }
         for group in std::mem::take(&mut self.dirty) {
+            self.own.touch(group);
             self.set_members(now, group);
             for pair in self.flows.pairs(Some(group)) {
                 self.route(kernel, pair);
@@ -231,6 +239,7 @@ impl Driver {
         let now = &self.relayed;
         let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
         self.dirty.extend(changed);
+        self.own.begin_anew();
     }
 
     /// What all interfaces below want of a group that is to come from elsewhere.
@@ -247,6 +256,7 @@ impl Driver {
             interfaces: self.queriers.values().map(Querier::state).collect(),
             upstream: self.upstream.as_ref().map(|one| (one.name.clone(), refused(one))),
             dvmrp: self.neighbourhood(),
+            own: self.own.flows().cloned().collect(),
             flows: self.flows.iter().filter_map(|(pair, entry)| self.flow(pair, entry)).collect(),
             counts: Counts { events_missed: self.events.missed, send_errors: self.out.errors, ..self.counts },
             timings: self.watch.take(),

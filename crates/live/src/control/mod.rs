@@ -53,7 +53,8 @@ pub(crate) use crate::message::{
 };
 use crate::multicast::Multicast;
 pub use crate::multicast::{
-    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
+    MulticastNeighbours, MulticastRoute, MulticastSent, MulticastState, MulticastUpstream,
 };
 use crate::tree::Tree;
 use crate::worker::WorkerHandle;

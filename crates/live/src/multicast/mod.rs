@@ -1,5 +1,5 @@
-//! Multicast by IGMP: hosts that join the group of a stream are sent it, where and at the level that they want
-//! it.
+//! Multicast by IGMP and DVMRP: hosts that join the group of a stream, and routers that lead to some, are sent
+//! it, where and at the level that they want it.
 //!
 //! One task ([`task`]) has the driver (`outflow-multicast`) and turns what it tells into receivers, as those
 //! that the configuration names: what is wanted where ([`demand`]) and which stream is what group ([`plan`])
@@ -17,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::plan::Plan;
 pub use self::state::{
-    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
+    MulticastNeighbours, MulticastRoute, MulticastSent, MulticastState, MulticastUpstream,
 };
 pub(crate) use self::task::run;
 use crate::control::ControlError;
