@@ -1,6 +1,10 @@
 //! Hosts join groups by ordinary socket options, and are sent streams by `outflow run` with `[multicast]`: where
 //! they want them, at the level that they want, and once.
 
+#[path = "multicast/demand.rs"]
+mod demand;
+#[path = "multicast/levels.rs"]
+mod levels;
 #[path = "multicast/routers.rs"]
 mod routers;
 

@@ -11,12 +11,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use outflow_media::Time;
+use outflow_routing::membership::{Level, Reason};
 
 use self::own::Own;
 use self::roles::Role;
 use self::trees::is_dvmrp;
 use crate::control::Options;
-use crate::event::{Counts, Events, Snapshot};
+use crate::error::Error;
+use crate::event::{Counts, Events, Name, Said, Snapshot};
 use crate::forward::{Flows, Relayed};
 use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
 use crate::neighbours::Dvmrp;
@@ -240,6 +242,22 @@ impl Driver {
         let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
         self.dirty.extend(changed);
         self.own.begin_anew();
+    }
+
+    /// A host says which level it wants: on the interface on which it is a member.
+    pub(crate) fn say_level(&mut self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
+        let now = self.clock.now();
+        for querier in self.queriers.values_mut().filter(|one| one.interface.is_of_link(host)) {
+            match querier.router.say_level(now, host.into(), group.into(), level) {
+                Ok(()) => {
+                    let best = querier.router.wanted(group.into()).map_or(level, |wanted| wanted.level);
+                    return Ok(Said { interface: Name::clone(&querier.name), best });
+                }
+                Err(Reason::RateLimit) => return Err(Error::TooOften(host)),
+                Err(_) => (),
+            }
+        }
+        Err(Error::NoMember { host, group })
     }
 
     /// What all interfaces below want of a group that is to come from elsewhere.

@@ -167,6 +167,15 @@ pub struct InterfaceState {
     pub refused: Vec<(&'static str, u64)>,
 }
 
+/// What follows from a level that was said ([`Multicast::say_level`](crate::Multicast::say_level)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Where the host is.
+    pub interface: Name,
+    /// The best level that somebody there wants.
+    pub best: Level,
+}
+
 /// A router of DVMRP that is heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeighbourState {

@@ -28,7 +28,8 @@ mod wanted;
 pub use control::{Multicast, Options};
 pub use error::Error;
 pub use event::{
-    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Snapshot,
+    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Said,
+    Snapshot,
 };
 pub use forward::Relayed;
 pub use interfaces::{Interface, Warning};

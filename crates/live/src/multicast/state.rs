@@ -149,6 +149,22 @@ pub struct MulticastRoute {
     pub via: Option<String>,
 }
 
+/// What follows from a level that a host said.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastSaid {
+    /// The host.
+    pub host: String,
+    /// The group.
+    pub group: String,
+    /// Where the host is a member.
+    pub interface: String,
+    /// The level that it wants.
+    pub level: u8,
+    /// The best one that somebody there wants, which is sent. Hosts that speak an older version of IGMP than 3
+    /// are not known one by one, and count as wanting the best.
+    pub best: u8,
+}
+
 /// Packets of a source to a group.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct MulticastFlow {

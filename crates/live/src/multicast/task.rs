@@ -5,18 +5,18 @@ use std::future::pending;
 use std::net::Ipv4Addr;
 
 use outflow_config::{Forward, SinkUrl};
-use outflow_multicast::{Event, Multicast, Options};
+use outflow_multicast::{Error, Event, Multicast, Options};
 use outflow_relay::Level;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Ask;
 use super::demand::{Changes, Demand, Sent, Touched};
 use super::interfaces::{Interfaces, ask_alike};
 use super::plan::{Plan, Served};
 use super::state::{
-    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
 };
+use super::{Ask, LevelSaid};
 use crate::control::{Control, ControlError, PushOptions, Wanted};
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 
@@ -33,6 +33,7 @@ pub(crate) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
             ask = asks.recv() => match ask {
                 Some(Ask::Plan(plan, reply)) => _ = reply.send(task.follow(*plan).await),
                 Some(Ask::State(reply)) => _ = reply.send(task.state().await),
+                Some(Ask::SayLevel(said, reply)) => _ = reply.send(task.say_level(said).await),
                 None => return,
             },
             event = next(&mut task.driver) => task.hear(event).await,
@@ -285,6 +286,27 @@ impl Task {
             // What is looped back the kernel would take for packets to be forwarded.
             loops: false,
         }
+    }
+
+    async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
+        let LevelSaid { host, group, level } = said;
+        let Some(driver) = &self.driver else {
+            let what =
+                "hosts join no groups here: name interfaces with hosts in [multicast] of the configuration";
+            return Err(ControlError::NoMember(what.to_owned()));
+        };
+        let answer = driver.multicast.say_level(host, group, level).await.map_err(|error| match error {
+            Error::TooOften(_) => ControlError::TooOften(error.to_string()),
+            Error::Ended => ControlError::ShuttingDown,
+            error => ControlError::NoMember(error.to_string()),
+        })?;
+        Ok(MulticastSaid {
+            host: host.to_string(),
+            group: group.to_string(),
+            interface: answer.interface.to_string(),
+            level: level.number(),
+            best: answer.best.number(),
+        })
     }
 
     async fn state(&self) -> MulticastState {
