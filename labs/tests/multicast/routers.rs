@@ -17,10 +17,10 @@ struct Routers {
     host: Namespace,
 }
 
-const OWN: Ipv4Addr = net(4, 1);
-const HOST: Ipv4Addr = net(8, 2);
+const OWN: Ipv4Addr = on(4, 1);
+const HOST: Ipv4Addr = on(8, 2);
 
-const fn net(third: u8, last: u8) -> Ipv4Addr {
+const fn on(third: u8, last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 66, third, last)
 }
 
@@ -29,11 +29,11 @@ impl Routers {
         let Some(scene) = Scene::new(test, needs)? else { return Ok(None) };
         let [b, c, d, host] = ["b", "c", "d", "host"].map(Namespace::new);
         let (b, c, d, host) = (b?, c?, d?, host?);
-        link(&b, ("eth0", net(4, 2)), &scene.paths.relay, ("mid0", OWN))?;
-        link(&c, ("eth0", net(5, 2)), &scene.paths.relay, ("mid1", net(5, 1)))?;
-        link(&d, ("eth0", net(6, 2)), &b, ("eth1", net(6, 1)))?;
-        link(&d, ("eth1", net(7, 2)), &c, ("eth1", net(7, 1)))?;
-        link(&host, ("eth0", HOST), &d, ("out0", net(8, 1)))?;
+        link(&b, ("eth0", on(4, 2)), &scene.paths.relay, ("mid0", OWN))?;
+        link(&c, ("eth0", on(5, 2)), &scene.paths.relay, ("mid1", on(5, 1)))?;
+        link(&d, ("eth0", on(6, 2)), &b, ("eth1", on(6, 1)))?;
+        link(&d, ("eth1", on(7, 2)), &c, ("eth1", on(7, 1)))?;
+        link(&host, ("eth0", HOST), &d, ("out0", on(8, 1)))?;
         host.ip(&["route", "add", "224.0.0.0/4", "dev", "eth0"])?;
         Ok(Some(Routers { scene, b, c, d, host }))
     }
@@ -58,11 +58,12 @@ fn dvmrp(relay: &Relay<'_>) -> Result<Value> {
     Ok(relay.json("/api/v1/multicast")?["dvmrp"].clone())
 }
 
-/// Waits until a relay has a route to a network.
-fn wait_route(relay: &Relay<'_>, network: &str) -> Result<()> {
-    wait_for(&format!("there is a route to {network}"), || {
+/// Waits until a relay has a route to what another one sends, over this neighbour.
+fn wait_route(relay: &Relay<'_>, to: Ipv4Addr, via: Ipv4Addr) -> Result<()> {
+    let (network, via) = (format!("{to}/32"), via.to_string());
+    wait_for(&format!("there is a route to {network} via {via}"), || {
         let routes = dvmrp(relay)?["routes"].as_array().cloned().context("routes")?;
-        Ok(routes.iter().any(|route| route["network"] == network && route["metric"].as_u64() < Some(32)))
+        Ok(routes.iter().any(|route| route["network"] == network && route["via"] == via))
     })
 }
 
@@ -88,7 +89,8 @@ fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Resu
     let mut a = Relay::start(&net.scene.paths.relay, &with_multicast(neighbours, DATA))?;
     let mut others = [between(&net.b, "")?, between(&net.c, "")?, last(&net.d, &["eth0", "eth1"])?];
     let _sending = net.scene.sends(RELAY_IN.into())?;
-    wait_route(&others[2], &format!("{OWN}/32"))?;
+    // Of two ways, that over the lower address is taken.
+    wait_route(&others[2], OWN, on(6, 1))?;
     wait_sent(&a, &[]).context("nobody wants it")?;
     a.wait_receivers("data", 0)?;
     let host = net.joins()?;
@@ -128,7 +130,7 @@ fn a_level_travels_over_routers_to_the_relay_that_sends() -> Result<()> {
     let mut others = [between(&net.b, "")?, last(&net.d, &["eth0"])?];
     let _coding = codes("cam", &net.scene)?;
     a.wait_up("cam")?;
-    wait_route(&others[1], &format!("{OWN}/32"))?;
+    wait_route(&others[1], OWN, on(6, 1))?;
     say_level(&net.host, 3)?;
     wait_sent(&a, &[("mid0", 3)])?;
     // The player's own reports know no levels, and do not unsay what was said from its address.
@@ -156,7 +158,7 @@ fn a_relay_on_the_way_sends_less_of_what_another_forwards() -> Result<()> {
     let to = format!("-f mpegts udp://{GROUP}:{PORT}?pkt_size=1316&ttl=8&localaddr={SOURCE}");
     let _sending = ffmpeg_sends(&clip(), &to).within(&net.scene.paths.source).start()?;
     b.wait_up("cam").context("it is a member itself")?;
-    wait_route(&d, &format!("{}/32", self::net(4, 2)))?;
+    wait_route(&d, on(4, 2), on(6, 1))?;
     say_level(&net.host, 3)?;
     wait_sent(&b, &[("eth1", 3)])?;
     let low = kinds(&net.host, HOST, 3)?;
