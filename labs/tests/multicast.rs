@@ -1,6 +1,13 @@
 //! Hosts join groups by ordinary socket options, and are sent streams by `outflow run` with `[multicast]`: where
 //! they want them, at the level that they want, and once.
 
+#[path = "multicast/demand.rs"]
+mod demand;
+#[path = "multicast/levels.rs"]
+mod levels;
+#[path = "multicast/routers.rs"]
+mod routers;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
@@ -62,6 +69,10 @@ impl Scene {
     /// A host that joins the group, on the first interface or the other one.
     fn joins(&self, is_other: bool, source: Option<Ipv4Addr>) -> Result<Member> {
         let (namespace, own) = if is_other { (&self.other, OTHER) } else { (&self.paths.players, PLAYER) };
+        self.joins_at(namespace, own, source)
+    }
+
+    fn joins_at(&self, namespace: &Namespace, own: Ipv4Addr, source: Option<Ipv4Addr>) -> Result<Member> {
         let words = [GROUP.to_string(), PORT.to_string(), own.to_string()];
         let words = words.into_iter().chain(source.map(|source| source.to_string()));
         let program = Program::new(self.member().display().to_string()).args(words);
@@ -92,10 +103,14 @@ impl Scene {
 
 /// Asks hosts often, so that nobody has to wait for what he says.
 fn configuration(interfaces: &[&str], streams: &str) -> String {
+    with_multicast(&format!("interfaces = {interfaces:?}\nupstream = \"in0\""), streams)
+}
+
+fn with_multicast(interfaces: &str, streams: &str) -> String {
     listen()
         + &format!(
-            "[multicast]\ninterfaces = {interfaces:?}\nupstream = \"in0\"\nquery_interval = \"4 s\"\n\
-             query_response = \"1 s\"\nlast_member_interval = \"300 ms\"\n{streams}"
+            "[multicast]\n{interfaces}\nquery_interval = \"4 s\"\nquery_response = \"1 s\"\n\
+             last_member_interval = \"300 ms\"\n{streams}"
         )
 }
 
@@ -269,10 +284,7 @@ fn say_level(host: &Namespace, level: u8) -> Result<()> {
 fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let Some(scene) = Scene::new("a_host_that_wants_less", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
     let mut relay = scene.relay("[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n")?;
-    let pictures = "-re -f lavfi -i testsrc2=size=320x240:rate=25 -g 12 -bf 3 -sc_threshold 0";
-    let coder = "-c:v libx264 -preset veryfast -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";
-    let to = format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:8554/cam");
-    let _coding = ffmpeg(&format!("{pictures} {coder} {to}")).within(&scene.paths.source).start()?;
+    let _coding = codes("cam", &scene)?;
     relay.wait_up("cam")?;
     say_level(&scene.other, 3)?;
     wait_served(&relay, "out1", Some("relay"))?;
@@ -297,6 +309,14 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let without = kinds(&scene.other, OTHER, 14)?;
     ensure!(without.contains('P') && !without.contains('B'), "{without}");
     relay.healthy()
+}
+
+/// Publishes pictures of all kinds, three levels of them.
+fn codes(stream: &str, scene: &Scene) -> Result<Running> {
+    let pictures = "-re -f lavfi -i testsrc2=size=320x240:rate=25 -g 12 -bf 3 -sc_threshold 0";
+    let coder = "-c:v libx264 -preset veryfast -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";
+    let to = format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:8554/{stream}");
+    ffmpeg(&format!("{pictures} {coder} {to}")).within(&scene.paths.source).start()
 }
 
 /// The kinds of the pictures that a player gets that joins the group. Where that is sent already it comes in

@@ -74,6 +74,9 @@ pub(crate) const MULTICAST_INTERFACES_MAX: usize = 31;
 /// Numbers of the kernel's tables of multicast routing.
 pub(crate) const MULTICAST_TABLE: RangeInclusive<usize> = 1..=999_999_999;
 
+/// What a hop may count between routers of DVMRP: 32 is out of reach (draft-ietf-idmr-dvmrp-v3-11, section 3.4).
+pub(crate) const DVMRP_METRIC: RangeInclusive<usize> = 1..=31;
+
 /// How many packets of IGMP may be lost in a row, plus one (RFC 3376, section 4.1.6).
 pub(crate) const ROBUSTNESS: RangeInclusive<usize> = 1..=7;
 

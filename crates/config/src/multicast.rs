@@ -1,4 +1,4 @@
-//! Multicast by IGMP: interfaces with hosts, and which stream is which group.
+//! Multicast by IGMP and DVMRP: interfaces with hosts and routers, and which stream is which group.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -11,10 +11,14 @@ use crate::value::{Fault, Given, Value, type_fault, words};
 use crate::{DatagramSink, Invalid, SinkProtocol, SinkUrl, SourceUrl, StreamConfig};
 
 section! {
-    /// Where hosts join groups by IGMP, and how they are asked.
+    /// Where hosts join groups by IGMP and how they are asked, and where routers of DVMRP are.
     pub struct Multicast {
-        /// Interfaces with hosts: the relay is a querier there. None: the relay has nothing to do with IGMP.
+        /// Interfaces with hosts: the relay is a querier there.
         interfaces: Interfaces = Interfaces::default(),
+        /// Interfaces on which routers of DVMRP are, or may be; they may have hosts, too.
+        neighbours: Interfaces = Interfaces::default(),
+        /// What a hop over these counts.
+        metric: usize = 1,
         /// The interface on which is joined what hosts want (RFC 4605).
         upstream: Option<Interface> = None,
         /// Who forwards what comes in as a group already.
@@ -47,14 +51,24 @@ words! {
 }
 
 impl Multicast {
-    /// Whether the relay has anything to do with IGMP.
+    /// Whether the relay has anything to do with IGMP or DVMRP.
     pub fn is_on(&self) -> bool {
-        !self.interfaces.0.is_empty()
+        self.with_hosts_or_neighbours().next().is_some()
+    }
+
+    /// Interfaces with hosts or neighbours, one that has both twice.
+    pub(crate) fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces.0.iter().chain(&self.neighbours.0)
+    }
+
+    /// Whether an interface is one with neighbours.
+    pub fn has_neighbours_on(&self, name: &str) -> bool {
+        self.neighbours.0.iter().any(|one| one.0 == name)
     }
 
     /// Whether an interface takes part.
     pub fn has(&self, name: &str) -> bool {
-        self.interfaces.0.iter().chain(&self.upstream).any(|one| one.0 == name)
+        self.with_hosts_or_neighbours().chain(&self.upstream).any(|one| one.0 == name)
     }
 }
 

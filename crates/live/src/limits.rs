@@ -253,6 +253,9 @@ pub(crate) const MULTICAST_ASKS_MAX: usize = 16;
 /// How often it is looked which interfaces are there, and tried again what failed.
 pub(crate) const MULTICAST_LOOK: Duration = Duration::from_secs(1);
 
+/// Hops that packets to a group may take where routers are to carry them on, if the group says nothing.
+pub(crate) const MULTICAST_ROUTED_TTL: u8 = 32;
+
 /// Bytes of a JSON body that the API takes; a longer one is answered with 413.
 pub const API_BODY_BYTES: usize = 64 << 10;
 

@@ -436,6 +436,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
         wanted: Wanted { branch: sink.branch.clone(), view: sink.view, level: sink.level },
         link: sink.link.as_ref().map(|link| link.0.clone()),
+        from: None,
         loops: true,
     }
 }

@@ -1,16 +1,17 @@
 //! The task that drives, and the handle of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
 
+use outflow_routing::membership::Level;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::event::{Event, Events, Snapshot};
+use crate::event::{Event, Events, Said, Snapshot};
 use crate::forward::Relayed;
 use crate::interfaces::{Interface, Warning};
 use crate::limits::COMMANDS_MAX;
@@ -44,6 +45,8 @@ enum Command {
     Upstream(Option<Interface>, Answer<Result<(), Error>>),
     Remove(String, Answer<Result<(), Error>>),
     Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
+    Received(BTreeSet<Ipv4Addr>, Answer<()>),
+    SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<Said, Error>>),
     Snapshot(Answer<Snapshot>),
 }
 
@@ -135,6 +138,26 @@ impl Multicast {
         self.ask(|answer| Command::Relayed(groups, answer)).await
     }
 
+    /// Says which groups the relay receives, in place of what was said before: routers of DVMRP are asked for the
+    /// best of them, as for members. (Other routers hear the reports of this machine.)
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has ended.
+    pub async fn set_received(&self, groups: BTreeSet<Ipv4Addr>) -> Result<(), Error> {
+        self.ask(|answer| Command::Received(groups, answer)).await
+    }
+
+    /// A host says which level it wants of a group that it is a member of, by other means than a report: who it is
+    /// is for the caller to know. It holds until the host says something else, or is a member no more.
+    ///
+    /// # Errors
+    ///
+    /// If it is not known as a member, or says too much.
+    pub async fn say_level(&self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
+        self.ask(|answer| Command::SayLevel(host, group, level, answer)).await?
+    }
+
     /// All that is known now.
     ///
     /// # Errors
@@ -197,6 +220,13 @@ fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
         Command::Relayed(groups, answer) => {
             driver.set_relayed(groups);
             let _nobody_waits = answer.send(());
+        }
+        Command::Received(groups, answer) => {
+            driver.set_received(groups);
+            let _nobody_waits = answer.send(());
+        }
+        Command::SayLevel(host, group, level, answer) => {
+            _ = answer.send(driver.say_level(host, group, level));
         }
         Command::Snapshot(answer) => _ = answer.send(driver.snapshot()),
     }

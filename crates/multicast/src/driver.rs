@@ -2,6 +2,7 @@
 //! events out. It makes system calls, but waits for nothing.
 
 mod flows;
+mod own;
 mod roles;
 mod trees;
 
@@ -10,11 +11,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use outflow_media::Time;
+use outflow_routing::membership::{Level, Reason};
 
+use self::own::Own;
 use self::roles::Role;
 use self::trees::is_dvmrp;
 use crate::control::Options;
-use crate::event::{Counts, Events, Snapshot};
+use crate::error::Error;
+use crate::event::{Counts, Events, Name, Said, Snapshot};
 use crate::forward::{Flows, Relayed};
 use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
 use crate::neighbours::Dvmrp;
@@ -67,6 +71,7 @@ pub(crate) struct Driver {
     flows: Flows,
     /// What the relay sends itself.
     relayed: BTreeMap<Ipv4Addr, Relayed>,
+    own: Own,
     sweep_at: Time,
     unwanted_at: Time,
     events: Events,
@@ -97,6 +102,7 @@ impl Driver {
             dvmrp: None,
             flows: Flows::default(),
             relayed: BTreeMap::new(),
+            own: Own::default(),
             sweep_at: now + SWEEP_EVERY,
             unwanted_at: now + UNWANTED_EVERY,
             events,
@@ -160,7 +166,8 @@ impl Driver {
         let dvmrp = self.dvmrp.as_ref();
         let trees = dvmrp.and_then(|one| one.router.next_timeout());
         let unwanted = dvmrp.map(|_| self.unwanted_at);
-        let others = host.into_iter().chain(trees).chain(unwanted);
+        let own = dvmrp.and_then(|_| self.own.next_timeout());
+        let others = host.into_iter().chain(trees).chain(unwanted).chain(own);
         let next = routers.chain(others).fold(self.sweep_at.min(self.refresh_at), Time::min);
         self.clock.instant(next)
     }
@@ -188,7 +195,9 @@ impl Driver {
             }
         }
         self.settle_groups(kernel, now);
+        self.settle_own(now);
         self.settle_dvmrp(kernel, now);
+        self.tell_own();
         self.watch.updated();
         if let Some(upstream) = &mut self.upstream {
             upstream.host.handle_timeout(now);
@@ -212,6 +221,7 @@ impl Driver {
             self.dirty.extend(self.flows.pairs(None).iter().map(|pair| pair.group));
         }
         for group in std::mem::take(&mut self.dirty) {
+            self.own.touch(group);
             self.set_members(now, group);
             for pair in self.flows.pairs(Some(group)) {
                 self.route(kernel, pair);
@@ -231,6 +241,23 @@ impl Driver {
         let now = &self.relayed;
         let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
         self.dirty.extend(changed);
+        self.own.begin_anew();
+    }
+
+    /// A host says which level it wants: on the interface on which it is a member.
+    pub(crate) fn say_level(&mut self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
+        let now = self.clock.now();
+        for querier in self.queriers.values_mut().filter(|one| one.interface.is_of_link(host)) {
+            match querier.router.say_level(now, host.into(), group.into(), level) {
+                Ok(()) => {
+                    let best = querier.router.wanted(group.into()).map_or(level, |wanted| wanted.level);
+                    return Ok(Said { interface: Name::clone(&querier.name), best });
+                }
+                Err(Reason::RateLimit) => return Err(Error::TooOften(host)),
+                Err(_) => (),
+            }
+        }
+        Err(Error::NoMember { host, group })
     }
 
     /// What all interfaces below want of a group that is to come from elsewhere.
@@ -247,6 +274,7 @@ impl Driver {
             interfaces: self.queriers.values().map(Querier::state).collect(),
             upstream: self.upstream.as_ref().map(|one| (one.name.clone(), refused(one))),
             dvmrp: self.neighbourhood(),
+            own: self.own.flows().cloned().collect(),
             flows: self.flows.iter().filter_map(|(pair, entry)| self.flow(pair, entry)).collect(),
             counts: Counts { events_missed: self.events.missed, send_errors: self.out.errors, ..self.counts },
             timings: self.watch.take(),

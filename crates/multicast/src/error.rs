@@ -1,7 +1,7 @@
 //! What can fail, and what to do about it.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::limits::PORTS_MAX;
 
@@ -94,6 +94,20 @@ pub enum Error {
     /// An address of the wrong family.
     #[error("{0} is an IPv6 address: MLD is not driven yet, leave it out")]
     Family(IpAddr),
+    /// Who says a level is not known as one who receives it.
+    #[error(
+        "{host} is not known as a member of {group}: join the group first, with IGMP version 3, and say the level \
+         then"
+    )]
+    NoMember {
+        /// The host.
+        host: Ipv4Addr,
+        /// The group.
+        group: Ipv4Addr,
+    },
+    /// A host says too much.
+    #[error("{0} says more than is listened to: say less, or try again in a second")]
+    TooOften(Ipv4Addr),
     /// The task is gone.
     #[error("the multicast driver has ended, as its runtime has: start it again")]
     Ended,

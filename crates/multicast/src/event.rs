@@ -43,6 +43,8 @@ pub enum Event {
     },
     /// Packets of a source come in, or go elsewhere than before.
     Flow(Flow),
+    /// What the relay sends itself is wanted elsewhere than before among routers of DVMRP.
+    OwnFlow(OwnFlow),
     /// Nothing comes from a source any more.
     FlowGone {
         /// The source.
@@ -104,6 +106,18 @@ pub struct Flow {
     pub by_relay: Vec<(Name, Level)>,
 }
 
+/// Where the relay is to send a group of its own ([`Relayed`](crate::Relayed)) because of neighbours: on interfaces
+/// with neighbours, for all who want it there. Elsewhere, it follows from what hosts want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnFlow {
+    /// The group.
+    pub group: Ipv4Addr,
+    /// The address that it is to be sent from: neighbours know the way to it.
+    pub source: Ipv4Addr,
+    /// By which interfaces, and the best level that is wanted there; nowhere if empty.
+    pub by: Vec<(Name, Level)>,
+}
+
 /// How often something had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -153,6 +167,15 @@ pub struct InterfaceState {
     pub refused: Vec<(&'static str, u64)>,
 }
 
+/// What follows from a level that was said ([`Multicast::say_level`](crate::Multicast::say_level)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Where the host is.
+    pub interface: Name,
+    /// The best level that somebody there wants.
+    pub best: Level,
+}
+
 /// A router of DVMRP that is heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeighbourState {
@@ -186,6 +209,8 @@ pub struct RouteState {
 pub struct Neighbourhood {
     /// Who is heard, in order.
     pub neighbours: Vec<NeighbourState>,
+    /// The address that the relay is a source by, if it sends or receives groups.
+    pub own: Option<Ipv4Addr>,
     /// The best routes, in order.
     pub routes: Vec<RouteState>,
     /// Why messages and data had no effect, and how often, where any had none.
@@ -201,6 +226,8 @@ pub struct Snapshot {
     pub upstream: Option<(Name, Vec<(&'static str, u64)>)>,
     /// What is known by DVMRP, if it runs.
     pub dvmrp: Option<Neighbourhood>,
+    /// Where the relay is to send because of neighbours.
+    pub own: Vec<OwnFlow>,
     /// Where packets go.
     pub flows: Vec<Flow>,
     /// What had no effect.

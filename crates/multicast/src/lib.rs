@@ -5,7 +5,7 @@
 //! wants what ([`Event`]), has the kernel forward it, and joins it on an interface upstream, or, as a router of
 //! DVMRP among others ([`Neighbours`]), has the trees of its sources grow and prunes them. The kernel cannot make
 //! a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it says it sends
-//! ([`Relayed`]).
+//! ([`Relayed`]); where neighbours want what it sends, it is told ([`OwnFlow`]).
 //!
 //! [`sys`] is the kernel's side of it, and [`limits`] has what is bounded.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and files")]
@@ -28,7 +28,8 @@ mod wanted;
 pub use control::{Multicast, Options};
 pub use error::Error;
 pub use event::{
-    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, RouteState, Snapshot,
+    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Said,
+    Snapshot,
 };
 pub use forward::Relayed;
 pub use interfaces::{Interface, Warning};

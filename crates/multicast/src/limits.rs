@@ -34,6 +34,10 @@ pub(crate) const FLOW_IDLE: Duration = Duration::from_secs(60);
 /// so that he is told again.
 pub(crate) const UNWANTED_EVERY: Duration = Duration::from_secs(1);
 
+/// How often routers' trees of what the relay sends itself are said to be in use: well within the time after
+/// which they are forgotten.
+pub(crate) const OWN_EVERY: Duration = Duration::from_secs(60);
+
 /// Interfaces that take part: those that the kernel's table has room for. A further one is refused.
 pub const PORTS_MAX: usize = VIFS_MAX;
 

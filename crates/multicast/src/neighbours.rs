@@ -22,6 +22,9 @@ use crate::sys::Membership;
 /// From here on the router's interfaces are further networks of one that has a number below.
 const FURTHER: u32 = 1 << 31;
 
+/// The router's interface that is this machine itself: no interface of the system has this number.
+const OWN: InterfaceId = InterfaceId(0);
+
 /// An interface on which routers of DVMRP are, or may be.
 #[derive(Debug, Clone)]
 pub struct Neighbours {
@@ -55,6 +58,10 @@ pub(crate) struct Dvmrp {
     ports: BTreeMap<u32, Port>,
     further: BTreeMap<InterfaceId, u32>,
     next: u32,
+    /// The address that the relay is a source by.
+    own: Option<Ipv4Addr>,
+    /// Groups that it is a member of.
+    received: BTreeSet<Ipv4Addr>,
 }
 
 impl Dvmrp {
@@ -62,7 +69,14 @@ impl Dvmrp {
     pub(crate) fn new(generation: u32, seed: u64) -> Self {
         let demand = demand::Settings::default();
         let router = Router::new(Settings { generation, seed, has_levels: true, demand });
-        Dvmrp { router, ports: BTreeMap::new(), further: BTreeMap::new(), next: FURTHER }
+        Dvmrp {
+            router,
+            ports: BTreeMap::new(),
+            further: BTreeMap::new(),
+            next: FURTHER,
+            own: None,
+            received: BTreeSet::new(),
+        }
     }
 
     /// Adds an interface, or makes it another one: with neighbours if it has a metric; with all its networks,
@@ -110,6 +124,46 @@ impl Dvmrp {
         for id in port.further.into_iter().chain([InterfaceId(index)]) {
             self.further.remove(&id);
             self.router.remove_interface(now, id);
+        }
+    }
+
+    /// The address that the relay is a source by, and a member.
+    pub(crate) const fn own(&self) -> Option<Ipv4Addr> {
+        self.own
+    }
+
+    /// Sets it. True if it is another one.
+    pub(crate) fn set_own(&mut self, now: Time, address: Option<Ipv4Addr>) -> bool {
+        if self.own == address {
+            return false;
+        }
+        self.router.remove_interface(now, OWN);
+        self.own = address.filter(|address| {
+            let link = Link::PointToPoint { peer: None, network: Some(Prefix::of(*address, 32)) };
+            let settings = InterfaceSettings { address: *address, link, metric: 1 };
+            // With as many interfaces as there can be, it is none: that is counted there.
+            self.router.add_interface(now, OWN, settings).is_ok()
+        });
+        true
+    }
+
+    /// The relay sends and receives these groups.
+    pub(crate) fn settle_own(
+        &mut self,
+        now: Time,
+        sent: impl Iterator<Item = Ipv4Addr>,
+        received: &BTreeSet<Ipv4Addr>,
+    ) {
+        let Some(own) = self.own else { return };
+        for group in self.received.difference(received) {
+            let _counted_there = self.router.set_member(now, OWN, *group, None);
+        }
+        for group in received {
+            let _counted_there = self.router.set_member(now, OWN, *group, Some(Level::BEST));
+        }
+        self.received.clone_from(received);
+        for group in sent {
+            let _counted_there = self.router.handle_data(now, OWN, own, group);
         }
     }
 

@@ -1,13 +1,13 @@
 //! Multicast: whether interfaces and numbers are possible, and groups belong to one stream each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::Step::{Index, Key};
 use super::{Check, out_of, written};
 use crate::limits::{
-    MULTICAST_INTERFACES_MAX, MULTICAST_SOURCES_MAX, MULTICAST_TABLE, QUERY_INTERVAL, QUERY_RESPONSE,
-    ROBUSTNESS,
+    DVMRP_METRIC, MULTICAST_INTERFACES_MAX, MULTICAST_SOURCES_MAX, MULTICAST_TABLE, QUERY_INTERVAL,
+    QUERY_RESPONSE, ROBUSTNESS,
 };
 use crate::units::Written;
 use crate::{GroupUrl, SinkProtocol, SourceUrl};
@@ -22,26 +22,46 @@ impl Check<'_, '_, '_> {
     fn multicast_interfaces(&mut self) {
         let multicast = &self.config.multicast;
         let at = |key| [Key("multicast"), Key(key)];
-        let names = &multicast.interfaces.0;
-        for (index, name) in names.iter().enumerate() {
-            if names[..index].contains(name) {
-                let path = [&at("interfaces")[..], &[Index(index)]].concat();
-                self.add(&path, format!("{} stands here twice", name.0), "leave one of them out");
+        for (key, names) in [("interfaces", &multicast.interfaces.0), ("neighbours", &multicast.neighbours.0)]
+        {
+            for (index, name) in names.iter().enumerate() {
+                if names[..index].contains(name) {
+                    let path = [&at(key)[..], &[Index(index)]].concat();
+                    self.add(&path, format!("{} stands here twice", name.0), "leave one of them out");
+                }
             }
         }
+        let names: BTreeSet<_> = multicast.with_hosts_or_neighbours().map(|one| &one.0).collect();
         if names.len() > MULTICAST_INTERFACES_MAX {
             let what = format!("{} interfaces are too many", names.len());
             let help = format!("the kernel has room for {MULTICAST_INTERFACES_MAX}: leave some out");
             self.add(&at("interfaces"), what, help);
         }
-        if let Some(upstream) = multicast.upstream.as_ref().filter(|name| names.contains(name)) {
-            let what = format!("{} has hosts: it is not upstream, too", upstream.0);
-            self.add(&at("upstream"), what, "leave it out here, or among interfaces");
-        }
+        self.multicast_upstream();
         let table = self.root.get("multicast").and_then(|given| given.get_ref().as_table());
-        if names.is_empty() && table.is_some_and(|table| !table.is_empty()) && !written(table, "interfaces") {
+        let is_empty = names.is_empty() && table.is_some_and(|table| !table.is_empty());
+        if is_empty && !["interfaces", "neighbours"].iter().any(|key| written(table, key)) {
             let help = "add interfaces = [\"eth1\"], those with hosts, or remove [multicast]";
             self.add(&[Key("multicast")], "[multicast] has no interfaces".to_owned(), help);
+        }
+    }
+
+    /// What is wanted is joined as by a host, or routed as among routers.
+    fn multicast_upstream(&mut self) {
+        let multicast = &self.config.multicast;
+        let Some(upstream) = &multicast.upstream else { return };
+        let at = [Key("multicast"), Key("upstream")];
+        if multicast.interfaces.0.contains(upstream) {
+            let what = format!("{} has hosts: it is not upstream, too", upstream.0);
+            self.add(&at, what, "leave it out here, or among interfaces");
+        } else if !multicast.neighbours.0.is_empty() {
+            let what = "with neighbours, there is no interface on which groups are joined as by a host";
+            let help = format!(
+                "leave upstream out: if {0} leads to routers of DVMRP, add it to neighbours; if to others, \
+                 leave neighbours out",
+                upstream.0
+            );
+            self.add(&at, what.to_owned(), help);
         }
     }
 
@@ -51,6 +71,7 @@ impl Check<'_, '_, '_> {
         let number = |value, allowed| out_of(value, allowed, ToString::to_string);
         let found = [
             ("table", multicast.table.and_then(|table| number(table, &MULTICAST_TABLE))),
+            ("metric", number(multicast.metric, &DVMRP_METRIC)),
             ("robustness", number(multicast.robustness, &ROBUSTNESS)),
             ("query_interval", time(multicast.query_interval, &QUERY_INTERVAL)),
             ("query_response", time(multicast.query_response, &QUERY_RESPONSE)),
@@ -160,7 +181,16 @@ mod tests {
 
     #[test]
     fn an_interface_has_one_part() {
-        assert!(mistake("[multicast]\ninterfaces = [\"a\", \"a\"]").starts_with("2 a stands here twice"));
+        for key in ["interfaces", "neighbours"] {
+            let wrong = mistake(&format!("[multicast]\n{key} = [\"a\", \"a\"]"));
+            assert!(wrong.starts_with("2 a stands here twice"), "{wrong}");
+        }
+        let both = config(&format!("{ON}neighbours = [\"eth2\", \"eth3\"]\nmetric = 3")).multicast;
+        assert!(both.has("eth3") && both.has_neighbours_on("eth2") && !both.has_neighbours_on("eth1"));
+        assert!(config("[multicast]\nneighbours = [\"eth3\"]").multicast.is_on());
+        let wrong = mistake(&format!("{ON}neighbours = [\"eth3\"]\nupstream = \"eth0\""));
+        assert!(wrong.starts_with("4 with neighbours, there is no interface"), "{wrong}");
+        assert!(wrong.contains("leave upstream out"), "{wrong}");
         assert!(mistake(&format!("{ON}upstream = \"eth2\"")).starts_with("3 eth2 has hosts"));
         assert!(mistake("[multicast]\ninterfaces = [\"a b\"]").contains("is no network interface"));
         let many: Vec<_> = (0..32).map(|number| format!("\"eth{number}\"")).collect();
@@ -172,6 +202,8 @@ mod tests {
         for bad in [
             "table = 0",
             "robustness = 8",
+            "metric = 0",
+            "metric = 32",
             "query_interval = \"10 h\"",
             "query_response = \"0 s\"",
             "last_member_interval = \"1 h\"",

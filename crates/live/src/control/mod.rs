@@ -51,9 +51,10 @@ pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
     SourceSocket, SourceSpec, Swapped,
 };
-use crate::multicast::Multicast;
+use crate::multicast::{LevelSaid, Multicast};
 pub use crate::multicast::{
-    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
+    MulticastNeighbours, MulticastRoute, MulticastSaid, MulticastSent, MulticastState, MulticastUpstream,
 };
 use crate::tree::Tree;
 use crate::worker::WorkerHandle;
@@ -172,6 +173,14 @@ impl Control {
     /// The relay is shutting down.
     pub async fn multicast(&self) -> Result<MulticastState, ControlError> {
         self.inner.multicast.state().await
+    }
+
+    /// A host says which level it wants of a group that it is a member of. Who it is is for the caller to know.
+    ///
+    /// # Errors
+    /// It is not known as a member, says too much, or the relay is shutting down.
+    pub(crate) async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
+        self.inner.multicast.say_level(said).await
     }
 
     /// Does as this configuration says of multicast from now on.

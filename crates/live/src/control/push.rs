@@ -1,6 +1,7 @@
 //! Receivers that are sent to without their asking: from the configuration or through the API.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct PushOptions {
     pub stream: String,
     /// Where it is, and what goes there.
     pub to: SinkUrl,
+    /// The address of this machine that a group is sent from; that of the interface, if none is given.
+    pub from: Option<Ipv4Addr>,
     /// What it is called; unique among those of the relay.
     pub name: String,
     /// Its class, if it is not the stream's own.
@@ -194,7 +197,7 @@ impl Control {
         let DatagramSink { to, ttl, interface, .. } = sink.clone();
         let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
         let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
-        let route = PushRoute { to, ttl, interface, loops: options.loops };
+        let route = PushRoute { to, from: options.from, ttl, interface, loops: options.loops };
         let (wanted, name) = (options.wanted.clone(), (Some(options.name.clone()), options.link.clone()));
         self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
     }

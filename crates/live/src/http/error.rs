@@ -73,6 +73,7 @@ impl From<ControlError> for HttpError {
             ControlError::UnknownStream(_)
             | ControlError::UnknownReceiver(_)
             | ControlError::UnknownSession
+            | ControlError::NoMember(_)
             | ControlError::UnknownElement(..)
             | ControlError::UnknownSink(..) => StatusCode::NOT_FOUND,
             ControlError::NotPushed(..)

@@ -1,5 +1,7 @@
 //! Who may look at the relay and change it: the right to control, and no page of another site.
 
+use std::net::SocketAddr;
+
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -19,14 +21,23 @@ pub(super) async fn control_only(
     request: Request,
     next: Next,
 ) -> Result<Response, HttpError> {
-    let (headers, uri) = (request.headers(), request.uri());
+    may_control(&control, peer, request.headers(), request.uri())?;
+    Ok(next.run(request).await)
+}
+
+/// Whether a request comes with the right to control.
+pub(super) fn may_control(
+    control: &Control,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<(), HttpError> {
     same_origin(headers, uri)?;
     if control.config().access.control.is_empty() {
         named_locally(headers, uri)?;
     }
     let token = credentials::of_request(headers, uri.query());
-    control.authorize(Right::Control, token.as_deref(), peer.ip())?;
-    Ok(next.run(request).await)
+    Ok(control.authorize(Right::Control, token.as_deref(), peer.ip())?)
 }
 
 /// A browser that is at the relay's page, or is local, must not lend its rights to other pages

@@ -18,8 +18,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::Http;
 use super::error::HttpError;
 use crate::control::{
-    ElementState, LinkApplicationState, LinkState, MulticastInterface, MulticastState, ReceiverReport,
-    ReceiverState, RelayState, StreamState,
+    ElementState, LinkApplicationState, LinkState, MulticastDvmrp, MulticastInterface, MulticastNeighbours,
+    MulticastState, ReceiverReport, ReceiverState, RelayState, StreamState,
 };
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
@@ -101,6 +101,14 @@ const MULTICAST_LEVELS: &[Level<MulticastInterface>] = &[
     ("multicast_groups", None, "Groups that hosts want on the interface", |i| i.groups.len() as f64),
     ("multicast_hosts", None, "Hosts on the interface that are known", |i| i.hosts as f64),
     ("multicast_querier", None, "Whether this relay asks the hosts", |i| f64::from(u8::from(i.is_querier))),
+];
+
+/// Numbers of an interface with routers of DVMRP.
+const NEIGHBOURS_LEVELS: &[(&str, &str, fn(&MulticastNeighbours) -> f64)] = &[
+    ("multicast_neighbours", "Routers that hear this relay, and that it hears", |i| {
+        i.neighbours.iter().filter(|one| one.two_way).count() as f64
+    }),
+    ("multicast_sent_groups", "Groups that the relay sends where routers are", |i| i.sent.len() as f64),
 ];
 
 const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
@@ -257,7 +265,20 @@ fn multicast(state: &MulticastState, families: &mut Families<'_>) -> fmt::Result
     let help = "Messages of hosts and routers, or parts of them, that had no effect";
     families.counter("multicast_refused_messages", None, help, refused)?;
     let counts = reasons(&state.counts).map(|(what, n)| ([("what", what)], n));
-    families.counter("multicast_events", None, "What the multicast driver counts", counts)
+    families.counter("multicast_events", None, "What the multicast driver counts", counts)?;
+    state.dvmrp.as_ref().map_or(Ok(()), |dvmrp| multicast_routers(dvmrp, families))
+}
+
+fn multicast_routers(dvmrp: &MulticastDvmrp, families: &mut Families<'_>) -> fmt::Result {
+    for (name, help, value) in NEIGHBOURS_LEVELS {
+        let values = dvmrp.interfaces.iter().map(|i| ([("interface", i.name.clone())], value(i)));
+        families.gauge(name, None, help, values)?;
+    }
+    let help = "Networks that sources are in, as routers tell";
+    families.gauge("multicast_routes", None, help, [([("protocol", "dvmrp")], dvmrp.routes.len() as f64)])?;
+    let refused = reasons(&dvmrp.refused).map(|(reason, n)| ([("reason", reason)], n));
+    let help = "Messages of routers, or parts of them, that had no effect";
+    families.counter("multicast_refused_router_messages", None, help, refused)
 }
 
 fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {

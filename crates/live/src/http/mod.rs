@@ -79,6 +79,7 @@ fn described(control: &Control) -> OpenApiRouter<Http> {
     let guard = middleware::from_fn_with_state(control.clone(), guard::control_only);
     let guarded = api::router().route("/metrics", get(metrics::metrics)).route("/", get(status::page));
     let open = OpenApiRouter::with_openapi(openapi::base()).merge(health::router()).merge(session::router());
+    let open = open.merge(api::open());
     open.merge(guarded.route_layer(guard))
 }
 

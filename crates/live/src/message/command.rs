@@ -1,6 +1,6 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
@@ -353,6 +353,8 @@ pub struct TrackChannel {
 pub(crate) struct PushRoute {
     /// The address; a track `n` of an RTP stream goes to its port plus `2 n`.
     pub(crate) to: SocketAddr,
+    /// The address that a group is sent from, if it matters.
+    pub(crate) from: Option<Ipv4Addr>,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
     /// Whether members on this machine get what goes to a group, too.

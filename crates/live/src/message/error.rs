@@ -24,7 +24,10 @@ pub enum ControlError {
          and it ends with that download"
     )]
     UnknownSession,
-    /// A session is asked too often.
+    /// Who says which level of a group it wants is not known to receive it.
+    #[error("{0}")]
+    NoMember(String),
+    /// A session is asked too often, or a host says too much.
     #[error("{0}")]
     TooOften(String),
     /// A receiver of that name is being sent to.

@@ -1,9 +1,9 @@
-//! What hosts want, as the driver tells it, and what of it is to be sent by the relay. No I/O.
+//! What hosts and neighbours want, as the driver tells it, and what of it is to be sent by the relay. No I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_multicast::{Event, Relayed, Snapshot, Wanted};
+use outflow_multicast::{Event, OwnFlow, Relayed, Snapshot, Wanted};
 use outflow_relay::Level;
 use outflow_routing::membership::{self, Mode};
 
@@ -13,6 +13,18 @@ use super::plan::Served;
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     interfaces: BTreeMap<String, Below>,
+    /// Interfaces with neighbours: the driver says what goes there, hosts included.
+    routed: BTreeSet<String>,
+    /// What it says.
+    own: BTreeMap<Ipv4Addr, OwnFlow>,
+}
+
+/// How the relay is to send a group by an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) level: Level,
+    /// From which address, if not from that of the interface.
+    pub(super) from: Option<Ipv4Addr>,
 }
 
 /// What is wanted on an interface.
@@ -48,6 +60,8 @@ pub(super) enum Touched {
     Group(String, Ipv4Addr, Changes),
     /// All groups of an interface.
     Interface(String),
+    /// A group on all interfaces with neighbours.
+    Routed(Ipv4Addr),
     /// It is not known what: events are missing.
     Everything,
 }
@@ -59,17 +73,28 @@ impl Demand {
         self.interfaces.insert(name.to_owned(), below);
     }
 
+    /// An interface takes part that has neighbours, whether it has hosts or not.
+    pub(super) fn add_routed(&mut self, name: &str) {
+        self.routed.insert(name.to_owned());
+    }
+
     pub(super) fn remove(&mut self, name: &str) {
         self.interfaces.remove(name);
+        self.routed.remove(name);
     }
 
     pub(super) fn clear(&mut self) {
-        self.interfaces.clear();
+        *self = Demand::default();
     }
 
     /// Interfaces that take part.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = &String> {
-        self.interfaces.keys()
+        self.interfaces.keys().chain(&self.routed)
+    }
+
+    /// Those of them with neighbours.
+    pub(super) fn routed(&self) -> impl Iterator<Item = &String> {
+        self.routed.iter()
     }
 
     pub(super) fn handle(&mut self, event: Event) -> Touched {
@@ -97,6 +122,11 @@ impl Demand {
                 below.begin_anew();
                 Touched::Interface(interface.to_string())
             }
+            Event::OwnFlow(flow) => {
+                let group = flow.group;
+                self.own.insert(group, flow);
+                Touched::Routed(group)
+            }
             Event::Missed(_) => Touched::Everything,
             // Where packets go follows from what is wanted.
             _ => Touched::Nothing,
@@ -106,6 +136,7 @@ impl Demand {
     /// All is as the driver says.
     pub(super) fn become_like(&mut self, snapshot: Snapshot) {
         self.interfaces.values_mut().for_each(Below::begin_anew);
+        self.own = snapshot.own.into_iter().map(|flow| (flow.group, flow)).collect();
         for state in snapshot.interfaces {
             let Some(below) = self.interfaces.get_mut(&*state.name) else { continue };
             below.is_querier = state.is_querier;
@@ -117,15 +148,22 @@ impl Demand {
         }
     }
 
-    /// The level at which the relay is to send a group by an interface, if it is to.
-    pub(super) fn sent(&self, interface: &str, served: &Served) -> Option<Level> {
+    /// How the relay is to send a group by an interface, if it is to.
+    pub(super) fn sent(&self, interface: &str, served: &Served) -> Option<Sent> {
+        if served.comes_by.as_deref() == Some(interface) {
+            return None;
+        }
+        if self.routed.contains(interface) {
+            let flow = self.own.get(served.group.to.ip())?;
+            let (_, level) = flow.by.iter().find(|(name, _)| **name == *interface)?;
+            return Some(Sent { level: Level::new(level.number())?, from: Some(flow.source) });
+        }
         let below = self.interfaces.get(interface).filter(|below| below.is_querier)?;
         let wanted = below.groups.get(served.group.to.ip())?;
         let is_forwarded = served.relayed == Relayed::Lower && wanted.level == membership::Level::BEST;
-        let is_there = served.comes_by.as_deref() == Some(interface);
         let is_taken = receives(wanted, below.address);
-        let level = Level::new(wanted.level.number()).filter(|_| is_taken);
-        level.filter(|_| !is_forwarded && !is_there)
+        let level = Level::new(wanted.level.number()).filter(|_| is_taken && !is_forwarded)?;
+        Some(Sent { level, from: None })
     }
 }
 
@@ -163,7 +201,7 @@ mod tests {
     fn sent(event: Event, served: &Served) -> Option<u8> {
         let demand = demand(event);
         assert_eq!(demand.sent("eth2", served), None, "nobody wants it there");
-        demand.sent("eth1", served).map(Level::number)
+        demand.sent("eth1", served).map(|sent| sent.level.number())
     }
 
     #[test]
@@ -209,16 +247,42 @@ mod tests {
         assert_eq!(demand.sent("eth1", &to), None, "its hosts are to answer");
         demand.handle(Event::InterfaceBack { interface: "eth1".into(), address: IpAddr::V4(OWN) });
         demand.handle(wants(1, Mode::Exclude, &[]));
-        assert_eq!(demand.sent("eth1", &to), Level::new(1));
+        assert_eq!(demand.sent("eth1", &to).map(|sent| sent.level), Level::new(1));
     }
 
     #[test]
     fn what_is_no_longer_there_is_not_wanted_when_events_are_missing() {
         let mut demand = demand(wants(1, Mode::Exclude, &[]));
-        let (interfaces, flows, timings) = (Vec::new(), Vec::new(), Vec::new());
-        let counts = outflow_multicast::Counts::default();
-        demand.become_like(Snapshot { interfaces, upstream: None, dvmrp: None, flows, counts, timings });
+        demand.become_like(nothing());
         assert_eq!(demand.sent("eth1", &served(Relayed::All, None)), None);
+    }
+
+    fn nothing() -> Snapshot {
+        let (interfaces, own, flows, timings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let counts = outflow_multicast::Counts::default();
+        Snapshot { interfaces, upstream: None, dvmrp: None, own, flows, counts, timings }
+    }
+
+    #[test]
+    fn where_neighbours_are_the_driver_says_what_goes_there_and_from_where() {
+        let mut demand = demand(wants(1, Mode::Exclude, &[]));
+        demand.add_routed("eth1");
+        demand.add_routed("eth3");
+        let to = served(Relayed::All, None);
+        assert_eq!(demand.sent("eth1", &to), None, "it counts hosts, too");
+        let level = |number| membership::Level::new(number).expect("not zero");
+        let flow = |by: &[(&str, u8)]| {
+            let by = by.iter().map(|(name, number)| ((*name).into(), level(*number))).collect();
+            Event::OwnFlow(OwnFlow { group: GROUP, source: OWN, by })
+        };
+        assert_eq!(demand.handle(flow(&[("eth1", 2), ("eth3", 3)])), Touched::Routed(GROUP));
+        let sent = |number| Some(Sent { level: Level::new(number).expect("not zero"), from: Some(OWN) });
+        assert_eq!((demand.sent("eth1", &to), demand.sent("eth3", &to)), (sent(2), sent(3)));
+        assert_eq!(demand.sent("eth1", &served(Relayed::All, Some("eth1"))), None, "it is there");
+        demand.handle(flow(&[("eth3", 1)]));
+        assert_eq!((demand.sent("eth1", &to), demand.sent("eth3", &to)), (None, sent(1)));
+        demand.become_like(nothing());
+        assert_eq!(demand.sent("eth3", &to), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use outflow_multicast::{Downstream, Error, Interface, Multicast};
+use outflow_multicast::{Downstream, Error, Interface, Multicast, Neighbours, Warning};
 use outflow_routing::membership::Prefix;
 
 use super::demand::Demand;
@@ -11,10 +11,39 @@ use super::demand::Demand;
 /// The interfaces of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
-    below: BTreeMap<String, Interface>,
+    below: BTreeMap<String, Taken>,
     upstream: Option<Interface>,
     /// Why one is not used, by its name.
     problems: BTreeMap<String, String>,
+}
+
+/// An interface with hosts, neighbours or both.
+#[derive(Debug)]
+struct Taken {
+    interface: Interface,
+    is_with: Parts,
+}
+
+/// What an interface is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Parts {
+    hosts: bool,
+    /// What a hop to neighbours counts.
+    metric: Option<u8>,
+}
+
+impl Parts {
+    fn of(settings: &outflow_config::Multicast, name: &str) -> Self {
+        let hosts = settings.interfaces.0.iter().any(|one| one.0 == name);
+        // It is checked to be small.
+        let metric = settings.has_neighbours_on(name).then_some(settings.metric as u8);
+        Parts { hosts, metric }
+    }
+
+    /// Whether more is enough to be this.
+    fn is_part_of(self, all: Parts) -> bool {
+        (all.hosts || !self.hosts) && (self.metric.is_none() || self.metric == all.metric)
+    }
 }
 
 impl Interfaces {
@@ -26,11 +55,15 @@ impl Interfaces {
         settings: &outflow_config::Multicast,
         demand: &mut Demand,
     ) -> bool {
-        let mut found: BTreeMap<_, _> = settings.interfaces.0.iter().map(|one| self.find(&one.0)).collect();
+        let names = settings.interfaces.0.iter().chain(&settings.neighbours.0);
+        let found: BTreeMap<_, _> = names.map(|one| self.find(&one.0)).collect();
         let upstream = settings.upstream.as_ref().and_then(|one| self.find(&one.0).1);
         self.problems.retain(|name, _| settings.has(name));
-        let is_there = |name: &String, as_it_is: &Interface| found.get(name) == Some(&Some(as_it_is.clone()));
-        let gone = self.below.iter().filter(|(name, one)| !is_there(name, one));
+        let stays = |name: &String, taken: &Taken| {
+            found.get(name) == Some(&Some(taken.interface.clone()))
+                && taken.is_with.is_part_of(Parts::of(settings, name))
+        };
+        let gone = self.below.iter().filter(|(name, taken)| !stays(name, taken));
         let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
         for name in &gone {
             self.let_go(driver, name, demand).await;
@@ -41,7 +74,6 @@ impl Interfaces {
             // It cannot fail to be let go.
             let _taken_none = driver.set_upstream(None).await;
         }
-        found.retain(|name, _| !self.below.contains_key(name));
         for interface in found.into_values().flatten() {
             is_changed |= self.take(driver, settings, interface, demand).await;
         }
@@ -53,7 +85,8 @@ impl Interfaces {
 
     /// Lets go all with hosts, so that they are taken anew.
     pub(super) async fn let_all_go(&mut self, driver: &Multicast, demand: &mut Demand) {
-        for name in self.below.keys().cloned().collect::<Vec<_>>() {
+        let with_hosts = self.below.iter().filter(|(_, taken)| taken.is_with.hosts);
+        for name in with_hosts.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.let_go(driver, &name, demand).await;
         }
     }
@@ -68,6 +101,7 @@ impl Interfaces {
         (name.to_owned(), found.ok())
     }
 
+    /// Takes an interface for what it is not taken for yet. True if that succeeded for anything.
     async fn take(
         &mut self,
         driver: &Multicast,
@@ -76,34 +110,53 @@ impl Interfaces {
         demand: &mut Demand,
     ) -> bool {
         let name = interface.name.clone();
-        match driver.add(downstream(settings, interface.clone())).await {
-            Ok(warnings) => {
-                self.problems.remove(&name);
-                tracing::info!(interface = name, address = %interface.address, "hosts join groups here");
-                warnings.iter().for_each(|warning| tracing::warn!(interface = name, "{warning}"));
-                demand.add(&name, interface.address);
-                self.below.insert(name, interface);
-                true
-            }
-            Err(error) => {
-                self.note(&name, &error);
-                false
+        let before = self.below.get(&name).map(|taken| taken.is_with).unwrap_or_default();
+        let (wanted, mut now, mut failed) = (Parts::of(settings, &name), before, None);
+        if wanted.hosts && !before.hosts {
+            match driver.add(downstream(settings, interface.clone())).await {
+                Ok(warnings) => {
+                    self.took(&interface, "hosts join groups here", &warnings);
+                    demand.add(&name, interface.address);
+                    now.hosts = true;
+                }
+                Err(error) => failed = Some(error),
             }
         }
+        if let Some(metric) = wanted.metric.filter(|_| before.metric.is_none()) {
+            match driver.add_neighbours(Neighbours { interface: interface.clone(), metric }).await {
+                Ok(warnings) => {
+                    self.took(&interface, "routers of DVMRP may be here", &warnings);
+                    demand.add_routed(&name);
+                    now.metric = Some(metric);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            self.note(&name, &error);
+        }
+        if now != before {
+            self.below.insert(name, Taken { interface, is_with: now });
+        }
+        now != before
+    }
+
+    fn took(&mut self, interface: &Interface, why: &str, warnings: &[Warning]) {
+        let name = &interface.name;
+        self.problems.remove(name);
+        tracing::info!(interface = name, address = %interface.address, "{why}");
+        warnings.iter().for_each(|warning| tracing::warn!(interface = name, "{warning}"));
     }
 
     async fn take_upstream(&mut self, driver: &Multicast, interface: Interface) -> bool {
-        let name = interface.name.clone();
         match driver.set_upstream(Some(interface.clone())).await {
             Ok(warnings) => {
-                self.problems.remove(&name);
-                tracing::info!(interface = name, "what hosts want is joined here");
-                warnings.iter().for_each(|warning| tracing::warn!(interface = name, "{warning}"));
+                self.took(&interface, "what hosts want is joined here", &warnings);
                 self.upstream = Some(interface);
                 true
             }
             Err(error) => {
-                self.note(&name, &error);
+                self.note(&interface.name, &error);
                 false
             }
         }
@@ -112,7 +165,7 @@ impl Interfaces {
     async fn let_go(&mut self, driver: &Multicast, name: &str, demand: &mut Demand) {
         self.below.remove(name);
         demand.remove(name);
-        tracing::info!(interface = name, "hosts join no groups here any more");
+        tracing::info!(interface = name, "no multicast here any more");
         // It may be gone with its device.
         let _gone_already = driver.remove(name).await;
     }

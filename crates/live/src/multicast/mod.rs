@@ -1,5 +1,5 @@
-//! Multicast by IGMP: hosts that join the group of a stream are sent it, where and at the level that they want
-//! it.
+//! Multicast by IGMP and DVMRP: hosts that join the group of a stream, and routers that lead to some, are sent
+//! it, where and at the level that they want it.
 //!
 //! One task ([`task`]) has the driver (`outflow-multicast`) and turns what it tells into receivers, as those
 //! that the configuration names: what is wanted where ([`demand`]) and which stream is what group ([`plan`])
@@ -12,12 +12,16 @@ mod plan;
 mod state;
 mod task;
 
+use std::net::Ipv4Addr;
+
 use outflow_config::Config;
+use outflow_routing::Level;
 use tokio::sync::{mpsc, oneshot};
 
 use self::plan::Plan;
 pub use self::state::{
-    MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
+    MulticastNeighbours, MulticastRoute, MulticastSaid, MulticastSent, MulticastState, MulticastUpstream,
 };
 pub(crate) use self::task::run;
 use crate::control::ControlError;
@@ -30,6 +34,16 @@ pub(crate) enum Ask {
     Plan(Box<Plan>, oneshot::Sender<Result<(), ControlError>>),
     /// What there is.
     State(oneshot::Sender<MulticastState>),
+    /// A host says which level it wants of a group.
+    SayLevel(LevelSaid, oneshot::Sender<Result<MulticastSaid, ControlError>>),
+}
+
+/// Which level a host wants of a group that it is a member of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LevelSaid {
+    pub(crate) host: Ipv4Addr,
+    pub(crate) group: Ipv4Addr,
+    pub(crate) level: Level,
 }
 
 /// A handle on the task; clones are the same.
@@ -53,6 +67,16 @@ impl Multicast {
         let (reply, answer) = oneshot::channel();
         let ask = Ask::Plan(Box::new(Plan::new(config)), reply);
         self.asks.send(ask).await.map_err(|_| ControlError::ShuttingDown)?;
+        answer.await.map_err(|_| ControlError::ShuttingDown)?
+    }
+
+    /// A host wants this level from now on, as long as it is a member.
+    ///
+    /// # Errors
+    /// It is not known as one, or says too much.
+    pub(crate) async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(Ask::SayLevel(said, reply)).await.map_err(|_| ControlError::ShuttingDown)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }
 

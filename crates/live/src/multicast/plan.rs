@@ -1,9 +1,9 @@
 //! What the configuration says of groups.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_config::{Config, Forward, GroupUrl};
+use outflow_config::{Config, Forward, GroupUrl, StreamConfig};
 use outflow_multicast::Relayed;
 
 /// What is to be done.
@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(super) settings: outflow_config::Multicast,
     /// Which stream is which group.
     pub(super) groups: BTreeMap<Ipv4Addr, Served>,
+    /// Groups that streams come in as.
+    pub(super) received: BTreeSet<Ipv4Addr>,
 }
 
 /// A group that is a stream.
@@ -42,12 +44,20 @@ impl Plan {
             Some((*served.group.to.ip(), served))
         });
         let groups = with_group.collect();
-        Plan { settings, groups }
+        let received = config.streams.values().filter_map(received).collect();
+        Plan { settings, groups, received }
     }
 
     /// What the driver is to know of it.
     pub(super) fn relayed(&self) -> BTreeMap<Ipv4Addr, Relayed> {
         self.groups.iter().map(|(group, served)| (*group, served.relayed)).collect()
+    }
+}
+
+fn received(stream: &StreamConfig) -> Option<Ipv4Addr> {
+    match stream.source.udp()?.at.ip() {
+        IpAddr::V4(group) if group.is_multicast() => Some(group),
+        _ => None,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use outflow_multicast::{Counts, Flow, InterfaceState, Snapshot};
+use outflow_multicast::{
+    Counts, Flow, InterfaceState, NeighbourState, Neighbourhood, OwnFlow, RouteState, Snapshot,
+};
 use outflow_routing::membership::Mode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Multicast by IGMP.
+/// Multicast by IGMP and DVMRP.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct MulticastState {
     /// Whether the relay has to do with IGMP: `[multicast]` names interfaces.
@@ -23,6 +25,8 @@ pub struct MulticastState {
     pub upstream: Option<MulticastUpstream>,
     /// The interfaces with hosts, by name.
     pub interfaces: Vec<MulticastInterface>,
+    /// What is known of routers of DVMRP, if there may be some.
+    pub dvmrp: Option<MulticastDvmrp>,
     /// Packets of groups that come in, and where the kernel forwards them.
     pub flows: Vec<MulticastFlow>,
     /// What the driver counts, by name; all but `packets` and `upcalls` had no effect.
@@ -82,6 +86,85 @@ pub struct MulticastGroup {
     pub problem: Option<String>,
 }
 
+/// Routers of DVMRP, and what they want of the relay's own.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastDvmrp {
+    /// The address that the relay sends from where neighbours are: they know it as a network of its own.
+    pub source: Option<String>,
+    /// The interfaces with neighbours, by name.
+    pub interfaces: Vec<MulticastNeighbours>,
+    /// Where sources are.
+    pub routes: Vec<MulticastRoute>,
+    /// Messages, or parts of them, without effect, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+/// An interface with routers of DVMRP.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastNeighbours {
+    /// Its name.
+    pub name: String,
+    /// Why it is not used, if it is not.
+    pub problem: Option<String>,
+    /// Who is heard.
+    pub neighbours: Vec<MulticastNeighbour>,
+    /// What the relay sends there itself, for neighbours and hosts.
+    pub sent: Vec<MulticastSent>,
+}
+
+/// A router of DVMRP.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastNeighbour {
+    /// Its address.
+    pub address: String,
+    /// Whether it hears this relay, too. Otherwise it is told nothing.
+    pub two_way: bool,
+    /// Whether it says which level it wants. Otherwise it gets the best.
+    pub levels: bool,
+}
+
+/// A group that the relay sends where neighbours are.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastSent {
+    /// Its address.
+    pub group: String,
+    /// The best level that somebody wants, 1 is the best.
+    pub level: u8,
+    /// The stream that is this group.
+    pub stream: Option<String>,
+    /// Why the relay cannot send it, if it cannot.
+    pub problem: Option<String>,
+}
+
+/// Where sources are, as routers of DVMRP tell.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastRoute {
+    /// Their network.
+    pub network: String,
+    /// How far it is; 32 is out of reach.
+    pub metric: u8,
+    /// By which interface their packets come in.
+    pub interface: String,
+    /// The router before it; null if the network is the interface's own.
+    pub via: Option<String>,
+}
+
+/// What follows from a level that a host said.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct MulticastSaid {
+    /// The host.
+    pub host: String,
+    /// The group.
+    pub group: String,
+    /// Where the host is a member.
+    pub interface: String,
+    /// The level that it wants.
+    pub level: u8,
+    /// The best one that somebody there wants, which is sent. Hosts that speak an older version of IGMP than 3
+    /// are not known one by one, and count as wanting the best.
+    pub best: u8,
+}
+
 /// Packets of a source to a group.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct MulticastFlow {
@@ -117,6 +200,9 @@ impl MulticastState {
         if let (Some(upstream), Some((_, refused))) = (&mut self.upstream, snapshot.upstream) {
             upstream.refused = refused.into_iter().collect();
         }
+        if let (Some(dvmrp), Some(known)) = (&mut self.dvmrp, snapshot.dvmrp) {
+            dvmrp.add(known, &snapshot.own);
+        }
         self.flows = snapshot.flows.iter().map(MulticastFlow::from).collect();
         self.counts = counts(&snapshot.counts);
     }
@@ -144,6 +230,42 @@ impl MulticastInterface {
             ..MulticastGroup::default()
         };
         self.groups = state.groups.iter().map(shown).collect();
+    }
+}
+
+impl MulticastDvmrp {
+    fn add(&mut self, known: Neighbourhood, own: &[OwnFlow]) {
+        self.source = known.own.map(|own| own.to_string());
+        for interface in &mut self.interfaces {
+            let neighbours = known.neighbours.iter().filter(|one| *one.interface == *interface.name);
+            interface.neighbours = neighbours.map(MulticastNeighbour::from).collect();
+            let sent = own.iter().filter_map(|flow| {
+                let (_, level) = flow.by.iter().find(|(name, _)| **name == *interface.name)?;
+                let (group, level) = (flow.group.to_string(), level.number());
+                Some(MulticastSent { group, level, ..MulticastSent::default() })
+            });
+            interface.sent = sent.collect();
+        }
+        self.routes = known.routes.iter().map(MulticastRoute::from).collect();
+        self.refused = known.refused.into_iter().collect();
+    }
+}
+
+impl From<&NeighbourState> for MulticastNeighbour {
+    fn from(one: &NeighbourState) -> Self {
+        let (two_way, levels) = (one.is_two_way, one.has_levels);
+        MulticastNeighbour { address: one.address.to_string(), two_way, levels }
+    }
+}
+
+impl From<&RouteState> for MulticastRoute {
+    fn from(route: &RouteState) -> Self {
+        MulticastRoute {
+            network: format!("{}/{}", route.address, route.bits),
+            metric: route.metric,
+            interface: route.interface.to_string(),
+            via: route.via.map(|via| via.to_string()),
+        }
     }
 }
 

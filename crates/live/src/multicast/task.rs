@@ -5,18 +5,20 @@ use std::future::pending;
 use std::net::Ipv4Addr;
 
 use outflow_config::{Forward, SinkUrl};
-use outflow_multicast::{Event, Multicast, Options};
+use outflow_multicast::{Error, Event, Multicast, Options};
 use outflow_relay::Level;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Ask;
-use super::demand::{Changes, Demand, Touched};
+use super::demand::{Changes, Demand, Sent, Touched};
 use super::interfaces::{Interfaces, ask_alike};
 use super::plan::{Plan, Served};
-use super::state::{MulticastInterface, MulticastState, MulticastUpstream};
+use super::state::{
+    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
+};
+use super::{Ask, LevelSaid};
 use crate::control::{Control, ControlError, PushOptions, Wanted};
-use crate::limits::MULTICAST_LOOK;
+use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 
 /// A group on an interface.
 type Key = (String, Ipv4Addr);
@@ -31,6 +33,7 @@ pub(crate) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
             ask = asks.recv() => match ask {
                 Some(Ask::Plan(plan, reply)) => _ = reply.send(task.follow(*plan).await),
                 Some(Ask::State(reply)) => _ = reply.send(task.state().await),
+                Some(Ask::SayLevel(said, reply)) => _ = reply.send(task.say_level(said).await),
                 None => return,
             },
             event = next(&mut task.driver) => task.hear(event).await,
@@ -58,6 +61,8 @@ struct Sending {
     stream: String,
     name: String,
     to: SinkUrl,
+    /// The address that it is sent from, if that is not the interface's.
+    from: Option<Ipv4Addr>,
     level: Level,
 }
 
@@ -150,6 +155,7 @@ impl Task {
         if let Some(driver) = &self.driver {
             // One that has ended is noticed by its events.
             let _ended = driver.multicast.set_relayed(self.plan.relayed()).await;
+            let _ended = driver.multicast.set_received(self.plan.received.clone()).await;
         }
     }
 
@@ -192,6 +198,11 @@ impl Task {
                     self.settle(&interface, group).await;
                 }
             }
+            Touched::Routed(group) => {
+                for interface in self.demand.routed().cloned().collect::<Vec<_>>() {
+                    self.settle(&interface, group).await;
+                }
+            }
             Touched::Everything => {
                 if let Some(driver) = &self.driver
                     && let Ok(snapshot) = driver.multicast.snapshot().await
@@ -218,8 +229,8 @@ impl Task {
     async fn settle(&mut self, interface: &str, group: Ipv4Addr) {
         let served = self.plan.groups.get(&group);
         let target = served.and_then(|served| {
-            let level = self.demand.sent(interface, served)?;
-            Some(sending(interface, served, level))
+            let sent = self.demand.sent(interface, served)?;
+            Some(sending(interface, served, sent))
         });
         let key = (interface.to_owned(), group);
         if let Some(now) = self.sending.get(&key)
@@ -266,6 +277,7 @@ impl Task {
         PushOptions {
             stream: target.stream.clone(),
             to: target.to.clone(),
+            from: target.from,
             name: target.name.clone(),
             priority: None,
             timing: None,
@@ -274,6 +286,27 @@ impl Task {
             // What is looped back the kernel would take for packets to be forwarded.
             loops: false,
         }
+    }
+
+    async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
+        let LevelSaid { host, group, level } = said;
+        let Some(driver) = &self.driver else {
+            let what =
+                "hosts join no groups here: name interfaces with hosts in [multicast] of the configuration";
+            return Err(ControlError::NoMember(what.to_owned()));
+        };
+        let answer = driver.multicast.say_level(host, group, level).await.map_err(|error| match error {
+            Error::TooOften(_) => ControlError::TooOften(error.to_string()),
+            Error::Ended => ControlError::ShuttingDown,
+            error => ControlError::NoMember(error.to_string()),
+        })?;
+        Ok(MulticastSaid {
+            host: host.to_string(),
+            group: group.to_string(),
+            interface: answer.interface.to_string(),
+            level: level.number(),
+            best: answer.best.number(),
+        })
     }
 
     async fn state(&self) -> MulticastState {
@@ -289,7 +322,14 @@ impl Task {
             problem: problem(&one.0),
             ..MulticastUpstream::default()
         });
+        let neighbours = |one: &outflow_config::Interface| {
+            let (name, problem) = (one.0.clone(), problem(&one.0));
+            MulticastNeighbours { name, problem, ..MulticastNeighbours::default() }
+        };
+        let with_neighbours = settings.neighbours.0.iter().map(neighbours).collect::<Vec<_>>();
+        let dvmrp = MulticastDvmrp { interfaces: with_neighbours, ..MulticastDvmrp::default() };
         let mut state = MulticastState {
+            dvmrp: Some(dvmrp).filter(|dvmrp| !dvmrp.interfaces.is_empty()),
             on: settings.is_on(),
             problem: self.problem.clone(),
             forward: settings.forward.as_str(),
@@ -299,6 +339,7 @@ impl Task {
             ..MulticastState::default()
         };
         state.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+        state.dvmrp.iter_mut().for_each(|dvmrp| dvmrp.interfaces.sort_by(|a, b| a.name.cmp(&b.name)));
         if let Some(driver) = &self.driver
             && let Ok(snapshot) = driver.multicast.snapshot().await
         {
@@ -321,19 +362,32 @@ impl Task {
                 }
             }
         }
+        for interface in state.dvmrp.iter_mut().flat_map(|dvmrp| &mut dvmrp.interfaces) {
+            for shown in &mut interface.sent {
+                let Ok(group) = shown.group.parse() else { continue };
+                shown.stream = self.plan.groups.get(&group).map(|served| served.stream.clone());
+                shown.problem = self.failed.get(&(interface.name.clone(), group)).cloned();
+            }
+        }
     }
 }
 
 impl Sending {
     /// Whether both are the same receiver, but for the level.
     fn is_there(&self, other: &Sending) -> bool {
-        (&self.stream, &self.name, &self.to) == (&other.stream, &other.name, &other.to)
+        (&self.stream, &self.name, &self.to, self.from) == (&other.stream, &other.name, &other.to, other.from)
     }
 }
 
-fn sending(interface: &str, served: &Served, level: Level) -> Sending {
-    let name = format!("igmp:{interface}:{}", served.group.to);
-    Sending { stream: served.stream.clone(), name, to: served.group.by(interface), level }
+/// Where routers are, they are to carry it on.
+fn sending(interface: &str, served: &Served, Sent { level, from }: Sent) -> Sending {
+    let mut group = served.group.clone();
+    if from.is_some() {
+        group.ttl.get_or_insert(MULTICAST_ROUTED_TTL);
+    }
+    let by = if from.is_some() { "dvmrp" } else { "igmp" };
+    let name = format!("{by}:{interface}:{}", group.to);
+    Sending { stream: served.stream.clone(), name, to: group.by(interface), from, level }
 }
 
 fn options(settings: &outflow_config::Multicast) -> Options {

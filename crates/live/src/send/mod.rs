@@ -14,7 +14,7 @@ pub(crate) mod uring;
 mod worth;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
 use outflow_media::Time;
@@ -163,7 +163,10 @@ pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
     let failed = |e: io::Error| ControlError::system(format!("opening a socket for {}", push.to), &e);
     let socket =
         Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
-    let any = if push.to.is_ipv4() { SocketAddr::from(([0; 4], 0)) } else { SocketAddr::from(([0; 16], 0)) };
+    let any = match push.from {
+        _ if push.to.is_ipv6() => SocketAddr::from(([0; 16], 0)),
+        from => SocketAddr::from((from.unwrap_or(Ipv4Addr::UNSPECIFIED), 0)),
+    };
     let ready = || {
         socket.set_nonblocking(true)?;
         configure_push(&socket, push)?;

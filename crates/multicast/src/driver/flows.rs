@@ -65,6 +65,7 @@ impl Driver {
         if !self.flows.set_route(pair, route) && !is_new {
             return;
         }
+        self.own.touch(pair.group);
         if kernel.set_flow(pair.source, pair.group, parent, outputs).is_err() {
             self.counts.kernel_errors += 1;
         }
@@ -145,6 +146,7 @@ impl Driver {
 
     pub(super) fn remove_flow(&mut self, kernel: &Routing, pair: Pair) {
         let Some(entry) = self.flows.remove(pair) else { return };
+        self.own.touch(pair.group);
         let _gone_already = kernel.remove_flow(pair.source, pair.group, entry.parent);
         if entry.is_placed {
             self.events.tell(Event::FlowGone { source: pair.source, group: pair.group });

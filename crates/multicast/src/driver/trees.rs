@@ -69,6 +69,7 @@ impl Driver {
         while let Some(event) = dvmrp.router.poll() {
             let (peer, said): (Peer, fn(Name, IpAddr) -> Event) = match event {
                 dvmrp::Event::ForwardingChanged { flow, .. } | dvmrp::Event::ForwardingEnded(flow) => {
+                    self.own.touch(flow.group);
                     flows.insert(flow);
                     continue;
                 }
@@ -147,6 +148,7 @@ impl Driver {
         });
         Some(Neighbourhood {
             neighbours: neighbours.collect(),
+            own: dvmrp.own(),
             routes: routes.collect(),
             refused: dvmrp.router.counters().iter().filter(|(_, times)| *times > 0).collect(),
         })

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use outflow_multicast::{Event, Flow, Relayed, Snapshot};
+use outflow_multicast::{Event, Flow, OwnFlow, Relayed, Snapshot};
 use outflow_routing::membership::Level;
 
 use crate::hosts::{GROUP, PORT, SOURCE, member, say_level, sender, sent_until_received};
@@ -250,4 +250,43 @@ fn around_a_square_packets_come_once_and_again_when_a_router_was_killed() {
     at_d.wait_until("all routes again at d", has(2, 6));
     sent_until_received(&ends.from, &socket);
     assert_eq!(ends.copies(&socket, 300), [1; 300]);
+}
+
+/// Sends as the relay is told to, and says whether it is.
+fn sends_if_wanted(from: &UdpSocket, snapshot: &Snapshot) -> bool {
+    let is_wanted = !snapshot.own.is_empty();
+    if is_wanted {
+        from.send_to(b"data", (GROUP, PORT)).expect("a way out");
+    }
+    is_wanted
+}
+
+#[test]
+fn what_the_relay_sends_is_wanted_while_neighbours_lead_to_members() {
+    if is_skipped("what_the_relay_sends_is_wanted_while_neighbours_lead_to_members") {
+        return;
+    }
+    let line = Line::new();
+    let [a, b, c] = line.start();
+    a.send(GROUP, Relayed::All);
+    let own = Ipv4Addr::new(10, 2, 0, 1);
+    let from = line.routers[0].run(|| UdpSocket::bind((own, 0))).expect("its address");
+    from.set_multicast_ttl_v4(8).and_then(|()| from.set_multicast_loop_v4(false)).expect("options");
+    let mut ends = Ends { from, next: 0 };
+    c.wait_until("a route to what a sends", has(1, 5));
+    a.wait_until("it is sent to neighbours at first", |snapshot| sends_if_wanted(&ends.from, snapshot));
+    a.wait_until("it is pruned", |snapshot| !sends_if_wanted(&ends.from, snapshot));
+    let socket = line.member();
+    let flow = OwnFlow { group: GROUP, source: own, by: vec![("ab".into(), Level::BEST)] };
+    a.wait_until("it is grafted", |snapshot| snapshot.own == [flow.clone()]);
+    sent_until_received(&ends.from, &socket);
+    assert_eq!(ends.copies(&socket, 200), [1; 200]);
+    drop(socket);
+    a.wait_until("it is pruned again", |snapshot| !sends_if_wanted(&ends.from, snapshot));
+    b.runtime.block_on(b.multicast.set_received([GROUP].into())).expect("it runs");
+    a.wait_until("b itself receives it", |snapshot| snapshot.own == [flow.clone()]);
+    let gone = Event::OwnFlow(OwnFlow { by: Vec::new(), ..flow.clone() });
+    assert_eq!(a.told().iter().filter(|event| **event == gone).count(), 2);
+    a.runtime.block_on(a.multicast.remove("ab")).expect("it is there");
+    a.wait("nobody is there any more", |event| *event == gone);
 }

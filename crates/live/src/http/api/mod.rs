@@ -18,6 +18,11 @@ use super::Http;
 use super::events;
 use crate::limits::API_BODY_BYTES;
 
+/// What needs no right to control.
+pub(super) fn open() -> OpenApiRouter<Http> {
+    multicast::open()
+}
+
 /// Everything that needs the right to control.
 pub(super) fn router() -> OpenApiRouter<Http> {
     OpenApiRouter::new()

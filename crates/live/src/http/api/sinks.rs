@@ -100,7 +100,8 @@ pub(super) async fn add(
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
     link.as_deref().map(|link| control.link(link)).transpose()?;
     let name_there = name.clone();
-    let options = PushOptions { stream, to, name: name_there, priority, timing, wanted, link, loops: true };
+    let options =
+        PushOptions { stream, to, name: name_there, priority, timing, wanted, link, from: None, loops: true };
     let id = control.add_push(options).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }

@@ -40,6 +40,9 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("get", "/api/v1/links", "/api/v1/links", "", 200),
     ("get", "/api/v1/tree", "/api/v1/tree", "", 200),
     ("get", "/api/v1/multicast", "/api/v1/multicast", "", 200),
+    ("put", LEVELS, LEVELS, r#"{"group":"239.1.1.1","level":3}"#, 404),
+    ("put", LEVELS, LEVELS, r#"{"group":"239.1.1.1","level":0}"#, 422),
+    ("put", LEVELS, LEVELS, r#"{"group":"239.1.1.1","level":3,"host":"10.0.0.9"}"#, 404),
     (
         "post",
         "/api/v1/streams/{name}/sinks",
@@ -71,6 +74,9 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
 
 /// What it answers to whoever has one is tested with those who have.
 const SESSION: &str = "/api/v1/sessions/{token}";
+
+/// What it answers to a member is tested end to end.
+const LEVELS: &str = "/api/v1/multicast/levels";
 
 const SERVICES: &str = "/api/v1/streams/{name}/services";
 const ELEMENT: &str = "/api/v1/streams/{name}/elements/{element}";

@@ -325,6 +325,13 @@ impl Group {
         Ok(())
     }
 
+    /// The same, said otherwise than by a report: it counts until the member says something else.
+    pub(super) fn set_level_of(&mut self, host: IpAddr, level: Level) -> Result<(), Reason> {
+        let at = self.find_member(host).map_err(|_| Reason::LevelOfNoMember)?;
+        self.members[at].level = level;
+        Ok(())
+    }
+
     fn find_member(&self, host: IpAddr) -> Result<usize, usize> {
         self.members.binary_search_by_key(&host, |member| member.address)
     }

@@ -87,6 +87,11 @@ impl Hosts {
         if host.rate.allows(now) { Heard::Known } else { Heard::TooOften }
     }
 
+    /// Whether a host is known.
+    pub(super) fn is_known(&self, address: IpAddr) -> bool {
+        self.hosts.contains_key(&address)
+    }
+
     /// Whether a host is known, and may be a member of one more group.
     pub(super) fn has_place(&self, address: IpAddr) -> bool {
         self.hosts.get(&address).is_some_and(|host| host.groups < self.groups_max)

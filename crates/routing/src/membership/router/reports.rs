@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
+use outflow_media::Time;
+
 use super::hosts::Heard;
 use super::{Asks, Group, Router};
 use crate::membership::packet::{Addresses, Entry, Message, RecordKind};
-use crate::membership::{Family, Reason, Version, address};
+use crate::membership::{Family, Level, Reason, Version, address};
 
 /// A record, or what is the same of an older version.
 #[derive(Clone, Copy)]
@@ -127,6 +129,27 @@ impl Router {
             () if self.groups.len() >= self.settings.groups_max => Err(Reason::GroupLimit),
             () => Ok(self.groups.insert(said.group)),
         }
+    }
+
+    /// A host says by other means than a report which level it wants of a group that it is a member of, as whoever
+    /// has no right to write reports does. It holds until the host says something else, or is a member no more:
+    /// reports without levels leave it. Who it is is for the caller to know. Refused if it is no member that is
+    /// known, or says too much; that is counted, too.
+    pub fn say_level(&mut self, now: Time, host: IpAddr, group: IpAddr, level: Level) -> Result<(), Reason> {
+        self.handle_timeout(now);
+        self.try_say_level(host, group, level).inspect_err(|reason| self.counters.count(*reason))
+    }
+
+    fn try_say_level(&mut self, host: IpAddr, group: IpAddr, level: Level) -> Result<(), Reason> {
+        let slot = self.groups.find(group).ok_or(Reason::LevelOfNoMember)?;
+        // Nobody takes a place by it.
+        if self.hosts.is_known(host) && self.hosts.hear(host, self.now) == Heard::TooOften {
+            return Err(Reason::RateLimit);
+        }
+        let group = self.groups.get_mut(slot).ok_or(Reason::LevelOfNoMember)?;
+        group.set_level_of(host, level)?;
+        self.settle(slot);
+        Ok(())
     }
 
     /// A host says which level of a group it wants.

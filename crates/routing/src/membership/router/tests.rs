@@ -114,6 +114,14 @@ impl Lab {
         self.drain();
     }
 
+    /// A host says a level by other means.
+    fn tells(&mut self, host: &str, group: &str, level: u8) -> Result<(), Reason> {
+        let level = Level::new(level).expect("not zero");
+        let said = self.router.say_level(self.now, address(host), address(group), level);
+        self.drain();
+        said
+    }
+
     /// A report of one record.
     fn says(&mut self, host: &str, kind: RecordKind, group: &str, list: &[u8], level: Option<(u8, u32)>) {
         let (mut entries, mut out) = (Vec::new(), Vec::new());

@@ -107,3 +107,51 @@ fn when_a_host_of_an_older_version_leaves_there_may_be_others() {
     lab.after_ms(10_000);
     assert_eq!(lab.level(), Some(1), "whose reports were not needed beside this one's");
 }
+
+#[test]
+fn a_level_that_is_said_otherwise_holds_as_long_as_the_host_is_a_member() {
+    let mut lab = Lab::new();
+    let other = "225.1.2.4";
+    for group in [GROUP, other] {
+        lab.says("10.0.0.2", RecordKind::ToEx, group, &[], None);
+    }
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    assert_eq!(lab.level(), Some(20));
+    let level_there = |lab: &Lab| lab.router.wanted(address(other)).map(|wanted| wanted.level.number());
+    assert_eq!(level_there(&lab), Some(1), "of one group nothing follows for another");
+    lab.after_ms(200_000);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    assert_eq!((lab.level(), level_there(&lab)), (Some(20), Some(1)), "plain reports leave it");
+    lab.after_ms(260_000);
+    assert_eq!((lab.level(), level_there(&lab)), (None, None));
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    assert_eq!(lab.level(), Some(1), "who comes again says it again");
+}
+
+#[test]
+fn the_last_word_counts_however_it_is_said() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((9, 5)));
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((9, 4)));
+    assert_eq!(lab.level(), Some(20), "a report that is late has not the last word");
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((3, 6)));
+    assert_eq!(lab.level(), Some(3));
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    assert_eq!(lab.level(), Some(20));
+}
+
+#[test]
+fn only_members_that_are_known_say_levels_and_not_too_often() {
+    let mut lab = Lab::with(|settings| settings.hosts_max = 1);
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Err(Reason::LevelOfNoMember));
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], None);
+    assert_eq!(lab.tells("10.0.0.3", GROUP, 20), Err(Reason::LevelOfNoMember), "there is no place for it");
+    assert_eq!(lab.tells("10.0.0.4", GROUP, 20), Err(Reason::LevelOfNoMember));
+    assert_eq!(lab.count(Reason::LevelOfNoMember), 3);
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    assert_eq!(lab.level(), Some(1), "who is not known wants the best");
+    let refused = (0..2000).filter(|_| lab.tells("10.0.0.2", GROUP, 20) == Err(Reason::RateLimit)).count();
+    assert_eq!((refused as u64, refused > 900), (lab.count(Reason::RateLimit), true));
+}

@@ -1,0 +1,137 @@
+//! The relay itself as a source and a member among routers of DVMRP: where neighbours want what it sends, and
+//! that it wants what it receives.
+//!
+//! What it sends has one address of this machine as its source wherever neighbours are, and that address is a
+//! network of its own (/32), with a route. So neighbours depend on this router for it, prune and graft it and
+//! say levels, as they do for sources behind it, and where it reaches one over two ways, one is taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use outflow_media::Time;
+use outflow_routing::membership::Level;
+
+use super::Driver;
+use crate::event::{Event, Name, OwnFlow};
+use crate::forward::Relayed;
+use crate::limits::OWN_EVERY;
+
+/// What is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Groups that the relay receives.
+    received: BTreeSet<Ipv4Addr>,
+    /// What was told of groups that it sends.
+    told: BTreeMap<Ipv4Addr, OwnFlow>,
+    /// Groups of which something changed.
+    dirty: BTreeSet<Ipv4Addr>,
+    /// When its trees are next said to be in use: now, without.
+    at: Option<Time>,
+}
+
+impl Own {
+    /// Something changed of a group.
+    pub(super) fn touch(&mut self, group: Ipv4Addr) {
+        self.dirty.insert(group);
+    }
+
+    /// The relay sends or receives other groups, or from another address.
+    pub(super) fn begin_anew(&mut self) {
+        self.at = None;
+        self.dirty.extend(self.told.keys());
+    }
+
+    /// When [`Driver::settle_own`] has something to do.
+    pub(super) const fn next_timeout(&self) -> Option<Time> {
+        self.at
+    }
+
+    pub(super) fn flows(&self) -> impl Iterator<Item = &OwnFlow> {
+        self.told.values()
+    }
+}
+
+impl Driver {
+    /// The relay receives these groups from now on, whole, whoever else wants them.
+    pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
+        self.own.received = groups;
+        self.own.begin_anew();
+    }
+
+    /// Gives the relay an address among routers, and has trees grow for what it sends and receives.
+    pub(super) fn settle_own(&mut self, now: Time) {
+        let address = self.own_address();
+        let Some(dvmrp) = &mut self.dvmrp else { return self.own.begin_anew() };
+        if dvmrp.set_own(now, address) {
+            self.own.begin_anew();
+        }
+        if address.is_none() || self.own.at.is_some_and(|at| at > now) {
+            return;
+        }
+        self.own.at = Some(now + OWN_EVERY);
+        let all = self.relayed.iter().filter(|(_, relayed)| **relayed == Relayed::All);
+        dvmrp.settle_own(now, all.map(|(group, _)| *group), &self.own.received);
+        self.own.dirty.extend(self.relayed.keys());
+    }
+
+    /// The one that it has, or else the lowest of those toward neighbours.
+    fn own_address(&self) -> Option<Ipv4Addr> {
+        let dvmrp = self.dvmrp.as_ref()?;
+        if self.relayed.is_empty() && self.own.received.is_empty() {
+            return None;
+        }
+        let there = self.ports.interfaces().filter(|one| dvmrp.has_neighbours_on(one.index));
+        let addresses = there.map(|one| one.address).collect::<BTreeSet<_>>();
+        dvmrp.own().filter(|own| addresses.contains(own)).or_else(|| addresses.first().copied())
+    }
+
+    /// Tells where neighbours want what the relay sends, if that changed.
+    pub(super) fn tell_own(&mut self) {
+        for group in std::mem::take(&mut self.own.dirty) {
+            let now = self.own_flow(group);
+            if now.as_ref() == self.own.told.get(&group) {
+                continue;
+            }
+            match now {
+                Some(flow) => {
+                    self.own.told.insert(group, flow.clone());
+                    self.events.tell(Event::OwnFlow(flow));
+                }
+                None => {
+                    let Some(last) = self.own.told.remove(&group) else { continue };
+                    self.events.tell(Event::OwnFlow(OwnFlow { by: Vec::new(), ..last }));
+                }
+            }
+        }
+    }
+
+    /// Of what the relay sends whole, hosts where neighbours are want it from the same address. Of what the
+    /// kernel forwards it sends what is wanted at a lower level.
+    fn own_flow(&self, group: Ipv4Addr) -> Option<OwnFlow> {
+        let dvmrp = self.dvmrp.as_ref()?;
+        let source = dvmrp.own()?;
+        let wants: Vec<(u32, Level)> = match self.relayed.get(&group)? {
+            Relayed::All => {
+                let hosts = self.queriers.iter().filter_map(|(index, querier)| {
+                    let wanted = querier.router.wanted(group.into())?;
+                    wanted.receives(source.into()).then_some((*index, wanted.level))
+                });
+                let neighbours = dvmrp.wants(source, group).map(|(index, level, _)| (index, level));
+                hosts.chain(neighbours).collect()
+            }
+            Relayed::Lower => {
+                let pairs = self.flows.pairs(Some(group)).into_iter().filter_map(|pair| self.flows.get(pair));
+                let relayed = pairs.flat_map(|entry| &entry.route.relay);
+                relayed
+                    .filter_map(|(vif, level)| Some((self.ports.at(*vif)?.interface.index, *level)))
+                    .collect()
+            }
+        };
+        let mut by: BTreeMap<Name, Level> = BTreeMap::new();
+        for (index, level) in wants.into_iter().filter(|(index, _)| dvmrp.has_neighbours_on(*index)) {
+            let Some(port) = self.ports.get(index) else { continue };
+            by.entry(Name::clone(&port.name)).and_modify(|best| *best = level.min(*best)).or_insert(level);
+        }
+        Some(OwnFlow { group, source, by: by.into_iter().collect() }).filter(|flow| !flow.by.is_empty())
+    }
+}

@@ -1,0 +1,171 @@
+//! Over routers of DVMRP, which are relays, too: what the first relay sends, or forwards, goes where hosts of
+//! others want it.
+
+use super::*;
+
+/// ```text
+///            A            B           D
+/// source   relay mid0 ─ eth0 eth1 ─ eth0 out0 ─ eth0 host
+///                mid1 ─ eth0 eth1 ─ eth1
+///                         C
+/// ```
+struct Routers {
+    scene: Scene,
+    b: Namespace,
+    c: Namespace,
+    d: Namespace,
+    host: Namespace,
+}
+
+const OWN: Ipv4Addr = on(4, 1);
+const HOST: Ipv4Addr = on(8, 2);
+
+const fn on(third: u8, last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 66, third, last)
+}
+
+impl Routers {
+    fn new(test: &str, needs: &[&str]) -> Result<Option<Self>> {
+        let Some(scene) = Scene::new(test, needs)? else { return Ok(None) };
+        let [b, c, d, host] = ["b", "c", "d", "host"].map(Namespace::new);
+        let (b, c, d, host) = (b?, c?, d?, host?);
+        link(&b, ("eth0", on(4, 2)), &scene.paths.relay, ("mid0", OWN))?;
+        link(&c, ("eth0", on(5, 2)), &scene.paths.relay, ("mid1", on(5, 1)))?;
+        link(&d, ("eth0", on(6, 2)), &b, ("eth1", on(6, 1)))?;
+        link(&d, ("eth1", on(7, 2)), &c, ("eth1", on(7, 1)))?;
+        link(&host, ("eth0", HOST), &d, ("out0", on(8, 1)))?;
+        host.ip(&["route", "add", "224.0.0.0/4", "dev", "eth0"])?;
+        Ok(Some(Routers { scene, b, c, d, host }))
+    }
+
+    fn joins(&self) -> Result<Member> {
+        self.scene.joins_at(&self.host, HOST, None)
+    }
+}
+
+/// A relay that is a router between two others.
+fn between(namespace: &Namespace, streams: &str) -> Result<Relay<'_>> {
+    Relay::start(namespace, &with_multicast("neighbours = [\"eth0\", \"eth1\"]", streams))
+}
+
+/// The router of hosts.
+fn last<'n>(namespace: &'n Namespace, neighbours: &[&str]) -> Result<Relay<'n>> {
+    let interfaces = format!("interfaces = [\"out0\"]\nneighbours = {neighbours:?}");
+    Relay::start(namespace, &with_multicast(&interfaces, ""))
+}
+
+fn dvmrp(relay: &Relay<'_>) -> Result<Value> {
+    Ok(relay.json("/api/v1/multicast")?["dvmrp"].clone())
+}
+
+/// Waits until a relay has a route to what another one sends, over this neighbour.
+fn wait_route(relay: &Relay<'_>, to: Ipv4Addr, via: Ipv4Addr) -> Result<()> {
+    let (network, via) = (format!("{to}/32"), via.to_string());
+    wait_for(&format!("there is a route to {network} via {via}"), || {
+        let routes = dvmrp(relay)?["routes"].as_array().cloned().context("routes")?;
+        Ok(routes.iter().any(|route| route["network"] == network && route["via"] == via))
+    })
+}
+
+/// Waits until a relay sends at these levels where neighbours are, by the names of interfaces.
+fn wait_sent(relay: &Relay<'_>, wanted: &[(&str, u64)]) -> Result<()> {
+    let mut last = Value::Null;
+    let waited = wait_for(&format!("it sends by {wanted:?}"), || {
+        last = dvmrp(relay)?;
+        let interfaces = last["interfaces"].as_array().context("interfaces")?;
+        let sent = interfaces.iter().flat_map(|one| {
+            let levels = one["sent"].as_array().into_iter().flatten();
+            levels.map(|sent| (one["name"].as_str().unwrap_or_default(), sent["level"].as_u64()))
+        });
+        Ok(sent.eq(wanted.iter().map(|(name, level)| (*name, Some(*level)))))
+    });
+    waited.with_context(|| format!("{last:#}"))
+}
+
+#[test]
+fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Result<()> {
+    let Some(net) = Routers::new("what_the_relay_sends_goes_over_routers", &[])? else { return Ok(()) };
+    let neighbours = "interfaces = [\"out0\"]\nneighbours = [\"mid0\", \"mid1\"]";
+    let mut a = Relay::start(&net.scene.paths.relay, &with_multicast(neighbours, DATA))?;
+    let mut others = [between(&net.b, "")?, between(&net.c, "")?, last(&net.d, &["eth0", "eth1"])?];
+    let _sending = net.scene.sends(RELAY_IN.into())?;
+    // Of two ways, that over the lower address is taken.
+    wait_route(&others[2], OWN, on(6, 1))?;
+    wait_sent(&a, &[]).context("nobody wants it")?;
+    a.wait_receivers("data", 0)?;
+    let host = net.joins()?;
+    host.gets(200)?;
+    let state = a.wait_receivers("data", 1).context("of two ways, it goes one")?;
+    let name = state["receivers"][0]["name"].as_str().context("its name")?.to_owned();
+    ensure!(["dvmrp:mid0:239.1.1.1:5200", "dvmrp:mid1:239.1.1.1:5200"].contains(&&*name), "{name}");
+    let near = net.scene.joins(false, None)?;
+    near.gets(50)?;
+    near.is_whole().context("who is near")?;
+    host.leaves()?;
+    wait_sent(&a, &[])?;
+    host.is_whole()?;
+    let again = net.joins()?;
+    again.gets(100).context("it is grafted")?;
+    again.is_whole()?;
+    let metrics = a.get("/metrics")?;
+    for line in ["outflow_multicast_neighbours{interface=\"mid0\"} 1", "outflow_multicast_routes{protocol="] {
+        ensure!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    a.reload(&with_multicast("interfaces = [\"out0\"]", DATA))?;
+    ensure!(dvmrp(&a)?.is_null());
+    a.wait_receivers("data", 1).context("who is near stays")?;
+    near.gets(50)?;
+    near.is_whole().context("who is near")?;
+    others.iter_mut().try_for_each(Relay::healthy)?;
+    a.healthy()
+}
+
+#[test]
+fn a_level_travels_over_routers_to_the_relay_that_sends() -> Result<()> {
+    let Some(net) = Routers::new("a_level_travels_over_routers", &["ffmpeg", "ffprobe"])? else {
+        return Ok(());
+    };
+    let stream = "[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n";
+    let mut a = Relay::start(&net.scene.paths.relay, &with_multicast("neighbours = [\"mid0\"]", stream))?;
+    let mut others = [between(&net.b, "")?, last(&net.d, &["eth0"])?];
+    let _coding = codes("cam", &net.scene)?;
+    a.wait_up("cam")?;
+    wait_route(&others[1], OWN, on(6, 1))?;
+    say_level(&net.host, 3)?;
+    wait_sent(&a, &[("mid0", 3)])?;
+    // The player's own reports know no levels, and do not unsay what was said from its address.
+    let low = kinds(&net.host, HOST, 4)?;
+    ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
+    say_level(&net.host, 2)?;
+    wait_sent(&a, &[("mid0", 2)])?;
+    let without = kinds(&net.host, HOST, 14)?;
+    ensure!(without.contains('P') && !without.contains('B'), "{without}");
+    others.iter_mut().try_for_each(Relay::healthy)?;
+    a.healthy()
+}
+
+#[test]
+fn a_relay_on_the_way_sends_less_of_what_another_forwards() -> Result<()> {
+    let Some(net) = Routers::new("a_relay_on_the_way_sends_less", &["ffmpeg", "ffprobe"])? else {
+        return Ok(());
+    };
+    let neighbours = "interfaces = [\"in0\"]\nneighbours = [\"mid0\"]";
+    let mut a = Relay::start(&net.scene.paths.relay, &with_multicast(neighbours, ""))?;
+    let stream =
+        "[streams.cam]\nsource = \"udp://239.1.1.1:5200?interface=eth0\"\ngroup = \"udp://239.1.1.1:5200\"\n";
+    let mut b = between(&net.b, stream)?;
+    let mut d = last(&net.d, &["eth0"])?;
+    let to = format!("-f mpegts udp://{GROUP}:{PORT}?pkt_size=1316&ttl=8&localaddr={SOURCE}");
+    let _sending = ffmpeg_sends(&clip(), &to).within(&net.scene.paths.source).start()?;
+    b.wait_up("cam").context("it is a member itself")?;
+    wait_route(&d, on(4, 2), on(6, 1))?;
+    say_level(&net.host, 3)?;
+    wait_sent(&b, &[("eth1", 3)])?;
+    let low = kinds(&net.host, HOST, 3)?;
+    ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
+    let player = ffmpeg_decodes(&format!("-i udp://{GROUP}:{PORT}?localaddr={HOST}"), 100);
+    let playing = player.within(&net.host).start()?;
+    wait_sent(&b, &[]).context("all of it is forwarded")?;
+    playing.succeed(PATIENCE)?;
+    [&mut a, &mut b, &mut d].into_iter().try_for_each(Relay::healthy)
+}
