@@ -4,6 +4,7 @@
 mod changes;
 mod dvmrp;
 mod frr;
+mod further;
 mod hosts;
 mod mrouted;
 mod net;
