@@ -116,7 +116,9 @@ fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOBUFS) => "; raise net.ipv4.igmp_max_memberships to 2 or more",
         Some(libc::ENODEV) => "; it is gone",
-        Some(libc::EMFILE) => "; raise the limit of open files (ulimit -n, LimitNOFILE=): three an interface",
+        Some(libc::EMFILE) => {
+            "; raise the limit of open files (ulimit -n, LimitNOFILE=): three an interface suffice"
+        }
         _ => "",
     }
 }

@@ -18,20 +18,20 @@ use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
 
 /// A source behind an interface without a number.
-const FURTHER_SOURCE: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
+pub(crate) const FURTHER_SOURCE: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
 
 /// One whose address is of both networks.
 const MOVING_SOURCE: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 2);
 
 /// Sends numbered packets to the group by the device that has this address.
 #[derive(Debug)]
-struct Source {
+pub(crate) struct Source {
     socket: UdpSocket,
     next: u32,
 }
 
 impl Source {
-    fn new(namespace: &Namespace, address: Ipv4Addr) -> Self {
+    pub(crate) fn new(namespace: &Namespace, address: Ipv4Addr) -> Self {
         Self::by(namespace, address, address)
     }
 
@@ -43,7 +43,7 @@ impl Source {
         Source { socket, next: 0 }
     }
 
-    fn send(&self, payload: &[u8]) {
+    pub(crate) fn send(&self, payload: &[u8]) {
         self.socket.send_to(payload, (GROUP, PORT)).expect("a way out");
     }
 
@@ -130,7 +130,7 @@ impl Witness {
 }
 
 /// Members of the group by the devices with these addresses.
-fn members(namespace: &Namespace, nets: impl IntoIterator<Item = u8> + Send) -> Vec<Socket> {
+pub(crate) fn members(namespace: &Namespace, nets: impl IntoIterator<Item = u8> + Send) -> Vec<Socket> {
     let join = |net: u8| {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
         socket.join_multicast_v4(&GROUP, &Ipv4Addr::new(10, 2, net, 2)).expect("a membership");
@@ -143,12 +143,12 @@ fn index(namespace: &Namespace, device: &str) -> u32 {
     namespace.run(|| nix::net::if_::if_nametoindex(device)).expect("a device")
 }
 
-fn has_groups(count: usize) -> impl Fn(&Snapshot) -> bool {
+pub(crate) fn has_groups(count: usize) -> impl Fn(&Snapshot) -> bool {
     move |snapshot| snapshot.interfaces.iter().map(|one| one.groups.len()).sum::<usize>() == count
 }
 
 /// Whether packets of a source go to so many, by the kernel and in user space.
-fn goes_to(source: Ipv4Addr, by_kernel: usize, by_user: usize) -> impl Fn(&Snapshot) -> bool {
+pub(crate) fn goes_to(source: Ipv4Addr, by_kernel: usize, by_user: usize) -> impl Fn(&Snapshot) -> bool {
     let is_it = move |flow: &Flow| (flow.by_kernel.len(), flow.by_user.len()) == (by_kernel, by_user);
     move |snapshot| snapshot.flows.iter().any(|flow| flow.source == source && is_it(flow))
 }
@@ -162,16 +162,16 @@ fn goes_to(source: Ipv4Addr, by_kernel: usize, by_user: usize) -> impl Fn(&Snaps
 ///    s1 ────────────── f   n1 ────────────── h1
 ///                           …                 …
 /// ```
-struct Crowded {
-    router: Namespace,
-    source: Namespace,
-    hosts: Namespace,
-    relay: Relay,
+pub(crate) struct Crowded {
+    pub(crate) router: Namespace,
+    pub(crate) source: Namespace,
+    pub(crate) hosts: Namespace,
+    pub(crate) relay: Relay,
 }
 
 impl Crowded {
     /// With so many networks, some of which have numbers; what is left of these is taken by others.
-    fn new(networks: u8, with_number: u8) -> Self {
+    pub(crate) fn new(networks: u8, with_number: u8) -> Self {
         let [source, router, hosts] = ["source", "router", "hosts"].map(Namespace::new);
         link(&source, ("s0", "10.1.0.2"), &router, ("v", "10.1.0.1"));
         link(&source, ("s1", "10.3.0.2"), &router, ("f", "10.3.0.1"));

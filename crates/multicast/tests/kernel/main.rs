@@ -9,6 +9,7 @@ mod hosts;
 mod mrouted;
 mod net;
 mod peers;
+mod rate;
 mod relay;
 mod relayed;
 mod routing;
