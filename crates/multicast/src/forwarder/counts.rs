@@ -13,7 +13,7 @@ pub struct UserCounts {
     pub bytes: u64,
     /// Copies that were sent.
     pub copies: u64,
-    /// Packets that were lost, as they came faster than they were read.
+    /// Packets that were lost, as they came faster than they were read, or could not be read.
     pub lost: u64,
     /// Packets that are none of IPv4 to a group, or that have a wrong length, checksum or source.
     pub malformed: u64,

@@ -166,7 +166,9 @@ impl Engine {
 
     fn set(&mut self, pair: Pair, entry: Entry) {
         let outputs = Arc::clone(&entry.outputs);
-        for packet in self.table.set(pair, entry) {
+        let (waited, in_vain) = self.table.set(pair, entry);
+        self.counters.add(Count::Unresolved, in_vain);
+        for packet in waited {
             let start = self.made.len();
             self.made.extend(packet);
             self.plan(&outputs, true, start..self.made.len());
@@ -177,9 +179,10 @@ impl Engine {
     /// Reads from a tap what is there, but not for ever, and forwards it.
     fn read(&mut self, interface: u32) {
         let Some(watched) = self.taps.get_mut(&interface) else { return };
-        if watched.tap.receive(&mut self.batch).is_err() {
-            // There is none after all, or the interface has gone: the driver hears of that.
-            self.batch.frames.clear();
+        if let Err(error) = watched.tap.receive(&mut self.batch) {
+            // Of an interface that has gone, the driver hears otherwise.
+            let is_none = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENETDOWN | libc::ENODEV));
+            self.counters.add(Count::Lost, usize::from(!is_none));
         }
         let was_busy = std::mem::replace(&mut watched.is_busy, self.batch.frames.len() >= READ_AT_ONCE);
         if was_busy || watched.is_busy {

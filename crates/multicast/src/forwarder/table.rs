@@ -74,11 +74,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Sets where packets go, and says which have waited for it.
-    pub(crate) fn set(&mut self, pair: Pair, entry: Entry) -> Vec<Vec<u8>> {
-        let waited = self.waiting.remove(&pair).filter(|waited| waited.parent == entry.parent);
+    /// Sets where packets go, and says which have waited for it; and how many in vain, as they came in elsewhere.
+    pub(crate) fn set(&mut self, pair: Pair, entry: Entry) -> (Vec<Vec<u8>>, usize) {
+        let parent = entry.parent;
         self.entries.insert(pair, entry);
-        waited.map(|waited| waited.packets).unwrap_or_default()
+        match self.waiting.remove(&pair) {
+            Some(waited) if waited.parent == parent => (waited.packets, 0),
+            other => (Vec::new(), other.map_or(0, |waited| waited.packets.len())),
+        }
     }
 
     pub(crate) fn remove(&mut self, pair: Pair) {
@@ -187,7 +190,7 @@ mod tests {
         assert!((0..WAITING_PACKETS_MAX).all(|number| table.hold(pair(1), &[number as u8])));
         assert!(!table.hold(pair(1), &[9]) && !table.hold(pair(2), &[9]));
         let (there, counts) = entry(7);
-        assert_eq!(table.set(pair(1), there), [[0], [1], [2], [3]]);
+        assert_eq!(table.set(pair(1), there), (vec![vec![0], vec![1], vec![2], vec![3]], 0));
         assert_eq!(table.judge(at(0), HERE, pair(1), 100), Verdict::Forward([8, 9].into()));
         assert_eq!(counts.read(), FlowCounts { packets: 1, bytes: 100, wrong_interface: 0 });
         assert!(!table.has_waiting());
@@ -221,5 +224,7 @@ mod tests {
         assert_eq!(elsewhere(&mut table, 4), Verdict::Elsewhere { is_news: true });
         table.remove(pair(1));
         assert_eq!(elsewhere(&mut table, 4), Verdict::Wait { is_news: true });
+        assert!(table.hold(pair(1), &[1]));
+        assert_eq!(table.set(pair(1), entry(5).0), (vec![], 1), "it goes on from elsewhere");
     }
 }

@@ -13,7 +13,7 @@ use outflow_routing::membership::packet::checksum;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::dvmrp::{Ends, came_in, has};
-use crate::hosts::{GROUP, PORT, SOURCE, is_gone, is_wanted, member, sent_until_received};
+use crate::hosts::{GROUP, PORT, SOURCE, is_gone, is_wanted, member, sender, sent_until_received};
 use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
 
@@ -430,4 +430,9 @@ fn routers_of_dvmrp_are_neighbours_where_there_is_no_number() {
     assert!(at_a.snapshot().flows.iter().any(is_user));
     drop(socket);
     ends.sent_until_silent(|| came_in(&b, "ba"));
+    // And the other way: from where there is no number.
+    let (from, socket) = (sender(&right, Ipv4Addr::new(10, 4, 0, 2)), member(&left, SOURCE));
+    sent_until_received(&from, &socket);
+    let is_user = |flow: &Flow| &*flow.from == "ab" && flow.by_user == ["in0".into()];
+    assert!(at_a.snapshot().flows.iter().any(is_user));
 }
