@@ -35,7 +35,7 @@ pub use event::{
 };
 pub use forward::Relayed;
 pub use forwarder::UserCounts;
-pub use interfaces::{Interface, Warning};
+pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
 pub use querier::Downstream;
 pub use timing::Timing;

@@ -278,7 +278,7 @@ impl Driver {
         };
         for name in self.roles.keys().cloned().collect::<Vec<_>>() {
             let before = self.ports.named(&name).map(|port| port.interface.clone());
-            let after = all.find_up(&name);
+            let after = all.find(&name).ok();
             if before == after {
                 continue;
             }
