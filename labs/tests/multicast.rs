@@ -360,6 +360,31 @@ fn what_comes_in_as_a_group_is_forwarded_by_the_kernel_once() -> Result<()> {
 }
 
 #[test]
+fn beyond_32_interfaces_what_comes_in_as_a_group_is_forwarded_by_the_relay_once() -> Result<()> {
+    let Some(scene) = Scene::new("beyond_32_interfaces", &[])? else { return Ok(()) };
+    let idle = (0..31_u8).map(|number| format!("idle{number}")).collect::<Vec<_>>();
+    for (number, name) in idle.iter().enumerate() {
+        let relay = &scene.paths.relay;
+        relay.ip(&["link", "add", name, "type", "bridge"])?;
+        relay.ip(&["address", "add", &format!("10.77.{number}.1/24"), "dev", name])?;
+        relay.ip(&["link", "set", name, "up"])?;
+    }
+    let interfaces = idle.iter().map(String::as_str).chain(["out0", "out1"]).collect::<Vec<_>>();
+    let mut relay = Relay::start(&scene.paths.relay, &configuration(&interfaces, ""))?;
+    let _sending = scene.sends(GROUP.into())?;
+    let hosts = [scene.joins(false, None)?, scene.joins(true, None)?];
+    hosts.iter().try_for_each(|host| host.gets(200))?;
+    wait_served(&relay, "out0", Some("user"))?;
+    wait_served(&relay, "out1", Some("user"))?;
+    hosts.iter().try_for_each(Member::is_whole)?;
+    hosts[0].leaves()?;
+    wait_served(&relay, "out0", None)?;
+    hosts[1].gets(100)?;
+    hosts[1].is_whole()?;
+    relay.healthy()
+}
+
+#[test]
 fn the_relay_sends_what_comes_in_as_a_group_where_less_is_wanted() -> Result<()> {
     let Some(scene) = Scene::new("the_relay_sends_where_less_is_wanted", &["ffmpeg", "ffprobe"])? else {
         return Ok(());

@@ -68,8 +68,8 @@ pub(crate) const WORKERS: RangeInclusive<usize> = 0..=256;
 /// How long a thread may look for packets before it sleeps.
 pub(crate) const POLL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 
-/// Interfaces with hosts: the kernel routes multicast among 32, and one may be that upstream.
-pub(crate) const MULTICAST_INTERFACES_MAX: usize = 31;
+/// Interfaces with hosts: multicast is routed among 1024, and one may be that upstream.
+pub(crate) const MULTICAST_INTERFACES_MAX: usize = 1023;
 
 /// Numbers of the kernel's tables of multicast routing.
 pub(crate) const MULTICAST_TABLE: RangeInclusive<usize> = 1..=999_999_999;

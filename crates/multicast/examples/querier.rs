@@ -89,8 +89,8 @@ fn show(event: &Event) {
             println!("{interface}: {querier} asks{}", if *is_self { ", which is this router" } else { "" });
         }
         Event::Flow(flow) => println!(
-            "{} to {} from {}: by the kernel to {:?}, by the relay to {:?}",
-            flow.source, flow.group, flow.from, flow.by_kernel, flow.by_relay
+            "{} to {} from {}: by the kernel to {:?}, in user space to {:?}, by the relay to {:?}",
+            flow.source, flow.group, flow.from, flow.by_kernel, flow.by_user, flow.by_relay
         ),
         Event::FlowGone { source, group } => println!("{source} to {group} is over"),
         Event::NeighbourUp { interface, neighbour } => println!("{interface}: {neighbour} is a neighbour"),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use outflow_routing::membership::Level;
@@ -13,11 +14,12 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::{Event, Events, Said, Snapshot};
 use crate::forward::Relayed;
+use crate::forwarder::Arrival;
 use crate::interfaces::{Interface, Warning};
 use crate::limits::COMMANDS_MAX;
 use crate::neighbours::Neighbours;
 use crate::querier::Downstream;
-use crate::sys::{Changes, Routing, Watchable};
+use crate::sys::{Changes, Listener, Routing, Watchable};
 
 /// What is the same for all interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +77,12 @@ impl Multicast {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         // It wraps as the field of the messages does.
         let generation = since.map_or(0, |since| since.as_secs() as u32);
-        let driver = Driver::new(events, &options, seed, generation);
+        let listener = Arc::new(Listener::open().map_err(Error::Open)?);
+        let (driver, arrivals) = Driver::new(Arc::clone(&listener), events, &options, (seed, generation));
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let changes = Changes::open().and_then(Changes::watched).map_err(Error::Open)?;
-        tokio::spawn(run(kernel, changes, driver, queue));
+        let listener = listener.watched().map_err(Error::Open)?;
+        tokio::spawn(run(Sources { kernel, listener, changes, arrivals }, driver, queue));
         Ok((Multicast { commands }, receiver))
     }
 
@@ -174,12 +178,17 @@ impl Multicast {
     }
 }
 
-async fn run(
+/// What the driver is to be told of.
+#[derive(Debug)]
+struct Sources {
     kernel: AsyncFd<Routing>,
+    listener: AsyncFd<Arc<Listener>>,
     changes: AsyncFd<Changes>,
-    mut driver: Driver,
-    mut commands: mpsc::Receiver<Command>,
-) {
+    arrivals: mpsc::Receiver<Arrival>,
+}
+
+async fn run(sources: Sources, mut driver: Driver, mut commands: mpsc::Receiver<Command>) {
+    let Sources { kernel, listener, changes, mut arrivals } = sources;
     loop {
         let deadline = tokio::time::Instant::from_std(driver.next_timeout());
         tokio::select! {
@@ -190,6 +199,13 @@ async fn run(
                     guard.clear_ready();
                 }
             }
+            ready = listener.readable() => {
+                let Ok(mut guard) = ready else { return };
+                if driver.listen(kernel.get_ref()) {
+                    guard.clear_ready();
+                }
+            }
+            Some(arrival) = arrivals.recv() => driver.handle_arrival(kernel.get_ref(), arrival),
             changed = changes.readable() => {
                 let Ok(mut guard) = changed else { return };
                 if changes.get_ref().take() {

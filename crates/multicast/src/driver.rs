@@ -7,11 +7,14 @@ mod roles;
 mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use outflow_media::Time;
 use outflow_routing::membership::{Level, Reason};
+use tokio::sync::mpsc;
 
 use self::own::Own;
 use self::roles::Role;
@@ -20,11 +23,12 @@ use crate::control::Options;
 use crate::error::Error;
 use crate::event::{Counts, Events, Name, Said, Snapshot};
 use crate::forward::{Flows, Relayed};
+use crate::forwarder::{Arrival, Forwarder};
 use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
 use crate::neighbours::Dvmrp;
 use crate::ports::Ports;
 use crate::querier::{Concerns, Querier};
-use crate::sys::{Received, Routing, Upcall};
+use crate::sys::{Listener, Received, Routing, Upcall};
 use crate::timing::Stopwatch;
 use crate::upstream::Upstream;
 use crate::wanted::Wanted;
@@ -61,6 +65,9 @@ pub(crate) struct Driver {
     roles: BTreeMap<String, Role>,
     /// Those that are there.
     ports: Ports,
+    /// Of those of them that the kernel's table has no room for.
+    listener: Arc<Listener>,
+    forwarder: Forwarder,
     refreshed_at: Time,
     refresh_at: Time,
     /// By the index of their interface.
@@ -85,16 +92,25 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(events: Events, options: &Options, seed: u64, generation: u32) -> Self {
+    /// One without interfaces, and where it is to be given from what user space has forwarded in vain.
+    pub(crate) fn new(
+        listener: Arc<Listener>,
+        events: Events,
+        options: &Options,
+        (seed, generation): (u64, u32),
+    ) -> (Self, mpsc::Receiver<Arrival>) {
         let clock = Clock::start();
         let now = clock.now();
-        Driver {
+        let (forwarder, arrivals) = Forwarder::new(clock);
+        let driver = Driver {
             clock,
             is_forwarding: options.forward,
             seed,
             generation,
             roles: BTreeMap::new(),
             ports: Ports::default(),
+            listener,
+            forwarder,
             refreshed_at: now,
             refresh_at: now + REFRESH_INTERVAL,
             queriers: BTreeMap::new(),
@@ -112,28 +128,60 @@ impl Driver {
             watch: Stopwatch::new(options.timings),
             dirty: BTreeSet::new(),
             is_all_dirty: false,
-        }
+        };
+        (driver, arrivals)
     }
 
-    /// Reads what is there, but not for ever. True if that was all.
+    /// Reads what is there of IGMP and of upcalls, but not for ever. True if that was all.
     pub(crate) fn read(&mut self, kernel: &Routing) -> bool {
+        self.read_from(
+            |buffer| kernel.receive(buffer),
+            |driver, bytes, received| driver.handle(kernel, bytes, received),
+        )
+    }
+
+    /// Reads what is there of IGMP on interfaces without a number in the kernel's table, but not for ever. True if
+    /// that was all.
+    pub(crate) fn listen(&mut self, kernel: &Routing) -> bool {
+        let listener = Arc::clone(&self.listener);
+        self.read_from(
+            |buffer| listener.receive(buffer),
+            |driver, bytes, received| {
+                // All others come from the raw socket.
+                if driver.is_further(received.interface) {
+                    driver.handle_igmp(kernel, driver.clock.now(), bytes, received);
+                }
+            },
+        )
+    }
+
+    fn read_from(
+        &mut self,
+        mut receive: impl FnMut(&mut [u8]) -> io::Result<Received>,
+        mut handle: impl FnMut(&mut Self, &[u8], &Received),
+    ) -> bool {
         for _ in 0..PACKETS_AT_ONCE {
             let mut buffer = std::mem::take(&mut self.buffer);
-            let received = kernel.receive(&mut buffer);
+            let received = receive(&mut buffer);
             match &received {
-                Ok(received) => self.handle(kernel, &buffer[..received.length], received),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => (),
+                Ok(received) => handle(self, &buffer[..received.length.min(buffer.len())], received),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => (),
                 Err(_) => self.counts.read_errors += 1,
             }
             self.buffer = buffer;
-            if received.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
+            if received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
                 return true;
             }
         }
         false
     }
 
-    /// Takes a packet, and answers at once: hosts wait for that, and not for what else follows.
+    /// Whether an interface takes part without a number in the kernel's table.
+    fn is_further(&self, interface: u32) -> bool {
+        self.ports.id(interface).is_some_and(|id| id.vif.is_none())
+    }
+
+    /// Takes a packet or an upcall of the raw socket.
     fn handle(&mut self, kernel: &Routing, bytes: &[u8], received: &Received) {
         let now = self.clock.now();
         if let Some(upcall) = Upcall::parse(bytes) {
@@ -142,8 +190,13 @@ impl Driver {
                 Some(upcall) if self.is_forwarding => self.handle_upcall(kernel, now, &upcall),
                 _ => self.counts.upcalls_unknown += 1,
             }
-            return;
+        } else if !self.is_further(received.interface) {
+            self.handle_igmp(kernel, now, bytes, received);
         }
+    }
+
+    /// Takes a packet, and answers at once: hosts wait for that, and not for what else follows.
+    fn handle_igmp(&mut self, kernel: &Routing, now: Time, bytes: &[u8], received: &Received) {
         self.counts.packets += 1;
         let interface = received.interface;
         if is_dvmrp(bytes) {
@@ -276,7 +329,12 @@ impl Driver {
             dvmrp: self.neighbourhood(),
             own: self.own.flows().cloned().collect(),
             flows: self.flows.iter().filter_map(|(pair, entry)| self.flow(pair, entry)).collect(),
-            counts: Counts { events_missed: self.events.missed, send_errors: self.out.errors, ..self.counts },
+            counts: Counts {
+                events_missed: self.events.missed,
+                send_errors: self.out.errors,
+                user: self.forwarder.counts(),
+                ..self.counts
+            },
             timings: self.watch.take(),
         }
     }

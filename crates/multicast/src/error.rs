@@ -69,13 +69,26 @@ pub enum Error {
         neighbours: String,
     },
     /// There are too many.
-    #[error("the kernel routes multicast among {PORTS_MAX} interfaces at most: remove one before adding {0}")]
+    #[error("multicast is routed among {PORTS_MAX} interfaces at most: remove one before adding {0}")]
     TooManyInterfaces(String),
     /// The kernel does not take it.
     #[error(
         "the kernel does not route multicast by the interface {name}: {error}; is it up, with MULTICAST?"
     )]
     AddInterface {
+        /// Its name.
+        name: String,
+        /// What the kernel says.
+        #[source]
+        error: io::Error,
+    },
+    /// Packets cannot be read there, which the kernel's table has no room for.
+    #[error(
+        "cannot read packets of the interface {name}, which is more than the kernel routes multicast among: \
+         {error}{}",
+        hint(error)
+    )]
+    Watch {
         /// Its name.
         name: String,
         /// What the kernel says.
@@ -117,6 +130,9 @@ fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOBUFS) => "; raise net.ipv4.igmp_max_memberships to 2 or more",
         Some(libc::ENODEV) => "; it is gone",
+        Some(libc::EMFILE) => {
+            "; raise the limit of open files (ulimit -n, LimitNOFILE=): three an interface suffice"
+        }
         _ => "",
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outflow_routing::membership::Level;
 use tokio::sync::mpsc;
 
+use crate::forwarder::UserCounts;
 use crate::limits::EVENTS_MAX;
 use crate::timing::Timing;
 use crate::wanted::Wanted;
@@ -101,6 +102,9 @@ pub struct Flow {
     pub from: Name,
     /// Where the kernel forwards them, whole.
     pub by_kernel: Vec<Name>,
+    /// Where they are forwarded in user space, whole, as the kernel's table has no room for that interface, or for
+    /// the one where they come in.
+    pub by_user: Vec<Name>,
     /// Where they are wanted at a lower level, which the kernel cannot make: the relay is to serve it, as it said
     /// ([`Relayed`](crate::Relayed)).
     pub by_relay: Vec<(Name, Level)>,
@@ -126,7 +130,7 @@ pub struct Counts {
     pub packets: u64,
     /// Of these, those that came in by an interface that does not take part.
     pub elsewhere: u64,
-    /// Upcalls that were read.
+    /// Upcalls that were read: of the kernel, or of user space, that packets come in of which nothing was set.
     pub upcalls: u64,
     /// Of these, those of a kind that was not asked for, or of an interface that is gone.
     pub upcalls_unknown: u64,
@@ -148,6 +152,8 @@ pub struct Counts {
     pub interfaces_refused: u64,
     /// Events that were left out.
     pub events_missed: u64,
+    /// Packets that are forwarded in user space.
+    pub user: UserCounts,
 }
 
 /// An interface with hosts.

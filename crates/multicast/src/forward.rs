@@ -1,7 +1,7 @@
-//! Which packets the kernel forwards, and where: the entries that it has. No I/O.
+//! Which packets are forwarded, and where: the entries that the kernel and user space have. No I/O.
 //!
-//! The kernel asks about a source and a group that it has no entry for. Each gets one, even if it goes
-//! nowhere, so that its packets are dropped at no cost until somebody wants them.
+//! Both ask about a source and a group that they have no entry for. Each gets one, even if it goes nowhere, so
+//! that its packets are dropped at no cost until somebody wants them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,7 +11,8 @@ use outflow_media::Time;
 use outflow_routing::membership::Level;
 
 use crate::limits::{FLOW_IDLE, FLOWS_MAX};
-use crate::sys::{FlowCounts, Vif, Vifs};
+use crate::ports::PortId;
+use crate::sys::{FlowCounts, Vifs};
 
 /// A source and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,27 +21,31 @@ pub(crate) struct Pair {
     pub(crate) source: Ipv4Addr,
 }
 
-/// Where packets go.
+/// Where packets go: by the kernel, by user space, both whole, and by the relay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Route {
     pub(crate) kernel: Vifs,
-    pub(crate) relay: Vec<(Vif, Level)>,
+    /// By the index of the interface, as the relay's.
+    pub(crate) user: Vec<u32>,
+    pub(crate) relay: Vec<(u32, Level)>,
 }
 
 impl Route {
-    /// The way to all who want packets that come in by `parent`: by the kernel, unless they are wanted at a
-    /// lower level where the relay can make it.
+    /// The way to all who want packets that come in by `parent`: by the kernel if both have numbers in its table,
+    /// and else by user space, unless they are wanted at a lower level where the relay can make it.
     pub(crate) fn new(
-        parent: Vif,
-        wants: impl IntoIterator<Item = (Vif, Level)>,
-        is_relayed: impl Fn(Vif) -> bool,
+        parent: PortId,
+        wants: impl IntoIterator<Item = (PortId, Level)>,
+        is_relayed: impl Fn(u32) -> bool,
     ) -> Self {
         let mut route = Route::default();
-        for (vif, level) in wants.into_iter().filter(|(vif, _)| *vif != parent) {
-            if level == Level::BEST || !is_relayed(vif) {
+        for (to, level) in wants.into_iter().filter(|(to, _)| to.index != parent.index) {
+            if level != Level::BEST && is_relayed(to.index) {
+                route.relay.push((to.index, level));
+            } else if let (Some(_), Some(vif)) = (parent.vif, to.vif) {
                 route.kernel.insert(vif);
             } else {
-                route.relay.push((vif, level));
+                route.user.push(to.index);
             }
         }
         route
@@ -48,7 +53,7 @@ impl Route {
 
     /// Whether nobody wants packets.
     pub(crate) fn is_empty(&self) -> bool {
-        self.kernel == Vifs::default() && self.relay.is_empty()
+        self.kernel == Vifs::default() && self.user.is_empty() && self.relay.is_empty()
     }
 }
 
@@ -65,11 +70,11 @@ pub enum Relayed {
 /// An entry.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) parent: Vif,
+    pub(crate) parent: PortId,
     /// Whether the source may be there.
     pub(crate) is_placed: bool,
     pub(crate) route: Route,
-    /// Packets that came in by `parent` and by others, when the kernel was last asked.
+    /// Packets that came in by `parent` and by others, when it was last asked.
     counted: FlowCounts,
     /// Of the former, how many there were when one came in elsewhere.
     at_wrong: Option<u64>,
@@ -82,7 +87,7 @@ pub(crate) enum Use {
     /// It stays; nothing came since it was last looked at.
     Keep,
     /// Packets came in by this interface, where they should.
-    Data(Vif),
+    Data(PortId),
     Remove,
 }
 
@@ -98,7 +103,7 @@ const fn right(counts: &FlowCounts) -> u64 {
 
 impl Flows {
     /// Makes an entry, or another one in its place. False if there are too many.
-    pub(crate) fn insert(&mut self, now: Time, pair: Pair, parent: Vif, is_placed: bool) -> bool {
+    pub(crate) fn insert(&mut self, now: Time, pair: Pair, parent: PortId, is_placed: bool) -> bool {
         if self.entries.len() >= FLOWS_MAX && !self.entries.contains_key(&pair) {
             return false;
         }
@@ -143,8 +148,8 @@ impl Flows {
         !entry.is_placed || before == Some(right(counts))
     }
 
-    /// Whether an entry is still of use, by what the kernel counted. One by which packets come in elsewhere
-    /// only is removed, so that the kernel asks again.
+    /// Whether an entry is still of use, by what was counted. One by which packets come in elsewhere only is
+    /// removed, so that it is asked again.
     pub(crate) fn settle(&mut self, now: Time, pair: Pair, counts: FlowCounts) -> Use {
         let Some(entry) = self.entries.get_mut(&pair) else { return Use::Remove };
         let before = std::mem::replace(&mut entry.counted, counts);
@@ -166,6 +171,11 @@ mod tests {
         Pair { group: Ipv4Addr::new(239, 0, 0, group), source: Ipv4Addr::new(10, 0, 0, source) }
     }
 
+    /// The interface of this index, with the number before it in the kernel's table, which 33 and more do not have.
+    fn port(index: u32) -> PortId {
+        PortId { index, vif: (1..=32).contains(&index).then(|| index as u16 - 1) }
+    }
+
     fn counts(packets: u64, wrong_interface: u64) -> FlowCounts {
         FlowCounts { packets, bytes: 0, wrong_interface }
     }
@@ -173,21 +183,34 @@ mod tests {
     #[test]
     fn the_kernel_forwards_the_best_level_alone_and_never_back() {
         let low = Level::new(3).expect("not zero");
-        let wants = [(0, Level::BEST), (1, low), (2, Level::BEST), (5, Level::BEST), (6, low)];
-        let route = Route::new(2, wants, |vif| vif < 6);
+        let wants = [(1, Level::BEST), (2, low), (3, Level::BEST), (6, Level::BEST), (7, low)];
+        let wants = wants.map(|(index, level)| (port(index), level));
+        let route = Route::new(port(3), wants, |index| index < 7);
         assert_eq!(route.kernel, Vifs(0b110_0001), "nobody would make the lower level for the last");
-        assert_eq!(route.relay, [(1, low)]);
+        assert_eq!((route.user, route.relay), (vec![], vec![(2, low)]));
+    }
+
+    #[test]
+    fn user_space_forwards_what_has_no_number_at_one_end() {
+        let low = Level::new(3).expect("not zero");
+        let wants = [(1, Level::BEST), (2, Level::BEST), (40, Level::BEST), (41, Level::BEST), (42, low)];
+        let wants = wants.map(|(index, level)| (port(index), level));
+        let from_kernel = Route::new(port(1), wants, |_| true);
+        assert_eq!((from_kernel.kernel, from_kernel.user), (Vifs(0b10), vec![40, 41]));
+        let from_other = Route::new(port(40), wants, |_| true);
+        assert_eq!((from_other.kernel, from_other.user), (Vifs(0), vec![1, 2, 41]));
+        assert_eq!(from_other.relay, [(42, low)]);
     }
 
     #[test]
     fn pairs_are_found_by_their_group() {
         let mut flows = Flows::default();
         for (group, source) in [(1, 9), (2, 1), (2, 255), (3, 1)] {
-            assert!(flows.insert(Time::ZERO, pair(group, source), 0, true));
+            assert!(flows.insert(Time::ZERO, pair(group, source), port(1), true));
         }
         assert_eq!(flows.pairs(Some(pair(2, 0).group)), [pair(2, 1), pair(2, 255)]);
         assert_eq!(flows.pairs(None).len(), 4);
-        let route = || Route::new(0, [(1, Level::BEST)], |_| true);
+        let route = || Route::new(port(1), [(port(2), Level::BEST)], |_| true);
         assert!(flows.set_route(pair(1, 9), route()));
         assert!(!flows.set_route(pair(1, 9), route()));
     }
@@ -196,31 +219,31 @@ mod tests {
     fn further_pairs_than_there_is_room_for_are_refused() {
         let mut flows = Flows::default();
         let nth = |number: usize| Pair { source: Ipv4Addr::from(number as u32), ..pair(1, 0) };
-        assert!((0..FLOWS_MAX).all(|number| flows.insert(Time::ZERO, nth(number), 0, true)));
-        assert!(!flows.insert(Time::ZERO, nth(FLOWS_MAX), 0, true));
-        assert!(flows.insert(Time::ZERO, nth(3), 1, true), "one that is there may change");
+        assert!((0..FLOWS_MAX).all(|number| flows.insert(Time::ZERO, nth(number), port(1), true)));
+        assert!(!flows.insert(Time::ZERO, nth(FLOWS_MAX), port(1), true));
+        assert!(flows.insert(Time::ZERO, nth(3), port(2), true), "one that is there may change");
     }
 
     #[test]
     fn a_source_has_moved_once_nothing_comes_from_where_it_was() {
         let mut flows = Flows::default();
-        flows.insert(Time::ZERO, pair(1, 1), 0, true);
+        flows.insert(Time::ZERO, pair(1, 1), port(1), true);
         assert!(!flows.is_moved(pair(1, 1), &counts(11, 1)), "both may be alive");
         assert!(!flows.is_moved(pair(1, 1), &counts(25, 5)), "both are");
         assert!(flows.is_moved(pair(1, 1), &counts(29, 9)), "nothing but wrong ones");
-        flows.insert(Time::ZERO, pair(1, 2), 0, false);
+        flows.insert(Time::ZERO, pair(1, 2), port(1), false);
         assert!(flows.is_moved(pair(1, 2), &counts(10, 1)), "it may not be there");
     }
 
     #[test]
     fn what_is_not_used_is_removed() {
         let mut flows = Flows::default();
-        flows.insert(Time::ZERO, pair(1, 1), 0, true);
+        flows.insert(Time::ZERO, pair(1, 1), port(1), true);
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        assert_eq!(flows.settle(at(50), pair(1, 1), counts(3, 0)), Use::Data(0));
+        assert_eq!(flows.settle(at(50), pair(1, 1), counts(3, 0)), Use::Data(port(1)));
         assert_eq!(flows.settle(at(100), pair(1, 1), counts(3, 0)), Use::Keep);
         assert_eq!(flows.settle(at(110), pair(1, 1), counts(3, 0)), Use::Remove);
-        assert_eq!(flows.settle(at(120), pair(1, 1), counts(4, 0)), Use::Data(0));
+        assert_eq!(flows.settle(at(120), pair(1, 1), counts(4, 0)), Use::Data(port(1)));
         assert_eq!(flows.settle(at(121), pair(1, 1), counts(7, 3)), Use::Remove, "it is elsewhere");
     }
 }

@@ -29,10 +29,7 @@ impl Interface {
     ///
     /// If there is none, it is down, or it has no IPv4 address.
     pub fn find(name: &str) -> Result<Self, Error> {
-        let index = nix::net::if_::if_nametoindex(name).map_err(|_| Error::NoInterface(name.to_owned()))?;
-        let all = Addresses::list()?;
-        let found = all.of(name, index).ok_or_else(|| Error::NoAddress(name.to_owned()))?;
-        if all.is_up(name) { Ok(found) } else { Err(Error::Down(name.to_owned())) }
+        Addresses::list()?.find(name)
     }
 
     /// The link that the state machines see.
@@ -67,12 +64,18 @@ struct Address {
     is_up: bool,
 }
 
-/// The IPv4 addresses of this network namespace, as they are now.
+/// The IPv4 addresses of the network namespace of the thread that calls, as they are now: to find many interfaces
+/// by one look.
 #[derive(Debug)]
-pub(crate) struct Addresses(Vec<Address>);
+pub struct Addresses(Vec<Address>);
 
 impl Addresses {
-    pub(crate) fn list() -> Result<Self, Error> {
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// As the system says.
+    pub fn list() -> Result<Self, Error> {
         let failed = |error: nix::Error| Error::Interfaces(error.into());
         let address = |one: InterfaceAddress| {
             let ip = one.address?.as_sockaddr_in()?.ip();
@@ -86,6 +89,17 @@ impl Addresses {
         Ok(Addresses(getifaddrs().map_err(failed)?.filter_map(address).collect()))
     }
 
+    /// The interface of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, it is down, or it has no IPv4 address.
+    pub fn find(&self, name: &str) -> Result<Interface, Error> {
+        let index = nix::net::if_::if_nametoindex(name).map_err(|_| Error::NoInterface(name.to_owned()))?;
+        let found = self.of(name, index).ok_or_else(|| Error::NoAddress(name.to_owned()))?;
+        if self.is_up(name) { Ok(found) } else { Err(Error::Down(name.to_owned())) }
+    }
+
     /// The interface of this name, if it has an address.
     fn of(&self, name: &str, index: u32) -> Option<Interface> {
         let there = self.0.iter().filter(|one| one.interface == name);
@@ -97,12 +111,6 @@ impl Addresses {
     /// Whether an interface was set up. It need not have a carrier: hosts may come back.
     fn is_up(&self, name: &str) -> bool {
         self.0.iter().any(|one| one.interface == name && one.is_up)
-    }
-
-    /// The interface of this name, if it is there, has an address and is up.
-    pub(crate) fn find_up(&self, name: &str) -> Option<Interface> {
-        let index = nix::net::if_::if_nametoindex(name).ok()?;
-        self.of(name, index).filter(|_| self.is_up(name))
     }
 }
 

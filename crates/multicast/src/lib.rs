@@ -7,6 +7,8 @@
 //! a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it says it sends
 //! ([`Relayed`]); where neighbours want what it sends, it is told ([`OwnFlow`]).
 //!
+//! The kernel's table has room for 32 interfaces. Packets from and to further ones are forwarded in user space.
+//!
 //! [`sys`] is the kernel's side of it, and [`limits`] has what is bounded.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and files")]
 
@@ -15,6 +17,7 @@ mod driver;
 mod error;
 mod event;
 mod forward;
+mod forwarder;
 mod interfaces;
 pub mod limits;
 mod neighbours;
@@ -32,7 +35,8 @@ pub use event::{
     Snapshot,
 };
 pub use forward::Relayed;
-pub use interfaces::{Interface, Warning};
+pub use forwarder::UserCounts;
+pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
 pub use querier::Downstream;
 pub use timing::Timing;

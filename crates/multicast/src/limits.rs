@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::sys::VIFS_MAX;
-
 /// Bytes of packets and upcalls that wait in the kernel. Further ones are lost; hosts report again. (The
 /// kernel lowers it to `net.core.rmem_max`.)
 pub(crate) const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -38,8 +36,31 @@ pub(crate) const UNWANTED_EVERY: Duration = Duration::from_secs(1);
 /// which they are forgotten.
 pub(crate) const OWN_EVERY: Duration = Duration::from_secs(60);
 
-/// Interfaces that take part: those that the kernel's table has room for. A further one is refused.
-pub const PORTS_MAX: usize = VIFS_MAX;
+/// Interfaces that take part. A further one is refused. The first [`VIFS_MAX`](crate::sys::VIFS_MAX) are the
+/// kernel's, and packets from and to others are forwarded in user space.
+pub const PORTS_MAX: usize = 1024;
+
+/// Bytes of packets that wait to be forwarded in user space, from an interface; and as many to all. Further ones
+/// are lost, and counted ([`UserCounts`](crate::UserCounts)).
+pub(crate) const TAP_BUFFER_BYTES: usize = 8 << 20;
+
+/// Copies of packets that one call sends. Further ones are for the next call.
+pub(crate) const SENT_AT_ONCE: usize = 256;
+
+/// News of packets forwarded in user space that wait for the driver. Further ones are told again later.
+pub(crate) const ARRIVALS_MAX: usize = 256;
+
+/// Pairs of which packets wait for the driver to say where they go. Packets of further ones are dropped.
+pub(crate) const WAITING_PAIRS_MAX: usize = 256;
+
+/// Packets of a pair that wait so; of the kernel's, there are as many. Further ones are dropped.
+pub(crate) const WAITING_PACKETS_MAX: usize = 4;
+
+/// How long they wait at most; and after that, the driver is told again.
+pub(crate) const WAITING_MAX: Duration = Duration::from_secs(3);
+
+/// Parts of a packet that was merged. The kernel merges no more (UDP_MAX_SEGMENTS); those of more are dropped.
+pub(crate) const MERGED_MAX: usize = 128;
 
 /// From one look at the machine's interfaces to the next, when they change all the time.
 pub(crate) const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(200);

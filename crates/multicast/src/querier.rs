@@ -8,7 +8,7 @@ use outflow_routing::membership::{self, Level, Prefix, Router, RouterSettings};
 use crate::error::Error;
 use crate::event::{Event, InterfaceState, Name};
 use crate::interfaces::Interface;
-use crate::sys::{Membership, Vif};
+use crate::sys::Membership;
 use crate::wanted::Wanted;
 
 /// Where leaves and reports of version 3 go to. All others go to their group, which a router hears anyway.
@@ -38,7 +38,6 @@ impl Downstream {
 pub(crate) struct Querier {
     pub(crate) name: Name,
     pub(crate) interface: Interface,
-    pub(crate) vif: Vif,
     pub(crate) router: Router,
     sources: Vec<Prefix>,
     _membership: Membership,
@@ -52,13 +51,13 @@ pub(crate) enum Concerns {
 }
 
 impl Querier {
-    pub(crate) fn new(now: Time, vif: Vif, downstream: Downstream) -> Result<Self, Error> {
+    pub(crate) fn new(now: Time, downstream: Downstream) -> Result<Self, Error> {
         let Downstream { interface, settings, sources } = downstream;
         let membership = Membership::new(&ROUTERS, interface.index)
             .map_err(|error| Error::Join { name: interface.name.clone(), error })?;
         let router = Router::new(now, settings);
         let name = Name::from(interface.name.as_str());
-        Ok(Querier { name, interface, vif, router, sources, _membership: membership })
+        Ok(Querier { name, interface, router, sources, _membership: membership })
     }
 
     /// The next event, and what it is about.

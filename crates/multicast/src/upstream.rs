@@ -7,7 +7,6 @@ use outflow_routing::membership::{Host, HostSettings, Refused, Wish};
 
 use crate::event::Name;
 use crate::interfaces::Interface;
-use crate::sys::Vif;
 use crate::wanted::Wanted;
 
 /// The members' side of an interface.
@@ -15,14 +14,13 @@ use crate::wanted::Wanted;
 pub(crate) struct Upstream {
     pub(crate) name: Name,
     pub(crate) interface: Interface,
-    pub(crate) vif: Vif,
     pub(crate) host: Host,
 }
 
 impl Upstream {
-    pub(crate) fn new(now: Time, vif: Vif, interface: Interface, seed: u64) -> Self {
+    pub(crate) fn new(now: Time, interface: Interface, seed: u64) -> Self {
         let host = Host::new(now, HostSettings::new(interface.link(), seed));
-        Upstream { name: interface.name.as_str().into(), interface, vif, host }
+        Upstream { name: interface.name.as_str().into(), interface, host }
     }
 
     /// Says what is wanted of a group by all interfaces below together.

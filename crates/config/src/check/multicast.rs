@@ -34,7 +34,7 @@ impl Check<'_, '_, '_> {
         let names: BTreeSet<_> = multicast.with_hosts_or_neighbours().map(|one| &one.0).collect();
         if names.len() > MULTICAST_INTERFACES_MAX {
             let what = format!("{} interfaces are too many", names.len());
-            let help = format!("the kernel has room for {MULTICAST_INTERFACES_MAX}: leave some out");
+            let help = format!("there is room for {MULTICAST_INTERFACES_MAX}: leave some out");
             self.add(&at("interfaces"), what, help);
         }
         self.multicast_upstream();
@@ -193,7 +193,7 @@ mod tests {
         assert!(wrong.contains("leave upstream out"), "{wrong}");
         assert!(mistake(&format!("{ON}upstream = \"eth2\"")).starts_with("3 eth2 has hosts"));
         assert!(mistake("[multicast]\ninterfaces = [\"a b\"]").contains("is no network interface"));
-        let many: Vec<_> = (0..32).map(|number| format!("\"eth{number}\"")).collect();
+        let many: Vec<_> = (0..1024).map(|number| format!("\"eth{number}\"")).collect();
         assert!(mistake(&format!("[multicast]\ninterfaces = [{}]", many.join(","))).contains("too many"));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use outflow_multicast::{Downstream, Error, Interface, Multicast, Neighbours, Warning};
+use outflow_multicast::{Addresses, Downstream, Error, Interface, Multicast, Neighbours, Warning};
 use outflow_routing::membership::Prefix;
 
 use super::demand::Demand;
@@ -55,9 +55,10 @@ impl Interfaces {
         settings: &outflow_config::Multicast,
         demand: &mut Demand,
     ) -> bool {
-        let names = settings.interfaces.0.iter().chain(&settings.neighbours.0);
-        let found: BTreeMap<_, _> = names.map(|one| self.find(&one.0)).collect();
-        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&one.0).1);
+        let all = Addresses::list();
+        let names: Vec<_> = settings.interfaces.0.iter().chain(&settings.neighbours.0).collect();
+        let found: BTreeMap<_, _> = names.iter().map(|one| (&one.0, self.find(&all, &one.0))).collect();
+        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0));
         self.problems.retain(|name, _| settings.has(name));
         let stays = |name: &String, taken: &Taken| {
             found.get(name) == Some(&Some(taken.interface.clone()))
@@ -74,8 +75,9 @@ impl Interfaces {
             // It cannot fail to be let go.
             let _taken_none = driver.set_upstream(None).await;
         }
-        for interface in found.into_values().flatten() {
-            is_changed |= self.take(driver, settings, interface, demand).await;
+        // In the order of the configuration: the first ones are the kernel's.
+        for interface in names.iter().filter_map(|name| found.get(&name.0)?.as_ref()) {
+            is_changed |= self.take(driver, settings, interface.clone(), demand).await;
         }
         if let Some(interface) = upstream.filter(|_| self.upstream.is_none()) {
             is_changed |= self.take_upstream(driver, interface).await;
@@ -96,9 +98,12 @@ impl Interfaces {
         self.problems.get(name)
     }
 
-    fn find(&mut self, name: &str) -> (String, Option<Interface>) {
-        let found = Interface::find(name).map_err(|error| self.note(name, &error));
-        (name.to_owned(), found.ok())
+    fn find(&mut self, all: &Result<Addresses, Error>, name: &str) -> Option<Interface> {
+        let found = match all {
+            Ok(all) => all.find(name).map_err(|error| self.note(name, &error)),
+            Err(error) => Err(self.note(name, error)),
+        };
+        found.ok()
     }
 
     /// Takes an interface for what it is not taken for yet. True if that succeeded for anything.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use outflow_multicast::{
-    Counts, Flow, InterfaceState, NeighbourState, Neighbourhood, OwnFlow, RouteState, Snapshot,
+    Counts, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Snapshot,
 };
 use outflow_routing::membership::Mode;
 use serde::Serialize;
@@ -27,9 +27,10 @@ pub struct MulticastState {
     pub interfaces: Vec<MulticastInterface>,
     /// What is known of routers of DVMRP, if there may be some.
     pub dvmrp: Option<MulticastDvmrp>,
-    /// Packets of groups that come in, and where the kernel forwards them.
+    /// Packets of groups that come in, and where they are forwarded.
     pub flows: Vec<MulticastFlow>,
-    /// What the driver counts, by name; all but `packets` and `upcalls` had no effect.
+    /// What the driver counts, by name; all but `packets`, `upcalls`, `user_packets`, `user_bytes` and `user_copies`
+    /// had no effect. Those of `user_` are of packets that are forwarded in user space.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
@@ -80,7 +81,8 @@ pub struct MulticastGroup {
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
-    /// Who brings it there: "relay" or "kernel"; null if nobody does, as nothing comes in or it is there already.
+    /// Who brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came. Null if
+    /// nobody does, as nothing comes in or it is there already.
     pub served_by: Option<&'static str>,
     /// Why the relay cannot send it, if it cannot.
     pub problem: Option<String>,
@@ -176,6 +178,9 @@ pub struct MulticastFlow {
     pub from: String,
     /// Where the kernel forwards them.
     pub by_kernel: Vec<String>,
+    /// Where the relay forwards them as they came, as the kernel has no room for that interface, or for the one where
+    /// they come in.
+    pub by_user: Vec<String>,
     /// Where the relay sends a lower level instead.
     pub by_relay: Vec<MulticastLevel>,
 }
@@ -214,9 +219,14 @@ impl MulticastInterface {
         self.is_querier = state.is_querier;
         self.hosts = state.usage[1];
         self.refused = state.refused.iter().copied().collect();
-        let is_forwarded = |group: &IpAddr| {
-            let here = flows.iter().filter(|flow| IpAddr::V4(flow.group) == *group);
-            here.flat_map(|flow| &flow.by_kernel).any(|name| **name == *self.name)
+        let is_here = |names: &[Name]| names.iter().any(|name| **name == *self.name);
+        let served_by = |group: &IpAddr| {
+            let mut here = flows.iter().filter(|flow| IpAddr::V4(flow.group) == *group);
+            here.find_map(|flow| match () {
+                () if is_here(&flow.by_kernel) => Some("kernel"),
+                () if is_here(&flow.by_user) => Some("user"),
+                () => None,
+            })
         };
         let shown = |(group, wanted): &(IpAddr, outflow_multicast::Wanted)| MulticastGroup {
             group: group.to_string(),
@@ -226,7 +236,7 @@ impl MulticastInterface {
             },
             sources: wanted.sources.iter().map(ToString::to_string).collect(),
             level: wanted.level.number(),
-            served_by: is_forwarded(group).then_some("kernel"),
+            served_by: served_by(group),
             ..MulticastGroup::default()
         };
         self.groups = state.groups.iter().map(shown).collect();
@@ -271,7 +281,7 @@ impl From<&RouteState> for MulticastRoute {
 
 impl From<&Flow> for MulticastFlow {
     fn from(flow: &Flow) -> Self {
-        let level = |(interface, level): &(outflow_multicast::Name, outflow_routing::Level)| MulticastLevel {
+        let level = |(interface, level): &(Name, outflow_routing::Level)| MulticastLevel {
             interface: interface.to_string(),
             level: level.number(),
         };
@@ -280,6 +290,7 @@ impl From<&Flow> for MulticastFlow {
             group: flow.group.to_string(),
             from: flow.from.to_string(),
             by_kernel: flow.by_kernel.iter().map(ToString::to_string).collect(),
+            by_user: flow.by_user.iter().map(ToString::to_string).collect(),
             by_relay: flow.by_relay.iter().map(level).collect(),
         }
     }
@@ -300,5 +311,17 @@ fn counts(counts: &Counts) -> BTreeMap<&'static str, u64> {
         ("upstream_refused", counts.upstream_refused),
         ("interfaces_refused", counts.interfaces_refused),
         ("events_missed", counts.events_missed),
+        ("user_packets", counts.user.packets),
+        ("user_bytes", counts.user.bytes),
+        ("user_copies", counts.user.copies),
+        ("user_lost", counts.user.lost),
+        ("user_malformed", counts.user.malformed),
+        ("user_ttl", counts.user.ttl),
+        ("user_merged", counts.user.merged),
+        ("user_unresolved", counts.user.unresolved),
+        ("user_elsewhere", counts.user.elsewhere),
+        ("user_too_long", counts.user.too_long),
+        ("user_no_room", counts.user.no_room),
+        ("user_send_errors", counts.user.send_errors),
     ])
 }

@@ -1,52 +1,86 @@
-//! Upcalls and entries of the kernel.
+//! Packets that come in anew, and entries of the kernel and of user space.
 
+use std::io;
 use std::net::Ipv4Addr;
 
 use outflow_media::Time;
 use outflow_routing::membership::Level;
 
 use super::Driver;
-use crate::event::{Event, Flow};
+use crate::event::{Event, Flow, Name};
 use crate::forward::{Entry, Pair, Relayed, Route, Use};
-use crate::sys::{Routing, Upcall, UpcallKind, Vif};
+use crate::forwarder::Arrival;
+use crate::ports::PortId;
+use crate::sys::{FlowCounts, Routing, Upcall};
 
 impl Driver {
     pub(super) fn handle_upcall(&mut self, kernel: &Routing, now: Time, upcall: &Upcall) {
         let pair = Pair { group: upcall.group, source: upcall.source };
-        let Some(is_placed) = self.may_send(now, upcall.vif, pair) else {
+        match self.ports.at(upcall.vif).map(|port| port.id) {
+            Some(at) => self.handle_new(kernel, now, at, pair),
+            None => self.counts.upcalls_unknown += 1,
+        }
+    }
+
+    /// User space has packets that it knows nothing of.
+    pub(crate) fn handle_arrival(&mut self, kernel: &Routing, arrival: Arrival) {
+        self.counts.upcalls += 1;
+        match self.ports.id(arrival.interface).filter(|_| self.is_forwarding) {
+            Some(at) => self.handle_new(kernel, self.clock.now(), at, arrival.pair),
+            None => self.counts.upcalls_unknown += 1,
+        }
+    }
+
+    /// Packets come in for which there is no entry, or one by which they come in elsewhere.
+    fn handle_new(&mut self, kernel: &Routing, now: Time, at: PortId, pair: Pair) {
+        let Some(is_placed) = self.may_send(now, at.index, pair) else {
             self.counts.upcalls_unknown += 1;
             return;
         };
-        if upcall.kind == UpcallKind::WrongVif && self.flows.get(pair).is_some() {
+        let before = self.flows.get(pair).map(|entry| entry.parent).filter(|parent| *parent != at);
+        if let Some(before) = before {
             let has_routes = self.dvmrp.is_some();
             let is_moved = is_placed
                 && (has_routes || {
-                    let counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
+                    let counts = self.flow_counts(kernel, pair, before);
                     self.flows.is_moved(pair, &counts)
                 });
             if !is_moved {
                 self.counts.flows_doubled += 1;
                 return;
             }
+            self.unplace(kernel, pair, before);
         }
         if !is_placed {
             self.counts.flows_misplaced += 1;
         }
-        if self.flows.insert(now, pair, upcall.vif, is_placed) {
+        if self.flows.insert(now, pair, at, is_placed) {
             self.set_route(kernel, pair, true);
         } else {
             self.counts.flows_refused += 1;
         }
     }
 
+    /// What came in of a pair. The kernel counts what comes in by interfaces that have a number.
+    fn flow_counts(&self, kernel: &Routing, pair: Pair, parent: PortId) -> FlowCounts {
+        let user = self.forwarder.flow_counts(pair);
+        if parent.vif.is_none() {
+            return user;
+        }
+        // If the kernel forgot it, nothing comes by it.
+        let mut counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
+        counts.packets += user.wrong_interface;
+        counts.wrong_interface += user.wrong_interface;
+        counts
+    }
+
     /// Whether a source's packets may come in there; none if no interface is there. With DVMRP, routes say so.
     /// From upstream all may.
-    fn may_send(&mut self, now: Time, vif: Vif, pair: Pair) -> Option<bool> {
-        let index = self.ports.at(vif)?.interface.index;
+    fn may_send(&mut self, now: Time, index: u32, pair: Pair) -> Option<bool> {
         if let Some(dvmrp) = &mut self.dvmrp {
             return Some(dvmrp.handle_data(now, index, pair.source, pair.group).is_ok());
         }
-        if self.upstream.as_ref().is_some_and(|upstream| upstream.vif == vif) {
+        if self.upstream.as_ref().is_some_and(|upstream| upstream.interface.index == index) {
             return Some(true);
         }
         Some(self.queriers.get(&index)?.may_send(pair.source))
@@ -61,12 +95,11 @@ impl Driver {
         let Some(entry) = self.flows.get(pair) else { return };
         let (parent, is_placed) = (entry.parent, entry.is_placed);
         let route = if is_placed { self.route_of(pair, parent) } else { Route::default() };
-        let outputs = route.kernel;
-        if !self.flows.set_route(pair, route) && !is_new {
+        if !self.flows.set_route(pair, route.clone()) && !is_new {
             return;
         }
         self.own.touch(pair.group);
-        if kernel.set_flow(pair.source, pair.group, parent, outputs).is_err() {
+        if self.place(kernel, pair, parent, &route).is_err() {
             self.counts.kernel_errors += 1;
         }
         if let Some(flow) = self.flows.get(pair).and_then(|entry| self.flow(pair, entry)) {
@@ -74,18 +107,35 @@ impl Driver {
         }
     }
 
+    /// Has both who forward know it, as far as it is theirs.
+    fn place(&mut self, kernel: &Routing, pair: Pair, parent: PortId, route: &Route) -> io::Result<()> {
+        if let Some(vif) = parent.vif {
+            kernel.set_flow(pair.source, pair.group, vif, route.kernel)?;
+            if route.user.is_empty() {
+                self.forwarder.remove_flow(pair);
+                return Ok(());
+            }
+        }
+        self.forwarder.set_flow(pair, parent.index, &route.user)
+    }
+
+    /// Has both forget it.
+    fn unplace(&mut self, kernel: &Routing, pair: Pair, parent: PortId) {
+        if let Some(vif) = parent.vif {
+            let _gone_already = kernel.remove_flow(pair.source, pair.group, vif);
+        }
+        self.forwarder.remove_flow(pair);
+    }
+
     /// Where packets are to go. What the relay itself sends to a group goes where it is wanted already.
-    fn route_of(&self, pair: Pair, parent: Vif) -> Route {
+    fn route_of(&self, pair: Pair, parent: PortId) -> Route {
         let relayed = self.relayed.get(&pair.group);
         if relayed == Some(&Relayed::All) || relayed.is_some() && self.is_own(pair.source) {
             return Route::default();
         }
         // Routers below take what comes from this one as well.
-        let hears_us = |vif: Vif| {
-            let below = self.queriers.values().find(|one| one.vif == vif);
-            below.is_none_or(|one| one.hears_us(pair.group))
-        };
-        let is_relayed = |vif: Vif| relayed.is_some() && hears_us(vif);
+        let hears_us = |index: u32| self.queriers.get(&index).is_none_or(|one| one.hears_us(pair.group));
+        let is_relayed = |index: u32| relayed.is_some() && hears_us(index);
         if self.dvmrp.is_some() {
             Route::new(parent, self.wants_by_tree(pair), is_relayed)
         } else {
@@ -99,38 +149,39 @@ impl Driver {
     }
 
     /// Who wants packets. Upstream gets all of them (RFC 4605 section 4.2).
-    fn wants(&self, pair: Pair) -> impl Iterator<Item = (Vif, Level)> {
-        let upstream = self.upstream.iter().map(|upstream| (upstream.vif, Level::BEST));
-        let below = self.queriers.values();
-        let below = below.filter_map(move |one| Some((one.vif, one.wants(pair.source, pair.group)?)));
-        upstream.chain(below)
+    fn wants(&self, pair: Pair) -> impl Iterator<Item = (PortId, Level)> {
+        let upstream = self.upstream.iter().map(|upstream| (upstream.interface.index, Level::BEST));
+        let below = self.queriers.iter();
+        let below = below.filter_map(move |(index, one)| Some((*index, one.wants(pair.source, pair.group)?)));
+        upstream.chain(below).filter_map(|(index, level)| Some((self.ports.id(index)?, level)))
     }
 
     /// An entry as it is told of; none if it is one that forwards nothing as its source is misplaced.
     pub(super) fn flow(&self, pair: Pair, entry: &Entry) -> Option<Flow> {
-        let name = |vif: Vif| self.ports.name(vif);
-        let by_relay = entry.route.relay.iter().filter_map(|(vif, level)| Some((name(*vif)?, *level)));
+        let name = |index: u32| self.ports.name(index);
+        let at = |vif| self.ports.at(vif).map(|port| Name::clone(&port.name));
+        let by_relay = entry.route.relay.iter().filter_map(|(index, level)| Some((name(*index)?, *level)));
         Some(Flow {
             source: pair.source,
             group: pair.group,
-            from: name(entry.parent).filter(|_| entry.is_placed)?,
-            by_kernel: entry.route.kernel.iter().filter_map(name).collect(),
+            from: name(entry.parent.index).filter(|_| entry.is_placed)?,
+            by_kernel: entry.route.kernel.iter().filter_map(at).collect(),
+            by_user: entry.route.user.iter().filter_map(|index| name(*index)).collect(),
             by_relay: by_relay.collect(),
         })
     }
 
     /// Removes entries that are no longer of use, and says of others that data comes.
     pub(super) fn sweep(&mut self, kernel: &Routing, now: Time, is_meant: impl Fn(&Entry) -> bool) {
-        let meant = self.flows.iter().filter(|(_, entry)| is_meant(entry)).map(|(pair, _)| pair);
-        for pair in meant.collect::<Vec<_>>() {
-            // The kernel forgot it: nothing comes by it.
-            let counts = kernel.flow_counts(pair.source, pair.group).unwrap_or_default();
+        let meant = self.flows.iter().filter(|(_, entry)| is_meant(entry));
+        for (pair, parent) in meant.map(|(pair, entry)| (pair, entry.parent)).collect::<Vec<_>>() {
+            let counts = self.flow_counts(kernel, pair, parent);
             match self.flows.settle(now, pair, counts) {
                 Use::Remove => self.remove_flow(kernel, pair),
                 Use::Keep => (),
-                Use::Data(vif) => {
+                Use::Data(at) => {
                     // By a tree that is gone it does not come any more: that is told of, or it is misplaced.
-                    let _counted_there = self.may_send(now, vif, pair);
+                    let _counted_there = self.may_send(now, at.index, pair);
                 }
             }
         }
@@ -147,7 +198,7 @@ impl Driver {
     pub(super) fn remove_flow(&mut self, kernel: &Routing, pair: Pair) {
         let Some(entry) = self.flows.remove(pair) else { return };
         self.own.touch(pair.group);
-        let _gone_already = kernel.remove_flow(pair.source, pair.group, entry.parent);
+        self.unplace(kernel, pair, entry.parent);
         if entry.is_placed {
             self.events.tell(Event::FlowGone { source: pair.source, group: pair.group });
         }

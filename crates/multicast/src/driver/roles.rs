@@ -1,6 +1,7 @@
 //! Which interfaces take part and as what; they may go and come back.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
@@ -9,10 +10,10 @@ use super::{Driver, v4};
 use crate::error::Error;
 use crate::event::{Event, Name};
 use crate::interfaces::{Addresses, Interface};
-use crate::limits::{REFRESH_INTERVAL, REFRESH_INTERVAL_MIN};
+use crate::limits::{PORTS_MAX, REFRESH_INTERVAL, REFRESH_INTERVAL_MIN};
 use crate::neighbours::{Dvmrp, Neighbours};
 use crate::querier::{Downstream, Querier};
-use crate::sys::{Routing, Vif};
+use crate::sys::Routing;
 use crate::upstream::Upstream;
 
 /// What an interface is for, whether it is there or not.
@@ -106,9 +107,9 @@ impl Driver {
 
     fn start_hosts(&mut self, kernel: &Routing, downstream: Downstream) -> Result<(), Error> {
         let (interface, behind) = (downstream.interface.clone(), downstream.sources.clone());
-        let vif = self.take_port(kernel, &interface)?;
+        self.take_port(kernel, &interface, false)?;
         let now = self.clock.now();
-        let querier = Querier::new(now, vif, downstream);
+        let querier = Querier::new(now, downstream);
         let added = querier.and_then(|querier| {
             let metric = self.roles.get(&interface.name).and_then(|role| role.metric);
             // Its neighbours need not begin anew because there are hosts, too.
@@ -124,7 +125,7 @@ impl Driver {
     }
 
     fn start_neighbours(&mut self, kernel: &Routing, interface: &Interface, metric: u8) -> Result<(), Error> {
-        self.take_port(kernel, interface)?;
+        self.take_port(kernel, interface, false)?;
         let now = self.clock.now();
         if self.dvmrp.is_none() {
             // What was forwarded follows routes from now on: the kernel is to ask again.
@@ -143,36 +144,58 @@ impl Driver {
     }
 
     fn start_upstream(&mut self, kernel: &Routing, interface: Interface) -> Result<(), Error> {
-        let vif = self.take_port(kernel, &interface)?;
-        self.upstream = Some(Upstream::new(self.clock.now(), vif, interface, self.seed));
+        self.take_port(kernel, &interface, true)?;
+        self.upstream = Some(Upstream::new(self.clock.now(), interface, self.seed));
         self.is_all_dirty = true;
         Ok(())
     }
 
-    /// The number of an interface, which it has from now on if it had none.
-    fn take_port(&mut self, kernel: &Routing, interface: &Interface) -> Result<Vif, Error> {
-        if let Some(vif) = self.ports.vif(interface.index) {
-            return Ok(vif);
+    /// Has an interface take part, if it does not yet: in the kernel's table while that has room.
+    fn take_port(&mut self, kernel: &Routing, interface: &Interface, is_upstream: bool) -> Result<(), Error> {
+        if self.ports.get(interface.index).is_some() {
+            return Ok(());
         }
         let name = || interface.name.clone();
-        let vif = self.ports.free().ok_or_else(|| Error::TooManyInterfaces(name()))?;
-        let added = kernel.add_vif(vif, interface.index);
-        added.map_err(|error| Error::AddInterface { name: name(), error })?;
+        if self.ports.len() >= PORTS_MAX {
+            return Err(Error::TooManyInterfaces(name()));
+        }
+        let vif = self.ports.free(is_upstream);
+        if let Some(vif) = vif {
+            let added = kernel.add_vif(vif, interface.index);
+            added.map_err(|error| Error::AddInterface { name: name(), error })?;
+        } else {
+            self.watch(interface.index).map_err(|error| Error::Watch { name: name(), error })?;
+        }
         self.ports.insert(vif, interface.clone());
-        Ok(vif)
+        Ok(())
     }
 
-    /// An interface that is nothing any more has no number.
+    /// Reads in user space what comes in by an interface.
+    fn watch(&mut self, index: u32) -> io::Result<()> {
+        self.listener.add(index)?;
+        if !self.is_forwarding {
+            return Ok(());
+        }
+        self.forwarder.watch(index).inspect_err(|_| self.listener.remove(index))
+    }
+
+    /// An interface that is nothing any more takes no part.
     fn give_port(&mut self, kernel: &Routing, index: u32) {
         let has_neighbours = self.dvmrp.as_ref().is_some_and(|dvmrp| dvmrp.has_neighbours_on(index));
         let is_above = self.upstream.as_ref().is_some_and(|one| one.interface.index == index);
         if has_neighbours || is_above || self.queriers.contains_key(&index) {
             return;
         }
-        let Some(port) = self.ports.remove(index) else { return };
-        self.remove_flows(kernel, |entry| entry.parent == port.vif);
-        // It is gone with its device, if that is.
-        let _gone_already = kernel.remove_vif(port.vif);
+        let Some(id) = self.ports.id(index) else { return };
+        self.remove_flows(kernel, |entry| entry.parent == id);
+        self.ports.remove(index);
+        if let Some(vif) = id.vif {
+            // It is gone with its device, if that is.
+            let _gone_already = kernel.remove_vif(vif);
+        } else {
+            self.forwarder.unwatch(index);
+            self.listener.remove(index);
+        }
         self.is_all_dirty = true;
     }
 
@@ -255,7 +278,7 @@ impl Driver {
         };
         for name in self.roles.keys().cloned().collect::<Vec<_>>() {
             let before = self.ports.named(&name).map(|port| port.interface.clone());
-            let after = all.find_up(&name);
+            let after = all.find(&name).ok();
             if before == after {
                 continue;
             }

@@ -11,7 +11,8 @@ use outflow_routing::membership::Level;
 use super::Driver;
 use crate::event::{Event, Name, NeighbourState, Neighbourhood, RouteState};
 use crate::forward::{Pair, Relayed};
-use crate::sys::{Routing, Vif};
+use crate::ports::PortId;
+use crate::sys::Routing;
 
 /// The type of all messages of DVMRP (draft-ietf-idmr-dvmrp-v3-11 section 3.1).
 const DVMRP: u8 = 0x13;
@@ -45,7 +46,7 @@ impl Driver {
     }
 
     /// Who wants packets, by the trees of DVMRP.
-    pub(super) fn wants_by_tree(&self, pair: Pair) -> Vec<(Vif, Level)> {
+    pub(super) fn wants_by_tree(&self, pair: Pair) -> Vec<(PortId, Level)> {
         let Some(dvmrp) = &self.dvmrp else { return Vec::new() };
         let wants = dvmrp.wants(pair.source, pair.group).filter(|(index, _, has_dependents)| {
             // Trees know no sources of members: who chose others is no reason to forward.
@@ -53,7 +54,7 @@ impl Driver {
             let wanted = querier.and_then(|one| one.router.wanted(pair.group.into()));
             *has_dependents || wanted.is_none_or(|wanted| wanted.receives(pair.source.into()))
         });
-        wants.filter_map(|(index, level, _)| Some((self.ports.vif(index)?, level))).collect()
+        wants.filter_map(|(index, level, _)| Some((self.ports.id(index)?, level))).collect()
     }
 
     /// Does what is due, sends, and has the kernel follow.
@@ -112,11 +113,10 @@ impl Driver {
         }
     }
 
-    /// An entry goes where its tree goes; if there is none, or it comes from elsewhere, the kernel is to ask
-    /// again.
+    /// An entry goes where its tree goes; if there is none, or it comes from elsewhere, it is to be asked again.
     fn follow_tree(&mut self, kernel: &Routing, pair: Pair, has_moved: bool) {
         let (Some(dvmrp), Some(entry)) = (&self.dvmrp, self.flows.get(pair)) else { return };
-        let origin = dvmrp.origin(pair.source).and_then(|index| self.ports.vif(index));
+        let origin = dvmrp.origin(pair.source).and_then(|index| self.ports.id(index));
         let has_tree = dvmrp.has_tree(pair.source, pair.group);
         if entry.is_placed && has_tree && origin == Some(entry.parent) {
             self.route(kernel, pair);

@@ -1,9 +1,12 @@
-//! The kernel's side: a raw IGMP socket that is a multicast routing table's.
+//! The kernel's side: a raw IGMP socket that is a multicast routing table's, and packet sockets for what has no
+//! place in that.
 //!
-//! The only place with `unsafe`: options and an ioctl that no crate wraps, each behind one safe function.
-#![allow(unsafe_code, reason = "MRT_* and SIOCGETSGCNT have no safe wrapper")]
+//! The only place with `unsafe`: options, ioctls and calls that no crate wraps, each behind one safe function.
+#![allow(unsafe_code, reason = "MRT_*, SIOCGETSGCNT, and many packets a call, have no safe wrapper")]
 
 mod changes;
+mod filter;
+mod packets;
 mod types;
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -11,10 +14,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 pub use self::changes::Changes;
+pub(crate) use self::packets::{Batch, Frame, Listener, Offload, READ_AT_ONCE, Sender, Tap};
 pub use self::types::{FlowCounts, Upcall, UpcallKind, VIFS_MAX, Vif, Vifs};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
 };
+use nix::sys::time::TimeSpec;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -168,8 +173,7 @@ impl Routing {
                     received.interface = info.ipi_ifindex.cast_unsigned();
                 }
                 ControlMessageOwned::ScmTimestampns(time) => {
-                    received.came_ns = time.tv_sec().cast_unsigned() * 1_000_000_000;
-                    received.came_ns += time.tv_nsec().cast_unsigned();
+                    received.came_ns = nanoseconds(&time);
                 }
                 _ => (),
             }
@@ -240,18 +244,20 @@ impl Membership {
     }
 }
 
+/// Of the wall clock.
+const fn nanoseconds(time: &TimeSpec) -> u64 {
+    time.tv_sec().cast_unsigned() * 1_000_000_000 + time.tv_nsec().cast_unsigned()
+}
+
 /// Sets an option of the level of IP.
 fn set<T: Value>(socket: &Socket, option: libc::c_int, value: &T) -> io::Result<()> {
+    set_at(socket, libc::IPPROTO_IP, option, value)
+}
+
+fn set_at<T: Value>(socket: &Socket, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast::<libc::c_void>();
     // SAFETY: the kernel reads `length` bytes of `value`, which it has, and keeps no pointer.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            option,
-            std::ptr::from_ref(value).cast::<libc::c_void>(),
-            length,
-        )
-    };
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

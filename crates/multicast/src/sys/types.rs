@@ -50,6 +50,7 @@ impl Value for libc::c_int {}
 impl Value for u32 {}
 impl Value for VifCtl {}
 impl Value for MfcCtl {}
+impl Value for libc::packet_mreq {}
 
 /// `struct vifctl`.
 #[repr(C)]

@@ -4,10 +4,12 @@
 mod changes;
 mod dvmrp;
 mod frr;
+mod further;
 mod hosts;
 mod mrouted;
 mod net;
 mod peers;
+mod rate;
 mod relay;
 mod relayed;
 mod routing;

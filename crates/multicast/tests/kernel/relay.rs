@@ -79,6 +79,13 @@ impl Relay {
         Relay { multicast, runtime, events, stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Adds an interface with hosts.
+    pub(crate) fn add(&self, namespace: &Namespace, name: &str) {
+        let interface = namespace.run(|| Interface::find(name)).expect("an interface");
+        let added = self.runtime.block_on(self.multicast.add(Downstream::new(interface)));
+        added.expect("room for it");
+    }
+
     /// Waits for an event, leaving out others.
     pub(crate) fn wait(&self, what: &str, is_it: impl Fn(&Event) -> bool) -> Event {
         let (end, mut others) = (Instant::now() + PATIENCE, Vec::new());

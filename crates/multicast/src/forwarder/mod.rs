@@ -1,0 +1,178 @@
+//! Forwarding in user space, where the kernel cannot: from and to interfaces that have no number in its table of
+//! multicast routing, which has room for [`VIFS_MAX`](crate::sys::VIFS_MAX).
+//!
+//! The driver sets where packets go as it does in the kernel's table, and is told of packets of which nothing was
+//! set ([`Arrival`]), as the kernel tells by upcalls. A thread ([`engine`]) moves them.
+
+mod counts;
+mod engine;
+mod packet;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc as thread;
+use std::thread::JoinHandle;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use tokio::sync::mpsc;
+
+use self::counts::Counters;
+pub use self::counts::UserCounts;
+use self::engine::{Command, Engine};
+use self::table::{Entry, FlowCounter};
+use crate::driver::Clock;
+use crate::forward::Pair;
+use crate::limits::ARRIVALS_MAX;
+use crate::sys::{FlowCounts, Tap};
+
+/// Packets came in that nothing was set for, or not by this interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Its index.
+    pub(crate) interface: u32,
+    pub(crate) pair: Pair,
+}
+
+/// An interface from which packets are read.
+#[derive(Debug)]
+struct Parent {
+    tap: Arc<Tap>,
+    is_ours: bool,
+    /// Of one of the kernel's, what is read there.
+    pairs: BTreeSet<Pair>,
+}
+
+#[derive(Debug)]
+struct Running {
+    commands: thread::Sender<Command>,
+    wake: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn say(&self, command: Command) {
+        // The thread ends when it is told to, and nobody tells it more then.
+        let _ended = self.commands.send(command);
+        let _it_is_awake = self.wake.write(1);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.say(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// The driver's handle.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    clock: Clock,
+    arrivals: mpsc::Sender<Arrival>,
+    counters: Arc<Counters>,
+    /// Once there is something to forward.
+    running: Option<Running>,
+    parents: BTreeMap<u32, Parent>,
+    flows: BTreeMap<Pair, (u32, Arc<FlowCounter>)>,
+}
+
+impl Forwarder {
+    /// One that forwards nothing yet, and where it will tell what comes.
+    pub(crate) fn new(clock: Clock) -> (Self, mpsc::Receiver<Arrival>) {
+        let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
+        let (counters, parents, flows) = (Arc::default(), BTreeMap::new(), BTreeMap::new());
+        (Forwarder { clock, arrivals, counters, running: None, parents, flows }, receiver)
+    }
+
+    fn running(&mut self) -> io::Result<&Running> {
+        if self.running.is_none() {
+            let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+            let (commands, queue) = thread::channel();
+            let counters = Arc::clone(&self.counters);
+            let engine =
+                Engine::new(self.clock, (queue, Arc::clone(&wake)), self.arrivals.clone(), counters)?;
+            let builder = std::thread::Builder::new().name("multicast".to_owned());
+            let thread = Some(builder.spawn(move || engine.run())?);
+            self.running = Some(Running { commands, wake, thread });
+        }
+        self.running.as_ref().ok_or_else(|| io::ErrorKind::Other.into())
+    }
+
+    fn say(&self, command: Command) {
+        if let Some(running) = &self.running {
+            running.say(command);
+        }
+    }
+
+    /// Reads all packets of an interface that the kernel does not forward from, and tells of them.
+    pub(crate) fn watch(&mut self, interface: u32) -> io::Result<()> {
+        self.open(interface, true)
+    }
+
+    fn open(&mut self, interface: u32, is_ours: bool) -> io::Result<()> {
+        let tap = Arc::new(Tap::open(interface, is_ours)?);
+        self.running()?.say(Command::Watch { interface, tap: Arc::clone(&tap), is_ours });
+        self.parents.insert(interface, Parent { tap, is_ours, pairs: BTreeSet::new() });
+        Ok(())
+    }
+
+    /// Reads nothing there any more. What came from there is to be removed before.
+    pub(crate) fn unwatch(&mut self, interface: u32) {
+        if self.parents.remove(&interface).is_some() {
+            self.say(Command::Unwatch { interface });
+        }
+    }
+
+    /// Sets where packets of a pair go that come in by `parent`. If it is the kernel's, it is read as long as
+    /// packets from there go somewhere.
+    pub(crate) fn set_flow(&mut self, pair: Pair, parent: u32, outputs: &[u32]) -> io::Result<()> {
+        if self.flows.get(&pair).is_some_and(|(before, _)| *before != parent) {
+            self.remove_flow(pair);
+        }
+        if !self.parents.contains_key(&parent) {
+            self.open(parent, false)?;
+        }
+        if let Some(from) = self.parents.get_mut(&parent).filter(|from| !from.is_ours) {
+            from.pairs.insert(pair);
+            from.hear()?;
+        }
+        let counts = self.flows.entry(pair).or_insert_with(|| (parent, Arc::default()));
+        let entry = Entry { parent, outputs: outputs.into(), counts: Arc::clone(&counts.1) };
+        self.say(Command::Set(pair, entry));
+        Ok(())
+    }
+
+    /// Forwards a pair no more, if it did.
+    pub(crate) fn remove_flow(&mut self, pair: Pair) {
+        let Some((parent, _)) = self.flows.remove(&pair) else { return };
+        self.say(Command::Remove(pair));
+        let Some(from) = self.parents.get_mut(&parent).filter(|from| !from.is_ours) else { return };
+        from.pairs.remove(&pair);
+        if from.pairs.is_empty() {
+            self.unwatch(parent);
+        } else {
+            // What is read needlessly is left alone.
+            let _reads_more = from.hear();
+        }
+    }
+
+    /// What was counted of a pair since it was set first.
+    pub(crate) fn flow_counts(&self, pair: Pair) -> FlowCounts {
+        self.flows.get(&pair).map(|(_, counts)| counts.read()).unwrap_or_default()
+    }
+
+    pub(crate) fn counts(&self) -> UserCounts {
+        self.counters.read()
+    }
+}
+
+impl Parent {
+    fn hear(&self) -> io::Result<()> {
+        let pairs = self.pairs.iter().map(|pair| (pair.source, pair.group)).collect::<Vec<_>>();
+        self.tap.hear(&pairs)
+    }
+}
