@@ -7,6 +7,7 @@
 //! | `link`, `wire` | connections with other relays, and what is said there |
 //! | `lookup` | who has a stream: parents, and the directory |
 //! | `feed` | streams that come from another relay |
+//! | `splice` | where packets of another parent go on from those of the one before |
 //! | `wants` | what is wanted here |
 //! | `view`, `survey` | what is shown of all this |
 
@@ -15,10 +16,11 @@ mod feed;
 mod limits;
 mod link;
 mod lookup;
+mod splice;
 mod survey;
 mod view;
 mod wants;
-mod wire;
+pub mod wire;
 
 use std::net::SocketAddr;
 
@@ -31,8 +33,7 @@ use tokio::sync::oneshot;
 use crate::control::{Control, ControlError};
 use crate::message::Demand;
 use driver::Input;
-pub(crate) use view::RelayView;
-pub(crate) use wire::{RESOURCE, flow};
+pub use view::{PeerView, RelayView, StreamView};
 
 /// What others ask of this relay's part of the tree.
 #[derive(Debug, Clone)]
