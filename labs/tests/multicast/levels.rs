@@ -1,6 +1,7 @@
 //! Levels that hosts say by unicast, which need no privileges for it.
 
 use super::*;
+use outflow_labs::net::RELAY_OUT;
 use outflow_labs::relay::HTTP_PORT;
 
 /// What a host is answered that says a level, and the status.

@@ -44,7 +44,7 @@ impl Routers {
 }
 
 /// A relay that is a router between two others.
-fn between(namespace: &Namespace, streams: &str) -> Result<Relay<'_>> {
+fn between<'n>(namespace: &'n Namespace, streams: &str) -> Result<Relay<'n>> {
     Relay::start(namespace, &with_multicast("neighbours = [\"eth0\", \"eth1\"]", streams))
 }
 

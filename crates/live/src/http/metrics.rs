@@ -103,12 +103,11 @@ const MULTICAST_LEVELS: &[Level<MulticastInterface>] = &[
     ("multicast_querier", None, "Whether this relay asks the hosts", |i| f64::from(u8::from(i.is_querier))),
 ];
 
-/// Numbers of an interface with routers of DVMRP.
-const NEIGHBOURS_LEVELS: &[(&str, &str, fn(&MulticastNeighbours) -> f64)] = &[
-    ("multicast_neighbours", "Routers that hear this relay, and that it hears", |i| {
+const NEIGHBOURS_LEVELS: &[Level<MulticastNeighbours>] = &[
+    ("multicast_neighbours", None, "Routers that hear this relay, and that it hears", |i| {
         i.neighbours.iter().filter(|one| one.two_way).count() as f64
     }),
-    ("multicast_sent_groups", "Groups that the relay sends where routers are", |i| i.sent.len() as f64),
+    ("multicast_sent_groups", None, "Groups that the relay sends where routers are", |i| i.sent.len() as f64),
 ];
 
 const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
@@ -270,9 +269,9 @@ fn multicast(state: &MulticastState, families: &mut Families<'_>) -> fmt::Result
 }
 
 fn multicast_routers(dvmrp: &MulticastDvmrp, families: &mut Families<'_>) -> fmt::Result {
-    for (name, help, value) in NEIGHBOURS_LEVELS {
+    for (name, unit, help, value) in NEIGHBOURS_LEVELS {
         let values = dvmrp.interfaces.iter().map(|i| ([("interface", i.name.clone())], value(i)));
-        families.gauge(name, None, help, values)?;
+        families.gauge(name, unit.clone(), help, values)?;
     }
     let help = "Networks that sources are in, as routers tell";
     families.gauge("multicast_routes", None, help, [([("protocol", "dvmrp")], dvmrp.routes.len() as f64)])?;

@@ -286,7 +286,7 @@ fn what_the_relay_sends_is_wanted_while_neighbours_lead_to_members() {
     b.runtime.block_on(b.multicast.set_received([GROUP].into())).expect("it runs");
     a.wait_until("b itself receives it", |snapshot| snapshot.own == [flow.clone()]);
     let gone = Event::OwnFlow(OwnFlow { by: Vec::new(), ..flow.clone() });
-    assert_eq!(a.told().iter().filter(|event| **event == gone).count(), 2);
+    assert!(a.told().contains(&gone));
     a.runtime.block_on(a.multicast.remove("ab")).expect("it is there");
     a.wait("nobody is there any more", |event| *event == gone);
 }

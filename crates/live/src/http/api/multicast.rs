@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
-use outflow_relay::Level;
+use outflow_routing::Level;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,7 +16,7 @@ use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::super::front::Peer;
 use super::super::guard::may_control;
-use crate::control::{Control, ControlError, MulticastSaid, MulticastState};
+use crate::control::{Control, MulticastSaid, MulticastState};
 use crate::limits::API_BODY_BYTES;
 use crate::multicast::LevelSaid;
 
@@ -82,6 +82,8 @@ pub(super) async fn say_level(
     if Some(host) != own {
         may_control(&control, peer, &headers, &uri)?;
     }
-    let level = Level::try_from(wish.level).map_err(ControlError::from)?;
+    let level = Level::try_from(wish.level).map_err(|no_level| {
+        HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{no_level}: say one of these"))
+    })?;
     Ok(Json(control.say_level(LevelSaid { host, group: wish.group, level }).await?))
 }
