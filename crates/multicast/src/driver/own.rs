@@ -121,10 +121,7 @@ impl Driver {
             }
             Relayed::Lower => {
                 let pairs = self.flows.pairs(Some(group)).into_iter().filter_map(|pair| self.flows.get(pair));
-                let relayed = pairs.flat_map(|entry| &entry.route.relay);
-                relayed
-                    .filter_map(|(vif, level)| Some((self.ports.at(*vif)?.interface.index, *level)))
-                    .collect()
+                pairs.flat_map(|entry| &entry.route.relay).copied().collect()
             }
         };
         let mut by: BTreeMap<Name, Level> = BTreeMap::new();
