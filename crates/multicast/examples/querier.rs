@@ -92,9 +92,7 @@ fn show(event: &Event) {
             "{} to {} from {}: by the kernel to {:?}, in user space to {:?}, by the relay to {:?}",
             flow.source, flow.group, flow.from, flow.by_kernel, flow.by_user, flow.by_relay
         ),
-        Event::OwnFlow(flow) => {
-            println!("{} is to be sent from {} to {:?}", flow.group, flow.source, flow.by);
-        }
+        Event::OwnFlow(flow) => println!("{}: to be sent from {} by {:?}", flow.group, flow.source, flow.by),
         Event::FlowGone { source, group } => println!("{source} to {group} is over"),
         Event::NeighbourUp { interface, neighbour } => println!("{interface}: {neighbour} is a neighbour"),
         Event::NeighbourDown { interface, neighbour } => println!("{interface}: {neighbour} is gone"),
