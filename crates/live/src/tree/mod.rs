@@ -7,11 +7,13 @@
 //! | `link`, `wire` | connections with other relays, and what is said there |
 //! | `lookup` | who has a stream: parents, and the directory |
 //! | `feed` | streams that come from another relay |
+//! | `group` | those that come by multicast |
 //! | `wants` | what is wanted here |
 //! | `view`, `survey` | what is shown of all this |
 
 mod driver;
 mod feed;
+mod group;
 mod limits;
 mod link;
 mod lookup;
@@ -31,6 +33,7 @@ use tokio::sync::oneshot;
 use crate::control::{Control, ControlError};
 use crate::message::Demand;
 use driver::Input;
+pub(crate) use driver::number;
 pub(crate) use view::RelayView;
 pub(crate) use wire::{RESOURCE, flow};
 
