@@ -133,6 +133,60 @@ fn a_parent_that_dies_is_replaced_and_receivers_stay() -> Result<()> {
     edge.healthy()
 }
 
+/// Starts a player that says what each of so many pictures was.
+fn pictures(paths: &Paths, url: &str, count: u32) -> Result<Running> {
+    let line = format!(
+        "ffprobe -v error -select_streams v -show_entries packet=data_hash -show_data_hash MD5 -of csv=p=0 \
+         -read_intervals %+#{count} {url}"
+    );
+    Program::words(&line).within(&paths.players).start()
+}
+
+#[test]
+fn when_a_parent_dies_no_picture_is_repeated() -> Result<()> {
+    let what = "pictures when a parent dies";
+    let Some(paths) = scene(what, &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    joined(&paths)?;
+    let origin = "[streams.ts]\nsource = \"push\"\n[streams.rtp]\nsource = \"push\"\n";
+    let mut origin = Relay::start(&paths.relay, &of_tree("origin", RELAY_IN, origin))?;
+    let region = Relay::start(&paths.source, &of_tree("region", SOURCE, &parents(&[RELAY_IN])))?;
+    let edge = of_tree("edge", PLAYER, &parents(&[SOURCE, RELAY_OUT]));
+    let mut edge = Relay::start(&paths.players, &edge)?;
+    let encoder = "-re -f lavfi -i testsrc2=size=320x240:rate=25 -c:v libx264 -preset veryfast -g 100 -bf 2 \
+                   -sc_threshold 0";
+    let ways = [
+        format!("-f mpegts -method PUT http://127.0.0.1:{HTTP_PORT}/ts.ts"),
+        format!("-f rtsp -rtsp_transport tcp rtsp://127.0.0.1:{RTSP_PORT}/rtp"),
+    ];
+    let encodes = |to: &String| ffmpeg(&format!("{encoder} {to}")).within(&paths.relay).start();
+    let _encoding = ways.iter().map(encodes).collect::<Result<Vec<_>>>()?;
+    let names = ["ts", "rtp"];
+    names.iter().try_for_each(|name| origin.wait_up(name).map(drop))?;
+    let urls = [
+        format!("http://127.0.0.1:{HTTP_PORT}/ts.ts"),
+        format!("-rtsp_transport tcp rtsp://127.0.0.1:{RTSP_PORT}/rtp"),
+    ];
+    let players = urls.iter().map(|url| pictures(&paths, url, 250)).collect::<Result<Vec<_>>>()?;
+    names.iter().try_for_each(|name| first_receiver(&edge, name).map(drop))?;
+    ensure!(tree(&paths, "")?.contains("    region: "), "the region is between");
+    // Some pictures, so that there is something to be repeated.
+    let packets =
+        |name: &str| Ok::<_, anyhow::Error>(edge.stream(name)?["source"]["packets"].as_u64().unwrap_or(0));
+    wait_for("some packets", || Ok(packets("ts")? > 100 && packets("rtp")? > 50))?;
+    drop(region);
+    for (name, player) in names.iter().zip(players) {
+        let said = player.succeed(PATIENCE)?.stdout;
+        let all: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let unlike: std::collections::BTreeSet<&str> = all.iter().copied().collect();
+        ensure!(all.len() >= 250, "{name}: only {} pictures came", all.len());
+        ensure!(all.len() == unlike.len(), "{name}: {} pictures came twice", all.len() - unlike.len());
+        let peer = edge.stream(name)?["source"]["peer"].to_string();
+        ensure!(peer.contains("origin"), "{name} is said to come from {peer}");
+    }
+    origin.healthy()?;
+    edge.healthy()
+}
+
 #[test]
 fn relays_ask_for_the_best_level_that_is_wanted_below() -> Result<()> {
     let Some(paths) = scene("levels in a tree", &["ffmpeg"])? else { return Ok(()) };

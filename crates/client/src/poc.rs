@@ -4,13 +4,14 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use outflow_media::{Format, Time, sdp};
+use outflow_media::{Time, sdp};
 use outflow_poc::connection::{By, Event, Worth};
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::{self, Form, Packet as Unit};
 use outflow_poc_socket::{Address, OpenError, PocSocket, look_up};
 use tokio::time::{sleep, sleep_until, timeout};
 
+use crate::subscription::Described;
 use crate::track::RtpTrack;
 use crate::{Error, Options, Received};
 
@@ -27,11 +28,10 @@ pub(crate) struct PocSession {
 
 impl PocSession {
     /// Asks for `url` until its description is there.
-    pub(crate) async fn start(url: &str, options: &Options) -> Result<(PocSession, Format), Error> {
+    pub(crate) async fn start(url: &str, options: &Options) -> Result<(PocSession, Described), Error> {
         let mut address: Address = url.parse().map_err(|e| Error::url(url, format!("{e}")))?;
         if let Some(token) = &options.token {
-            let joint = if address.resource.contains('?') { '&' } else { '?' };
-            address.resource = format!("{}{joint}token={token}", address.resource);
+            address.resource = media::with_query(&address.resource, "token", token);
         }
         let sockets = options.poc.clone().ok_or_else(|| {
             Error::url(url, "say how it is encrypted: give the keys of both ends, or say that nothing is")
@@ -46,10 +46,10 @@ impl PocSession {
         let described = timeout(options.patience, next(&socket)).await;
         let text = described.map_err(|_| slow("waiting for the description"))??;
         let description = sdp::parse(&text).map_err(|e| Error::Description(e.to_string()))?;
-        let format = description.format();
+        let described = Described::of(&description);
         let tracks = (0..).zip(&description.media);
         let tracks = tracks.map(|(index, media)| RtpTrack::new(index, &media.track, options.seed)).collect();
-        Ok((PocSession { socket, tracks, strangers: 0 }, format))
+        Ok((PocSession { socket, tracks, strangers: 0 }, described))
     }
 
     pub(crate) fn malformed(&self) -> u64 {

@@ -14,6 +14,7 @@ use tokio::time::sleep_until;
 
 use crate::limits::{READ_BYTES, UNSENT_BYTES};
 use crate::socket::Place;
+use crate::subscription::Described;
 use crate::track::RtpTrack;
 use crate::udp::{self, UdpTrack};
 use crate::wire::{Io, dial};
@@ -25,7 +26,7 @@ pub(crate) struct RtspSession {
     client: RtspClient,
     options: Options,
     wire: Option<Connection>,
-    format: Option<Format>,
+    described: Option<Described>,
     tracks: Vec<RtpTrack>,
     carried: Vec<Transport>,
     udp: Vec<UdpTrack>,
@@ -55,7 +56,7 @@ impl RtspSession {
         url: &str,
         options: &Options,
         early: &mut VecDeque<Received>,
-    ) -> Result<(RtspSession, Format), Error> {
+    ) -> Result<(RtspSession, Described), Error> {
         let token = |token: String| Credentials { user: "token".to_owned(), password: token };
         let client = RtspClient::new(
             url,
@@ -72,7 +73,7 @@ impl RtspSession {
             client,
             options: options.clone(),
             wire: None,
-            format: None,
+            described: None,
             tracks: Vec::new(),
             carried: Vec::new(),
             udp: Vec::new(),
@@ -82,8 +83,8 @@ impl RtspSession {
         while !session.playing {
             session.advance(early).await?;
         }
-        let format = session.format.take().ok_or_else(|| Error::Peer("no description".to_owned()))?;
-        Ok((session, format))
+        let described = session.described.take().ok_or_else(|| Error::Peer("no description".to_owned()))?;
+        Ok((session, described))
     }
 
     pub(crate) fn is_over_udp(&self) -> bool {
@@ -191,9 +192,9 @@ impl RtspSession {
 
     fn on_described(&mut self, text: &Bytes, now: Time) -> Result<(), Error> {
         let description = sdp::parse(text).map_err(|e| Error::Description(e.to_string()))?;
-        let format = description.format();
+        let described = Described::of(&description);
         let mut setups = Vec::new();
-        for media in wanted(&description, &format) {
+        for media in wanted(&description, &described.format) {
             let ports = match self.options.transport {
                 Lower::Udp if !self.options.multicast => Some(self.bind()?),
                 _ => None,
@@ -202,7 +203,7 @@ impl RtspSession {
             let index = u8::try_from(self.tracks.len()).unwrap_or(u8::MAX);
             self.tracks.push(RtpTrack::new(index, &media.track, self.options.seed));
         }
-        self.format = Some(format);
+        self.described = Some(described);
         self.client.setup(now, description.control.as_deref(), &setups);
         Ok(())
     }

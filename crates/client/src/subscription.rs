@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use outflow_media::ts::TsFramer;
-use outflow_media::{Format, Time};
+use outflow_media::{Format, Time, sdp};
 use tokio::time::timeout_at;
 use url::Url;
 
@@ -29,42 +29,61 @@ use crate::{Error, Options, Packet, Received, Rejected};
 pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Error> {
     let parsed = Url::parse(url).map_err(|e| Error::url(url, e.to_string()))?;
     let mut queue = VecDeque::new();
-    let (source, format) = match parsed.scheme() {
+    let (source, described) = match parsed.scheme() {
         "rtsp" | "rtsps" => {
-            let (session, format) = RtspSession::start(url, &options, &mut queue).await?;
-            (Source::Rtsp(Box::new(session)), format)
+            let (session, described) = RtspSession::start(url, &options, &mut queue).await?;
+            (Source::Rtsp(Box::new(session)), described)
         }
         "http" | "https" => {
             let (download, session) = Download::start(&parsed, &options).await?;
             let source = HttpTs { download, session, framer: TsFramer::default() };
-            (Source::Http(Box::new(source)), Format::Ts)
+            (Source::Http(Box::new(source)), Format::Ts.into())
         }
-        "udp" => (Source::Udp(TsDatagrams::bind(&parsed, &options)?), Format::Ts),
+        "udp" => (Source::Udp(TsDatagrams::bind(&parsed, &options)?), Format::Ts.into()),
         "rtp" => {
             let (source, format) = RtpDatagrams::bind(&parsed, &options)?;
-            (Source::Rtp(source), format)
+            (Source::Rtp(source), format.into())
         }
         "poc" => {
-            let (session, format) = PocSession::start(url, &options).await?;
-            (Source::Poc(Box::new(session)), format)
+            let (session, described) = PocSession::start(url, &options).await?;
+            (Source::Poc(Box::new(session)), described)
         }
         _ => {
             return Err(Error::url(url, "it begins with none of rtsp, rtsps, http, https, poc, udp and rtp"));
         }
     };
     let heard_at = options.clock.now();
-    Ok(Subscription { source, format, queue, heard_at, options })
+    Ok(Subscription { source, described, queue, heard_at, options })
 }
 
 /// A stream that is being received.
 #[derive(Debug)]
 pub struct Subscription {
     source: Source,
-    format: Format,
+    described: Described,
     queue: VecDeque<Received>,
     /// When the last packet came.
     heard_at: Time,
     options: Options,
+}
+
+/// What was said of a stream before its packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Described {
+    pub(crate) format: Format,
+    pub(crate) levels: Option<u8>,
+}
+
+impl Described {
+    pub(crate) fn of(description: &sdp::Description) -> Self {
+        Described { format: description.format(), levels: description.levels }
+    }
+}
+
+impl From<Format> for Described {
+    fn from(format: Format) -> Self {
+        Described { format, levels: None }
+    }
 }
 
 #[derive(Debug)]
@@ -79,7 +98,13 @@ enum Source {
 impl Subscription {
     /// What the packets are.
     pub fn format(&self) -> &Format {
-        &self.format
+        &self.described.format
+    }
+
+    /// How many levels there were to choose from when this began, if that was said then; whoever asks for a level
+    /// is told ([`Received::Levels`]).
+    pub fn levels(&self) -> Option<u8> {
+        self.described.levels
     }
 
     /// What arrival times are told in.
@@ -115,7 +140,7 @@ impl Subscription {
     /// # Errors
     /// Nobody can be asked: the stream comes as plain MPEG-TS, or from an HTTP server that names no session.
     pub fn ask_level(&mut self, level: u8) -> Result<(), Error> {
-        let (now, track) = (self.now(), self.format.main_track());
+        let (now, track) = (self.now(), self.described.format.main_track());
         match &mut self.source {
             Source::Rtsp(session) => session.ask(now, track, level),
             Source::Rtp(source) => source.ask(now, track, level),

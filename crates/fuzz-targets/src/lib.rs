@@ -23,6 +23,7 @@ mod rtsp;
 mod rtsp_client;
 mod scenario;
 mod sdp;
+mod tree;
 mod ts;
 mod tspn;
 mod wavelet;
@@ -68,6 +69,7 @@ pub const TARGETS: &[Target] = &[
     ("ts_frames", ts::ts_frames),
     ("ts_framer", ts::ts_framer),
     ("ts_loop", ts::ts_loop),
+    ("tree_said", tree::tree_said),
     ("tspn", tspn::tspn),
     ("poc_packet", poc_packet::poc_packet),
     ("poc_service", poc_service::poc_service),

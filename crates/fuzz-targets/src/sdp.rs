@@ -16,9 +16,11 @@ pub(crate) fn sdp(data: &[u8]) {
         ttl: Some(1),
         ports: &[5004, 5006],
         controls: true,
+        levels: read.levels.unwrap_or(0),
     };
     let format = read.format();
     let written = sdp::emit(&format, &session);
     let again = sdp::parse(written.as_bytes()).expect("what was written can be read");
     assert_eq!(again.format().tracks(), format.tracks(), "{written}");
+    assert_eq!(again.levels, read.levels, "{written}");
 }

@@ -31,7 +31,7 @@ mod source;
 mod supervise;
 mod system;
 mod tls;
-mod tree;
+pub mod tree;
 mod worker;
 
 pub use relay::{Relay, load};

@@ -276,6 +276,10 @@ pub const NETLINK_BUFFER_BYTES: usize = 2 << 20;
 /// Datagrams of events read from netlink before the streams have their turn.
 pub const NETLINK_ROUNDS: usize = 256;
 
+/// Addresses of the machine from which RTP is sent though the system would choose others, a worker. Who asks at a
+/// further one is sent to from what the system chooses, with a warning.
+pub const NEAR_PORTS_MAX: usize = 64;
+
 /// Destinations whose routes one worker knows. Receivers beyond are sent to through sockets.
 pub const ROUTED_FLOWS_MAX: usize = 1 << 18;
 

@@ -95,8 +95,8 @@ async fn swap(
     let mut line = None;
     if let Some(graph) = &mut graph {
         // A stream without a source has nothing to bind to yet.
-        if let Ok(format) = control.describe(stream, Wanted::default()).await {
-            graph.bind(&format);
+        if let Ok(described) = control.describe(stream, Wanted::default()).await {
+            graph.bind(&described.format);
         }
         let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         if !contexts.is_empty() {

@@ -147,7 +147,8 @@ async fn until(control: &Control, what: &str, is_so: impl Fn(&outflow_live::cont
 async fn crowd(control: &Control, count: usize) -> (Vec<Player>, usize) {
     let (mut players, mut ports) = (Vec::new(), BTreeSet::new());
     for _ in 0..count {
-        ports.insert(control.udp_site("live", &Default::default()).expect("a stream").rtp);
+        let site = control.udp_site("live", &Default::default(), [127, 0, 0, 1].into());
+        ports.insert(site.expect("a stream").rtp);
         players.push(Player::join(control).await);
     }
     (players, ports.len())

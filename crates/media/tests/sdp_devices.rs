@@ -19,6 +19,7 @@ const SESSION: Session<'static> = Session {
     ttl: None,
     ports: &[],
     controls: true,
+    levels: 0,
 };
 
 /// ffmpeg publishing over RTSP, H.264 and AAC.

@@ -8,6 +8,9 @@
 //! | `ts`, or nothing | packets of MPEG-TS, some in each |
 //! | `rtp` | the first is a session description (SDP, RFC 8866); each behind it is a packet of RTP or RTCP, with its channel in front: twice the track's number, for RTCP and one (as RTSP interleaves them, RFC 2326 section 10.12) |
 //!
+//! Values of a query are percent-encoded, and a `+` is a blank, as in addresses of HTTP ([`with_query`],
+//! [`query_value`]).
+//!
 //! Who receives RTP may send RTCP the other way, in the same form: reports, and wishes for another level.
 
 use core::time::Duration;
@@ -16,6 +19,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use outflow_poc::recovery::Class;
 use outflow_poc::service::presets::{Order, datagrams};
 use outflow_poc::service::{Bounds, Flow, Request, Want, presets};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// All but what no query needs encoded (RFC 3986 section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The way back: reports are few, and late ones of no use.
 const REPORTS_LATENCY: Duration = Duration::from_millis(500);
@@ -63,6 +70,21 @@ impl Form {
             _ => resource.to_owned(),
         }
     }
+}
+
+/// The resource with another key in its query, and whatever value.
+pub fn with_query(resource: &str, key: &str, value: &str) -> String {
+    let joint = if resource.contains('?') { '&' } else { '?' };
+    format!("{resource}{joint}{key}={}", utf8_percent_encode(value, ENCODED))
+}
+
+/// The first value of a key in the query of a resource.
+pub fn query_value(resource: &str, key: &str) -> Option<String> {
+    let (_, query) = resource.split_once('?')?;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(found, _)| *found == key)?;
+    let value = value.replace('+', " ");
+    Some(percent_decode_str(&value).decode_utf8_lossy().into_owned())
 }
 
 fn is_form(pair: &str) -> bool {
@@ -136,6 +158,21 @@ mod tests {
         assert_eq!(Form::Rtp.asked("/cam"), "/cam?as=rtp");
         assert_eq!(Form::Rtp.asked("/cam?as=ts"), "/cam?as=ts");
         assert_eq!(Form::Ts.asked("/cam"), "/cam");
+    }
+
+    #[test]
+    fn values_of_a_query_are_read_as_they_were_written() {
+        for token in ["s3cret", "a&b=c", "100%", "1+1 = 2", "%20", "?#/\u{fc}", ""] {
+            let resource = with_query(&with_query("/cam?level=2", "token", token), "x", "&");
+            assert!(!resource.contains(['#', ' ', '+']), "{resource}");
+            assert_eq!(query_value(&resource, "token").as_deref(), Some(token), "{resource}");
+            assert_eq!(query_value(&resource, "level").as_deref(), Some("2"));
+            assert_eq!(query_value(&resource, "x").as_deref(), Some("&"));
+        }
+        assert_eq!(with_query("/cam", "token", "a-b.c_d~e"), "/cam?token=a-b.c_d~e", "as people write it");
+        assert_eq!(query_value("/cam?token=a+b", "token").as_deref(), Some("a b"), "as browsers write it");
+        assert_eq!(query_value("/cam?tokens=1&token", "token"), None);
+        assert_eq!(query_value("/token=1", "token"), None);
     }
 
     #[test]

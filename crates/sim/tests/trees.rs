@@ -45,7 +45,7 @@ fn happen(network: &mut Network) {
     let count = network.len();
     let relay = network.random().usize(..count);
     let is_up = network.random().bool();
-    match network.random().u8(..10) {
+    match network.random().u8(..11) {
         0 | 1 if network.is_alive(relay) => network.kill(relay),
         0..=2 => network.restart(relay),
         3..=5 => {
@@ -58,6 +58,7 @@ fn happen(network: &mut Network) {
             network.divide(|relay| parts[relay]);
         }
         8 => network.divide(|_| 0),
+        9 => network.fail(relay, STREAM),
         _ => {
             let loss = network.random().u32(..300);
             network.set_loss(loss);

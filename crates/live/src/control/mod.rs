@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
-use outflow_media::{Format, Time};
+use outflow_media::Time;
 use outflow_relay::{Level, LevelBounds, Priority, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -45,9 +45,9 @@ pub use session::SessionToken;
 use crate::clock::Clock;
 use crate::context::{Contexts, Line};
 pub use crate::message::{
-    BranchState, CloseReason, ControlError, ElementState, LinkApplicationState, LinkState, ReceiverId,
-    ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState, StreamId,
-    StreamState, TrackAddress, TrackChannel, Wanted, WriteSide,
+    BranchState, CloseReason, ControlError, Described, ElementState, LinkApplicationState, LinkState,
+    ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState,
+    StreamId, StreamState, TrackAddress, TrackChannel, Wanted, WriteSide,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
@@ -209,7 +209,7 @@ impl Control {
     ///
     /// # Errors
     /// Unknown stream or branch, or one that never had a source.
-    pub async fn describe(&self, stream: &str, wanted: Wanted) -> Result<Format, ControlError> {
+    pub async fn describe(&self, stream: &str, wanted: Wanted) -> Result<Described, ControlError> {
         self.reach(stream, wanted.level).await?;
         let entry = self.entry(stream)?;
         self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, wanted, reply }).await

@@ -2,6 +2,7 @@
 //! worker, by others as well.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Instant;
 
 use outflow_relay::{LevelBounds, StreamOptions};
@@ -71,6 +72,8 @@ pub(crate) struct Admitted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpSite {
     worker: usize,
+    /// The address of the relay that was asked, and from which packets are to come.
+    pub from: IpAddr,
     /// The port from which RTP is sent.
     pub rtp: u16,
     /// The port from which RTCP is sent, and to which receivers report.
@@ -162,19 +165,19 @@ impl Replica {
 }
 
 impl Control {
-    /// The worker that a receiver by UDP is to be served by, and its ports. Branches are made at the
+    /// The worker that a receiver by UDP is to be served by, and its ports; it has asked at this address. Branches are made at the
     /// stream's home, and served from there; receivers behind a link are with it.
     ///
     /// # Errors
     /// Unknown stream or link.
-    pub fn udp_site(&self, stream: &str, wanted: &Wanted) -> Result<UdpSite, ControlError> {
+    pub fn udp_site(&self, stream: &str, wanted: &Wanted, from: IpAddr) -> Result<UdpSite, ControlError> {
         let worker = match (self.stream_link_place(stream)?, wanted.is_all()) {
             (Some(link), _) => link.worker,
             (None, true) => self.registry().place(stream, self.placing())?,
             (None, false) => self.entry(stream)?.owner.worker,
         };
         let (rtp, rtcp) = self.workers()[worker].rtp_ports;
-        Ok(UdpSite { worker, rtp, rtcp })
+        Ok(UdpSite { worker, from, rtp, rtcp })
     }
 
     /// Writes a receiver down with the worker that is to serve it.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::{Command, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec};
 use super::{Control, ControlError, Owner};
 use crate::limits::INGEST_QUEUE_PACKETS;
+use outflow_relay::DropReason;
 use outflow_relay::receive::Incoming;
 
 /// Who publishes, and what.
@@ -180,14 +181,29 @@ impl Publisher {
         self.give(Ingest::Rtcp { track, bytes })
     }
 
+    /// Counts packets that the publisher itself left out.
+    pub(crate) fn dropped(&self, reason: DropReason, packets: u64) {
+        if packets > 0 {
+            // A counter is not worth waiting for.
+            let _ = self.give(Ingest::Dropped { reason, packets });
+        }
+    }
+
+    /// The packets come from somebody else from now on, who goes on where the one before ended.
+    pub(crate) fn set_peer(&self, peer: String) {
+        let (stream, source) = (self.owner.stream, self.source);
+        self.control.registry().rename(&self.stream, source, &peer);
+        self.control.tell(&self.owner, Command::NameSource { stream, source, peer });
+    }
+
     /// Waits until the relay ends this turn (the stream was removed).
     pub async fn closed(&self) {
         self.queue.closed().await;
     }
 
     fn give(&self, ingest: Ingest) -> Push {
-        let packets = self.full.swap(0, Ordering::Relaxed);
-        if packets > 0 && self.queue.try_send(Ingest::Dropped { packets }).is_err() {
+        let (reason, packets) = (DropReason::IngestFull, self.full.swap(0, Ordering::Relaxed));
+        if packets > 0 && self.queue.try_send(Ingest::Dropped { reason, packets }).is_err() {
             self.full.fetch_add(packets, Ordering::Relaxed);
         }
         match self.queue.try_send(ingest) {

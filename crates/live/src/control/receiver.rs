@@ -17,7 +17,7 @@ use crate::message::WriteSide;
 /// How a receiver wants to be served.
 #[derive(Debug, Clone)]
 pub enum Via {
-    /// RTP over UDP from these ports of the relay ([`Control::udp_site`]) to proven addresses.
+    /// RTP over UDP from this address and these ports of the relay ([`Control::udp_site`]) to proven addresses.
     RtspUdp(UdpSite, Vec<TrackAddress>),
     /// RTP in interleaved frames on the RTSP connection.
     RtspTcp(Vec<TrackChannel>),
@@ -111,7 +111,13 @@ impl Control {
             Via::RtspUdp(at, addresses) => {
                 site = Some(at);
                 let tracks = mask(addresses.iter().map(|a| a.track));
-                ("rtsp-udp", Carriage::Rtp, Transport::Datagram, tracks, Route::Rtsp(addresses))
+                (
+                    "rtsp-udp",
+                    Carriage::Rtp,
+                    Transport::Datagram,
+                    tracks,
+                    Route::Rtsp { from: at.from, to: addresses },
+                )
             }
             Via::RtspTcp(channels) => {
                 let tracks = mask(channels.iter().map(|c| c.track));

@@ -149,6 +149,15 @@ impl Registry {
         });
     }
 
+    /// The stream's publisher, if it is still this one, is somebody else now.
+    pub(crate) fn rename(&self, stream: &str, source: SourceId, peer: &str) {
+        self.update(stream, |entry| {
+            if let Some((_, known)) = entry.publisher.as_mut().filter(|(id, _)| *id == source) {
+                peer.clone_into(known);
+            }
+        });
+    }
+
     /// The worker that would serve the stream's next receiver.
     pub(crate) fn place(&self, stream: &str, placing: Placing) -> Result<usize, ControlError> {
         let book = self.book();

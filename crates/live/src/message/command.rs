@@ -9,7 +9,9 @@ use outflow_relay::element::view::NoView;
 use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Level, LevelBounds, LinkId, NoLevel, Priority, Report, SinkSpec, StreamOptions, View};
+use outflow_relay::{
+    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Report, SinkSpec, StreamOptions, View,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, SessionState, WriteSide};
@@ -74,10 +76,16 @@ pub(crate) enum Command {
         stream: StreamId,
         source: SourceId,
     },
+    /// Its packets come from somebody else now.
+    NameSource {
+        stream: StreamId,
+        source: SourceId,
+        peer: String,
+    },
     Describe {
         stream: StreamId,
         wanted: Wanted,
-        reply: Reply<Format>,
+        reply: Reply<Described>,
     },
     /// About the services of a stream.
     Services(ServicesCommand),
@@ -148,6 +156,15 @@ pub(crate) struct Demand {
     /// Its number there.
     pub(crate) stream: StreamId,
     pub(crate) level: Option<Level>,
+}
+
+/// What a receiver gets of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Tracks, and what they carry.
+    pub format: Format,
+    /// How many levels there are to choose from; 0 if that is not known.
+    pub levels: u8,
 }
 
 /// What of a stream a receiver wants. The default is the stream as it comes in.
@@ -272,7 +289,7 @@ pub(crate) enum Ingest {
     /// A compound RTCP packet.
     Rtcp { track: u8, bytes: Bytes },
     /// So many packets found the queue full before this.
-    Dropped { packets: u64 },
+    Dropped { reason: DropReason, packets: u64 },
 }
 
 /// A UDP socket that a source sends to.
@@ -314,8 +331,8 @@ pub(crate) struct JoinSpec {
 /// How a receiver is reached.
 #[derive(Debug, Clone)]
 pub(crate) enum Route {
-    /// By UDP, from the worker's own RTP socket pair: each track to its addresses.
-    Rtsp(Vec<TrackAddress>),
+    /// By UDP, from the worker's own RTP socket pair at an address of the machine: each track to its addresses.
+    Rtsp { from: IpAddr, to: Vec<TrackAddress> },
     /// By UDP, from a socket of its own.
     Push(PushRoute),
     /// Through a connection that is given by [`Command::Start`]: the bytes as they are.

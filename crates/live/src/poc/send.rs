@@ -21,7 +21,7 @@ use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
 use super::{latency, options};
 use crate::control::{
-    CloseReason, Control, ControlError, PlayOptions, Playing, PushOptions, Reporter, Via, Wanted,
+    CloseReason, Control, ControlError, Described, PlayOptions, Playing, PushOptions, Reporter, Via, Wanted,
 };
 use crate::limits::{POC_CATCH_UP, POC_READ_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
 use crate::message::WriteSide;
@@ -63,7 +63,7 @@ pub(super) async fn description(
     if form == Form::Ts {
         return Ok(None);
     }
-    let format = control.describe(stream, wanted.clone()).await?;
+    let Described { format, levels } = control.describe(stream, wanted.clone()).await?;
     let nowhere = IpAddr::from([0; 4]);
     let session = sdp::Session {
         name: stream,
@@ -74,6 +74,7 @@ pub(super) async fn description(
         ttl: None,
         ports: &[],
         controls: false,
+        levels,
     };
     Ok(Some(sdp::emit(&format, &session).into()))
 }

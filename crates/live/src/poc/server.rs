@@ -60,23 +60,17 @@ impl Wish {
         let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
         let stream = percent_encoding::percent_decode_str(path.trim_start_matches('/'));
         let stream = stream.decode_utf8_lossy().into_owned();
-        let token = token(query);
+        let token = media::query_value(resource, "token");
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
         let form = Form::of(resource).ok_or_else(unknown)?;
         Ok(Wish { stream, wanted: Wanted::of_query(query)?, form, token })
     }
 }
 
-/// The token that a query shows.
-fn token(query: &str) -> Option<String> {
-    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(key, _)| key == "token").map(|(_, value)| value.into_owned())
-}
-
 async fn answer(control: Control, asking: Asking) {
     let (peer, resource) = (asking.from(), asking.request().resource.clone());
-    if let (tree::RESOURCE, query) = resource.split_once('?').unwrap_or((&resource, "")) {
-        return talk(&control, asking, peer, token(query)).await;
+    if resource.split('?').next() == Some(tree::wire::RESOURCE) {
+        return talk(&control, asking, peer, media::query_value(&resource, "token")).await;
     }
     let plays = asking.request().to_client.is_some();
     let wish = match Wish::of(&resource) {
@@ -102,7 +96,7 @@ async fn talk(control: &Control, asking: Asking, peer: SocketAddr, token: Option
     let denied = match (control.tree(), control.authorize_relay(token.as_deref())) {
         (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
         (Some(_), Err(denied)) => denied.to_string(),
-        (Some(tree), Ok(())) => match asking.answer(Some(&tree::flow())) {
+        (Some(tree), Ok(())) => match asking.answer(Some(&tree::wire::flow())) {
             Ok(socket) => return tree.accept(socket, peer).await,
             Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
         },

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::SOURCE_BUFFER_BYTES;
 use crate::message::ControlError;
@@ -46,6 +46,29 @@ pub(crate) fn bind_pair_at(ip: IpAddr, port: u16) -> io::Result<PortPair> {
     let rtp = bind(SocketAddr::new(ip, port))?;
     let rtcp = bind(SocketAddr::new(ip, port + 1))?;
     Ok(PortPair { rtp, rtcp, ports: (port, port + 1) })
+}
+
+/// Binds the ports of two sockets that are bound to no address, at this one.
+///
+/// # Errors
+/// The address is not there, or somebody else has the ports there.
+pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_>)) -> io::Result<PortPair> {
+    let beside = |shared: &SockRef<'_>| -> io::Result<(UdpSocket, u16)> {
+        let local = shared.local_addr()?.as_socket().map_or(0, |local| local.port());
+        let at = SocketAddr::new(ip, local);
+        let socket = open(at)?;
+        // Both must agree to share the port, and do so only as long as this takes, so that nobody else can sit
+        // down beside them.
+        socket.set_reuse_address(true)?;
+        shared.set_reuse_address(true)?;
+        let bound = socket.bind(&at.into());
+        shared.set_reuse_address(false)?;
+        bound?;
+        socket.set_reuse_address(false)?;
+        Ok((socket.into(), local))
+    };
+    let ((rtp, rtp_port), (rtcp, rtcp_port)) = (beside(&rtp)?, beside(&rtcp)?);
+    Ok(PortPair { rtp, rtcp, ports: (rtp_port, rtcp_port) })
 }
 
 /// Binds a socket for a configured source: a plain port, or a multicast group, of any source or

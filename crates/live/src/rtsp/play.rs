@@ -15,7 +15,8 @@ use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
-    Control, ControlError, PlayOptions, Playing, Right, Seat, TrackAddress, TrackChannel, UdpSite, Via,
+    Control, ControlError, Described, PlayOptions, Playing, Right, Seat, TrackAddress, TrackChannel, UdpSite,
+    Via,
     Wanted,
 };
 use crate::message::{read_level, read_view};
@@ -58,7 +59,8 @@ impl Stage {
 impl Connection {
     pub(super) async fn describe(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
-        let format = self.control.describe(&target.stream, target.wanted.clone()).await?;
+        let Described { format, levels } =
+            self.control.describe(&target.stream, target.wanted.clone()).await?;
         if let Some(what) = without_rtp(&format) {
             let text = format!("{what} have no RTP form: send them to a udp:// address");
             return Err(ControlError::Unsupported(text).into());
@@ -72,6 +74,7 @@ impl Connection {
             ttl: None,
             ports: &[],
             controls: true,
+            levels,
         };
         let mut reply = Reply::ok().with(headers::CONTENT_TYPE, "application/sdp");
         if let Some(url) = request.request_uri() {
@@ -126,7 +129,7 @@ impl Connection {
     }
 
     async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
-        Ok(match self.control.describe(&target.stream, target.wanted.clone()).await? {
+        Ok(match self.control.describe(&target.stream, target.wanted.clone()).await?.format {
             // Images and data have no RTP form: nobody is told that they have.
             Format::Ts | Format::Images | Format::Data => 1,
             Format::Rtp(tracks) => tracks.len(),
@@ -173,15 +176,16 @@ impl Connection {
         let Some(client_port) = asked.client_port else {
             return Err(Reply::error(StatusCode::BadRequest, "client_port= is missing"));
         };
+        let from = self.local.ip().to_canonical();
         let Role::Player(player) = &mut self.role else { return Err(out_of_order("no player")) };
         // All tracks are sent from the same ports.
         let UdpSite { rtp, rtcp, .. } = match player.site {
             Some(site) => site,
-            None => *player.site.insert(self.control.udp_site(stream, &player.wanted)?),
+            None => *player.site.insert(self.control.udp_site(stream, &player.wanted, from)?),
         };
         let mut transport = Transport::udp(client_port);
         transport.server_port = Some(Pair { rtp, rtcp });
-        transport.source = Some(self.local.ip().to_canonical().to_string());
+        transport.source = Some(from.to_string());
         Ok(transport)
     }
 

@@ -38,21 +38,26 @@ impl Server {
         let config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
         let relay = Relay::start(config, None).await.expect("started");
         let admission = Admission::new(relay.control().clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(super::serve(listener, None, relay.control().clone(), admission.clone()));
         Server { relay, admission, port }
     }
 
     async fn connect(&self) -> Client {
-        let tcp = TcpStream::connect(("127.0.0.1", self.port)).await.expect("connected");
+        self.connect_at("127.0.0.1").await
+    }
+
+    /// One that asks at this address of the relay.
+    async fn connect_at(&self, host: &str) -> Client {
+        let tcp = TcpStream::connect((host, self.port)).await.expect("connected");
         let (decoder, input) = (Decoder::new(), BytesMut::new());
         Client {
             tcp,
             decoder,
             input,
             cseq: 0,
-            base: format!("rtsp://127.0.0.1:{}", self.port),
+            base: format!("rtsp://{host}:{}", self.port),
             media: Vec::new(),
         }
     }
@@ -264,6 +269,28 @@ async fn packets_by_udp_come_from_the_ports_named_and_go_nowhere_else() {
     let mut states = control.watch();
     let left = states.wait_for(|state| state.streams.iter().all(|stream| stream.receivers.is_empty()));
     timeout(PATIENCE, left).await.expect("the receiver leaves with its connection").expect("running");
+}
+
+#[tokio::test]
+async fn packets_by_udp_come_from_the_address_that_was_asked_whatever_routes_say() {
+    let server = Server::start("").await;
+    server.demo_is_up().await;
+    let (mut clients, mut buffer) = (Vec::new(), [0; 2048]);
+    // Routes say 127.0.0.1 for all.
+    for host in ["127.0.0.2", "127.0.0.1", "127.0.0.3", "127.0.0.2"] {
+        let [rtp, rtcp] =
+            [UdpSocket::bind("127.0.0.1:0").await, UdpSocket::bind("127.0.0.1:0").await].map(Result::unwrap);
+        let [to, reports] = [&rtp, &rtcp].map(|socket| socket.local_addr().expect("bound").port());
+        let mut client = server.connect_at(host).await;
+        let here = format!("Transport: RTP/AVP;unicast;client_port={to}-{reports}\r\n");
+        let named = client.play_by_udp("demo", &here).await;
+        for (socket, port) in [(&rtp, named), (&rtcp, named + 1)] {
+            let came = timeout(PATIENCE, socket.recv_from(&mut buffer)).await.expect("in time");
+            let from = came.expect("received").1;
+            assert_eq!(from, std::net::SocketAddr::new(host.parse().expect("an address"), port));
+        }
+        clients.push(client);
+    }
 }
 
 #[tokio::test]

@@ -58,6 +58,8 @@ pub(crate) struct UdpPort {
     pub(crate) interface: Option<u32>,
     /// Under which the worker waits for it.
     pub(crate) token: usize,
+    /// Under which the worker waits for the socket of RTCP beside it; without one, RTCP goes from this one.
+    pub(crate) rtcp: Option<usize>,
     /// Its buffer was full: nothing more goes until the kernel says so.
     pub(crate) full: bool,
     /// The configured receiver whose own socket it is: what was asked for it.
@@ -79,7 +81,7 @@ impl UdpPort {
         });
         let interface = interface.transpose()?;
         let (ttl, tos, push) = (ttl as u8, tos as u8, push.cloned().map(Box::new));
-        Ok(UdpPort { local, ttl, tos, interface, token, full: false, push, socket })
+        Ok(UdpPort { local, ttl, tos, interface, token, rtcp: None, full: false, push, socket })
     }
 
     /// The source address of its packets, if it is bound to one.

@@ -60,13 +60,13 @@ pub(super) const ADOPTED_LINGER: Duration = Duration::from_secs(5);
 /// How often what is no longer needed is looked for.
 pub(super) const SWEEP: Duration = Duration::from_secs(1);
 
-/// How often it is tried to take a stream of a parent before that is taken for lost, and the wait between.
+/// How often it is tried to take a stream of a parent before another is looked for, and the wait between.
 pub(super) const TRIES: u32 = 3;
 /// See [`TRIES`].
 pub(super) const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long to wait for a parent to say how many levels a stream has before packets of fewer are passed on, and
-/// how many packets meanwhile.
+/// How long to wait for a parent to say how many levels a stream has, if its description did not, before packets of
+/// fewer are passed on, and how many packets meanwhile.
 pub(super) const LEVELS_WAIT: Duration = Duration::from_millis(200);
 /// See [`LEVELS_WAIT`].
 pub(super) const LEVELS_PACKETS: usize = 4096;
@@ -100,3 +100,19 @@ pub(super) const GROUP_KNOWN_MAX: usize = 4096;
 /// Packets of the other way that are held until it takes over. Of more, the oldest are dropped: they would come
 /// too late.
 pub(super) const GROUP_HELD_MAX: usize = 16_384;
+
+/// Packets of each track by which another parent's are known again. Where more was published since a new parent's
+/// packets began to come, they go on from what is left.
+pub(super) const KNOWN_MAX: usize = 256;
+
+/// Packets of a new parent that wait until it is known whether they were published already. Beyond, those of RTP that
+/// are too old are dropped, and datagrams of a transport stream are those of another.
+pub(super) const PENDING_MAX: usize = 4096;
+
+/// How long that may last. What comes then is published, as that of another stream if nothing was known again.
+pub(super) const JOINT_WAIT: Duration = Duration::from_millis(300);
+/// The same of RTP, where timestamps say that it is older than what was published.
+pub(super) const JOINT_WAIT_RTP: Duration = Duration::from_secs(2);
+
+/// Timestamps that are further apart are not those of the same source.
+pub(super) const SAME_CLOCK: Duration = Duration::from_secs(120);

@@ -8,6 +8,7 @@
 //! | `lookup` | who has a stream: parents, and the directory |
 //! | `feed` | streams that come from another relay |
 //! | `group` | those that come by multicast |
+//! | `splice` | where packets of another parent go on from those of the one before |
 //! | `wants` | what is wanted here |
 //! | `view`, `survey` | what is shown of all this |
 
@@ -17,10 +18,11 @@ mod group;
 mod limits;
 mod link;
 mod lookup;
+mod splice;
 mod survey;
 mod view;
 mod wants;
-mod wire;
+pub mod wire;
 
 use std::net::SocketAddr;
 
@@ -34,8 +36,7 @@ use crate::control::{Control, ControlError};
 use crate::message::Demand;
 use driver::Input;
 pub(crate) use driver::number;
-pub(crate) use view::RelayView;
-pub(crate) use wire::{RESOURCE, flow};
+pub use view::{PeerView, RelayView, StreamView};
 
 /// What others ask of this relay's part of the tree.
 #[derive(Debug, Clone)]

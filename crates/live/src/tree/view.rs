@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 /// A relay's part of the trees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TreeRelay)]
-pub(crate) struct RelayView {
+pub struct RelayView {
     /// Its name.
     pub name: String,
     /// Its number, 16 hexadecimal digits.
@@ -30,7 +30,7 @@ pub(crate) struct RelayView {
 /// A stream at a relay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TreeStream)]
-pub(crate) struct StreamView {
+pub struct StreamView {
     /// Its name.
     pub stream: String,
     /// Its source is here.
@@ -59,7 +59,7 @@ pub(crate) struct StreamView {
 /// Another relay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TreePeer)]
-pub(crate) struct PeerView {
+pub struct PeerView {
     /// Its name, if it is known.
     pub name: String,
     /// Its number.

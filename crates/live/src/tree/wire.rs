@@ -16,26 +16,28 @@ use super::view::RelayView;
 pub(crate) const RESOURCE: &str = "/.tree";
 
 /// The version of all this. Relays of another one are no relays of the tree.
-pub(super) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// Who somebody is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hello {
+pub struct Hello {
     /// [`VERSION`].
-    pub(super) v: u32,
-    pub(super) contact: Contact,
+    pub v: u32,
+    /// How it is found.
+    pub contact: Contact,
     /// For people.
-    pub(super) name: String,
+    pub name: String,
     /// Larger with each start.
-    pub(super) incarnation: u64,
+    pub incarnation: u64,
     /// The port of its RTSP server.
-    pub(super) rtsp: Option<u16>,
+    pub rtsp: Option<u16>,
 }
 
 /// What is said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Said {
+#[expect(missing_docs, reason = "the fields of a variant are said with it")]
+pub enum Said {
     /// Who I am.
     Hello(Box<Hello>),
     /// About the tree of a stream.
@@ -54,15 +56,20 @@ pub(super) enum Said {
 
 /// What the other end said cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Strange {
+pub enum Strange {
+    /// More than is read of one.
     #[error("it says too much at once")]
     TooMuch,
+    /// It is not what relays say.
     #[error("it cannot be understood: {0}")]
     Unknown(#[from] serde_json::Error),
 }
 
 /// Reads a unit.
-pub(super) fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
+///
+/// # Errors
+/// Somebody says too much, or what no relay of this version does.
+pub fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
     if unit.len() > SAID_BYTES_MAX {
         return Err(Strange::TooMuch);
     }
@@ -70,7 +77,7 @@ pub(super) fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
 }
 
 /// Puts as much as there is of `more` behind `first`, into one unit.
-pub(super) fn write(first: &Said, mut more: impl FnMut() -> Option<Said>) -> Bytes {
+pub fn write(first: &Said, mut more: impl FnMut() -> Option<Said>) -> Bytes {
     let mut text = vec![b'['];
     let mut next = Some(std::borrow::Cow::Borrowed(first));
     while let Some(said) = next {
@@ -92,9 +99,8 @@ pub(crate) fn flow() -> Flow {
 
 /// Asks another relay to talk.
 pub(super) fn request(token: Option<&str>) -> Request {
-    let query = token.map(|token| format!("?token={token}")).unwrap_or_default();
     Request {
-        resource: format!("{RESOURCE}{query}"),
+        resource: token.map_or(RESOURCE.to_owned(), |token| media::with_query(RESOURCE, "token", token)),
         to_server: Some(flow()),
         to_client: Some(media::whatever(None)),
     }

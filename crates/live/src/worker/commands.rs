@@ -1,6 +1,6 @@
 //! Commands carried out.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use outflow_relay::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
@@ -50,6 +50,7 @@ impl Worker {
                 let _ = reply.send(self.open_source(stream, source, spec));
             }
             Command::CloseSource { stream, source } => self.close_source(stream, source),
+            Command::NameSource { stream, source, peer } => self.name_source(stream, source, peer),
             Command::Describe { stream, wanted, reply } => drop(reply.send(self.describe(stream, &wanted))),
             Command::Services(command) => self.obey_services(command),
             Command::Join { stream, receiver, spec, reply } => {
@@ -141,6 +142,14 @@ impl Worker {
         Ok(())
     }
 
+    fn name_source(&mut self, id: StreamId, source: SourceId, peer: String) {
+        self.with(id, |stream| {
+            if let Some(current) = stream.source.as_mut().filter(|current| current.id == source) {
+                current.peer = peer;
+            }
+        });
+    }
+
     fn close_source(&mut self, id: StreamId, source: SourceId) {
         // What the publisher had queued before it left still counts.
         self.drain_queues();
@@ -229,16 +238,25 @@ impl Worker {
             Route::Interleaved(channels) => {
                 Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
             }
-            Route::Rtsp(addresses) => self.rtsp_route(receiver, &addresses),
+            Route::Rtsp { from, to } => self.rtsp_route(receiver, from, &to),
             Route::Push(push) => self.push_route(receiver, &push, carriage, tracks),
         }
     }
 
-    fn rtsp_route(&mut self, receiver: ReceiverId, addresses: &[TrackAddress]) -> Result<Out, ControlError> {
+    fn rtsp_route(
+        &mut self,
+        receiver: ReceiverId,
+        from: IpAddr,
+        addresses: &[TrackAddress],
+    ) -> Result<Out, ControlError> {
         let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
-        let socket = self.rtp_ports[usize::from(v6)].ok_or_else(|| {
+        let shared = self.rtp_ports[usize::from(v6)].ok_or_else(|| {
             ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned())
         })?;
+        let socket = match addresses.first() {
+            Some(address) => self.port_from(from, address.rtp, shared),
+            None => shared,
+        };
         let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
         let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
         Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })

@@ -1,5 +1,6 @@
 //! A worker as control sees it: a queue of commands and a bell.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -160,7 +161,7 @@ fn worker(
         streams: Slab::new(),
         ports: Slab::new(),
         rtp_ports: [None; 2],
-        rtcp_ports: [None; 2],
+        near_ports: BTreeMap::new(),
         rtcp_peers: Default::default(),
         receiver: Receiver::new(),
         fanout: Fanout::open(ways.udp, limits.receivers),
@@ -183,19 +184,20 @@ fn worker(
     }
     // IPv6 is served from the same ports where the machine has it.
     let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
-    worker.add_pair(0, pair)?;
+    worker.rtp_ports[0] = Some(worker.add_pair(pair)?);
     if let Ok(v6) = v6 {
-        worker.add_pair(1, v6)?;
+        worker.rtp_ports[1] = Some(worker.add_pair(v6)?);
     }
     Ok(worker)
 }
 
 impl Worker {
-    fn add_pair(&mut self, family: usize, pair: PortPair) -> io::Result<()> {
-        self.rtp_ports[family] = Some(self.add_port(pair.rtp, None)?);
+    /// Sockets that serve sinks from a port of their own, with RTCP beside it.
+    pub(super) fn add_pair(&mut self, pair: PortPair) -> io::Result<usize> {
+        let port = self.add_port(pair.rtp, None)?;
         self.register(&pair.rtcp, epoll::EventFlags::IN)?;
-        self.rtcp_ports[family] = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
-        Ok(())
+        self.ports[port].rtcp = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
+        Ok(port)
     }
 
     /// A socket that serves sinks, or this configured receiver. It is waited for only where its

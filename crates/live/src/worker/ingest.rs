@@ -63,8 +63,8 @@ impl Worker {
                         stream.core.handle_media(now, track, bytes);
                     }
                     Ok(Ingest::Rtcp { track, bytes }) => sender_reports(&mut stream.core, now, track, &bytes),
-                    Ok(Ingest::Dropped { packets }) => {
-                        stream.core.count_drop(DropReason::IngestFull, packets);
+                    Ok(Ingest::Dropped { reason, packets }) => {
+                        stream.core.count_drop(reason, packets);
                     }
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
                 }

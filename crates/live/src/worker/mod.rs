@@ -8,6 +8,7 @@ mod demand;
 mod handle;
 mod ingest;
 mod links;
+mod near;
 mod negotiation;
 mod rtcp;
 mod serve;
@@ -20,7 +21,7 @@ mod wait;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
@@ -81,8 +82,8 @@ struct Worker {
     ports: Slab<UdpPort>,
     /// The worker's own RTP sockets, of IPv4 and of IPv6.
     rtp_ports: [Option<usize>; 2],
-    /// The worker's own RTCP sockets, of IPv4 and of IPv6: indices into `watched`.
-    rtcp_ports: [Option<usize>; 2],
+    /// Those from single addresses of the machine.
+    near_ports: BTreeMap<IpAddr, usize>,
     /// Who reports from which address.
     rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
     receiver: Receiver,

@@ -114,8 +114,7 @@ impl Worker {
             let reports = reports.entry(branch).or_insert_with(|| reports_of(&stream.core, now, branch));
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
             let now = self.clock.now();
-            let from =
-                ReportPorts { now, watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
+            let from = ReportPorts { now, watched: &self.watched, ports: &self.ports };
             for (track, bytes) in reports.iter() {
                 from.send(&mut sink.out, *track, bytes);
             }
@@ -125,7 +124,7 @@ impl Worker {
     /// Sends an RTCP packet about a track to a receiver.
     pub(super) fn send_rtcp(&mut self, index: usize, sink: SinkKey, track: u8, bytes: &[u8]) {
         let now = self.clock.now();
-        let from = ReportPorts { now, watched: &self.watched, shared: &self.rtcp_ports, ports: &self.ports };
+        let from = ReportPorts { now, watched: &self.watched, ports: &self.ports };
         let stream = self.streams.get_mut(index);
         if let Some(sink) = stream.and_then(|stream| stream.sink_mut(sink)) {
             from.send(&mut sink.out, track, bytes);
@@ -137,16 +136,14 @@ impl Worker {
 struct ReportPorts<'a> {
     now: Time,
     watched: &'a slab::Slab<Watched>,
-    /// The worker's own, of IPv4 and of IPv6.
-    shared: &'a [Option<usize>; 2],
     ports: &'a slab::Slab<UdpPort>,
 }
 
 impl ReportPorts<'_> {
     fn send(&self, out: &mut Out, track: u8, bytes: &[u8]) {
         match out {
-            Out::Udp { route, rtcp, own_socket } => {
-                let socket = self.socket(route.socket, *own_socket);
+            Out::Udp { route, rtcp, .. } => {
+                let socket = self.socket(route.socket);
                 if let (Some(socket), Some((_, to))) = (socket, rtcp.iter().find(|(t, _)| *t == track)) {
                     send_one(socket, bytes, to);
                 }
@@ -161,13 +158,11 @@ impl ReportPorts<'_> {
         }
     }
 
-    /// Of the worker's own pair the RTCP side, else the sink's.
-    fn socket(&self, port: usize, own_socket: bool) -> Option<&UdpSocket> {
-        if own_socket {
-            return Some(&self.ports.get(port)?.socket);
-        }
-        let v6 = self.ports.get(port)?.socket.local_addr().ok()?.is_ipv6();
-        match self.watched.get(self.shared[usize::from(v6)]?)? {
+    /// The RTCP side of a pair, else the port itself.
+    fn socket(&self, port: usize) -> Option<&UdpSocket> {
+        let port = self.ports.get(port)?;
+        let Some(token) = port.rtcp else { return Some(&port.socket) };
+        match self.watched.get(token)? {
             Watched::Rtcp { socket } => Some(socket),
             _ => None,
         }

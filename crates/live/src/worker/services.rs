@@ -1,14 +1,16 @@
 //! Services of the streams, as control asks for them.
 
-use outflow_media::{Format, Time};
-use outflow_relay::SinkKey;
+use outflow_media::Time;
 use outflow_relay::graph::Unfit;
+use outflow_relay::{SinkKey, View};
 
 use super::Worker;
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::context::{Arrived, Line};
-use crate::message::{ControlError, ReceiverId, Reply, Services, ServicesCommand, StreamId, Swapped, Wanted};
+use crate::message::{
+    ControlError, Described, ReceiverId, Reply, Services, ServicesCommand, StreamId, Swapped, Wanted,
+};
 
 impl Worker {
     /// Does what control asks about services.
@@ -35,14 +37,16 @@ impl Worker {
     }
 
     /// What a stream, or one of its branches, carries.
-    pub(super) fn describe(&mut self, id: StreamId, wanted: &Wanted) -> Result<Format, ControlError> {
+    pub(super) fn describe(&mut self, id: StreamId, wanted: &Wanted) -> Result<Described, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
         let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
         let branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
         let carried =
             stream.core.views(branch, wanted.view).map_err(|unfit| unsupported(&stream.name, &unfit))?;
-        carried.ok_or_else(|| ControlError::NoSource(stream.name.clone()))
+        let format = carried.ok_or_else(|| ControlError::NoSource(stream.name.clone()))?;
+        let is_whole = branch.is_none() && wanted.view == View::default();
+        Ok(Described { format, levels: if is_whole { stream.core.levels() } else { 0 } })
     }
 
     /// Puts other services in place, between two packets. What was there before goes back to control,

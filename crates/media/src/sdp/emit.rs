@@ -29,6 +29,8 @@ pub struct Session<'a> {
     /// Write `a=control:` attributes, `*` for the session and `trackID=n` for track `n`, counted
     /// from 0 (RFC 2326 appendix C.1.1).
     pub controls: bool,
+    /// How many quality levels the stream has; 0 if that is not to be said ([`super::LEVELS`]).
+    pub levels: u8,
 }
 
 /// The description of a stream. A transport stream is one media, RTP payload type 33.
@@ -50,6 +52,11 @@ pub fn emit(format: &Format, session: &Session<'_>) -> String {
         // No RTP payload: only who is sent to by plain UDP gets it.
         Format::Images | Format::Data => Vec::new(),
     };
+    if let Some(main) = description.medias.get_mut(usize::from(format.main_track()))
+        && session.levels > 0
+    {
+        main.attributes.push(Attribute::with_value(super::LEVELS, session.levels.to_string()));
+    }
     for (index, media) in description.medias.iter_mut().enumerate() {
         media.port = session.ports.get(index).copied().unwrap_or(0);
         if session.controls {

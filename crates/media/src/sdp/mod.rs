@@ -14,6 +14,10 @@ use std::net::IpAddr;
 use crate::format::{Format, Track};
 use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
+/// Outflow's own attribute of a media: how many quality levels it has, as far as is known. Others are to ignore
+/// attributes that they do not know (RFC 8866 section 5.13).
+pub const LEVELS: &str = "x-outflow-levels";
+
 /// A session with its media.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -23,6 +27,8 @@ pub struct Description {
     pub control: Option<String>,
     /// The media that are carried by RTP, in their order. There is at least one.
     pub media: Vec<MediaDescription>,
+    /// How many quality levels the stream has, 1 or more, if that is said ([`LEVELS`]).
+    pub levels: Option<u8>,
 }
 
 /// One media of a session.
@@ -117,9 +123,27 @@ mod tests {
             ttl: None,
             ports: &[],
             controls: false,
+            levels: 0,
         };
         let text = emit(&description.format(), &session);
         assert_eq!(parse(text.as_bytes()).unwrap().format(), description.format());
         assert_eq!(text.matches("a=extmap-allow-mixed\r\n").count(), 3);
+        assert_eq!(parse(text.as_bytes()).unwrap().levels, None);
+
+        let text = emit(&description.format(), &Session { levels: 5, ..session });
+        let again = parse(text.as_bytes()).unwrap();
+        assert_eq!((again.levels, again.format()), (Some(5), description.format()));
+        let ts = emit(&Format::Ts, &Session { levels: 3, ..session });
+        assert_eq!(parse(ts.as_bytes()).unwrap().levels, Some(3));
+    }
+
+    #[test]
+    fn levels_are_a_number_that_a_byte_holds_or_not_said() {
+        let levels = |value: &str| {
+            let text = format!("{TEXT}a=x-outflow-levels:{value}\r\n");
+            parse(text.as_bytes()).expect("a description").levels
+        };
+        assert_eq!([" 7 ", "255"].map(levels), [Some(7), Some(255)]);
+        assert_eq!(["", "0", "256", "-1", "+3", "x"].map(levels), [None; 6]);
     }
 }

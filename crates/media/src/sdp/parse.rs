@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use sdp_types::{Attribute, Connection, Media};
 
 use super::codec::{codec, static_type};
-use super::{Description, MediaDescription, SdpError};
+use super::{Description, LEVELS, MediaDescription, SdpError};
 use crate::format::{Codec, ExtensionKind, ExtensionMap, Track};
 use crate::limits::{SDP_BYTES_MAX, SDP_TRACKS_MAX};
 
@@ -38,6 +38,7 @@ pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
             name: session.session_name.trim().to_owned(),
             control: attribute(&session.attributes, "control").map(str::to_owned),
             media,
+            levels: session.medias.iter().find_map(levels),
         }),
         _ => Err(SdpError::TooManyTracks),
     }
@@ -61,6 +62,12 @@ fn needed_lines(text: &[u8]) -> Vec<u8> {
         }
     }
     lines
+}
+
+/// Digits only: a sign is none.
+fn levels(media: &Media) -> Option<u8> {
+    let value = attribute(&media.attributes, LEVELS).filter(|value| !value.starts_with('+'))?;
+    value.parse().ok().filter(|levels| *levels > 0)
 }
 
 fn is_rtp(media: &Media) -> bool {

@@ -111,7 +111,8 @@ impl Tree {
         let able = granted
             .filter(|(_, _, (path, _))| path.depth < DEPTH_MAX && bound.is_none_or(|bound| *path < bound));
         let cost = |to: Contact| self.candidates.cost_us(cx.now, to.relay);
-        let best = able.min_by_key(|(_, to, (path, _))| (path.root, cost(*to)));
+        let has_failed = |to: Contact| self.candidates.has_failed(cx.now, to.relay);
+        let best = able.min_by_key(|(_, to, (path, _))| (path.root, has_failed(*to), cost(*to)));
         if let Some((ask, contact, (path, heard))) = best {
             self.asks.remove(&ask);
             self.take(cx, Parent { contact, ask, path }, heard);
@@ -156,6 +157,20 @@ impl Tree {
     fn lose_parent(&mut self, cx: &mut Context<'_>) {
         let Some(parent) = self.parent.take() else { return };
         self.candidates.rest(parent.contact.relay, cx.now + LOST_REST);
+        self.orphan(cx);
+    }
+
+    /// The stream does not come from its parent, which is there.
+    pub(super) fn handle_failed(&mut self, cx: &mut Context<'_>, relay: RelayId) {
+        let Some(parent) = self.parent.take_if(|parent| parent.contact.relay == relay) else { return };
+        cx.send(parent.contact, self.stream, Message::Leave { ask: parent.ask });
+        self.candidates.failed(relay, cx.now, cx.random.stretched(LOST_REST));
+        cx.counters.failed += 1;
+        self.orphan(cx);
+    }
+
+    /// There was a parent until now.
+    fn orphan(&mut self, cx: &mut Context<'_>) {
         cx.outbox.push_back(Action::Lost { stream: self.stream });
         cx.counters.lost += 1;
         self.orphan_since = Some(cx.now);
@@ -259,7 +274,8 @@ impl Tree {
             let is_above = bound.is_none_or(|own| offer.path.depth < own.depth);
             let is_nearer = offer.path.root == root && other_us + 2_000 < cost_us / 4 * 3;
             let is_worth_it = offer.path.root < root || (is_nearer && is_above && offer.load < 255);
-            offer.contact.relay != relay && is_worth_it
+            let has_failed = self.candidates.has_failed(now, offer.contact.relay);
+            offer.contact.relay != relay && is_worth_it && !has_failed
         };
         let better = self.best(now, is_better).copied();
         if let Some(offer) = better {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 
-use super::limits::{CANDIDATES_MAX, ENTRY_LIFE, RESTING_MAX};
+use super::limits::{CANDIDATES_MAX, ENTRY_LIFE, FAILED_MEMORY, RESTING_MAX};
 use super::path::{Location, Offer, RelayId};
 use crate::Random;
 
@@ -22,6 +22,8 @@ struct Candidate {
     rests_until: Time,
     /// Refusals since it was known to have the stream.
     refusals: u32,
+    /// How often it agreed and did not send the stream, and when it did so last.
+    failures: (u32, Time),
     measured: Option<Duration>,
     /// From relay to relay another, so that the children of a dead parent do not all choose the same.
     noise: u64,
@@ -30,6 +32,14 @@ struct Candidate {
 impl Candidate {
     fn cost_us(&self, now: Time, here: Location) -> u64 {
         self.lasting_cost_us(now, here) + u64::from(self.offer.load) * LOAD_US / 255
+    }
+
+    fn has_failed(&self, now: Time) -> bool {
+        self.failures.0 > 0 && now.since(self.failures.1) < FAILED_MEMORY
+    }
+
+    const fn resting(&self) -> Resting {
+        Resting { until: self.rests_until, refusals: self.refusals, failures: self.failures }
     }
 
     /// What does not change with who else is served.
@@ -46,6 +56,7 @@ impl Candidate {
 struct Resting {
     until: Time,
     refusals: u32,
+    failures: (u32, Time),
 }
 
 /// The possible parents of one stream.
@@ -75,9 +86,11 @@ impl Candidates {
             return;
         }
         self.resting.remove(&relay);
-        let refusals = rested.map_or(0, |resting| resting.refusals);
+        let (refusals, failures) =
+            rested.map_or((0, (0, now)), |resting| (resting.refusals, resting.failures));
         let noise = random.bits() % 256;
-        let candidate = Candidate { offer, seen: now, rests_until: now, refusals, measured: None, noise };
+        let candidate =
+            Candidate { offer, seen: now, rests_until: now, refusals, failures, measured: None, noise };
         self.known.insert(relay, candidate);
         if self.known.len() > CANDIDATES_MAX {
             self.forget_worst(now);
@@ -94,7 +107,7 @@ impl Candidates {
         if worst.rests_until <= now {
             return;
         }
-        self.resting.insert(relay, Resting { until: worst.rests_until, refusals: worst.refusals });
+        self.resting.insert(relay, worst.resting());
         if self.resting.len() > RESTING_MAX {
             self.resting.retain(|_, resting| resting.until > now);
         }
@@ -119,6 +132,20 @@ impl Candidates {
         }
     }
 
+    /// It agreed, and the stream did not come; it rests for longer each time.
+    pub(super) fn failed(&mut self, relay: RelayId, now: Time, rest: Duration) {
+        if let Some(candidate) = self.known.get_mut(&relay) {
+            let before = if candidate.has_failed(now) { candidate.failures.0 } else { 0 };
+            candidate.rests_until = now + rest * (1 << before.min(4));
+            candidate.failures = (before + 1, now);
+        }
+    }
+
+    /// Whether it did not send what it had agreed to, not long ago.
+    pub(super) fn has_failed(&self, now: Time, relay: RelayId) -> bool {
+        self.known.get(&relay).is_some_and(|candidate| candidate.has_failed(now))
+    }
+
     /// It has the stream.
     pub(super) fn measure(&mut self, relay: RelayId, round_trip: Duration) {
         if let Some(candidate) = self.known.get_mut(&relay) {
@@ -127,11 +154,14 @@ impl Candidates {
         }
     }
 
-    /// The best that may be asked now: of the best source, and then the nearest.
+    /// The best that may be asked now: of the best source, one that has not failed, and then the nearest.
     pub(super) fn best(&self, now: Time, may: impl Fn(&Offer) -> bool) -> Option<&Offer> {
         let may = |candidate: &&Candidate| candidate.rests_until <= now && may(&candidate.offer);
         let able = self.known.values().filter(may);
-        let key = |candidate: &&Candidate| (candidate.offer.path.root, candidate.cost_us(now, self.here));
+        let key = |candidate: &&Candidate| {
+            let has_failed = candidate.has_failed(now);
+            (candidate.offer.path.root, has_failed, candidate.cost_us(now, self.here))
+        };
         able.min_by_key(key).map(|candidate| &candidate.offer)
     }
 

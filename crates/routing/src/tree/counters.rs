@@ -11,6 +11,8 @@ pub struct Counters {
     pub lost: u64,
     /// Of those, the ones from whom no beat came any more.
     pub dry: u64,
+    /// Of those, the ones from whom the stream did not come, though they were there.
+    pub failed: u64,
     /// Children that were let go for want of a parent that could be taken with them.
     pub cut: u64,
     /// Children that did not say again what they want.

@@ -39,6 +39,10 @@ pub const FULL_REST: Duration = Duration::from_secs(2);
 /// See [`LOST_REST`].
 pub const NO_PATH_REST: Duration = Duration::from_millis(500);
 
+/// For how long a candidate that agreed and did not send the stream comes after all others, and is asked only where
+/// there is no other. Meanwhile it rests as one that was lost, up to 16 times as long.
+pub const FAILED_MEMORY: Duration = Duration::from_secs(300);
+
 /// How long a candidate is not asked again that would have been the parent and could not be taken, because its
 /// path never was smaller.
 pub const IN_VAIN_REST: Duration = Duration::from_secs(60);

@@ -60,9 +60,12 @@ pub enum Action {
     /// Say this to a relay, over the connection with it, which is made if there is none. If it cannot be
     /// said, [`super::Node::handle_lost`] is told so.
     Send { to: Contact, stream: StreamId, message: Message },
-    /// Take the stream from this parent from now on, and from no other. The one before goes on until it has
+    /// Take the stream from this parent from now on, and from no other, at the level that [`super::Node::demand`]
+    /// says. The one before goes on until it has
     /// read the `Leave` that comes next, so that the change may be at a key frame.
     Take { stream: StreamId, parent: RelayId },
+    /// Take this level of the stream from its parent from now on.
+    Level { stream: StreamId, level: Level },
     /// There is no parent now.
     Lost { stream: StreamId },
     /// Send the stream to this child, at this level.

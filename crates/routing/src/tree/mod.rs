@@ -37,6 +37,8 @@
 //!   candidate is asked, others if it does not answer, without the directory. Candidates are others' children
 //!   and parents, which grants, refusals and beats name, and what the directory said. Each relay finds others a
 //!   bit nearer than they are, so that the children of a dead parent spread.
+//! - **A parent does not give one stream** ([`Node::handle_failed`]): another is taken for that one only. Who has
+//!   failed comes after all others for a while, and is asked more and more rarely where there is nobody else.
 //! - **The way up is broken farther above**: who is directly below it acts. If beats stay out for
 //!   [`limits::DRY`], everybody below does; who is dry is no parent, so that those cut off do not gather.
 //! - **A partition**: the part with a source is served. The others ask again, more and more rarely, and are

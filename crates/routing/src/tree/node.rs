@@ -122,6 +122,13 @@ impl Node {
         });
     }
 
+    /// The stream does not come from this relay, though that is there, agreed, and may give others: it is passed
+    /// over for this one, for longer each time.
+    pub fn handle_failed(&mut self, now: Time, stream: StreamId, parent: RelayId) {
+        self.with(now, stream, false, |tree, cx| tree.handle_failed(cx, parent));
+        self.settle(now, stream);
+    }
+
     /// Another relay says something of a stream. Who it is was made sure of by the driver.
     pub fn handle_message(&mut self, now: Time, from: Contact, stream: StreamId, message: Message) {
         let is_ask = matches!(message, Message::Ask { .. });

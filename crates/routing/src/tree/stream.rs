@@ -167,7 +167,10 @@ impl Tree {
     pub(super) fn handle_demand(&mut self, cx: &mut Context<'_>, demand: Option<Level>) {
         self.demand = demand;
         match demand {
-            Some(_) if self.parent.is_some() => self.renew(cx),
+            Some(level) if self.parent.is_some() => {
+                cx.outbox.push_back(Action::Level { stream: self.stream, level });
+                self.renew(cx);
+            }
             Some(_) => self.seek(cx),
             None => {
                 self.leave_all(cx);

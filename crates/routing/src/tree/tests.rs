@@ -118,7 +118,9 @@ fn a_stream_that_is_wanted_is_looked_up_asked_for_and_let_go() {
     assert!(lab.actions().contains(&Action::Take { stream: STREAM, parent: RelayId(2) }));
     assert_eq!(lab.node.path(lab.now, STREAM), Some(path(100, 2)));
     lab.node.handle_receivers(lab.now, STREAM, level(2), 1).expect("room");
-    assert_eq!(lab.said(), [(2, Message::Want { ask, level: level(2) })]);
+    let better = Action::Level { stream: STREAM, level: level(2) };
+    let want = Message::Want { ask, level: level(2) };
+    assert_eq!(lab.actions(), [better, Action::Send { to: contact(2), stream: STREAM, message: want }]);
     lab.node.handle_receivers(lab.now, STREAM, level(2), 0).expect("room");
     lab.node.handle_receivers(lab.now, STREAM, level(3), 0).expect("room");
     lab.after(Duration::from_secs(3));
@@ -189,6 +191,63 @@ fn who_is_full_says_who_else_to_ask_and_who_has_nothing_refuses() {
     other.hears(7, Message::Ask { ask: 1, level: level(5) });
     assert!(matches!(other.said()[..], [(7, Message::Refuse { why: Refusal::NoPath, .. })]));
     assert_eq!(other.node.state(), 0, "and nothing is remembered of it");
+}
+
+#[test]
+fn who_cannot_send_a_stream_is_passed_over_for_that_one_only() {
+    const OTHER: StreamId = StreamId(8);
+    let (mut lab, first) = Lab::below(1);
+    lab.node.handle_receivers(lab.now, OTHER, level(1), 1).expect("room");
+    lab.node.handle_offers(lab.now, OTHER, &[offer(2, 1)]);
+    let (_, other) = lab.asked().expect("it is asked for the other stream, too");
+    let grant = Message::Grant { ask: other, path: path(100, 1), age: Duration::ZERO, others: Vec::new() };
+    lab.node.handle_message(lab.now, contact(2), OTHER, grant);
+    lab.node.handle_offers(lab.now, STREAM, &[offer(9, 3)]);
+    lab.node.handle_failed(lab.now, STREAM, RelayId(9));
+    assert_eq!(lab.parent(), Some(2), "9 is not the parent");
+    lab.actions();
+    lab.node.handle_failed(lab.now, STREAM, RelayId(2));
+    let said = lab.said();
+    let [(2, Message::Leave { ask: left }), (9, Message::Ask { ask, .. })] = said[..] else {
+        panic!("{said:?}")
+    };
+    assert_eq!(left, first);
+    lab.grants(9, ask, path(100, 3));
+    assert_eq!((lab.parent(), lab.node.counters().failed), (Some(9), 1));
+    assert_eq!(lab.node.parent(OTHER).map(|(relay, _)| relay.0), Some(2), "of others it is the parent still");
+}
+
+#[test]
+fn who_has_failed_is_asked_again_only_where_there_is_nobody_else_and_more_and_more_rarely() {
+    let (mut lab, _) = Lab::below(1);
+    let mut waits = Vec::new();
+    for beat in 1..5 {
+        lab.node.handle_failed(lab.now, STREAM, RelayId(2));
+        lab.actions();
+        let failed = lab.now;
+        let ask = loop {
+            lab.after(Duration::from_millis(100));
+            if let Some((2, ask)) = lab.asked() {
+                break ask;
+            }
+        };
+        waits.push(lab.now.since(failed));
+        lab.grants(2, ask, path(100 + beat, 1));
+        assert_eq!(lab.parent(), Some(2));
+    }
+    assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    lab.node.handle_offers(lab.now, STREAM, &[offer(9, 9)]);
+    lab.node.handle_failed(lab.now, STREAM, RelayId(2));
+    let (to, ask) = lab.asked().expect("there is another one");
+    assert_eq!(to, 9);
+    lab.grants(9, ask, path(200, 9));
+    for beat in 1..100 {
+        lab.hears(9, Message::Beat { ask, path: path(200 + beat, 9), others: Vec::new() });
+        lab.node.handle_offers(lab.now, STREAM, &[offer(2, 1)]);
+        lab.after(Duration::from_secs(1));
+    }
+    assert_eq!(lab.parent(), Some(9), "it is not left for one that has failed, though that is nearer");
+    assert_eq!(lab.asked(), None);
 }
 
 #[test]

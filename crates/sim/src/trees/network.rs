@@ -201,6 +201,16 @@ impl Network {
         self.lose_unreachable(|a, b| a == relay || b == relay);
     }
 
+    /// The relay does not get the stream from its parent, though both are there and say what they should.
+    pub fn fail(&mut self, relay: usize, stream: StreamId) {
+        let it = &mut self.relays[relay];
+        if let Some((parent, _)) = it.node.parent(stream).filter(|_| it.is_alive) {
+            it.node.handle_failed(self.now, stream, parent);
+            self.drain(relay);
+            self.look(relay, stream);
+        }
+    }
+
     /// It starts again, with the receivers and the sources it had.
     pub fn restart(&mut self, relay: usize) {
         if self.relays[relay].is_alive {
@@ -450,6 +460,8 @@ impl Network {
                 self.relays[relay].counted.traffic.directory += 1;
                 self.push(WAY, Event::Ask { relay, life, stream });
             }
+            // It is the child that knows what it asks for.
+            Action::Level { .. } => (),
             Action::Take { stream, .. } | Action::Lost { stream } => {
                 let is_taken = matches!(action, Action::Take { .. });
                 self.relays[relay].counted.traffic.taken += u64::from(is_taken);

@@ -47,6 +47,7 @@ pub fn description(shape: Option<Shape>, destination: IpAddr, ports: &[u16]) -> 
         ttl: None,
         ports,
         controls: false,
+        levels: 0,
     };
     sdp::emit(&Format::Rtp(vec![track(shape)]), &session)
 }

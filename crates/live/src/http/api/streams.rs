@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use outflow_config::{StreamConfig, Written, parse_duration};
-use outflow_media::{Format, sdp};
+use outflow_media::sdp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,7 +16,7 @@ use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::super::view::StreamView;
-use crate::control::{Control, ControlError, StreamLimits, StreamState, Wanted};
+use crate::control::{Control, ControlError, Described, StreamLimits, StreamState, Wanted};
 
 /// All streams, without their receivers
 #[utoipa::path(get, path = "/api/v1/streams", tag = "streams", responses((status = OK, body = [StreamView])))]
@@ -138,16 +138,16 @@ pub(super) async fn describe(
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, HttpError> {
     let wanted = Wanted::of_query(query.as_deref().unwrap_or_default())?;
-    let format = control.describe(&name, wanted).await?;
+    let described = control.describe(&name, wanted).await?;
     let sink = query.as_deref().and_then(|query| query_value(query, "sink"));
     let to = sink.map(|sink| rtp_address(&control, &name, &sink)).transpose()?;
-    Ok(([(header::CONTENT_TYPE, "application/sdp")], description(&name, &format, to)))
+    Ok(([(header::CONTENT_TYPE, "application/sdp")], description(&name, &described, to)))
 }
 
-fn description(name: &str, format: &Format, to: Option<SocketAddr>) -> String {
+fn description(name: &str, described: &Described, to: Option<SocketAddr>) -> String {
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let ports: Vec<u16> = match to {
-        Some(to) => (0..format.tracks()).map(|n| to.port().saturating_add(2 * n as u16)).collect(),
+        Some(to) => (0..described.format.tracks()).map(|n| to.port().saturating_add(2 * n as u16)).collect(),
         None => Vec::new(),
     };
     let session = sdp::Session {
@@ -159,8 +159,9 @@ fn description(name: &str, format: &Format, to: Option<SocketAddr>) -> String {
         ttl: None,
         ports: &ports,
         controls: false,
+        levels: described.levels,
     };
-    sdp::emit(format, &session)
+    sdp::emit(&described.format, &session)
 }
 
 /// Where the RTP of a sink goes.
@@ -176,13 +177,16 @@ fn rtp_address(control: &Control, stream: &str, sink: &str) -> Result<SocketAddr
 
 #[cfg(test)]
 mod tests {
+    use outflow_media::Format;
+
     use super::*;
 
     #[test]
     fn a_description_for_a_sink_has_its_address_and_ports() {
-        let plain = description("stage", &Format::Ts, None);
+        let described = Described { format: Format::Ts, levels: 0 };
+        let plain = description("stage", &described, None);
         assert!(plain.contains("s=stage") && plain.contains("m=video 0 RTP/AVP 33"), "{plain}");
-        let sink = description("stage", &Format::Ts, Some(([239, 1, 1, 1], 7000).into()));
+        let sink = description("stage", &described, Some(([239, 1, 1, 1], 7000).into()));
         assert!(sink.contains("m=video 7000 RTP/AVP 33") && sink.contains("239.1.1.1"), "{sink}");
     }
 }

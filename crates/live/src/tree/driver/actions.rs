@@ -19,6 +19,11 @@ impl Driver {
                 }
             }
             Action::Take { stream, parent } => self.take(stream, parent),
+            Action::Level { stream, level } => {
+                if let Some(feed) = self.names.get(&stream).and_then(|name| self.feeds.get(name)) {
+                    feed.ask_level(of_path(level));
+                }
+            }
             Action::Lost { stream } => self.let_go(stream),
             // A child subscribes as everybody does; it is known from the node who the children are.
             Action::Serve { .. } | Action::Stop { .. } => {}
@@ -66,7 +71,7 @@ impl Driver {
                     "the stream cannot come by RTP or multicast: that relay has no RTSP server; set [listen] rtsp there, \
                      or [tree] transport here"
                 );
-                self.node.handle_lost(self.control.now(), relay);
+                self.node.handle_failed(self.control.now(), id, relay);
                 return;
             };
             at.set_port(port);
@@ -74,14 +79,11 @@ impl Driver {
         self.turn += 1;
         let parent = Parent { relay, name: link.peer.name.clone(), at, turn: self.turn };
         tracing::info!(stream, parent = parent.name, %at, "the stream is taken of another relay");
-        if !self.feeds.contains_key(&stream) {
-            let level = self.node.demand(id).map(of_path).unwrap_or_default();
-            let feed = Feed::start(self.control.clone(), &stream, level, self.inputs.clone());
-            self.feeds.insert(stream.clone(), feed);
-        }
-        if let Some(feed) = self.feeds.get_mut(&stream) {
-            feed.planned = Some(parent);
-        }
+        let level = self.node.demand(id).map(of_path).unwrap_or_default();
+        let start = || Feed::start(self.control.clone(), &stream, level, self.inputs.clone());
+        let feed = self.feeds.entry(stream.clone()).or_insert_with(start);
+        feed.ask_level(level);
+        feed.planned = Some(parent);
         if self.is_there(&stream) { self.begin_feed(&stream) } else { self.adopt(&stream) }
     }
 
@@ -104,16 +106,6 @@ impl Driver {
             tracing::warn!(stream, "the stream has lost its parent");
             (feed.planned, feed.is_up) = (None, false);
             feed.parent.send_replace(None);
-        }
-    }
-
-    /// Asks parents for the levels that are wanted now.
-    pub(super) fn settle_levels(&mut self) {
-        for (stream, feed) in &self.feeds {
-            let id = StreamId(super::number(stream));
-            if let Some(level) = self.node.demand(id).map(of_path) {
-                feed.level.send_if_modified(|asked| std::mem::replace(asked, level) != level);
-            }
         }
     }
 

@@ -291,7 +291,6 @@ impl Driver {
         while let Some(action) = self.node.poll() {
             self.carry_out(action);
         }
-        self.settle_levels();
     }
 
     /// The number of a stream whose name is remembered from now on; none if too many are.

@@ -189,10 +189,9 @@ impl Driver {
     }
 
     pub(super) fn handle_feed_failed(&mut self, stream: &str, parent: &Parent) {
-        let id = StreamId(number(stream));
-        let is_parent = self.node.parent(id).is_some_and(|(relay, _)| relay == parent.relay);
-        if is_parent {
-            self.node.handle_lost(self.control.now(), parent.relay);
+        // Another may have been taken meanwhile, or the same one again.
+        if self.feeds.get(stream).is_some_and(|feed| feed.is_of(parent)) {
+            self.node.handle_failed(self.control.now(), StreamId(number(stream)), parent.relay);
         }
     }
 

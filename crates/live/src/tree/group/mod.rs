@@ -56,6 +56,7 @@ pub(super) struct Grouped {
     place: String,
     options: Options,
     format: Format,
+    levels: Option<u8>,
     level: u8,
     unicast: Option<Subscription>,
     group: Option<Subscription>,
@@ -99,7 +100,7 @@ impl Grouped {
     ) -> Result<Self, Error> {
         let mut unicast = subscribe(&url(place, stream, level), way(By::Unicast, &options)).await?;
         unicast.ask_level(level)?;
-        let (format, now) = (unicast.format().clone(), Instant::now());
+        let (format, levels, now) = (unicast.format().clone(), unicast.levels(), Instant::now());
         shown.is_by_group.store(false, Ordering::Relaxed);
         let times = Times {
             heard: now,
@@ -115,6 +116,7 @@ impl Grouped {
             options,
             merge: Merge::new(format != Format::Ts),
             format,
+            levels,
             level,
             unicast: Some(unicast),
             group: None,
@@ -133,6 +135,11 @@ impl Grouped {
 
     pub(super) fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// How many levels there are, if that was said.
+    pub(super) fn levels(&self) -> Option<u8> {
+        self.levels
     }
 
     /// Asks for this level from now on.

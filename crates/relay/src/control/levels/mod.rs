@@ -86,6 +86,11 @@ impl Stream {
         }
     }
 
+    /// How many levels there are of the stream as it comes in; 0 before that is known.
+    pub fn levels(&self) -> u8 {
+        self.levels_of(ORIGINAL).max(self.options.layers)
+    }
+
     /// How many levels there are of what a branch carries; 0 before that is known.
     fn levels_of(&self, index: usize) -> u8 {
         if self.renditions.is_some() {
