@@ -360,15 +360,15 @@ impl Grouped {
     /// The group was joined long ago, and unicast carries still.
     fn look_at_group(&mut self, now: Instant) {
         if self.merge.has_held() {
-            // What it brings fits nowhere: it is another level of a transport stream. It goes on all the same.
+            // What it brings fits nowhere: another level of a transport stream. It goes on all the same.
             return self.group_carries();
         }
         if self.stood_in == 0 {
             self.times.heard = now;
             return;
         }
-        let why = "nothing comes to the group: is multicast let through in between, and is there an IGMP querier \
-                   where switches snoop?";
+        let why = "nothing comes to the group: is multicast let through, and is there an IGMP querier where \
+                   switches snoop?";
         self.group_ended(&why);
     }
 }
