@@ -158,11 +158,11 @@ impl Grouped {
                     }
                 }
                 received = next(&mut self.group, false) => match received {
-                    Ok(received) => self.from_group(received),
+                    Ok(received) => self.hear_group(received),
                     Err(error) => self.group_ended(&error),
                 },
                 received = next(&mut self.unicast, is_waiting) => match received {
-                    Ok(received) => self.from_unicast(received),
+                    Ok(received) => self.hear_unicast(received),
                     Err(error) if carrier == By::Unicast || self.group.is_none() => return Err(error.into()),
                     Err(_) => self.close_unicast(),
                 },
@@ -206,7 +206,7 @@ impl Grouped {
         Ok(())
     }
 
-    fn from_unicast(&mut self, received: Received) {
+    fn hear_unicast(&mut self, received: Received) {
         let packet = match received {
             Received::Packet(packet) => packet,
             Received::SenderReport { .. } if self.carrier == By::Group => return,
@@ -226,7 +226,7 @@ impl Grouped {
         }
     }
 
-    fn from_group(&mut self, received: Received) {
+    fn hear_group(&mut self, received: Received) {
         let packet = match received {
             Received::Packet(packet) => packet,
             Received::SenderReport { .. } if self.carrier == By::Unicast => return,
