@@ -220,7 +220,7 @@ fn unicast_stands_in_where_multicast_does_not_get_through() -> Result<()> {
     parent.wait_up("live")?;
     lan.block(0, true)?;
     let _player = lan.watches(0)?;
-    let fallbacks = || Ok(shown(&child, "child-0")?["fallbacks"].as_u64().unwrap_or(0));
+    let fallbacks = || -> Result<u64> { Ok(shown(&child, "child-0")?["fallbacks"].as_u64().unwrap_or(0)) };
     wait_for("the group to be given up", || Ok(fallbacks()? > 0))?;
     ensure!(shown(&child, "child-0")?["by"] == "unicast", "it comes by unicast");
     wait_packets(&child, 100)?;

@@ -92,7 +92,7 @@ struct Feeding {
 
 /// How a stream comes of a parent.
 enum Way {
-    Alone(Subscription),
+    Alone(Box<Subscription>),
     Grouped(Box<Grouped>),
 }
 
@@ -302,7 +302,7 @@ impl Feeding {
         let url = format!("{scheme}://{at}/{}{query}", self.stream);
         let mut subscription = subscribe(&url, options).await?;
         subscription.ask_level(level.number())?;
-        Ok(Coming::of(Way::Alone(subscription), parent, level))
+        Ok(Coming::of(Way::Alone(Box::new(subscription)), parent, level))
     }
 
     async fn begin_grouped(

@@ -246,7 +246,7 @@ mod tests {
         let mut merge = Merge::new(true);
         carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
         // The other way numbers them differently.
-        for n in 15..25 {
+        for n in 15_u16..25 {
             assert_eq!(merge.hold(packet(0, n.wrapping_add(65_530), u32::from(n))), n < 20);
         }
         assert!(merge.meets() && merge.has_news());

@@ -165,11 +165,11 @@ impl Grouped {
                     }
                 }
                 received = next(&mut self.group, false) => match received {
-                    Ok(received) => self.from_group(received),
+                    Ok(received) => self.hear_group(received),
                     Err(error) => self.group_ended(&error),
                 },
                 received = next(&mut self.unicast, is_waiting) => match received {
-                    Ok(received) => self.from_unicast(received),
+                    Ok(received) => self.hear_unicast(received),
                     Err(error) if carrier == By::Unicast || self.group.is_none() => return Err(error.into()),
                     Err(_) => self.close_unicast(),
                 },
@@ -213,7 +213,7 @@ impl Grouped {
         Ok(())
     }
 
-    fn from_unicast(&mut self, received: Received) {
+    fn hear_unicast(&mut self, received: Received) {
         let packet = match received {
             Received::Packet(packet) => packet,
             Received::SenderReport { .. } if self.carrier == By::Group => return,
@@ -233,7 +233,7 @@ impl Grouped {
         }
     }
 
-    fn from_group(&mut self, received: Received) {
+    fn hear_group(&mut self, received: Received) {
         let packet = match received {
             Received::Packet(packet) => packet,
             Received::SenderReport { .. } if self.carrier == By::Unicast => return,
@@ -367,15 +367,15 @@ impl Grouped {
     /// The group was joined long ago, and unicast carries still.
     fn look_at_group(&mut self, now: Instant) {
         if self.merge.has_held() {
-            // What it brings fits nowhere: it is another level of a transport stream. It goes on all the same.
+            // What it brings fits nowhere: another level of a transport stream. It goes on all the same.
             return self.group_carries();
         }
         if self.stood_in == 0 {
             self.times.heard = now;
             return;
         }
-        let why = "nothing comes to the group: is multicast let through in between, and is there an IGMP querier \
-                   where switches snoop?";
+        let why = "nothing comes to the group: is multicast let through, and is there an IGMP querier where \
+                   switches snoop?";
         self.group_ended(&why);
     }
 }
