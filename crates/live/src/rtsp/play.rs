@@ -16,8 +16,7 @@ use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
     Control, ControlError, Described, PlayOptions, Playing, Right, Seat, TrackAddress, TrackChannel, UdpSite,
-    Via,
-    Wanted,
+    Via, Wanted,
 };
 use crate::message::{read_level, read_view};
 
