@@ -180,14 +180,10 @@ impl Grouped {
 
     fn open(&mut self, by: By) {
         if !std::mem::replace(&mut self.is_opening[by as usize], true) {
-            let (url, level) = (url(&self.place, &self.stream, self.level), self.level);
+            let url = url(&self.place, &self.stream, self.level);
             let mut options = way(by, &self.options);
             options.seed = u64::from(random_u32());
-            self.opening.spawn(async move {
-                let opened = subscribe(&url, options).await;
-                let asked = opened.and_then(|mut one| one.ask_level(level).map(|()| one));
-                (by, asked)
-            });
+            self.opening.spawn(async move { (by, subscribe(&url, options).await) });
         }
     }
 
