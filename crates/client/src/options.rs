@@ -23,6 +23,8 @@ pub enum AskBy {
 pub struct Options {
     /// What RTSP is asked to carry the media with.
     pub transport: Lower,
+    /// RTSP is asked for the group that the stream goes to, instead. A server that has none refuses.
+    pub multicast: bool,
     /// User and password, where the URL holds none.
     pub credentials: Option<Credentials>,
     /// Given as password (RTSP) or bearer token (HTTP) where there are no credentials.
@@ -54,6 +56,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             transport: Lower::Tcp,
+            multicast: false,
             credentials: None,
             token: None,
             ask_by: AskBy::default(),

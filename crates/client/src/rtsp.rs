@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::time::sleep_until;
 
 use crate::limits::{READ_BYTES, UNSENT_BYTES};
+use crate::socket::Place;
 use crate::subscription::Described;
 use crate::track::RtpTrack;
 use crate::udp::{self, UdpTrack};
@@ -61,6 +62,7 @@ impl RtspSession {
             url,
             ClientOptions {
                 lower: options.transport,
+                multicast: options.multicast,
                 credentials: options.credentials.clone().or(options.token.clone().map(token)),
                 timeout: options.patience,
                 seed: options.seed,
@@ -170,6 +172,7 @@ impl RtspSession {
         let now = self.options.clock.now();
         match event {
             Event::Described { sdp } => self.on_described(&sdp, now)?,
+            Event::SetUp(carried) if self.options.multicast => self.join(&carried)?,
             Event::SetUp(carried) => self.on_set_up(carried),
             Event::Started(_) => self.playing = true,
             Event::Media { track, rtcp, bytes } => {
@@ -193,8 +196,8 @@ impl RtspSession {
         let mut setups = Vec::new();
         for media in wanted(&description, &described.format) {
             let ports = match self.options.transport {
-                Lower::Udp => Some(self.bind()?),
-                Lower::Tcp => None,
+                Lower::Udp if !self.options.multicast => Some(self.bind()?),
+                _ => None,
             };
             setups.push(TrackSetup { control: media.control.clone(), ports });
             let index = u8::try_from(self.tracks.len()).unwrap_or(u8::MAX);
@@ -227,6 +230,29 @@ impl RtspSession {
             }
         }
         self.carried = carried;
+    }
+
+    /// Joins the groups that the tracks go to, by the interface that leads to the server.
+    fn join(&mut self, carried: &[Transport]) -> Result<(), Error> {
+        let interface = self.wire.as_ref().map(|wire| wire.local.to_canonical().to_string());
+        for transport in carried {
+            let named = |host: &Option<String>| host.as_deref().and_then(|host| host.parse::<IpAddr>().ok());
+            let group = named(&transport.destination).filter(IpAddr::is_multicast);
+            let (Some(group), Some(ports)) = (group, transport.port) else {
+                return Err(Error::Peer("it names no group that can be joined".to_owned()));
+            };
+            let source = named(&transport.source).filter(|source| !source.is_unspecified());
+            let place =
+                |port| Place { at: SocketAddr::new(group, port), source, interface: interface.clone() };
+            let rtp = socket::bind(&place(ports.rtp), self.options.receive_buffer)?;
+            let rtcp = socket::bind(&place(ports.rtcp), 0)?;
+            let mut track = UdpTrack::new(rtp, Some(rtcp), false);
+            if let Some(source) = source {
+                track.hear_only(source);
+            }
+            self.udp.push(track);
+        }
+        Ok(())
     }
 
     fn send_due(&mut self) -> Result<(), Error> {

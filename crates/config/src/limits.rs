@@ -44,6 +44,9 @@ pub(crate) const POC_LATENCY: RangeInclusive<Duration> = Duration::from_millis(1
 /// For how long less has to be wanted before less is asked for of other relays.
 pub(crate) const TREE_HOLD: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(600);
 
+/// Hops that packets to groups may take.
+pub(crate) const TTL: RangeInclusive<usize> = 1..=255;
+
 /// Other relays that are served.
 pub(crate) const CHILDREN: RangeInclusive<usize> = 0..=100_000;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Invalid;
+use crate::Prefix;
 use crate::Secret;
 use crate::section::section;
 use crate::value::{Fault, Given, Value, type_fault, words};
@@ -29,6 +30,11 @@ section! {
         location: Place = Place::default(),
         /// How streams come from other relays.
         transport: TreeTransport = TreeTransport::Poc,
+        /// Groups from which each stream gets one, for relays (and players of RTSP) that take it by multicast. None:
+        /// nothing is sent by multicast because somebody asks for it.
+        groups: Option<Prefix> = None,
+        /// Hops that packets to these groups may take.
+        ttl: usize = 1,
         /// Which streams may come from other relays.
         streams: TreeStreams = TreeStreams::Any,
         /// What relays of the tree show each other, beside their keys.
@@ -56,6 +62,8 @@ words! {
         Poc = "poc",
         /// By RTP, as to any player of RTSP over UDP.
         Rtp = "rtp",
+        /// By a group, one copy for all relays behind an interface of the parent; by RTP over TCP until that comes.
+        Multicast = "multicast",
     }
 }
 

@@ -382,3 +382,6 @@ pub(crate) const EXTERNAL_LINE_BYTES_MAX: usize = 512;
 
 /// How long its last words are waited for when it has ended: what it has started may go on to speak.
 pub(crate) const EXTERNAL_LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Port of the groups that streams go to because somebody asks for that (RFC 3551, section 8).
+pub const GROUP_PORT: u16 = 5004;

@@ -51,6 +51,7 @@ struct Stream {
     is_source: bool,
     parent: Option<Peer>,
     level: Option<u8>,
+    by: Option<String>,
     bps: u64,
     receivers: u64,
     children: Vec<Peer>,
@@ -180,7 +181,8 @@ fn about(stream: &Stream) -> String {
     if let Some(level) = stream.level.filter(|_| !stream.is_source) {
         parts.push(format!("level {level}"));
     }
-    parts.push(BitRate(stream.bps).to_string());
+    let by = stream.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    parts.push(format!("{}{by}", BitRate(stream.bps)));
     let relays = stream.children.len() as u64;
     let receivers = stream.receivers.saturating_sub(relays);
     match receivers {
@@ -206,7 +208,7 @@ mod tests {
                  "receivers": 1, "children": [{"relay": "02"}]}]},
             {"name": "region", "relay": "02", "address": "10.0.0.2:7000", "unreachable": null, "streams": [
                 {"stream": "cam", "is_source": false, "parent": {"relay": "01"}, "level": 2, "bps": 1000000,
-                 "receivers": 3, "children": [{"relay": "03"}]}]},
+                 "by": "poc", "receivers": 3, "children": [{"relay": "03"}]}]},
             {"name": "03", "relay": "03", "address": "10.0.0.3:7000", "streams": [],
              "unreachable": "it does not answer"}]"#;
         serde_json::from_str(text).expect("it is what the API shows")
@@ -216,7 +218,7 @@ mod tests {
     fn a_tree_is_text_with_levels_and_rates() {
         let relays = relays();
         let text = Forest::new(&relays, None).text();
-        let expected = "cam\n  origin: source, 4 Mbit/s\n    region: level 2, 1 Mbit/s, 2 receivers\n\
+        let expected = "cam\n  origin: source, 4 Mbit/s\n    region: level 2, 1 Mbit/s by poc, 2 receivers\n\
                         03 at 10.0.0.3:7000 is not shown: it does not answer\n";
         assert_eq!(text, expected);
         assert!(!Forest::new(&relays, Some("other")).text().contains("cam"));
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn a_tree_is_drawn() {
         let dot = Forest::new(&relays(), None).dot();
-        let edge = r#""origin" -> "region" [label="cam\nlevel 2, 1 Mbit/s, 2 receivers"];"#;
+        let edge = r#""origin" -> "region" [label="cam\nlevel 2, 1 Mbit/s by poc, 2 receivers"];"#;
         for line in [edge, r#""03" [style=dashed];"#, r#"-> "origin";"#] {
             assert!(dot.contains(line), "{line} in {dot}");
         }

@@ -151,3 +151,21 @@ fn renditions_are_streams_with_sources() {
     let all = errors(&text).to_string();
     assert!(all.contains("a stream that has renditions has no elements"), "{all}");
 }
+
+#[test]
+fn groups_for_relays_below_are_groups_and_nobody_elses() {
+    let tree = |groups: &str, more: &str| {
+        format!(
+            "[listen]\npoc = \"0.0.0.0:7000\"\n[poc]\nencryption = \"off\"\n[tree]\nname = \"a\"\n\
+             address = \"192.0.2.1:7000\"\ngroups = \"{groups}\"\n{more}"
+        )
+    };
+    good(&tree("232.128.0.0/24", "ttl = 4\ntransport = \"multicast\"\n"));
+    assert!(mistake(&tree("10.0.0.0/24", "")).contains("not all multicast groups"));
+    assert!(mistake(&tree("224.0.0.0/24", "")).contains("not all multicast groups"));
+    assert!(mistake(&tree("232.128.0.0/24", "ttl = 0\n")).contains("ttl"));
+    let sink = "[streams.s]\n[[sinks]]\nstream = \"s\"\nto = \"udp://232.128.0.9:5000\"\n";
+    assert!(mistake(&tree("232.128.0.0/24", sink)).contains("stream 's' is sent to 232.128.0.9 already"));
+    let none = tree("232.128.0.0/24", "").replace("[listen]", "[listen]\nrtsp = \"off\"");
+    assert!(mistake(&none).contains("by RTSP"));
+}

@@ -1,7 +1,9 @@
 //! What belongs together in a tree of relays.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::{Check, Index, Key, out_of};
-use crate::limits::{CHILDREN, TREE_HOLD};
+use crate::limits::{CHILDREN, TREE_HOLD, TTL};
 use crate::section::Section;
 use crate::tree::Tree;
 use crate::units::Written;
@@ -39,6 +41,7 @@ impl Check<'_, '_, '_> {
         if let Some(invalid) = out_of(tree.children, &CHILDREN, |n| n.to_string()) {
             self.add(&[Key("tree"), Key("children")], invalid.what, invalid.help);
         }
+        self.tree_groups();
         if tree.directory.is_empty() {
             for (key, is_given) in [("credentials", tree.credentials.is_some()), ("ca", tree.ca.is_some())] {
                 if is_given {
@@ -54,6 +57,39 @@ impl Check<'_, '_, '_> {
                 let path = [Key("tree"), Key("directory"), Index(index)];
                 self.add(&path, what, "write it like nats://192.0.2.1:4222, or tls://…");
             }
+        }
+    }
+
+    /// What streams are sent to for relays below is nobody else's, and by RTSP they are told of it.
+    fn tree_groups(&mut self) {
+        let tree = &self.config.tree;
+        if let Some(invalid) = out_of(tree.ttl, &TTL, |n| n.to_string()) {
+            self.add(&[Key("tree"), Key("ttl")], invalid.what, invalid.help);
+        }
+        let Some(groups) = tree.groups else { return };
+        let path = [Key("tree"), Key("groups")];
+        let last = groups.nth(groups.count() - 1);
+        if !(groups.nth(0).is_multicast() && last.is_multicast()) || groups.has(Ipv4Addr::new(224, 0, 0, 1)) {
+            let what =
+                format!("{}/{} are not all multicast groups that can be joined", groups.address, groups.bits);
+            let help = "choose some that hosts join at one source, as \"232.128.0.0/24\" (RFC 4607)";
+            self.add(&path, what, help);
+        }
+        if self.config.listen.rtsp.is_none() {
+            let help = "add [listen] rtsp = \"0.0.0.0:8554\", or leave groups out";
+            self.add(&path, "by RTSP relays ask for groups, and there is none".to_owned(), help);
+        }
+        let own = self
+            .config
+            .streams
+            .iter()
+            .filter_map(|(name, stream)| Some((name, IpAddr::V4(*stream.group.as_ref()?.to.ip()))));
+        let sinks = self.config.sinks.iter();
+        let sinks = sinks.filter_map(|sink| Some((&sink.stream, sink.to.datagrams()?.to.ip())));
+        let is_in = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if groups.has(ip));
+        for (name, ip) in own.chain(sinks).filter(|(_, ip)| is_in(*ip)) {
+            let what = format!("stream '{name}' is sent to {ip} already");
+            self.add(&path, what, "choose groups that nothing else is sent to");
         }
     }
 

@@ -7,6 +7,7 @@
 mod access;
 mod change;
 mod decisions;
+mod groups;
 mod links;
 mod placing;
 mod publisher;
@@ -29,6 +30,7 @@ pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
 use decisions::Decisions;
 pub use decisions::{RuleDecision, RuleLog};
+pub(crate) use groups::{Groups, Seat};
 pub(crate) use links::{LinkBook, LinkPlace};
 pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
@@ -70,6 +72,7 @@ struct Inner {
     clock: Clock,
     registry: Registry,
     pushes: Pushes,
+    groups: Groups,
     links: LinkBook,
     workers: Vec<WorkerHandle>,
     config: arc_swap::ArcSwap<Config>,
@@ -95,6 +98,7 @@ impl Control {
             clock,
             registry: Registry::default(),
             pushes: Pushes::default(),
+            groups: Groups::default(),
             links: LinkBook::default(),
             workers,
             config: arc_swap::ArcSwap::new(config),
@@ -308,6 +312,10 @@ impl Control {
 
     pub(crate) fn pushes(&self) -> &Pushes {
         &self.inner.pushes
+    }
+
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.inner.groups
     }
 
     pub(crate) fn links(&self) -> &LinkBook {

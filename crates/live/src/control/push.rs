@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
 use outflow_relay::{Carriage, Level, Priority, Timing};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
 use super::{CloseReason, Control, ControlError, Playing, PushRoute, Wanted};
@@ -158,6 +158,34 @@ impl Control {
         Ok(Some(id))
     }
 
+    /// Sends to a receiver until its stream goes or has another format, or somebody removes it, and says as soon
+    /// as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
+    pub(crate) async fn push_once(
+        &self,
+        options: PushOptions,
+        begun: oneshot::Sender<Result<(), ControlError>>,
+    ) {
+        let Some(sink) = options.to.datagrams().cloned() else { return };
+        let claim = match Claim::new(self.pushes(), &options) {
+            Ok(claim) => claim,
+            // Whoever waited may be gone.
+            Err(error) => return drop(begun.send(Err(error))),
+        };
+        let (levels, removed) = (claim.levels(), claim.levels());
+        match self.open_push(&options, &sink).await {
+            Ok(mut playing) => {
+                let _ = begun.send(Ok(()));
+                let (control, options) = (self.clone(), options.clone());
+                let mut kept = Kept { control, options, sink, levels };
+                tokio::select! {
+                    _ = kept.until_closed(&mut playing) => (),
+                    () = gone(removed) => (),
+                }
+            }
+            Err(error) => drop(begun.send(Err(error))),
+        }
+    }
+
     /// Ends a receiver that was added by [`Control::add_push`], if it is one of `stream`.
     ///
     /// # Errors
@@ -200,6 +228,13 @@ impl Control {
         let route = PushRoute { to, from: options.from, ttl, interface, loops: options.loops };
         let (wanted, name) = (options.wanted.clone(), (Some(options.name.clone()), options.link.clone()));
         self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
+    }
+}
+
+/// Waits until a receiver was removed.
+async fn gone(levels: Option<watch::Receiver<Level>>) {
+    if let Some(mut levels) = levels {
+        while levels.changed().await.is_ok() {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use outflow_rtsp::header::Session as SessionHeader;
@@ -93,7 +94,7 @@ impl Connection {
             }
             let deadline = match self.begun_at {
                 Some(begun) => begun + REQUEST_WITHIN,
-                None => self.heard_at + SESSION_TIMEOUT,
+                None => self.heard_at + self.role.timeout(),
             };
             tokio::select! {
                 read = self.wire.read(&mut self.input, self.role.read_bytes()) => {
@@ -181,7 +182,7 @@ impl Connection {
         };
         let ok = reply.is_ok();
         let in_session = ok && !matches!(self.role, Role::None);
-        let session = || SessionHeader { id: self.session.clone(), timeout: SESSION_TIMEOUT }.to_string();
+        let session = || SessionHeader { id: self.session.clone(), timeout: self.role.timeout() }.to_string();
         let bytes = reply.encode(Some(request), in_session.then(session));
         self.send(bytes).await?;
         if ok {
@@ -289,6 +290,14 @@ impl Connection {
 impl Role {
     fn read_bytes(&self) -> usize {
         if matches!(self, Role::Publisher(_)) { READ_BYTES_PUBLISHER } else { READ_BYTES }
+    }
+
+    /// How long the session lives without a sign of life.
+    fn timeout(&self) -> Duration {
+        match self {
+            Role::Player(player) => player.timeout(),
+            _ => SESSION_TIMEOUT,
+        }
     }
 
     /// Waits until the relay ends the session, and says why.

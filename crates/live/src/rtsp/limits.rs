@@ -11,6 +11,9 @@ pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 /// connection is ended then.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The same of a session that takes part in a group.
+pub(super) const GROUP_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How long an answer may take to go out to a peer that does not read; the connection is ended
 /// then.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);

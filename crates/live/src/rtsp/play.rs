@@ -1,5 +1,7 @@
 //! Players: DESCRIBE, SETUP, PLAY, PAUSE.
 
+mod group;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,8 +15,8 @@ use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
-    Control, ControlError, Described, PlayOptions, Playing, Right, TrackAddress, TrackChannel, UdpSite, Via,
-    Wanted,
+    Control, ControlError, Described, PlayOptions, Playing, Right, Seat, TrackAddress, TrackChannel, UdpSite,
+    Via, Wanted,
 };
 use crate::message::{read_level, read_view};
 
@@ -27,6 +29,8 @@ pub(super) struct Player {
     setups: Vec<(u8, Transport)>,
     /// By whom it is served over UDP.
     site: Option<UdpSite>,
+    /// By which group, if it takes part in one; it has no place of its own then.
+    seat: Option<Seat>,
     place: Option<Playing>,
     stage: Stage,
     /// Receiver reports as they were when they were last looked at.
@@ -42,6 +46,13 @@ enum Stage {
     Paused,
     /// There is an answer to PLAY after PAUSE on its way.
     Resuming,
+}
+
+impl Stage {
+    /// Whether the next PLAY begins something.
+    fn is_at_rest(self) -> bool {
+        matches!(self, Stage::Setup | Stage::Paused)
+    }
 }
 
 impl Connection {
@@ -94,16 +105,20 @@ impl Connection {
             }
         };
         let player = self.player(request, &target)?;
-        let (lower, channel) = (player.lower(), player.free_channel());
+        let (way, channel) = (player.way(), player.free_channel());
         let offered = request.header(&headers::TRANSPORT).map_or("", |value| value.as_str());
         let offered = Transport::parse_all(offered);
-        let chosen =
-            offered.iter().find(|t| !t.multicast && !t.record && lower.is_none_or(|lower| lower == t.lower));
-        let chosen = chosen.ok_or_else(|| {
-            let why = "tracks are played over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
+        let groups = self.control.config().tree.groups.is_some();
+        let is_possible = |t: &&Transport| {
+            !t.record && (groups || !t.multicast) && way.is_none_or(|way| way == (t.lower, t.multicast))
+        };
+        let chosen = offered.iter().find(is_possible).ok_or_else(|| {
+            let why = "tracks are played over RTP/AVP/TCP or unicast RTP/AVP, and by multicast where [tree] \
+                       groups says so, all of a session the same way";
             Reply::error(StatusCode::UnsupportedTransport, why)
         })?;
         let transport = match chosen.lower {
+            _ if chosen.multicast => self.group_transport(&target, track)?,
             Lower::Tcp => Transport::tcp(chosen.interleaved.unwrap_or(channel)),
             Lower::Udp => self.udp_transport(&target.stream, chosen)?,
         };
@@ -130,6 +145,7 @@ impl Connection {
                 base,
                 setups: Vec::new(),
                 site: None,
+                seat: None,
                 place: None,
                 stage: Stage::Setup,
                 reports: Vec::new(),
@@ -177,6 +193,10 @@ impl Connection {
         let Role::Player(player) = &mut self.role else {
             return Err(out_of_order("set a track up first"));
         };
+        if let Some(seat) = player.seat.as_mut().filter(|_| player.stage.is_at_rest()) {
+            seat.begin(player.wanted.level).await?;
+            player.stage = Stage::Playing;
+        }
         match (player.stage, &mut player.place) {
             // Some clients repeat it to keep the session alive.
             (Stage::Starting | Stage::Playing | Stage::Resuming, _) => return Ok(Reply::ok()),
@@ -204,6 +224,10 @@ impl Connection {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
             let Role::Player(player) = &mut self.role else { return Err(out_of_order("play first")) };
+            if player.seat.is_some() {
+                player.set_of_group(&name, value)?;
+                continue;
+            }
             let Some(place) = &player.place else { return Err(out_of_order("play first")) };
             match &name[..] {
                 "view" => {
@@ -243,8 +267,9 @@ impl Connection {
     pub(super) fn pause(&mut self) -> Result<Reply, Reply> {
         match &mut self.role {
             Role::Player(player) if player.stage != Stage::Setup => {
-                if let (Stage::Playing, Some(place)) = (player.stage, &player.place) {
-                    place.pause();
+                if player.stage == Stage::Playing {
+                    player.place.iter().for_each(Playing::pause);
+                    player.seat.iter_mut().for_each(Seat::end);
                     player.stage = Stage::Paused;
                 }
                 Ok(Reply::ok())
@@ -255,9 +280,13 @@ impl Connection {
 }
 
 impl Player {
-    /// How the tracks set up so far are carried.
+    /// How the tracks set up so far are carried, and whether to a group.
+    fn way(&self) -> Option<(Lower, bool)> {
+        self.setups.first().map(|(_, transport)| (transport.lower, transport.multicast))
+    }
+
     fn lower(&self) -> Option<Lower> {
-        self.setups.first().map(|(_, transport)| transport.lower)
+        self.way().map(|(lower, _)| lower)
     }
 
     /// The lowest pair of channels that no track has.
@@ -331,9 +360,13 @@ impl Player {
     }
 
     pub(super) async fn ended(&mut self) -> String {
-        match &mut self.place {
-            Some(place) => place.closed().await.to_string(),
-            None => std::future::pending().await,
+        match (&mut self.place, &self.seat) {
+            (Some(place), _) => place.closed().await.to_string(),
+            (None, Some(seat)) => {
+                seat.ended().await;
+                "its group is no longer sent to".to_owned()
+            }
+            (None, None) => std::future::pending().await,
         }
     }
 

@@ -2,9 +2,10 @@
 //! is wanted here, and publishes it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_client::{Lower, Options, Packet, Received, Subscription, subscribe};
+use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
 use outflow_config::TreeTransport;
 use outflow_media::Format;
 use outflow_relay::{DropReason, Level};
@@ -14,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::driver::Input;
+use super::group::{Grouped, Shown};
 use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
 use super::splice::{Approach, Splice, Strange};
 use crate::control::{Control, ControlError, PublishOptions, Publisher, Push};
@@ -43,6 +45,8 @@ pub(super) struct Feed {
     pub(super) is_up: bool,
     /// The parent, once the stream itself is there.
     pub(super) planned: Option<Parent>,
+    /// How it comes, where that is by multicast.
+    pub(super) shown: Arc<Shown>,
     task: AbortHandle,
 }
 
@@ -56,9 +60,11 @@ impl Feed {
     pub(super) fn start(control: Control, stream: &str, level: Level, inputs: mpsc::Sender<Input>) -> Feed {
         let (parent, parents) = watch::channel(None);
         let (level, levels) = watch::channel(level);
-        let (stream, published) = (stream.to_owned(), None);
-        let feeding = Feeding { control, stream, parents, levels, inputs, published };
-        Feed { parent, level, is_up: false, planned: None, task: tokio::spawn(feeding.run()).abort_handle() }
+        let shown = Arc::new(Shown::default());
+        let (stream, by) = (stream.to_owned(), shown.clone());
+        let feeding = Feeding { control, stream, parents, levels, inputs, published: None, shown: by };
+        let task = tokio::spawn(feeding.run()).abort_handle();
+        Feed { parent, level, is_up: false, planned: None, shown, task }
     }
 }
 
@@ -81,11 +87,50 @@ struct Feeding {
     levels: watch::Receiver<Level>,
     inputs: mpsc::Sender<Input>,
     published: Option<Published>,
+    shown: Arc<Shown>,
+}
+
+/// How a stream comes of a parent.
+enum Way {
+    Alone(Box<Subscription>),
+    Grouped(Box<Grouped>),
+}
+
+impl Way {
+    fn format(&self) -> &Format {
+        match self {
+            Way::Alone(subscription) => subscription.format(),
+            Way::Grouped(grouped) => grouped.format(),
+        }
+    }
+
+    /// How many levels there are, if that was said.
+    fn levels(&self) -> Option<u8> {
+        match self {
+            Way::Alone(subscription) => subscription.levels(),
+            Way::Grouped(grouped) => grouped.levels(),
+        }
+    }
+
+    fn ask_level(&mut self, level: u8) -> Result<(), Error> {
+        match self {
+            Way::Alone(subscription) => subscription.ask_level(level),
+            Way::Grouped(grouped) => grouped.ask_level(level),
+        }
+    }
+
+    /// The next packet or report. Nothing is lost if this is cancelled.
+    async fn recv(&mut self) -> Result<Received, Failure> {
+        match self {
+            Way::Alone(subscription) => Ok(subscription.recv().await?),
+            Way::Grouped(grouped) => grouped.recv().await,
+        }
+    }
 }
 
 /// A subscription whose packets are not published yet: those of the parent before still are.
 struct Coming {
-    subscription: Subscription,
+    subscription: Way,
     parent: Parent,
     held: Vec<Received>,
     /// When packets go on though it is not known how many levels there are.
@@ -96,9 +141,18 @@ struct Coming {
     approach: Approach,
 }
 
+impl Coming {
+    fn of(subscription: Way, parent: &Parent, level: Level) -> Self {
+        let layers = subscription.levels();
+        let until = (level == Level::BEST).then(Instant::now);
+        let (parent, held, approach) = (parent.clone(), Vec::new(), Approach::default());
+        Coming { subscription, parent, held, until, has_waited: false, layers, approach }
+    }
+}
+
 /// One whose packets are published.
 struct Current {
-    subscription: Subscription,
+    subscription: Way,
     format: Format,
     parent: Parent,
 }
@@ -242,15 +296,25 @@ impl Feeding {
                 options.transport = Lower::Udp;
                 "rtsp"
             }
+            TreeTransport::Multicast => return self.begin_grouped(parent, options, level).await,
         };
         let query = if level == Level::BEST { String::new() } else { format!("?level={level}") };
         let url = format!("{scheme}://{at}/{}{query}", self.stream);
         let mut subscription = subscribe(&url, options).await?;
         subscription.ask_level(level.number())?;
-        let layers = subscription.levels();
-        let until = (level == Level::BEST).then(Instant::now);
-        let (parent, held, approach) = (parent.clone(), Vec::new(), Approach::default());
-        Ok(Coming { subscription, parent, held, until, has_waited: false, layers, approach })
+        Ok(Coming::of(Way::Alone(Box::new(subscription)), parent, level))
+    }
+
+    async fn begin_grouped(
+        &self,
+        parent: &Parent,
+        options: Options,
+        level: Level,
+    ) -> Result<Coming, Failure> {
+        let place = parent.at.to_string();
+        let of = (&place[..], &self.stream[..]);
+        let grouped = Grouped::begin(of, options, level.number(), self.shown.clone()).await?;
+        Ok(Coming::of(Way::Grouped(Box::new(grouped)), parent, level))
     }
 
     /// Publishes what a parent sends from now on: behind what was published before, or as another source's.
@@ -378,7 +442,7 @@ async fn arrive(
 /// What the parent sends next.
 async fn receive(current: &mut Option<Current>) -> Result<Received, Failure> {
     match current {
-        Some(Current { subscription, .. }) => Ok(subscription.recv().await?),
+        Some(Current { subscription, .. }) => subscription.recv().await,
         None => std::future::pending().await,
     }
 }

@@ -78,6 +78,29 @@ pub(super) const VIEW_RELAYS_MAX: usize = 4096;
 /// Relays that are asked for their part at the same time.
 pub(super) const VIEW_AT_ONCE: usize = 64;
 
+/// A group that is silent for so long, and for several times as long as ever lately: it is asked by unicast whether
+/// there is something.
+pub(super) const GROUP_QUIET: Duration = Duration::from_millis(400);
+
+/// For how long packets may come by unicast alone before they are taken for what a group should have brought.
+pub(super) const GROUP_GRACE: Duration = Duration::from_millis(300);
+
+/// How long the newest packet of each track is waited for by the group before it goes on without.
+pub(super) const GROUP_MEET: Duration = Duration::from_millis(300);
+
+/// How long a group may bring nothing after it was joined, or nothing that fits, while unicast does.
+pub(super) const GROUP_WAIT: Duration = Duration::from_secs(3);
+
+/// When a group that brought nothing is joined again: twice as late each time, up to the second.
+pub(super) const GROUP_AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
+
+/// Packets of a track that are remembered, to be found again where another way takes over.
+pub(super) const GROUP_KNOWN_MAX: usize = 4096;
+
+/// Packets of the other way that are held until it takes over. Of more, the oldest are dropped: they would come
+/// too late.
+pub(super) const GROUP_HELD_MAX: usize = 16_384;
+
 /// Packets of each track by which another parent's are known again. Where more was published since a new parent's
 /// packets began to come, they go on from what is left.
 pub(super) const KNOWN_MAX: usize = 256;

@@ -7,12 +7,14 @@
 //! | `link`, `wire` | connections with other relays, and what is said there |
 //! | `lookup` | who has a stream: parents, and the directory |
 //! | `feed` | streams that come from another relay |
+//! | `group` | those that come by multicast |
 //! | `splice` | where packets of another parent go on from those of the one before |
 //! | `wants` | what is wanted here |
 //! | `view`, `survey` | what is shown of all this |
 
 mod driver;
 mod feed;
+mod group;
 mod limits;
 mod link;
 mod lookup;
@@ -33,6 +35,7 @@ use tokio::sync::oneshot;
 use crate::control::{Control, ControlError};
 use crate::message::Demand;
 use driver::Input;
+pub(crate) use driver::number;
 pub use view::{PeerView, RelayView, StreamView};
 
 /// What others ask of this relay's part of the tree.

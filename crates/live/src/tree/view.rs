@@ -43,6 +43,13 @@ pub struct StreamView {
     pub level: Option<u8>,
     /// Bits a second that come in.
     pub bps: u64,
+    /// How it comes from there, of what `[tree] transport` can say: "poc", "rtp", or "multicast"; "unicast" where it
+    /// does not come by multicast though it is to.
+    #[serde(default)]
+    pub by: Option<String>,
+    /// How often unicast had to stand in for multicast.
+    #[serde(default)]
+    pub fallbacks: u64,
     /// Receivers here, other relays included.
     pub receivers: u64,
     /// Other relays that take it from here.

@@ -116,7 +116,7 @@ impl RtspClient {
         match (step, status) {
             // Devices exist that do not know OPTIONS: what they are asked next will tell.
             (Step::Options, _) => self.after_options(now),
-            (Step::Setup(track), 461) if self.asked(track).lower == Lower::Udp => {
+            (Step::Setup(track), 461) if self.asked(track).lower == Lower::Udp && !self.options.multicast => {
                 self.options.lower = Lower::Tcp;
                 self.send(now, Step::Setup(track), 0);
             }
@@ -210,6 +210,11 @@ impl RtspClient {
         let carried = match answered {
             Some(answered) if answered.lower == Lower::Udp && asked.lower == Lower::Tcp => {
                 return self.close(Closed::Unexpected("UDP where TCP was asked for"));
+            }
+            Some(answered)
+                if asked.multicast && (answered.destination.is_none() || answered.port.is_none()) =>
+            {
+                return self.close(Closed::Unexpected("no group where multicast was asked for"));
             }
             Some(answered) => Transport {
                 interleaved: answered

@@ -34,6 +34,8 @@ use flow::Step;
 pub struct ClientOptions {
     /// How the media is asked for. A server that has no UDP is asked for TCP instead.
     pub lower: Lower,
+    /// The media is asked for by multicast, whatever `lower` says: the server names a group, or refuses.
+    pub multicast: bool,
     /// The name given in User-Agent.
     pub user_agent: String,
     /// Answers challenges; those in the URL come first.
@@ -50,6 +52,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         ClientOptions {
             lower: Lower::Tcp,
+            multicast: false,
             user_agent: concat!("Outflow/", env!("CARGO_PKG_VERSION")).to_owned(),
             credentials: None,
             timeout: Duration::from_secs(10),

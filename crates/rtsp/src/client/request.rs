@@ -71,6 +71,9 @@ impl RtspClient {
 
     /// The transport asked for track `i`.
     pub(super) fn asked(&self, i: usize) -> Transport {
+        if self.options.multicast {
+            return Transport { multicast: true, ..Transport::default() };
+        }
         let ports = self.tracks.get(i).and_then(|(_, ports)| *ports);
         let channel = u8::try_from(2 * i).unwrap_or(u8::MAX - 1);
         let mut transport = match (self.options.lower, ports) {

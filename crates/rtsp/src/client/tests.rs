@@ -203,6 +203,30 @@ fn a_server_without_udp_is_asked_for_tcp() {
 }
 
 #[test]
+fn a_group_is_asked_for_and_nothing_else_taken() {
+    let asking = || {
+        let mut talk = Talk::new(URL, ClientOptions { multicast: true, ..options(Lower::Tcp) });
+        talk.answer("200 OK", "", "");
+        talk.answer("200 OK", "", "v=0");
+        let request = talk.setup(1, None);
+        assert!(request.contains("Transport: RTP/AVP;multicast\r\n"), "{request}");
+        talk
+    };
+    let mut talk = asking();
+    let group = "RTP/AVP;multicast;destination=232.1.1.7;source=10.0.0.9;port=5004-5005;ttl=3";
+    talk.answer("200 OK", &format!("Session: 1\r\nTransport: {group}\r\n"), "");
+    let Some(Event::SetUp(carried)) = talk.events.last() else { panic!("{:?}", talk.events) };
+    assert_eq!(carried[0].port, Some(Pair { rtp: 5004, rtcp: 5005 }));
+    assert_eq!(carried[0].destination.as_deref(), Some("232.1.1.7"));
+    let mut talk = asking();
+    talk.answer("200 OK", "Session: 1\r\nTransport: RTP/AVP;unicast;server_port=80-81\r\n", "");
+    assert!(matches!(talk.closed(), Closed::Unexpected(_)));
+    let mut talk = asking();
+    talk.answer("461 Unsupported Transport", "", "");
+    assert!(matches!(talk.closed(), Closed::Refused { status: 461, .. }), "TCP is not what was asked for");
+}
+
+#[test]
 fn udp_ports_of_the_server_are_passed_on() {
     let mut talk = Talk::new(URL, options(Lower::Udp));
     talk.answer("200 OK", "", "");

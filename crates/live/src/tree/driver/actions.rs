@@ -63,12 +63,12 @@ impl Driver {
         };
         let (contact, rtsp) = (link.peer.contact, link.peer.rtsp);
         let mut at = contact.address;
-        if self.control.config().tree.transport == TreeTransport::Rtp {
+        if self.control.config().tree.transport != TreeTransport::Poc {
             let Some(port) = rtsp else {
                 tracing::error!(
                     stream,
                     relay = link.peer.name,
-                    "the stream cannot come by RTP: that relay has no RTSP server; set [listen] rtsp there, \
+                    "the stream cannot come by RTP or multicast: that relay has no RTSP server; set [listen] rtsp there, \
                      or [tree] transport here"
                 );
                 self.node.handle_failed(self.control.now(), id, relay);

@@ -150,7 +150,7 @@ pub(super) struct Driver {
 
 /// The number of a stream or a relay, by which all know it: SipHash-1-3 of the name, without a key, as all have
 /// to get the same.
-fn number(name: &str) -> u64 {
+pub(crate) fn number(name: &str) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(name.as_bytes());
     hasher.finish()

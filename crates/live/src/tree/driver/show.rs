@@ -1,7 +1,9 @@
 //! What is shown.
 
+use outflow_config::TreeTransport;
 use outflow_routing::tree::{RelayId, StreamId};
 
+use super::super::group::Shown;
 use super::super::view::{PeerView, RelayView, StreamView};
 use super::{Driver, number};
 
@@ -30,6 +32,10 @@ impl Driver {
         let id = StreamId(number(stream));
         let state = self.control.state();
         let measured = state.streams.iter().find(|state| state.name == stream);
+        let feed = self.feeds.get(stream);
+        let receivers = measured.map_or(0, |state| state.receivers.len() as u64);
+        // A group is a receiver, and stands for all who are in it.
+        let (groups, members) = self.control.groups().of(stream);
         let path = self.node.path(self.control.now(), id);
         let child = |(relay, level, _): (RelayId, outflow_routing::Level, u32)| PeerView {
             level: Some(level.number()),
@@ -41,9 +47,19 @@ impl Driver {
             depth: path.map(|path| path.depth),
             parent: self.node.parent(id).map(|(relay, _)| self.peer(relay)),
             level: self.node.demand(id).map(|level| level.number()),
+            by: feed.map(|feed| self.way(&feed.shown).to_owned()),
+            fallbacks: feed.map_or(0, |feed| feed.shown.fallbacks()),
             bps: measured.map_or(0, |state| state.source.bps),
-            receivers: measured.map_or(0, |state| state.receivers.len() as u64),
+            receivers: (receivers + members).saturating_sub(groups),
             children: self.node.children(id).map(child).collect(),
+        }
+    }
+
+    /// How a stream comes from a parent.
+    fn way(&self, shown: &Shown) -> &'static str {
+        match self.control.config().tree.transport {
+            TreeTransport::Multicast if !shown.is_by_group() => "unicast",
+            configured => configured.as_str(),
         }
     }
 

@@ -1,0 +1,338 @@
+//! Packets of one stream that come by two ways, as one: where the one stops being passed on, the other goes on
+//! behind the very same packet. No I/O, no clock.
+//!
+//! Sequence numbers tell packets of different ways apart, not what is in them: who was sent fewer levels for a
+//! while has others. So packets are compared by what they carry, and numbered anew where a way takes over.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hasher;
+
+use bytes::{Bytes, BytesMut};
+use outflow_client::{Packet, Received};
+use outflow_media::rtp;
+use siphasher::sip::SipHasher13;
+
+use super::super::limits::{GROUP_HELD_MAX, GROUP_KNOWN_MAX};
+
+/// What a packet carries, shortened.
+type Print = u64;
+
+/// Bytes of an RTP header without lists and extensions.
+const HEADER: usize = 12;
+
+/// The newest packet that was passed on.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    print: Print,
+    /// Its number as it came, and as it was passed on.
+    number: u16,
+    passed: u16,
+}
+
+/// What is known of a track.
+#[derive(Debug, Default)]
+struct Line {
+    newest: Option<Newest>,
+    /// The numbers of packets that were passed on lately.
+    known: HashMap<Print, u16>,
+    order: VecDeque<Print>,
+    /// What the numbers of the way that carries are raised by.
+    raise: u16,
+}
+
+/// Two ways: one carries, of the other packets are held.
+#[derive(Debug, Default)]
+pub(super) struct Merge {
+    /// Whether packets begin with RTP headers.
+    has_headers: bool,
+    lines: Vec<Line>,
+    held: VecDeque<(Print, Packet)>,
+}
+
+impl Merge {
+    pub(super) fn new(has_headers: bool) -> Self {
+        Merge { has_headers, ..Merge::default() }
+    }
+
+    fn print(&self, packet: &Packet) -> Print {
+        let bytes = &packet.bytes[..];
+        let body = if self.has_headers { bytes.get(HEADER..).unwrap_or_default() } else { bytes };
+        let mut hasher = SipHasher13::new();
+        hasher.write_u32(packet.rtp.map_or(0, |rtp| rtp.timestamp));
+        hasher.write_usize(body.len());
+        hasher.write(&body[..body.len().min(64)]);
+        hasher.write(&body[body.len() - body.len().min(16)..]);
+        hasher.finish()
+    }
+
+    fn line(&mut self, track: u8) -> &mut Line {
+        let index = usize::from(track);
+        if self.lines.len() <= index {
+            self.lines.resize_with(index + 1, Line::default);
+        }
+        &mut self.lines[index]
+    }
+
+    /// A packet of the way that carries, as it is to be passed on.
+    pub(super) fn carry(&mut self, packet: Packet) -> Packet {
+        let print = self.print(&packet);
+        self.pass(print, packet)
+    }
+
+    fn pass(&mut self, print: Print, mut packet: Packet) -> Packet {
+        let has_headers = self.has_headers;
+        let line = self.line(packet.track);
+        let number = number(&packet);
+        let passed = number.wrapping_add(line.raise);
+        line.newest = Some(Newest { print, number, passed });
+        line.known.insert(print, passed);
+        line.order.push_back(print);
+        if line.order.len() > GROUP_KNOWN_MAX
+            && let Some(old) = line.order.pop_front()
+        {
+            line.known.remove(&old);
+        }
+        if let Some(stamp) = &mut packet.rtp
+            && passed != number
+        {
+            stamp.sequence = passed;
+            if has_headers {
+                packet.bytes = renumbered(&packet.bytes, passed);
+            }
+        }
+        packet
+    }
+
+    /// A packet of the other way. Returns whether it was passed on before.
+    pub(super) fn hold(&mut self, packet: Packet) -> bool {
+        let print = self.print(&packet);
+        let is_known = self.line(packet.track).known.contains_key(&print);
+        if self.held.len() >= GROUP_HELD_MAX {
+            self.held.pop_front();
+        }
+        self.held.push_back((print, packet));
+        is_known
+    }
+
+    /// What is held is of no use any more.
+    pub(super) fn forget_held(&mut self) {
+        self.held.clear();
+    }
+
+    /// Whether anything is held.
+    pub(super) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether the other way can go on exactly behind what was passed on: the newest packet of each track is held.
+    pub(super) fn meets(&self) -> bool {
+        let mut begun = (0..).zip(&self.lines).filter(|(_, line)| line.newest.is_some()).peekable();
+        begun.peek().is_some() && begun.all(|(track, line)| self.newest_held(track, line).is_some())
+    }
+
+    /// Whether something is held that comes behind what was passed on.
+    pub(super) fn has_news(&self) -> bool {
+        let cuts: Vec<_> = (0..).zip(&self.lines).map(|(track, line)| self.cut(track, line)).collect();
+        (0..).zip(&self.held).any(|(place, (_, packet))| {
+            cuts.get(usize::from(packet.track)).is_none_or(|cut| cut.is_none_or(|cut| place > cut))
+        })
+    }
+
+    /// The other way carries from now on: gives what it is ahead.
+    pub(super) fn change(&mut self, out: &mut VecDeque<Received>) {
+        let cuts: Vec<_> = (0..).zip(&self.lines).map(|(track, line)| self.cut(track, line)).collect();
+        for (track, cut) in (0..).zip(&cuts) {
+            let raise = self.raise(track, *cut);
+            self.line(track).raise = raise;
+        }
+        for (place, (print, packet)) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            let cut = cuts.get(usize::from(packet.track)).copied().flatten();
+            if cut.is_none_or(|cut| place > cut) {
+                out.push_back(Received::Packet(self.pass(print, packet)));
+            }
+        }
+    }
+
+    /// Where a track's newest packet is held. Of several that look alike, it is the one with the same number.
+    fn newest_held(&self, track: u8, line: &Line) -> Option<usize> {
+        let newest = line.newest?;
+        let alike = |(_, (print, packet)): &(usize, &(Print, Packet))| {
+            packet.track == track && *print == newest.print
+        };
+        let mut all = self.held.iter().enumerate().filter(alike);
+        let same = all.clone().find(|(_, (_, packet))| number(packet) == newest.number);
+        same.or_else(|| all.next_back()).map(|(place, _)| place)
+    }
+
+    /// The last packet held of a track that is not to be passed on again.
+    fn cut(&self, track: u8, line: &Line) -> Option<usize> {
+        let is_known =
+            |(print, packet): &(Print, Packet)| packet.track == track && line.known.contains_key(print);
+        self.newest_held(track, line).or_else(|| self.held.iter().rposition(is_known))
+    }
+
+    /// What numbers of a track are to be raised by, so that they go on.
+    fn raise(&self, track: u8, cut: Option<usize>) -> u16 {
+        let Some(line) = self.lines.get(usize::from(track)) else { return 0 };
+        let Some(newest) = line.newest else { return 0 };
+        let first = cut.map_or(0, |cut| cut + 1);
+        let first = self.held.iter().skip(first).find(|(_, packet)| packet.track == track);
+        let first = first.map(|(_, packet)| number(packet));
+        let met = cut.and_then(|cut| self.held.get(cut));
+        let known = met.and_then(|(print, packet)| Some((*line.known.get(print)?, number(packet))));
+        let Some((passed, number)) = known else {
+            // How much is missing in between nobody knows: something is.
+            return first.map_or(line.raise, |first| newest.passed.wrapping_add(2).wrapping_sub(first));
+        };
+        let raise = passed.wrapping_sub(number);
+        let goes_on = |first: u16| first.wrapping_add(raise).wrapping_sub(newest.passed).cast_signed() > 0;
+        match first {
+            Some(first) if !goes_on(first) => newest.passed.wrapping_add(1).wrapping_sub(first),
+            _ => raise,
+        }
+    }
+}
+
+fn number(packet: &Packet) -> u16 {
+    packet.rtp.map_or(0, |rtp| rtp.sequence)
+}
+
+fn renumbered(bytes: &Bytes, number: u16) -> Bytes {
+    let mut bytes = BytesMut::from(&bytes[..]);
+    if bytes.len() >= HEADER {
+        rtp::set_sequence(&mut bytes, number);
+    }
+    bytes.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_client::RtpStamp;
+    use outflow_media::Time;
+    use outflow_media::rtp::PlainHeader;
+
+    use super::*;
+
+    /// A packet that carries this, under this number.
+    fn packet(track: u8, sequence: u16, what: u32) -> Packet {
+        let header = PlainHeader { marker: false, payload_type: 96, sequence, timestamp: what / 4, ssrc: 5 };
+        let bytes = [&header.emit()[..], &what.to_be_bytes()].concat().into();
+        let rtp = Some(RtpStamp { sequence, timestamp: what / 4, ssrc: 5 });
+        Packet { track, bytes, arrived: Time::ZERO, rtp }
+    }
+
+    /// What came out: track, number and content.
+    fn told(received: &Received) -> (u8, u16, u32) {
+        let Received::Packet(packet) = received else { panic!("{received:?}") };
+        let bytes = &packet.bytes;
+        let number = u16::from_be_bytes([bytes[2], bytes[3]]);
+        assert_eq!(packet.rtp.map(|rtp| rtp.sequence), Some(number));
+        (packet.track, number, u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]))
+    }
+
+    fn carried(merge: &mut Merge, all: impl IntoIterator<Item = (u8, u16, u32)>) -> Vec<(u8, u16, u32)> {
+        let pass = |(track, number, what)| told(&Received::Packet(merge.carry(packet(track, number, what))));
+        all.into_iter().map(pass).collect()
+    }
+
+    fn changed(merge: &mut Merge) -> Vec<(u8, u16, u32)> {
+        let mut out = VecDeque::new();
+        merge.change(&mut out);
+        out.iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_way_that_is_ahead_takes_over_behind_the_newest_packet() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        // The other way numbers them differently.
+        for n in 15_u16..25 {
+            assert_eq!(merge.hold(packet(0, n.wrapping_add(65_530), u32::from(n))), n < 20);
+        }
+        assert!(merge.meets() && merge.has_news());
+        assert_eq!(changed(&mut merge), (20..25).map(|n| (0, n, u32::from(n))).collect::<Vec<_>>());
+        assert_eq!(carried(&mut merge, [(0, 19, 25)]), [(0, 25, 25)]);
+    }
+
+    #[test]
+    fn a_way_that_is_behind_meets_later() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        assert!(!merge.meets());
+        for n in 15..19 {
+            assert!(merge.hold(packet(0, n, u32::from(n))));
+            assert!(!merge.meets() && !merge.has_news());
+        }
+        assert!(merge.hold(packet(0, 19, 19)) && merge.meets() && !merge.has_news());
+        assert_eq!(changed(&mut merge), []);
+        assert_eq!(carried(&mut merge, [(0, 20, 20)]), [(0, 20, 20)]);
+    }
+
+    #[test]
+    fn tracks_are_cut_each_for_itself() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, [(0, 1, 1), (1, 7, 101), (0, 2, 2)]);
+        merge.hold(packet(0, 2, 2));
+        assert!(!merge.meets(), "the other track's is not there");
+        merge.hold(packet(1, 7, 101));
+        merge.hold(packet(0, 3, 3));
+        merge.hold(packet(1, 8, 102));
+        assert!(merge.meets());
+        assert_eq!(changed(&mut merge), [(0, 3, 3), (1, 8, 102)]);
+    }
+
+    #[test]
+    fn what_was_lost_in_between_shows_in_the_numbers() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        // The newest one is lost on the other way: it goes on behind the last one that is known.
+        merge.hold(packet(0, 118, 18));
+        merge.hold(packet(0, 120, 20));
+        assert!(!merge.meets() && merge.has_news());
+        assert_eq!(changed(&mut merge), [(0, 20, 20)]);
+        // Nothing is known: a number is left out, so that it is noticed.
+        merge.hold(packet(0, 7, 90));
+        assert_eq!(changed(&mut merge), [(0, 22, 90)]);
+    }
+
+    #[test]
+    fn numbers_never_go_back() {
+        let mut merge = Merge::new(true);
+        // The carrying way has left levels out, and so counts less.
+        carried(&mut merge, [(0, 10, 1), (0, 11, 5), (0, 12, 9)]);
+        for (number, what) in [(20, 1), (21, 2), (22, 5), (23, 6), (24, 10), (25, 11)] {
+            merge.hold(packet(0, number, what));
+        }
+        assert_eq!(changed(&mut merge), [(0, 13, 6), (0, 14, 10), (0, 15, 11)]);
+    }
+
+    #[test]
+    fn packets_that_look_alike_are_told_apart_by_their_numbers() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, [(0, 1, 1), (0, 2, 7), (0, 3, 7)]);
+        for (number, what) in [(1, 1), (2, 7), (3, 7), (4, 7), (5, 8)] {
+            merge.hold(packet(0, number, what));
+        }
+        assert_eq!(changed(&mut merge), [(0, 4, 7), (0, 5, 8)]);
+    }
+
+    #[test]
+    fn transport_streams_have_no_headers() {
+        let mut merge = Merge::new(false);
+        let ts = |sequence| {
+            let mut bytes = vec![0x47; 188];
+            bytes[1..3].copy_from_slice(&sequence_of(sequence));
+            let rtp = Some(RtpStamp { sequence, timestamp: 1, ssrc: 1 });
+            Packet { track: 0, bytes: bytes.into(), arrived: Time::ZERO, rtp }
+        };
+        fn sequence_of(number: u16) -> [u8; 2] {
+            number.to_be_bytes()
+        }
+        merge.carry(ts(1));
+        merge.hold(ts(1));
+        merge.hold(ts(2));
+        let mut out = VecDeque::new();
+        merge.change(&mut out);
+        assert_eq!(out, [Received::Packet(ts(2))]);
+    }
+}
