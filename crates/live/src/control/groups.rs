@@ -149,7 +149,13 @@ impl Group {
     /// The address that packets go out with. What sends them has a socket like this one.
     fn source(&self) -> Result<Ipv4Addr, ControlError> {
         let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
-        let socket = crate::send::open_push(&PushRoute { to, ttl: Some(self.ttl), interface, loops: false })?;
+        let socket = crate::send::open_push(&PushRoute {
+            to,
+            from: None,
+            ttl: Some(self.ttl),
+            interface,
+            loops: false,
+        })?;
         let address = socket.connect(to).and_then(|()| socket.local_addr());
         let doing = || format!("looking for the address of {}", self.interface);
         match address.map_err(|error| ControlError::system(doing(), &error))?.ip() {
@@ -230,6 +236,7 @@ impl Seat {
         PushOptions {
             stream: stream.clone(),
             to: self.group.sink(),
+            from: None,
             name: format!("tree:{interface}:{}", self.group.to),
             priority: None,
             timing: None,

@@ -18,6 +18,7 @@ mod group;
 mod limits;
 mod link;
 mod lookup;
+mod mark;
 mod splice;
 mod survey;
 mod view;

@@ -7,7 +7,6 @@
 //! sequence number. Where a new parent begins behind what was published last, one number is left out, so that
 //! everybody sees that something is missing.
 
-mod mark;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +17,7 @@ use outflow_client::Packet;
 use outflow_media::{Format, Time, rtp};
 
 use super::limits::{JOINT_WAIT, JOINT_WAIT_RTP, KNOWN_MAX, PENDING_MAX, SAME_CLOCK};
-use mark::{Chain, Mark};
+use super::mark::{Chain, Mark};
 
 /// What was published of a stream, and how another parent's packets go on from that.
 #[derive(Debug)]

@@ -5,17 +5,13 @@
 //! while has others. So packets are compared by what they carry, and numbered anew where a way takes over.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hasher;
 
 use bytes::{Bytes, BytesMut};
 use outflow_client::{Packet, Received};
 use outflow_media::rtp;
-use siphasher::sip::SipHasher13;
 
 use super::super::limits::{GROUP_HELD_MAX, GROUP_KNOWN_MAX};
-
-/// What a packet carries, shortened.
-type Print = u64;
+use super::super::mark::Mark;
 
 /// Bytes of an RTP header without lists and extensions.
 const HEADER: usize = 12;
@@ -23,7 +19,7 @@ const HEADER: usize = 12;
 /// The newest packet that was passed on.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    print: Print,
+    mark: Mark,
     /// Its number as it came, and as it was passed on.
     number: u16,
     passed: u16,
@@ -34,8 +30,8 @@ struct Newest {
 struct Line {
     newest: Option<Newest>,
     /// The numbers of packets that were passed on lately.
-    known: HashMap<Print, u16>,
-    order: VecDeque<Print>,
+    known: HashMap<Mark, u16>,
+    order: VecDeque<Mark>,
     /// What the numbers of the way that carries are raised by.
     raise: u16,
 }
@@ -46,23 +42,12 @@ pub(super) struct Merge {
     /// Whether packets begin with RTP headers.
     has_headers: bool,
     lines: Vec<Line>,
-    held: VecDeque<(Print, Packet)>,
+    held: VecDeque<(Mark, Packet)>,
 }
 
 impl Merge {
     pub(super) fn new(has_headers: bool) -> Self {
         Merge { has_headers, ..Merge::default() }
-    }
-
-    fn print(&self, packet: &Packet) -> Print {
-        let bytes = &packet.bytes[..];
-        let body = if self.has_headers { bytes.get(HEADER..).unwrap_or_default() } else { bytes };
-        let mut hasher = SipHasher13::new();
-        hasher.write_u32(packet.rtp.map_or(0, |rtp| rtp.timestamp));
-        hasher.write_usize(body.len());
-        hasher.write(&body[..body.len().min(64)]);
-        hasher.write(&body[body.len() - body.len().min(16)..]);
-        hasher.finish()
     }
 
     fn line(&mut self, track: u8) -> &mut Line {
@@ -75,18 +60,18 @@ impl Merge {
 
     /// A packet of the way that carries, as it is to be passed on.
     pub(super) fn carry(&mut self, packet: Packet) -> Packet {
-        let print = self.print(&packet);
-        self.pass(print, packet)
+        let mark = Mark::of(&packet, self.has_headers);
+        self.pass(mark, packet)
     }
 
-    fn pass(&mut self, print: Print, mut packet: Packet) -> Packet {
+    fn pass(&mut self, mark: Mark, mut packet: Packet) -> Packet {
         let has_headers = self.has_headers;
         let line = self.line(packet.track);
         let number = number(&packet);
         let passed = number.wrapping_add(line.raise);
-        line.newest = Some(Newest { print, number, passed });
-        line.known.insert(print, passed);
-        line.order.push_back(print);
+        line.newest = Some(Newest { mark, number, passed });
+        line.known.insert(mark, passed);
+        line.order.push_back(mark);
         if line.order.len() > GROUP_KNOWN_MAX
             && let Some(old) = line.order.pop_front()
         {
@@ -105,12 +90,12 @@ impl Merge {
 
     /// A packet of the other way. Returns whether it was passed on before.
     pub(super) fn hold(&mut self, packet: Packet) -> bool {
-        let print = self.print(&packet);
-        let is_known = self.line(packet.track).known.contains_key(&print);
+        let mark = Mark::of(&packet, self.has_headers);
+        let is_known = self.line(packet.track).known.contains_key(&mark);
         if self.held.len() >= GROUP_HELD_MAX {
             self.held.pop_front();
         }
-        self.held.push_back((print, packet));
+        self.held.push_back((mark, packet));
         is_known
     }
 
@@ -145,10 +130,10 @@ impl Merge {
             let raise = self.raise(track, *cut);
             self.line(track).raise = raise;
         }
-        for (place, (print, packet)) in std::mem::take(&mut self.held).into_iter().enumerate() {
+        for (place, (mark, packet)) in std::mem::take(&mut self.held).into_iter().enumerate() {
             let cut = cuts.get(usize::from(packet.track)).copied().flatten();
             if cut.is_none_or(|cut| place > cut) {
-                out.push_back(Received::Packet(self.pass(print, packet)));
+                out.push_back(Received::Packet(self.pass(mark, packet)));
             }
         }
     }
@@ -156,9 +141,8 @@ impl Merge {
     /// Where a track's newest packet is held. Of several that look alike, it is the one with the same number.
     fn newest_held(&self, track: u8, line: &Line) -> Option<usize> {
         let newest = line.newest?;
-        let alike = |(_, (print, packet)): &(usize, &(Print, Packet))| {
-            packet.track == track && *print == newest.print
-        };
+        let alike =
+            |(_, (mark, packet)): &(usize, &(Mark, Packet))| packet.track == track && *mark == newest.mark;
         let mut all = self.held.iter().enumerate().filter(alike);
         let same = all.clone().find(|(_, (_, packet))| number(packet) == newest.number);
         same.or_else(|| all.next_back()).map(|(place, _)| place)
@@ -167,7 +151,7 @@ impl Merge {
     /// The last packet held of a track that is not to be passed on again.
     fn cut(&self, track: u8, line: &Line) -> Option<usize> {
         let is_known =
-            |(print, packet): &(Print, Packet)| packet.track == track && line.known.contains_key(print);
+            |(mark, packet): &(Mark, Packet)| packet.track == track && line.known.contains_key(mark);
         self.newest_held(track, line).or_else(|| self.held.iter().rposition(is_known))
     }
 
@@ -179,7 +163,7 @@ impl Merge {
         let first = self.held.iter().skip(first).find(|(_, packet)| packet.track == track);
         let first = first.map(|(_, packet)| number(packet));
         let met = cut.and_then(|cut| self.held.get(cut));
-        let known = met.and_then(|(print, packet)| Some((*line.known.get(print)?, number(packet))));
+        let known = met.and_then(|(mark, packet)| Some((*line.known.get(mark)?, number(packet))));
         let Some((passed, number)) = known else {
             // How much is missing in between nobody knows: something is.
             return first.map_or(line.raise, |first| newest.passed.wrapping_add(2).wrapping_sub(first));
