@@ -1,5 +1,6 @@
 //! What links should have carried, by what was wanted below, next to what they did.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -147,6 +148,16 @@ fn measure(window: &Window, stream: u8, sent: &[Instant], crossed: &[Crossed]) -
     }
 }
 
+/// Packets of a stream that came again, and how much later: a repeat of the transport comes some round trips later, a
+/// change of parents or levels repeats several at once.
+fn repeats(stream: u8, crossed: &[Crossed]) -> impl Iterator<Item = (u32, Duration)> {
+    let mut first = BTreeMap::new();
+    crossed.iter().filter(move |one| one.stamp.stream == stream).filter_map(move |one| {
+        let before = *first.entry(one.stamp.number).or_insert(one.at);
+        (before != one.at).then(|| (one.stamp.number, one.at - before))
+    })
+}
+
 /// What all links carried, each with its name and all streams together.
 pub(crate) fn of_links(
     streams: std::ops::Range<u8>,
@@ -163,6 +174,9 @@ pub(crate) fn of_links(
                 if one.off > 0 || one.duplicates > 0 || one.unwanted > 0 {
                     let (name, level) = (NAMES[link], window.level);
                     eprintln!("  not as it should be: {name}, stream {stream}, level {level:?}: {one:?}");
+                    repeats(stream, &crossed[link - 1]).for_each(|(number, apart)| {
+                        eprintln!("    packet {number} came again after {} ms", apart.as_millis());
+                    });
                 }
                 sum.add(&one);
             }

@@ -100,10 +100,13 @@ impl Interfaces {
 
     fn find(&mut self, all: &Result<Addresses, Error>, name: &str) -> Option<Interface> {
         let found = match all {
-            Ok(all) => all.find(name).map_err(|error| self.note(name, &error)),
-            Err(error) => Err(self.note(name, error)),
+            Ok(all) => all.find(name),
+            Err(error) => {
+                self.note(name, error);
+                return None;
+            }
         };
-        found.ok()
+        found.map_err(|error| self.note(name, &error)).ok()
     }
 
     /// Takes an interface for what it is not taken for yet. True if that succeeded for anything.
