@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::address::interface;
 use crate::section::section;
-use crate::value::{Fault, Given, Value, type_fault, words};
+use crate::value::{Fault, Given, Value, list, words};
 use crate::{DatagramSink, Invalid, SinkProtocol, SinkUrl, SourceUrl, StreamConfig};
 
 section! {
@@ -57,7 +57,7 @@ impl Multicast {
     }
 
     /// Interfaces with hosts or neighbours, one that has both twice.
-    pub(crate) fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
+    pub fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces.0.iter().chain(&self.neighbours.0)
     }
 
@@ -104,9 +104,7 @@ pub struct Interfaces(pub Vec<Interface>);
 
 impl Value for Interfaces {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        let list = given.get_ref().as_array();
-        let list = list.ok_or_else(|| type_fault(given, "a list of interfaces", "[\"eth1\"]"))?;
-        list.iter().map(Interface::read).collect::<Result<_, _>>().map(Interfaces)
+        list(given, "a list of interfaces", "[\"eth1\"]").map(Interfaces)
     }
 }
 
@@ -165,9 +163,7 @@ pub struct Prefixes(pub Vec<Prefix>);
 
 impl Value for Prefixes {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        let list = given.get_ref().as_array();
-        let list = list.ok_or_else(|| type_fault(given, "a list of addresses", "[\"10.9.0.0/16\"]"))?;
-        list.iter().map(Prefix::read).collect::<Result<_, _>>().map(Prefixes)
+        list(given, "a list of addresses", "[\"10.9.0.0/16\"]").map(Prefixes)
     }
 }
 

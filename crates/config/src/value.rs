@@ -33,6 +33,12 @@ pub(crate) trait Value: Sized {
     }
 }
 
+/// Reads the values of a list, which is `what`, like `example`.
+pub(crate) fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Result<Vec<T>, Fault> {
+    let list = given.get_ref().as_array().ok_or_else(|| type_fault(given, what, example))?;
+    list.iter().map(T::read).collect()
+}
+
 impl<T: Value> Value for Option<T> {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
         T::read_optional(given)
@@ -140,8 +146,7 @@ impl Value for bool {
 impl Value for Vec<Secret> {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
         let example = "[\"a-long-random-text\"]";
-        let list = given.get_ref().as_array();
-        list.ok_or_else(|| type_fault(given, "a list of tokens", example))?.iter().map(Secret::read).collect()
+        list(given, "a list of tokens", example)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the process uses of the machine.
 
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::limits::{BACKGROUND_NICE, WORKER_TURN};
@@ -30,6 +32,14 @@ impl Usage {
         *self = Usage { at, cpu };
         used / passed * 100.0
     }
+}
+
+/// The source address that the system chooses for packets that go there. Nothing is sent.
+pub(crate) fn source_address(to: SocketAddr) -> io::Result<IpAddr> {
+    let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// Resident memory in bytes; 0 where the system does not say.

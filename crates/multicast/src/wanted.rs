@@ -22,6 +22,11 @@ impl From<membership::Wanted<'_>> for Wanted {
 }
 
 impl Wanted {
+    /// Whether packets of a source are wanted.
+    pub fn receives(&self, source: IpAddr) -> bool {
+        self.sources.contains(&source) == (self.mode == Mode::Include)
+    }
+
     /// What is wanted if either is (RFC 3376 section 3.2): a list that is too long is of all sources.
     pub(crate) fn or(self, other: Wanted) -> Wanted {
         let level = self.level.min(other.level);

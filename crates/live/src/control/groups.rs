@@ -2,7 +2,7 @@
 //! are behind it, at the best level that any of them wants, while there is somebody.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Control, ControlError, PushOptions, PushRoute, Wanted};
 use crate::limits::GROUP_PORT;
+use crate::system::source_address;
+use crate::tree::{self, of_path, of_tree};
 
 /// Where the members of a group find a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +80,7 @@ impl Book {
             entry.seats += 1;
             return Some((self.seats, entry.to));
         }
-        let first = crate::tree::number(&key.0) % range.count();
+        let first = tree::number(&key.0) % range.count();
         let is_free = |ip: &Ipv4Addr| {
             let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
             !others.any(|(_, entry)| entry.to.ip() == ip)
@@ -290,22 +292,15 @@ async fn send(
 fn note(control: &Control, table: &mut Table<(), u64>, (member, level): Want) {
     let now = control.now();
     let Some(level) = level else { return table.handle_leave(now, (), &member) };
-    let level = outflow_routing::Level::lowered(level.number()).unwrap_or(outflow_routing::Level::BEST);
-    if let Err(full) = table.handle_want(now, (), member, level, None) {
+    if let Err(full) = table.handle_want(now, (), member, of_tree(level), None) {
         tracing::warn!(%full, "what a member of a group wants is not looked at");
     }
 }
 
-fn of_path(level: outflow_routing::Level) -> Level {
-    Level::new(level.number()).unwrap_or_default()
-}
-
 /// The interface by which packets go to an address; none if it is this machine's.
 fn interface_to(peer: Ipv4Addr) -> std::io::Result<Option<String>> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // Nothing is sent; the port is that of `discard`.
-    socket.connect((peer, 9))?;
-    let local = socket.local_addr()?.ip();
+    // The port is that of `discard`.
+    let local = source_address(SocketAddr::from((peer, 9)))?;
     let all = if_addrs::get_if_addrs()?;
     let found = all.into_iter().find(|one| one.ip() == local && !one.is_loopback());
     Ok(found.filter(|_| local != IpAddr::V4(peer)).map(|one| one.name))

@@ -165,8 +165,8 @@ impl Replica {
 }
 
 impl Control {
-    /// The worker that a receiver by UDP is to be served by, and its ports; it has asked at this address. Branches are made at the
-    /// stream's home, and served from there; receivers behind a link are with it.
+    /// The worker that a receiver by UDP is to be served by, and its ports; it has asked at this address.
+    /// Branches are made at the stream's home, and served from there; receivers behind a link are with it.
     ///
     /// # Errors
     /// Unknown stream or link.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_multicast::{Event, OwnFlow, Relayed, Snapshot, Wanted};
 use outflow_relay::Level;
-use outflow_routing::membership::{self, Mode};
+use outflow_routing::membership;
 
 use super::plan::Served;
 
@@ -161,19 +161,16 @@ impl Demand {
         let below = self.interfaces.get(interface).filter(|below| below.is_querier)?;
         let wanted = below.groups.get(served.group.to.ip())?;
         let is_forwarded = served.relayed == Relayed::Lower && wanted.level == membership::Level::BEST;
-        let is_taken = receives(wanted, below.address);
+        let is_taken = wanted.receives(below.address.into());
         let level = Level::new(wanted.level.number()).filter(|_| is_taken && !is_forwarded)?;
         Some(Sent { level, from: None })
     }
 }
 
-/// Whether those who want this take packets from a source.
-fn receives(wanted: &Wanted, source: Ipv4Addr) -> bool {
-    wanted.sources.contains(&source.into()) == (wanted.mode == Mode::Include)
-}
-
 #[cfg(test)]
 mod tests {
+    use outflow_routing::membership::Mode;
+
     use super::*;
 
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);

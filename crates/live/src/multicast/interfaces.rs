@@ -56,7 +56,7 @@ impl Interfaces {
         demand: &mut Demand,
     ) -> bool {
         let all = Addresses::list();
-        let names: Vec<_> = settings.interfaces.0.iter().chain(&settings.neighbours.0).collect();
+        let names: Vec<_> = settings.with_hosts_or_neighbours().collect();
         let found: BTreeMap<_, _> = names.iter().map(|one| (&one.0, self.find(&all, &one.0))).collect();
         let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0));
         self.problems.retain(|name, _| settings.has(name));

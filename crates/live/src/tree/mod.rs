@@ -36,7 +36,7 @@ use tokio::sync::oneshot;
 use crate::control::{Control, ControlError};
 use crate::message::Demand;
 use driver::Input;
-pub(crate) use driver::number;
+pub(crate) use driver::{number, of_path, of_tree};
 pub use view::{PeerView, RelayView, StreamView};
 
 /// What others ask of this relay's part of the tree.

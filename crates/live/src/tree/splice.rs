@@ -240,7 +240,7 @@ impl Track {
 }
 
 /// The packet with another sequence number; copied only if somebody else holds it.
-fn numbered(bytes: Bytes, sequence: u16) -> Bytes {
+pub(super) fn numbered(bytes: Bytes, sequence: u16) -> Bytes {
     let mut own = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
     rtp::set_sequence(&mut own, sequence);
     own.freeze()

@@ -2,13 +2,14 @@
 //! take packets from nowhere else, and routers on the way may let none through.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 
 use socket2::SockRef;
 
 use super::{Watched, Worker};
 use crate::limits::NEAR_PORTS_MAX;
 use crate::receive::bind_pair_beside;
+use crate::system::source_address;
 
 impl Worker {
     /// The port from which packets go to `to` with the source address `from`: the shared one where the system
@@ -17,7 +18,9 @@ impl Worker {
         if let Some(port) = self.near_ports.get(&from) {
             return *port;
         }
-        if from.is_unspecified() || from.is_ipv4() != to.is_ipv4() || chosen(to).is_ok_and(|own| own == from)
+        if from.is_unspecified()
+            || from.is_ipv4() != to.is_ipv4()
+            || source_address(to).is_ok_and(|own| own == from)
         {
             return shared;
         }
@@ -44,12 +47,4 @@ impl Worker {
         self.near_ports.insert(from, port);
         Ok(port)
     }
-}
-
-/// The source address that the system chooses.
-fn chosen(to: SocketAddr) -> io::Result<IpAddr> {
-    let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(to)?;
-    Ok(socket.local_addr()?.ip())
 }

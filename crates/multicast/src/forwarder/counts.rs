@@ -34,7 +34,7 @@ pub struct UserCounts {
 }
 
 /// One of them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     Packets,
     Bytes,

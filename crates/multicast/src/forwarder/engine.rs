@@ -295,7 +295,7 @@ impl Engine {
             Some(libc::EAGAIN | libc::ENOBUFS) => Count::NoRoom,
             _ => Count::SendErrors,
         };
-        if reason(error) as usize != Count::TooLong as usize || !may_fragment(packet) {
+        if reason(error) != Count::TooLong || !may_fragment(packet) {
             return Err(reason(error));
         }
         let mtu = self.sender.mtu(to).map_err(|error| reason(&error))?;

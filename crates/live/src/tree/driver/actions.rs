@@ -68,8 +68,8 @@ impl Driver {
                 tracing::error!(
                     stream,
                     relay = link.peer.name,
-                    "the stream cannot come by RTP or multicast: that relay has no RTSP server; set [listen] rtsp there, \
-                     or [tree] transport here"
+                    "the stream cannot come by RTP or multicast: that relay has no RTSP server; set [listen] \
+                     rtsp there, or [tree] transport here"
                 );
                 self.node.handle_failed(self.control.now(), id, relay);
                 return;

@@ -320,11 +320,12 @@ async fn directory_event(
 }
 
 /// Levels of the path and of trees differ only in what numbers they admit.
-fn of_path(level: outflow_routing::Level) -> Level {
+pub(crate) fn of_path(level: outflow_routing::Level) -> Level {
     Level::new(level.number()).unwrap_or_default()
 }
 
-fn of_tree(level: Level) -> outflow_routing::Level {
+/// See [`of_path`].
+pub(crate) fn of_tree(level: Level) -> outflow_routing::Level {
     outflow_routing::Level::lowered(level.number()).unwrap_or(outflow_routing::Level::BEST)
 }
 

@@ -6,15 +6,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use bytes::{Bytes, BytesMut};
 use outflow_client::{Packet, Received};
-use outflow_media::rtp;
 
 use super::super::limits::{GROUP_HELD_MAX, GROUP_KNOWN_MAX};
 use super::super::mark::Mark;
-
-/// Bytes of an RTP header without lists and extensions.
-const HEADER: usize = 12;
+use super::super::splice::numbered;
 
 /// The newest packet that was passed on.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +78,7 @@ impl Merge {
         {
             stamp.sequence = passed;
             if has_headers {
-                packet.bytes = renumbered(&packet.bytes, passed);
+                packet.bytes = numbered(packet.bytes, passed);
             }
         }
         packet
@@ -179,14 +175,6 @@ impl Merge {
 
 fn number(packet: &Packet) -> u16 {
     packet.rtp.map_or(0, |rtp| rtp.sequence)
-}
-
-fn renumbered(bytes: &Bytes, number: u16) -> Bytes {
-    let mut bytes = BytesMut::from(&bytes[..]);
-    if bytes.len() >= HEADER {
-        rtp::set_sequence(&mut bytes, number);
-    }
-    bytes.freeze()
 }
 
 #[cfg(test)]
