@@ -314,6 +314,7 @@ impl Supervisor {
             seed: random_u32().into(),
             ntp_at_zero: self.clock.ntp_at_zero(),
             layers: 0,
+            is_relayed: config.source == SourceUrl::Tree,
         }
     }
 

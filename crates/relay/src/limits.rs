@@ -174,6 +174,9 @@ pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 /// A foreign SSRC is taken over once the stream's own has been silent for this long.
 pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
 
+/// Timestamps that are further apart are not those of the same source, whoever hands it on.
+pub const SAME_CLOCK: Duration = Duration::from_secs(120);
+
 /// Over how long bit rates are measured.
 pub const RATE_WINDOW: Duration = Duration::from_secs(1);
 

@@ -88,6 +88,7 @@ impl World {
             seed: scenario.seed,
             ntp_at_zero: 0,
             layers: 0,
+            is_relayed: false,
         };
         let mut world = World {
             agenda: Agenda::new(),

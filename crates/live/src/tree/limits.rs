@@ -113,6 +113,3 @@ pub(super) const PENDING_MAX: usize = 4096;
 pub(super) const JOINT_WAIT: Duration = Duration::from_millis(300);
 /// The same of RTP, where timestamps say that it is older than what was published.
 pub(super) const JOINT_WAIT_RTP: Duration = Duration::from_secs(2);
-
-/// Timestamps that are further apart are not those of the same source.
-pub(super) const SAME_CLOCK: Duration = Duration::from_secs(120);

@@ -15,8 +15,9 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use outflow_client::Packet;
 use outflow_media::{Format, Time, rtp};
+use outflow_relay::limits::SAME_CLOCK;
 
-use super::limits::{JOINT_WAIT, JOINT_WAIT_RTP, KNOWN_MAX, PENDING_MAX, SAME_CLOCK};
+use super::limits::{JOINT_WAIT, JOINT_WAIT_RTP, KNOWN_MAX, PENDING_MAX};
 use super::mark::{Chain, Mark};
 
 /// What was published of a stream, and how another parent's packets go on from that.

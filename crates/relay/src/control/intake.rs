@@ -8,7 +8,7 @@ use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::drops::DropReason;
 use crate::graph::Message;
-use crate::receive::{Incoming, Receive};
+use crate::receive::{Incoming, Receive, TurnBy};
 use crate::send::ReportClock;
 use crate::understand::Understand;
 
@@ -70,7 +70,8 @@ impl Stream {
         let format = Receive::effective(&declared);
         match &mut self.input {
             Some(Input { format: known, intake: Some(intake), clocks, .. }) if *known == format => {
-                intake.receive.restart(&declared);
+                let by = if self.options.is_relayed { TurnBy::Relay } else { TurnBy::Source };
+                intake.receive.restart(&declared, by);
                 intake.understand.restart(&format);
                 clocks.iter_mut().for_each(ReportClock::restart);
                 self.hand_clocks();

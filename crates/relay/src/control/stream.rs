@@ -45,6 +45,8 @@ pub struct StreamOptions {
     /// How many layers the source has at least, though fewer may come: who hands the stream on leaves out those
     /// that nobody here wants, and levels mean the same here and there. 0 if packets say it.
     pub layers: u8,
+    /// Other relays hand the source on, and may take turns at that.
+    pub is_relayed: bool,
 }
 
 /// What holds where a configuration says nothing; without chance.
@@ -59,6 +61,7 @@ impl Default for StreamOptions {
             seed: 1,
             ntp_at_zero: 0,
             layers: 0,
+            is_relayed: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use outflow_media::Time;
 
 use super::ticks;
-use crate::limits::SSRC_SILENCE;
+use crate::limits::{SAME_CLOCK, SSRC_SILENCE};
 
 /// Maps SSRC, sequence numbers and timestamps of whoever sends now to those of the first sender.
 ///
@@ -13,12 +13,22 @@ pub struct Continuity {
     clock_rate: u32,
     /// The sender now, and when it last sent.
     current: Option<(u32, Time)>,
-    restarted: bool,
+    restarted: Option<TurnBy>,
     ssrc_out: u32,
     sequence_delta: u16,
     timestamp_delta: u32,
     last_sequence: u16,
     last_timestamp: u32,
+}
+
+/// By whom a source begins a new turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnBy {
+    /// By itself: its clock may be another one.
+    Source,
+    /// By another relay that hands it on, as others may: as long as it is the same one, its timestamps stay what
+    /// they are, by which all of them know its packets.
+    Relay,
 }
 
 /// What is to be done with a packet.
@@ -45,7 +55,7 @@ impl Continuity {
         Continuity {
             clock_rate,
             current: None,
-            restarted: false,
+            restarted: None,
             ssrc_out: 0,
             sequence_delta: 0,
             timestamp_delta: 0,
@@ -55,8 +65,8 @@ impl Continuity {
     }
 
     /// The next packet begins a new turn of the source, whatever its SSRC.
-    pub fn restart(&mut self) {
-        self.restarted = true;
+    pub fn restart(&mut self, by: TurnBy) {
+        self.restarted = Some(by);
     }
 
     /// Judges a packet by its header fields.
@@ -66,12 +76,13 @@ impl Continuity {
                 self.ssrc_out = ssrc;
                 self.last_sequence = sequence;
             }
-            Some((_, last)) if self.restarted => self.adopt(now, last, sequence, timestamp),
+            Some((current, _)) if self.is_handed_on(current == ssrc, timestamp) => self.renumber(sequence),
+            Some((_, last)) if self.restarted.is_some() => self.adopt(now, last, sequence, timestamp),
             Some((current, _)) if current == ssrc => {}
             Some((_, last)) if now.since(last) < SSRC_SILENCE => return Passage::Foreign,
             Some((_, last)) => self.adopt(now, last, sequence, timestamp),
         }
-        self.restarted = false;
+        self.restarted = None;
         self.current = Some((ssrc, now));
         let sequence_out = sequence.wrapping_add(self.sequence_delta);
         let timestamp_out = timestamp.wrapping_add(self.timestamp_delta);
@@ -88,8 +99,20 @@ impl Continuity {
     /// Lets a new sender go on where the last one ended, with the time between them.
     fn adopt(&mut self, now: Time, last: Time, sequence: u16, timestamp: u32) {
         let pause = ticks(now, self.clock_rate).wrapping_sub(ticks(last, self.clock_rate)).max(1);
-        self.sequence_delta = self.last_sequence.wrapping_add(1).wrapping_sub(sequence);
+        self.renumber(sequence);
         self.timestamp_delta = self.last_timestamp.wrapping_add(pause).wrapping_sub(timestamp);
+    }
+
+    fn renumber(&mut self, sequence: u16) {
+        self.sequence_delta = self.last_sequence.wrapping_add(1).wrapping_sub(sequence);
+    }
+
+    /// Whether this begins a turn by another relay, of the source that was there before.
+    fn is_handed_on(&self, is_same: bool, timestamp: u32) -> bool {
+        let out = timestamp.wrapping_add(self.timestamp_delta);
+        let apart = out.wrapping_sub(self.last_timestamp).cast_signed().unsigned_abs();
+        let is_near = u64::from(apart) <= SAME_CLOCK.as_secs() * u64::from(self.clock_rate);
+        self.restarted == Some(TurnBy::Relay) && is_same && is_near
     }
 
     /// What is added to the sender's timestamps.
@@ -128,8 +151,28 @@ mod tests {
     fn an_announced_restart_is_adopted_at_once() {
         let mut c = Continuity::new(48_000);
         c.pass(Time::ZERO, 7, 100, 1_000);
-        c.restart();
+        c.restart(TurnBy::Source);
         let rewrite = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 1_480 };
         assert_eq!(c.pass(Time::from_millis(10), 7, 4_000, 77), rewrite);
+    }
+
+    #[test]
+    fn what_other_relays_hand_on_keeps_the_timestamps_of_its_source() {
+        let begun = || {
+            let mut c = Continuity::new(48_000);
+            c.pass(Time::ZERO, 7, 100, 100_000);
+            c.restart(TurnBy::Relay);
+            c
+        };
+        let later = Time::from_millis(4_000);
+        // It begins with its newest key frame, which was before.
+        let again = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 52_000 };
+        assert_eq!(begun().pass(later, 7, 9, 52_000), again);
+        let ahead = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 292_000 };
+        assert_eq!(begun().pass(later, 7, 9, 292_000), ahead);
+        // Another source, or one whose clock is another one.
+        let follows = Passage::Rewrite { ssrc: 7, sequence: 101, timestamp: 292_000 };
+        assert_eq!(begun().pass(later, 8, 9, 52_000), follows);
+        assert_eq!(begun().pass(later, 7, 9, 0x8000_0000), follows);
     }
 }

@@ -8,7 +8,7 @@
 mod continuity;
 mod incoming;
 
-pub use continuity::{Continuity, Passage};
+pub use continuity::{Continuity, Passage, TurnBy};
 pub use incoming::Incoming;
 
 use bytes::Bytes;
@@ -70,11 +70,11 @@ impl Receive {
     }
 
     /// The source begins anew, after it was away or in another form (bare or in RTP).
-    pub fn restart(&mut self, format: &Format) {
+    pub fn restart(&mut self, format: &Format, by: TurnBy) {
         match (&mut self.form, format) {
             (Form::Rtp(tracks), Format::Rtp(new)) => {
                 for (track, new) in tracks.iter_mut().zip(new) {
-                    track.continuity.restart();
+                    track.continuity.restart(by);
                     track.statistics = RtpStatistics::new(new);
                 }
             }
@@ -262,7 +262,7 @@ mod tests {
             let sent = Bytes::from(packet);
             let came = receive.take(Time::from_millis(at), 0, sent.clone().into()).unwrap();
             assert_eq!(came, sent);
-            receive.restart(&format);
+            receive.restart(&format, TurnBy::Source);
         }
     }
 }

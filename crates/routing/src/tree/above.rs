@@ -12,6 +12,9 @@ use super::message::{Action, Message, Refusal};
 use super::path::{Contact, Offer, Path, RelayId};
 use super::stream::{Asked, Context, Parent, Tree};
 
+/// A parent is not left for one that is less than so much nearer, in microseconds.
+const NEARER_US: u64 = 2_000;
+
 impl Tree {
     /// Others say who has the stream.
     pub(super) fn learn(&mut self, cx: &mut Context<'_>, offers: &[Offer]) {
@@ -83,15 +86,25 @@ impl Tree {
         age: Duration,
     ) {
         let Some(asked) = self.asks.get_mut(&ask).filter(|asked| asked.to.relay == from.relay) else {
-            if self.parent.as_ref().is_none_or(|parent| parent.ask != ask) {
-                cx.send(from, self.stream, Message::Leave { ask });
-            }
-            return;
+            return self.handle_grant_again(cx, from, ask);
         };
         self.candidates.measure(from.relay, cx.now.since(asked.at));
         asked.granted = Some((path, cx.now - age));
         asked.until = cx.now + ASK_LIFE;
         self.consider(cx);
+    }
+
+    /// The parent answers once more, or somebody whom nobody asks.
+    fn handle_grant_again(&mut self, cx: &mut Context<'_>, from: Contact, ask: u32) {
+        match self.parent.as_mut().filter(|parent| parent.ask == ask && parent.contact.relay == from.relay) {
+            Some(parent) => {
+                if let Some(at) = parent.asked_again.take() {
+                    self.candidates.measure(from.relay, cx.now.since(at));
+                    self.consider(cx);
+                }
+            }
+            None => cx.send(from, self.stream, Message::Leave { ask }),
+        }
     }
 
     pub(super) fn handle_refuse(&mut self, cx: &mut Context<'_>, from: RelayId, ask: u32, why: Refusal) {
@@ -113,10 +126,30 @@ impl Tree {
         let cost = |to: Contact| self.candidates.cost_us(cx.now, to.relay);
         let has_failed = |to: Contact| self.candidates.has_failed(cx.now, to.relay);
         let best = able.min_by_key(|(_, to, (path, _))| (path.root, has_failed(*to), cost(*to)));
-        if let Some((ask, contact, (path, heard))) = best {
-            self.asks.remove(&ask);
-            self.take(cx, Parent { contact, ask, path }, heard);
+        let Some((ask, contact, (path, heard))) = best else { return };
+        match &self.parent {
+            // As far as it looked, the other one was nearer: now both have been measured.
+            Some(parent) if parent.path.root <= path.root => {
+                if parent.asked_again.is_some() {
+                    return;
+                }
+                if parent.path.root < path.root || !self.is_nearer(cx.now, contact.relay) {
+                    self.asks.remove(&ask);
+                    cx.send(contact, self.stream, Message::Leave { ask });
+                    return;
+                }
+            }
+            _ => {}
         }
+        self.asks.remove(&ask);
+        self.take(cx, Parent { contact, ask, path, asked_again: None }, heard);
+    }
+
+    /// Whether another one is clearly nearer than the parent.
+    fn is_nearer(&self, now: Time, other: RelayId) -> bool {
+        let cost_us = |relay| self.candidates.cost_us(now, relay);
+        let parent_us = self.parent.as_ref().and_then(|parent| cost_us(parent.contact.relay)).unwrap_or(0);
+        cost_us(other).is_some_and(|other_us| other_us + NEARER_US < parent_us / 4 * 3)
     }
 
     fn take(&mut self, cx: &mut Context<'_>, parent: Parent, heard: Time) {
@@ -261,28 +294,35 @@ impl Tree {
     }
 
     /// Asks a candidate that is clearly better than the parent, and the directory for others before the next
-    /// time.
+    /// time. How far a candidate is may only be guessed so far, and an answer that was late once is no long way:
+    /// the parent is asked once more, too.
     fn review(&mut self, cx: &mut Context<'_>) {
         self.review_at = cx.now + cx.random.stretched(REVIEW);
         let Some(parent) = &self.parent else { return };
         let (now, relay, root) = (cx.now, parent.contact.relay, parent.path.root);
-        let cost_us = self.candidates.cost_us(now, relay).unwrap_or(0);
         let bound = self.bound();
         let is_better = |offer: &Offer| {
-            let other_us = self.candidates.cost_us(now, offer.contact.relay).unwrap_or(u64::MAX);
+            let other = offer.contact.relay;
             // Deeper than this relay, it could hardly be taken with children.
             let is_above = bound.is_none_or(|own| offer.path.depth < own.depth);
-            let is_nearer = offer.path.root == root && other_us + 2_000 < cost_us / 4 * 3;
+            let is_nearer = offer.path.root == root && self.is_nearer(now, other);
             let is_worth_it = offer.path.root < root || (is_nearer && is_above && offer.load < 255);
-            let has_failed = self.candidates.has_failed(now, offer.contact.relay);
-            offer.contact.relay != relay && is_worth_it && !has_failed
+            other != relay && is_worth_it && !self.candidates.has_failed(now, other)
         };
         let better = self.best(now, is_better).copied();
         if let Some(offer) = better {
+            self.ask_parent_again(cx);
             self.ask(cx, offer.contact);
         }
         cx.outbox.push_back(Action::Lookup { stream: self.stream });
         cx.counters.lookups += 1;
+    }
+
+    fn ask_parent_again(&mut self, cx: &mut Context<'_>) {
+        let (Some(parent), Some(level)) = (&mut self.parent, self.demand) else { return };
+        parent.asked_again = Some(cx.now);
+        let (contact, ask) = (parent.contact, parent.ask);
+        cx.send(contact, self.stream, Message::Ask { ask, level });
     }
 
     /// Candidates that a child or somebody who is refused may ask.

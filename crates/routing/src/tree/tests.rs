@@ -331,6 +331,62 @@ fn those_who_refuse_are_not_asked_again_at_once_though_others_go_on_naming_them(
     assert_eq!((count, asked.len()), (40, 40), "each is asked once");
 }
 
+/// Below 2, whose first answer took so long, with 3 known, which seems to be as near as 2 is; until a review.
+fn reviewed(took: Duration) -> (Lab, u32, u32) {
+    let mut lab = Lab::new();
+    lab.node.handle_receivers(lab.now, STREAM, level(3), 10).expect("room");
+    lab.node.handle_offers(lab.now, STREAM, &[offer(2, 1)]);
+    let (_, first) = lab.asked().expect("the only one is asked");
+    lab.after(took);
+    lab.grants(2, first, path(100, 1));
+    lab.node.handle_offers(lab.now, STREAM, &[offer(3, 1)]);
+    lab.actions();
+    for beat in 1.. {
+        lab.hears(2, Message::Beat { ask: first, path: path(100 + beat, 1), others: Vec::new() });
+        let asked = lab.said().into_iter().filter_map(|(to, message)| match message {
+            Message::Ask { ask, .. } => Some((to, ask)),
+            _ => None,
+        });
+        if let [(2, again), (3, other)] = asked.collect::<Vec<_>>()[..] {
+            assert_eq!(again, first, "the parent is the parent still");
+            return (lab, first, other);
+        }
+        assert!(lab.now < at(60_000), "nobody is asked");
+        lab.after(Duration::from_secs(1));
+    }
+    unreachable!("there are more beats than that")
+}
+
+#[test]
+fn an_answer_that_was_late_once_is_no_reason_to_leave_a_parent() {
+    let (near, far) = (Duration::from_millis(5), Duration::from_millis(140));
+    let (mut lab, first, other) = reviewed(far);
+    lab.after(near);
+    lab.grants(3, other, path(200, 1));
+    assert_eq!(lab.parent(), Some(2), "it has not answered again");
+    lab.grants(2, first, path(200, 1));
+    assert_eq!(lab.parent(), Some(2), "it is as near");
+    assert!(lab.said().contains(&(3, Message::Leave { ask: other })));
+    let (mut lab, first, other) = reviewed(far);
+    lab.after(near);
+    lab.grants(2, first, path(200, 1));
+    lab.after(far);
+    lab.grants(3, other, path(200, 1));
+    assert_eq!(lab.parent(), Some(2), "the other one is farther than it seemed");
+}
+
+#[test]
+fn a_parent_that_is_far_is_left_for_one_that_is_near() {
+    let (near, far) = (Duration::from_millis(5), Duration::from_millis(140));
+    let (mut lab, first, other) = reviewed(far);
+    lab.after(near);
+    lab.grants(3, other, path(200, 1));
+    lab.after(far);
+    lab.grants(2, first, path(200, 1));
+    assert_eq!(lab.parent(), Some(3));
+    assert!(lab.said().contains(&(2, Message::Leave { ask: first })));
+}
+
 #[test]
 fn the_directory_is_told_again_when_it_is_back() {
     let (mut lab, _) = Lab::below(1);

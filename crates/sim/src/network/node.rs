@@ -44,6 +44,7 @@ impl Node {
             seed,
             ntp_at_zero: 0,
             layers: 0,
+            is_relayed: false,
         });
         stream.handle_source(Time::ZERO, format);
         Node { stream, flows: BTreeMap::new(), awaited: None }
