@@ -14,10 +14,11 @@
 //! Who receives RTP may send RTCP the other way, in the same form: reports, and wishes for another level.
 
 use core::time::Duration;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use outflow_poc::recovery::Class;
-use outflow_poc::service::presets::{Order, datagrams};
+use outflow_poc::service::presets::{Order, datagrams, few};
 use outflow_poc::service::{Bounds, Flow, Request, Want, presets};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -116,13 +117,26 @@ impl Packet {
 /// What a stream is sent by: in order, each unit for so long. How it is sent again, and what is left out first,
 /// its sender says of each.
 pub fn stream(latency: Duration) -> Flow {
-    datagrams(Order::Total, Some(latency), Class::Reliable).expect("it is a preset")
+    // Its net is large, and the same for all of one latency: who uses another one, mostly does so from then on.
+    static LAST: Mutex<Option<(Duration, Flow)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((known, flow)) if *known == latency => flow.clone(),
+        _ => {
+            let flow = datagrams(Order::Total, Some(latency), Class::Reliable).expect("it is a preset");
+            *last = Some((latency, flow.clone()));
+            flow
+        }
+    }
 }
 
 /// What reports are sent by.
 pub fn reports() -> Flow {
-    let flow = datagrams(Order::None, Some(REPORTS_LATENCY), Class::Partial).expect("it is a preset");
-    Flow { buffer_bytes: REPORTS_BYTES, ..flow }
+    static ALL: LazyLock<Flow> = LazyLock::new(|| {
+        let flow = few(Some(REPORTS_LATENCY), Class::Partial).expect("it is a preset");
+        Flow { buffer_bytes: REPORTS_BYTES, ..flow }
+    });
+    ALL.clone()
 }
 
 /// Asks to be sent a stream, in whatever way the server does, and each unit for so long at most.
@@ -147,6 +161,8 @@ pub fn to_send(resource: &str, form: Form, latency: Duration) -> Request {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -185,8 +201,12 @@ mod tests {
 
     #[test]
     fn flows_are_flows() {
-        for flow in [stream(Duration::from_millis(200)), reports()] {
+        let [short, long] = [200, 500].map(Duration::from_millis);
+        for flow in [stream(short), reports()] {
             assert_eq!(flow.check(), Ok(()));
         }
+        let validity = |latency| stream(latency).classes[0].validity;
+        assert_eq!([short, long, short].map(validity), [Some(short), Some(long), Some(short)]);
+        assert!(Arc::ptr_eq(&stream(short).net, &stream(short).net), "they share a net");
     }
 }

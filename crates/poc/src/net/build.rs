@@ -1,5 +1,8 @@
 //! Nets put together by a program.
 
+use std::sync::Arc;
+
+use super::engine::Tables;
 use super::{Carries, Edges, Name, Net, NetError, Place, PlaceId, Rule, Transition, TransitionId, check};
 
 /// Collects transitions and places; [`build`](Self::build) says whether they are a net.
@@ -57,7 +60,8 @@ impl Builder {
         let (inputs, outputs) = (of(|place| place.consumer), of(|place| place.producer));
         let is_object = |i: &u32| places[*i as usize].carries == Carries::Object;
         let objects = (0..places.len() as u32).filter(is_object).collect();
-        let net = Net { transitions, places, objects, inputs, outputs };
+        let tables = Arc::new(Tables::new(&transitions, &places, &inputs));
+        let net = Net { transitions, places, objects, inputs, outputs, tables };
         check::graph(&net)?;
         Ok(net)
     }

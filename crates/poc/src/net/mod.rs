@@ -75,11 +75,13 @@ mod wire;
 
 use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
 pub use build::Builder;
 pub use check::NetError;
 pub use dot::dot;
 pub(crate) use edges::Edges;
+use engine::Tables;
 pub use engine::{Engine, Event, Need, Verdict};
 pub use generate::{Frame, Shape, mpeg_gop, mpeg_shape, of_gop};
 pub use interval::Interval;
@@ -158,6 +160,8 @@ pub struct Net {
     objects: Vec<u32>,
     inputs: Edges,
     outputs: Edges,
+    /// The same for engines, which share it.
+    tables: Arc<Tables>,
 }
 
 impl Net {

@@ -7,28 +7,30 @@ use super::super::{Carries, Net};
 /// When transitions fired, for as many rounds as tokens can be left of.
 #[derive(Debug)]
 pub(super) struct Dates {
-    times: Vec<Time>,
-    /// A power of two rounds.
-    rounds: usize,
+    /// Round by round, in nanoseconds: of zeros, the system gives only those that are used.
+    times: Vec<u64>,
+    transitions: usize,
+    /// A power of two rounds, less one.
+    mask: u64,
 }
 
 impl Dates {
     pub(super) fn new(transitions: usize, rounds: usize) -> Self {
         let rounds = rounds.next_power_of_two();
-        Dates { times: vec![Time::ZERO; transitions * rounds], rounds }
+        Dates { times: vec![0; transitions * rounds], transitions, mask: rounds as u64 - 1 }
     }
 
     pub(super) fn set(&mut self, transition: usize, round: u64, time: Time) {
         let at = self.at(transition, round);
-        self.times[at] = time;
+        self.times[at] = time.as_nanos();
     }
 
     pub(super) fn of(&self, transition: usize, round: u64) -> Time {
-        self.times[self.at(transition, round)]
+        Time::from_nanos(self.times[self.at(transition, round)])
     }
 
     fn at(&self, transition: usize, round: u64) -> usize {
-        transition * self.rounds + (round as usize & (self.rounds - 1))
+        (round & self.mask) as usize * self.transitions + transition
     }
 }
 

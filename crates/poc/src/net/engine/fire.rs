@@ -130,7 +130,7 @@ impl Engine {
         let (shape, round) = (self.tables.shapes[transition], self.states[transition].fired);
         let (mut first_from, mut last_from, mut master_from) = (NEVER, Time::ZERO, Time::ZERO);
         let (mut first_until, mut last_until, mut master_until) = (NEVER, Time::ZERO, NEVER);
-        for place in self.tables.inputs.of(transition) {
+        for place in self.net.inputs.of(transition) {
             let arc = &self.tables.arcs[*place as usize];
             let date = self.date(arc, round);
             let (from, until) = (after(date, arc.earliest), after(date, arc.latest));
@@ -170,8 +170,8 @@ impl Engine {
 
     fn fire(&mut self, transition: usize) {
         let round = self.states[transition].fired;
-        for at in self.tables.inputs.range(transition) {
-            let arc = self.tables.arcs[self.tables.inputs.item(at)];
+        for at in self.net.inputs.range(transition) {
+            let arc = self.tables.arcs[self.net.inputs.item(at)];
             if arc.object != NO_OBJECT {
                 self.close(&arc, round);
             }
@@ -218,8 +218,8 @@ impl Engine {
 
     /// Puts a token into each output place, of which consumers may have waited.
     fn feed(&mut self, transition: usize, round: u64) {
-        for at in self.tables.outputs.range(transition) {
-            let arc = self.tables.arcs[self.tables.outputs.item(at)];
+        for at in self.net.outputs.range(transition) {
+            let arc = self.tables.arcs[self.net.outputs.item(at)];
             let (consumer, token) = (arc.consumer as usize, round + u64::from(arc.initial));
             // Its own places are looked at when its next round begins.
             if consumer == transition || self.states[consumer].fired != token {
@@ -237,8 +237,8 @@ impl Engine {
 
     /// Looks at what a transition has for its next round already.
     fn begin(&mut self, transition: usize, round: u64) {
-        for at in self.tables.inputs.range(transition) {
-            let arc = self.tables.arcs[self.tables.inputs.item(at)];
+        for at in self.net.inputs.range(transition) {
+            let arc = self.tables.arcs[self.net.inputs.item(at)];
             let is_marked = self.holds(&arc, round);
             self.states[transition].missing += u32::from(!is_marked);
             if arc.object != NO_OBJECT && self.slots.get(round, arc.object as usize) != Slot::Unknown {

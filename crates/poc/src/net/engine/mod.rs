@@ -13,7 +13,8 @@ use outflow_media::Time;
 
 use self::clocks::{Dates, Evidence};
 use self::slots::{Slot, Slots};
-use self::tables::{NEVER, Tables};
+use self::tables::NEVER;
+pub(super) use self::tables::Tables;
 use self::timers::Timers;
 use super::{Net, TransitionId};
 use crate::limits::{INITIAL_TOKENS_MAX, WINDOW_ROUNDS_MAX};
@@ -102,7 +103,7 @@ struct State {
 #[derive(Debug)]
 pub struct Engine {
     net: Arc<Net>,
-    tables: Tables,
+    tables: Arc<Tables>,
     start: Time,
     now: Time,
     states: Vec<State>,
@@ -132,12 +133,12 @@ impl Engine {
     pub fn new(net: Arc<Net>, rounds: usize, start: Time) -> Self {
         let window = rounds.clamp(1, WINDOW_ROUNDS_MAX);
         let ring = window.next_power_of_two();
-        let tables = Tables::new(&net);
+        let tables = Arc::clone(&net.tables);
         let (transitions, objects) = (net.transitions().len(), net.objects());
         let initial = tables.arcs.iter().map(|arc| arc.initial).max().unwrap_or(INITIAL_TOKENS_MAX);
         let state = |transition: usize| {
             let empty = |place: &&u32| tables.arcs[**place as usize].initial == 0;
-            let missing = tables.inputs.of(transition).iter().filter(empty).count() as u32;
+            let missing = net.inputs.of(transition).iter().filter(empty).count() as u32;
             State { missing, ..State::idle() }
         };
         let states = (0..transitions).map(state).collect();

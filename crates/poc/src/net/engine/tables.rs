@@ -2,7 +2,7 @@
 
 use outflow_media::Time;
 
-use super::super::{Carries, Driver, Edges, Net, Upper};
+use super::super::{Carries, Driver, Edges, Place, Transition, Upper};
 
 /// Stands for "no object".
 pub(super) const NO_OBJECT: u32 = u32::MAX;
@@ -16,7 +16,7 @@ pub(super) const fn after(time: Time, ns: u64) -> Time {
 }
 
 /// A place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arc {
     pub(super) producer: u32,
     pub(super) consumer: u32,
@@ -30,7 +30,7 @@ pub(super) struct Arc {
 }
 
 /// A transition.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) driver: Driver,
     pub(super) upper: Upper,
@@ -40,21 +40,19 @@ pub(super) struct Shape {
     pub(super) master: u32,
 }
 
-#[derive(Debug)]
-pub(super) struct Tables {
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::net) struct Tables {
     pub(super) arcs: Vec<Arc>,
     pub(super) shapes: Vec<Shape>,
     /// The place of each object.
     pub(super) places: Vec<u32>,
-    pub(super) inputs: Edges,
-    pub(super) outputs: Edges,
 }
 
 impl Tables {
-    pub(super) fn new(net: &Net) -> Self {
-        let mut places = Vec::with_capacity(net.objects());
-        let mut arcs = Vec::with_capacity(net.places().len());
-        for (i, place) in (0..).zip(net.places()) {
+    /// `inputs` are the places of each transition.
+    pub(in crate::net) fn new(transitions: &[Transition], all: &[Place], inputs: &Edges) -> Self {
+        let (mut places, mut arcs) = (Vec::new(), Vec::with_capacity(all.len()));
+        for (i, place) in (0..).zip(all) {
             let is_object = place.carries == Carries::Object;
             let object = if is_object { places.len() as u32 } else { NO_OBJECT };
             if is_object {
@@ -69,13 +67,13 @@ impl Tables {
                 latest: place.interval.latest.map_or(u64::MAX, |latest| latest.as_nanos() as u64),
             });
         }
-        let shape = |(i, transition): (usize, &super::super::Transition)| {
+        let shape = |(i, transition): (usize, &Transition)| {
             let of_object = |place: &&u32| arcs[**place as usize].object != NO_OBJECT;
-            let objects = net.inputs.of(i).iter().filter(of_object).count() as u32;
+            let objects = inputs.of(i).iter().filter(of_object).count() as u32;
             let master = transition.master.map_or(0, |place| place.0);
             Shape { driver: transition.rule.driver(), upper: transition.rule.upper(), objects, master }
         };
-        let shapes = net.transitions().iter().enumerate().map(shape).collect();
-        Tables { arcs, shapes, places, inputs: net.inputs.clone(), outputs: net.outputs.clone() }
+        let shapes = transitions.iter().enumerate().map(shape).collect();
+        Tables { arcs, shapes, places }
     }
 }

@@ -6,6 +6,7 @@
 //! | preset | its net says |
 //! |---|---|
 //! | [`datagrams`] | units one after the other, or any more than so many apart, or in any order; what is missing holds up the rest for so long |
+//! | [`few`] | a few in any order |
 //! | [`mpeg`] | slices of a picture behind the pictures that it needs, and behind its header |
 //! | [`audio`] | frames in order, live |
 //! | [`av_sync`] | sound and pictures of an instant together |
@@ -22,7 +23,7 @@ mod sound;
 use core::time::Duration;
 use std::sync::Arc;
 
-pub use datagrams::{Order, datagrams};
+pub use datagrams::{Order, datagrams, few};
 pub(super) use draft::Draft;
 pub use layers::{j2k_layers, parts};
 pub use mpeg::{Mpeg, gop, mpeg};

@@ -93,3 +93,18 @@ fn a_latency_is_the_validity_too() {
     let flow = datagrams(Order::Total, Some(Duration::MAX), Class::Reliable).expect("lowered to what can be");
     assert_eq!(flow.check(), Ok(()));
 }
+
+#[test]
+fn a_few_are_delivered_as_they_come() {
+    let flow = few(MS_200, Class::Partial).expect("a flow");
+    assert_eq!((flow.check(), flow.net.objects()), (Ok(()), 64));
+    let mut play = Play::new(&flow);
+    let units: Vec<_> = (1..64).rev().step_by(7).collect();
+    play.receive(0, units.iter().copied());
+    assert_eq!(play.units(), units);
+    // Those in between are waited for, and hold up nobody.
+    play.receive(100, 64..128);
+    play.wait(400);
+    play.receive(400, 128..2048);
+    assert_eq!(play.units().last(), Some(&2047));
+}
