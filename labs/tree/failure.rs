@@ -13,6 +13,8 @@ use crate::{Crowd, received_twice};
 
 /// Until all watch and the tree is at rest.
 const REST: Duration = Duration::from_secs(5);
+/// Until streams are let go that nobody wants, and not yet forgotten.
+const PRUNED: Duration = Duration::from_secs(2);
 /// How long NATS is away, and how long it is looked at then.
 const AWAY: Duration = Duration::from_secs(5);
 /// A gap is looked for so long before and after a relay dies.
@@ -43,16 +45,19 @@ pub(crate) fn directory(
     Ok(())
 }
 
-/// Kills regions in turn; each comes back before the next goes.
+/// Kills regions in turn; each comes back before the next goes, and all leave and watch again, so that streams come
+/// by the regions again: who has found another parent stays there.
 pub(crate) fn parents(
     crowd: &Crowd<'_>,
     tree: &mut Tree<'_>,
     kills: usize,
     figures: &mut Map<String, Value>,
 ) -> Result<()> {
-    crowd.all_watch();
     let (mut gaps, mut usual, mut let_down, mut most_lost, mut repeated) = (Vec::new(), 0.0_f64, 0, 0, 0);
     for relay in KILLED.into_iter().cycle().take(kills) {
+        crowd.all_leave();
+        std::thread::sleep(PRUNED);
+        crowd.all_watch();
         std::thread::sleep(REST.max(LOOK));
         progress(format!("{} is killed", NAMES[relay]));
         // Who watched at the relay itself is not there any more.

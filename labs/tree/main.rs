@@ -117,6 +117,11 @@ impl Crowd<'_> {
         self.receivers.iter().for_each(|receiver| receiver.want(Some(1)));
     }
 
+    /// Nobody wants anything.
+    pub(crate) fn all_leave(&self) {
+        self.receivers.iter().for_each(|receiver| receiver.want(None));
+    }
+
     fn changes(&self, time: Duration, figures: &mut Map<String, Value>) -> Result<()> {
         progress(format!("{} receivers change for {time:?}", self.receivers.len()));
         let mut random = fastrand::Rng::with_seed(8);

@@ -118,6 +118,7 @@ impl Packet {
 /// its sender says of each.
 pub fn stream(latency: Duration) -> Flow {
     // Its net is large, and the same for all of one latency: who uses another one, mostly does so from then on.
+    #[allow(clippy::disallowed_types, reason = "connections begin here, packets do not come here")]
     static LAST: Mutex<Option<(Duration, Flow)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
