@@ -1,5 +1,6 @@
 //! Programs run in namespaces, ended with their owner, their output kept for when it is needed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, killpg};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -57,7 +58,7 @@ pub fn be_background() -> Result<()> {
 }
 
 /// How many there are, whichever this thread may use.
-fn processors() -> usize {
+pub fn processors() -> usize {
     let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN);
     online.ok().flatten().and_then(|count| usize::try_from(count).ok()).unwrap_or(1).max(1)
 }
@@ -250,6 +251,21 @@ impl Running {
             nanos += text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
         }
         Ok(Duration::from_nanos(nanos))
+    }
+
+    /// The names of its threads, and the processors that each may use.
+    pub fn threads(&self) -> Result<Vec<(String, BTreeSet<usize>)>> {
+        let mut threads = Vec::new();
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            let task = task?;
+            let number = task.file_name().to_string_lossy().parse()?;
+            // One that has just ended runs nowhere.
+            let Ok(set) = sched_getaffinity(Pid::from_raw(number)) else { continue };
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            let processors = (0..CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false));
+            threads.push((name.trim().to_owned(), processors.collect()));
+        }
+        Ok(threads)
     }
 
     /// Processor time that it has taken so far, user's and system's, all its threads together.

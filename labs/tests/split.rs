@@ -5,10 +5,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use outflow_labs::media::{Sender, Shape};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
+use outflow_labs::process::processors;
 use outflow_labs::programs::ffmpeg_sends;
 use outflow_labs::receive::{Crowd, How, Meter, Receiver, Target};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{Sample, all_play_clean, ffmpeg_http, ffmpeg_rtsp, gst_rtsp_h264, scene, wait_for};
+use outflow_labs::scene::{
+    Sample, all_play_clean, ffmpeg_http, ffmpeg_rtsp, gst_rtsp_h264, scene, skipped, wait_for,
+};
 use serde_json::json;
 
 const STREAM: Shape = Shape::of_rate(2_000_000);
@@ -140,4 +143,25 @@ fn real_players_are_served_by_the_worker_that_helps() -> Result<()> {
     all_play_clean(&paths, &players)?;
     ensure!(is_split(&mut relay), "the other worker did not help");
     relay.healthy()
+}
+
+#[test]
+fn pinned_workers_have_a_processor_each_and_everything_else_the_others() -> Result<()> {
+    let Some(paths) = scene("pinned workers", &[])? else { return Ok(()) };
+    if processors() < 2 {
+        skipped("pinned workers", "there is only one processor");
+        return Ok(());
+    }
+    let limits = "[limits]\nworkers = 1\npin_workers = true\n";
+    let text = listen() + limits + "[streams.live]\nsource = \"demo://\"\n";
+    let mut relay = Relay::start_as(&paths.relay, &text, |program| program.on_any_cpu())?;
+    relay.wait_up("live")?;
+    let (workers, others): (Vec<_>, Vec<_>) =
+        relay.process().threads()?.into_iter().partition(|(name, _)| name.starts_with("worker-"));
+    ensure!(workers.len() == 1 && workers[0].1.len() == 1, "{workers:?}");
+    ensure!(others.len() > 1, "there are other threads: {others:?}");
+    for (name, processors) in &others {
+        ensure!(processors.is_disjoint(&workers[0].1), "{name} may run on {processors:?}");
+    }
+    Ok(())
 }

@@ -47,7 +47,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         keys.into_iter().map(move |key| format!("{table}.{key}"))
     };
     let (workers, limits): (Vec<_>, Vec<_>) =
-        old.limits.changed(&new.limits).into_iter().partition(|key| *key == "workers");
+        old.limits.changed(&new.limits).into_iter().partition(|key| key.ends_with("workers"));
     let tls = old.tls != new.tls;
     let restart = under("listen", old.listen.changed(&new.listen))
         .chain(tls.then(|| "tls".to_owned()))
@@ -302,14 +302,22 @@ mod tests {
     fn what_needs_a_restart_is_named_apart() {
         let changed = changes(
             "play = [\"one\"]",
-            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\nreceivers = 7\nsplit = 9\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
+            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\npin_workers = true\nreceivers = 7\nsplit = 9\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
         );
         assert_eq!(changed.settings, ["access.play", "limits.receivers", "limits.split"]);
         assert_eq!(
             changed.restart,
-            ["listen.rtsp", "listen.rtsps", "listen.https", "tls", "limits.workers", "log.format"]
+            [
+                "listen.rtsp",
+                "listen.rtsps",
+                "listen.https",
+                "tls",
+                "limits.workers",
+                "limits.pin_workers",
+                "log.format"
+            ]
         );
-        assert_eq!(changed.lines().len(), 9, "and nothing else");
+        assert_eq!(changed.lines().len(), 10, "and nothing else");
         assert!(changed.to_string().contains("listen.rtsp changed: needs a restart"));
     }
 }

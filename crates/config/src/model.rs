@@ -89,6 +89,9 @@ section! {
         connections_per_address: usize = 5_000,
         /// Threads that carry packets; 0 stands for one a core.
         workers: usize = 0,
+        /// Whether each of them keeps to a processor of its own, and everything else, as services and plug-ins, to
+        /// the others; with `workers = 0`, one is left to that.
+        pin_workers: bool = false,
         /// Receivers of one stream on one core, from which on others help. To send them a packet
         /// takes a millisecond or more, so that waking another core, some microseconds, is nothing.
         split: usize = 1_024,

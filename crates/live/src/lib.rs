@@ -20,6 +20,7 @@ pub mod limits;
 mod message;
 mod multicast;
 mod poc;
+mod processors;
 mod receive;
 mod relay;
 mod routes;

@@ -16,6 +16,7 @@ use crate::control::{Command, ConfigChange, ConfigRequest, Control, ControlError
 use crate::limits::{REPLICA_LINGER, SNAPSHOT_EVERY};
 use crate::message::together;
 use crate::multicast::Multicast;
+use crate::processors::Processors;
 use crate::supervise::Supervisor;
 use crate::system::{Usage, rss_bytes};
 use crate::tree::Tree;
@@ -51,14 +52,13 @@ impl Relay {
     pub async fn start(config: Config, path: Option<PathBuf>) -> Result<Self, ControlError> {
         crate::system::raise_descriptor_limit();
         let clock = Clock::start();
-        let count = match config.limits.workers {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            workers => workers,
-        };
+        let processors = Processors::of(&config.limits)?;
+        processors.clear()?;
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         let (demands, wanted) = mpsc::unbounded_channel();
-        for number in 0..count {
-            let (worker, thread) = WorkerHandle::start(number, clock, &config, demands.clone())?;
+        for number in 0..processors.workers {
+            let place = (number, processors.clone());
+            let (worker, thread) = WorkerHandle::start(place, clock, &config, demands.clone())?;
             workers.push(worker);
             threads.push(thread);
         }

@@ -25,6 +25,7 @@ use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
 use crate::message::{Command, ControlError, Demand, PushRoute, WorkerState};
+use crate::processors::Processors;
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
 use crate::send::stream::StreamSender;
@@ -70,12 +71,12 @@ pub(crate) struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Starts a worker on a thread of its own.
+    /// Starts a worker on a thread of its own, and on a processor of its own if it is to have one.
     ///
     /// # Errors
     /// No free RTP port pair, or what the system refused.
     pub(crate) fn start(
-        number: usize,
+        (number, processors): (usize, Processors),
         clock: Clock,
         config: &outflow_config::Config,
         demands: UnboundedSender<Demand>,
@@ -92,15 +93,20 @@ impl WorkerHandle {
         let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || match worker(clock, bell, queue, states, pair, (ways, limits), demands) {
-                Ok(mut worker) => {
-                    let _ = told.send(Ok(()));
-                    crate::system::take_short_turns();
-                    if let Err(error) = worker.run() {
-                        tracing::error!(%error, "a worker had to stop: it cannot wait for events");
+            .spawn(move || {
+                match processors
+                    .keep(number)
+                    .and_then(|()| worker(clock, bell, queue, states, pair, (ways, limits), demands))
+                {
+                    Ok(mut worker) => {
+                        let _ = told.send(Ok(()));
+                        crate::system::take_short_turns();
+                        if let Err(error) = worker.run() {
+                            tracing::error!(%error, "a worker had to stop: it cannot wait for events");
+                        }
                     }
+                    Err(error) => drop(told.send(Err(error))),
                 }
-                Err(error) => drop(told.send(Err(error))),
             })
             .map_err(|e| failed(&e))?;
         match hears.recv() {
