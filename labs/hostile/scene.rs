@@ -25,6 +25,8 @@ const PLAYERS: u16 = 1000;
 const STEADY: Pulses = Pulses { payload: 1000, packets: 1, per_second: 2000.0 };
 /// What goes through a plug-in.
 const BESIDE: Pulses = Pulses { payload: 1000, packets: 4, per_second: 200.0 };
+/// A relay that has just begun, and a machine that has to do something again, take longer.
+const SETTLE: Duration = Duration::from_secs(3);
 /// Between two attempts to bring in what is refused.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
@@ -88,13 +90,14 @@ impl Scene {
         })
     }
 
-    /// Waits until the victim gets packets.
+    /// Waits until the victim gets packets, and a little more.
     pub(crate) fn warm_up(&mut self, relay: &mut Relay<'_>) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         while self.receiver.count() == 0 {
             ensure!(Instant::now() < until, "nothing comes: {}", relay.process().account());
             self.sent += self.victim.run(Duration::from_millis(100));
         }
+        self.sent += self.victim.run(SETTLE);
         Ok(())
     }
 
