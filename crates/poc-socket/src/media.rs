@@ -14,8 +14,9 @@
 //! Who receives RTP may send RTCP the other way, in the same form: reports, and wishes for another level.
 
 use core::time::Duration;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use arc_swap::ArcSwapOption;
 use bytes::{BufMut, Bytes, BytesMut};
 use outflow_poc::recovery::Class;
 use outflow_poc::service::presets::{Order, datagrams, few};
@@ -118,17 +119,13 @@ impl Packet {
 /// its sender says of each.
 pub fn stream(latency: Duration) -> Flow {
     // Its net is large, and the same for all of one latency: who uses another one, mostly does so from then on.
-    #[allow(clippy::disallowed_types, reason = "connections begin here, packets do not come here")]
-    static LAST: Mutex<Option<(Duration, Flow)>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some((known, flow)) if *known == latency => flow.clone(),
-        _ => {
-            let flow = datagrams(Order::Total, Some(latency), Class::Reliable).expect("it is a preset");
-            *last = Some((latency, flow.clone()));
-            flow
-        }
+    static LAST: ArcSwapOption<(Duration, Flow)> = ArcSwapOption::const_empty();
+    if let Some(last) = LAST.load().as_deref().filter(|(known, _)| *known == latency) {
+        return last.1.clone();
     }
+    let flow = datagrams(Order::Total, Some(latency), Class::Reliable).expect("it is a preset");
+    LAST.store(Some(Arc::new((latency, flow.clone()))));
+    flow
 }
 
 /// What reports are sent by.
@@ -162,8 +159,6 @@ pub fn to_send(resource: &str, form: Form, latency: Duration) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
