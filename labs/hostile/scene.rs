@@ -21,7 +21,7 @@ pub(crate) const VICTIM: &str = "victim";
 /// Of the source; receivers are a thousand above.
 pub(crate) const FIRST_PORT: u16 = 5000;
 const PLAYERS: u16 = 1000;
-/// What the victim gets: often enough for a 99th percentile of a short time.
+/// What the victim gets, at times by chance: often enough for a 99th percentile of a short time.
 const STEADY: Pulses = Pulses { payload: 1000, packets: 1, per_second: 2000.0 };
 /// What goes through a plug-in.
 const BESIDE: Pulses = Pulses { payload: 1000, packets: 4, per_second: 200.0 };
@@ -79,12 +79,12 @@ pub(crate) struct Noticed {
 }
 
 impl Scene {
-    pub(crate) fn open(paths: &Paths, ports: impl Iterator<Item = u16>) -> Result<Self> {
+    pub(crate) fn open(paths: &Paths, ports: impl Iterator<Item = u16>, seed: u64) -> Result<Self> {
         let bind = |port: u16| paths.players.run(|| UdpSocket::bind((PLAYER, port + PLAYERS)));
         Ok(Scene {
             receiver: Numbered::start(bind(FIRST_PORT)?)?,
             _others: ports.map(bind).collect::<Result<_, _>>()?,
-            victim: Pulse::new(&paths.source, (RELAY_IN, FIRST_PORT).into(), STEADY)?,
+            victim: Pulse::new(&paths.source, (RELAY_IN, FIRST_PORT).into(), STEADY)?.by_chance(seed),
             sent: 0,
             periods: Vec::new(),
         })
@@ -156,10 +156,10 @@ pub(crate) fn source(paths: &Paths, port: u16) -> Result<Pulse> {
     Pulse::new(&paths.source, (RELAY_IN, port).into(), BESIDE)
 }
 
-/// So long, as much work as the plug-in has that is slow now and then, in no plug-in: what the machine alone
-/// makes of that.
-pub(crate) fn work_sometimes(time: Duration) -> Result<()> {
-    be_background()?;
+/// So long, as much work as the plug-in has that is slow now and then, in no plug-in, where plug-ins run: what the
+/// machine alone makes of that.
+pub(crate) fn work_sometimes(time: Duration) {
+    be_background();
     let began = Instant::now();
     let every = Duration::from_secs_f64(f64::from(SLOW_CALLS) / BESIDE.per_second);
     for number in 1.. {
@@ -172,7 +172,6 @@ pub(crate) fn work_sometimes(time: Duration) -> Result<()> {
         }
         std::thread::sleep(next.saturating_sub(began.elapsed()));
     }
-    Ok(())
 }
 
 /// Asks for a plug-in again and again that is refused.

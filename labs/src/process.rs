@@ -47,14 +47,10 @@ pub fn be_preferred() {
     let _no_groups = std::fs::write("/proc/self/autogroup", PREFERRED);
 }
 
-/// Has this thread stand back behind others, as the relay's own for plug-ins do, on any processor.
-pub fn be_background() -> Result<()> {
+/// Has this thread stand back behind others, as the relay's own for plug-ins do.
+pub fn be_background() {
     let us = nix::unistd::gettid().to_string();
     let _always_allowed = Command::new("renice").args(["-n", BACKGROUND, "-p", &us]).output();
-    let mut set = CpuSet::new();
-    (0..processors()).try_for_each(|cpu| set.set(cpu))?;
-    sched_setaffinity(Pid::from_raw(0), &set)?;
-    Ok(())
 }
 
 /// How many there are, whichever this thread may use.

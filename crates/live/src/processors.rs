@@ -15,6 +15,8 @@ pub(crate) struct Processors {
     own: Vec<usize>,
     /// Those that are left.
     others: Vec<usize>,
+    /// How many there are in all.
+    count: usize,
 }
 
 impl Processors {
@@ -24,9 +26,9 @@ impl Processors {
     /// There are not as many processors as workers that are to have one each, or the system does not say.
     pub(crate) fn of(limits: &Limits) -> Result<Self, ControlError> {
         if !limits.pin_workers {
-            let all = || std::thread::available_parallelism().map_or(1, usize::from);
-            let workers = if limits.workers == 0 { all() } else { limits.workers };
-            return Ok(Processors { workers, own: Vec::new(), others: Vec::new() });
+            let count = std::thread::available_parallelism().map_or(1, usize::from);
+            let workers = if limits.workers == 0 { count } else { limits.workers };
+            return Ok(Processors { workers, own: Vec::new(), others: Vec::new(), count });
         }
         let allowed = sched_getaffinity(None);
         let allowed = allowed.map_err(|e| ControlError::system("asking for processors", &e.into()))?;
@@ -45,8 +47,13 @@ impl Processors {
                 allowed.len()
             )));
         }
-        let others = allowed.split_off(workers);
-        Ok(Processors { workers, own: allowed, others })
+        let (count, others) = (allowed.len(), allowed.split_off(workers));
+        Ok(Processors { workers, own: allowed, others, count })
+    }
+
+    /// Whether a thread more can run beside the workers.
+    pub(crate) fn have_room(&self) -> bool {
+        if self.own.is_empty() { self.count > 1 } else { !self.others.is_empty() }
     }
 
     /// Has all threads of this process run where no worker is, if there is such a place, and with them those that
@@ -98,6 +105,7 @@ mod tests {
         let shared = |allowed: &[usize], workers| {
             let shared = Processors::shared_out(allowed.to_vec(), workers).expect("there is room");
             assert_eq!(shared.workers, shared.own.len());
+            assert_eq!(shared.have_room(), !shared.others.is_empty());
             (shared.own, shared.others)
         };
         assert_eq!(shared(&[2, 3, 7, 8], 1), (vec![2], vec![3, 7, 8]));
@@ -111,7 +119,8 @@ mod tests {
     #[test]
     fn workers_that_have_none_run_anywhere() {
         let any = Processors::of(&Limits { workers: 3, ..Limits::default() }).expect("nothing is asked");
-        assert_eq!(any, Processors { workers: 3, own: Vec::new(), others: Vec::new() });
+        assert_eq!((any.workers, &any.own[..], &any.others[..]), (3, &[][..], &[][..]));
+        assert_eq!(any.have_room(), std::thread::available_parallelism().is_ok_and(|all| all.get() > 1));
         any.clear()
             .and_then(|()| any.keep(0).map_err(|e| ControlError::system("", &e)))
             .expect("nothing to do");

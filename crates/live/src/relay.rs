@@ -74,7 +74,7 @@ impl Relay {
             control.set_tree(tree);
             tasks.spawn(driven);
         }
-        let mut supervisor = Supervisor::new(control.clone(), clock, path);
+        let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
         supervisor.start(&config).await?;
         tasks.spawn(supervise(supervisor, requests));
         let mut relay = Relay { control, threads, tasks };

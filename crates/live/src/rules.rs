@@ -24,6 +24,8 @@ pub(crate) struct Rules {
     standing: BTreeMap<(String, String), Standing>,
     /// What came in and was lost when it was last looked at, by stream.
     source: BTreeMap<String, (u64, u64)>,
+    /// Contexts have a processor where no worker has to wait for them.
+    has_room: bool,
 }
 
 /// How a rule stands.
@@ -51,6 +53,11 @@ pub(crate) struct Decision {
 }
 
 impl Rules {
+    /// `has_room`: a thread more can run beside the workers.
+    pub(crate) fn new(has_room: bool) -> Self {
+        Rules { has_room, ..Rules::default() }
+    }
+
     /// Looks at what is measured now. Returns what is to be done; it counts as done.
     pub(crate) fn look(&mut self, now: Instant, state: &RelayState, config: &Config) -> Vec<Decision> {
         let mut decisions = Vec::new();
@@ -111,9 +118,18 @@ impl Rules {
         begins.map(|begins| Decision { stream, rule, begins, why, changes })
     }
 
+    /// The plan of a stream as it is configured, with what says where its elements run.
+    pub(crate) fn placed(&self, name: &str, config: &StreamConfig) -> Plan {
+        let mut plan = config.plan();
+        if config.contexts == ContextChoice::Auto && self.has_room {
+            keep_apart(name, &mut plan);
+        }
+        plan
+    }
+
     /// The plan of a stream with the changes of all rules that are in force.
     pub(crate) fn plan(&self, name: &str, config: &StreamConfig) -> Plan {
-        let mut plan = placed(name, config);
+        let mut plan = self.placed(name, config);
         self.changes(name, config).iter().for_each(|action| action.apply(&mut plan));
         plan
     }
@@ -147,20 +163,6 @@ impl Rules {
         let in_force = of.filter(|(_, standing)| matches!(standing, Standing::InForce(_)));
         in_force.map(|((_, rule), _)| rule.clone()).collect()
     }
-}
-
-/// The plan of a stream as it is configured, with what says where its elements run.
-pub(crate) fn placed(name: &str, config: &StreamConfig) -> Plan {
-    let mut plan = config.plan();
-    if config.contexts == ContextChoice::Auto && has_other_cores() {
-        keep_apart(name, &mut plan);
-    }
-    plan
-}
-
-/// Whether a thread more can run beside the others.
-fn has_other_cores() -> bool {
-    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }
 
 /// Plug-ins get a context of the stream's own, unless the plan says where elements run: whatever they do,
@@ -361,12 +363,13 @@ input = "plain"
 [streams.s.branches.b]
 input = "plugin"
 "#;
-        let contexts = |text: &str| {
-            let mut plan = config(text).streams["s"].plan();
-            keep_apart("s", &mut plan);
+        let placed = |text: &str, has_room| {
+            let plan = Rules::new(has_room).plan("s", &config(text).streams["s"]);
             plan.elements.into_values().map(|element| element.context).collect::<Vec<_>>()
         };
+        let contexts = |text: &str| placed(text, true);
         assert_eq!(contexts(text), [None, Some("plug-ins of s".to_owned())]);
+        assert_eq!(placed(text, false), [None, None], "there is one processor for all");
         let named = text.replace("\"pass\"", "\"pass\"\ncontext = \"here\"");
         assert_eq!(contexts(&named), [Some("here".to_owned()), None]);
         let in_lanes = text.replace("\"a.wasm\"", "\"a.wasm\"\nlanes = 2");

@@ -23,7 +23,7 @@ use crate::control::{
     SocketRole, SourceSocket, StreamEntry, StreamLimits, Wanted,
 };
 use crate::receive::bind_source;
-use crate::rules::{Decision, Rules, placed};
+use crate::rules::{Decision, Rules};
 use crate::services::Trials;
 use crate::source;
 use crate::system::random_u32;
@@ -42,15 +42,16 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// `path` is the configuration's file, for reloading and for the files it names.
-    pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>) -> Self {
+    /// `path` is the configuration's file, for reloading and for the files it names; `has_room`: a thread more can
+    /// run beside the workers.
+    pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>, has_room: bool) -> Self {
         Supervisor {
             control,
             clock,
             path,
             sources: BTreeMap::new(),
             trials: Trials::default(),
-            rules: Rules::default(),
+            rules: Rules::new(has_room),
             adopted: BTreeSet::new(),
         }
     }
@@ -252,7 +253,8 @@ impl Supervisor {
             control.tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
         });
         if !config.plan().is_empty() {
-            self.trials.put(&control, name, placed(name, config), config.cpu_budget).await?;
+            let plan = self.rules.placed(name, config);
+            self.trials.put(&control, name, plan, config.cpu_budget).await?;
         }
         self.start_source(name, config)
     }

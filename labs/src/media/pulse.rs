@@ -17,6 +17,8 @@ pub struct Pulse {
     socket: UdpSocket,
     shape: Pulses,
     pictures: Pictures,
+    /// Says when pictures are due, if not each as long after the one before.
+    chance: Option<fastrand::Rng>,
 }
 
 impl Pulse {
@@ -28,7 +30,14 @@ impl Pulse {
             setsockopt(&socket, sockopt::UdpGsoSegment, &i32::from(shape.payload))
                 .context("the kernel does not segment UDP")?;
         }
-        Ok(Self { socket, shape, pictures: Pictures::new(shape) })
+        Ok(Self { socket, shape, pictures: Pictures::new(shape), chance: None })
+    }
+
+    /// Has pictures sent at times by chance (a Poisson process), so that they find what they come to as it is on
+    /// average, and not always at the same moment of what others do as regularly.
+    pub fn by_chance(mut self, seed: u64) -> Self {
+        self.chance = Some(fastrand::Rng::with_seed(seed));
+        self
     }
 
     /// Sends so many pictures a second from now on; their timestamps go on as they did.
@@ -38,11 +47,14 @@ impl Pulse {
 
     /// Sends for so long, each picture when it is due, and returns how many packets that were.
     pub fn run(&mut self, time: Duration) -> u64 {
-        let pictures = (time.as_secs_f64() * self.shape.per_second).round().max(1.0) as u32;
+        let (seconds, rate) = (time.as_secs_f64(), self.shape.per_second);
+        let pictures = (seconds * rate).round().max(1.0) as u32;
+        let chosen = self.chance.as_mut().map(|chance| moments(chance, pictures, seconds));
         let began = Instant::now();
         let mut sent = 0;
         for number in 0..pictures {
-            let due = began + Duration::from_secs_f64(f64::from(number) / self.shape.per_second);
+            let at = chosen.as_ref().map_or(f64::from(number) / rate, |chosen| chosen[number as usize]);
+            let due = began + Duration::from_secs_f64(at);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
             let picture = self.pictures.next_picture(monotonic_nanos());
@@ -52,4 +64,11 @@ impl Pulse {
         }
         sent
     }
+}
+
+/// So many moments of so many seconds, in order, each as likely as any other.
+fn moments(chance: &mut fastrand::Rng, count: u32, seconds: f64) -> Vec<f64> {
+    let mut moments: Vec<f64> = (0..count).map(|_| chance.f64() * seconds).collect();
+    moments.sort_by(f64::total_cmp);
+    moments
 }
