@@ -66,7 +66,7 @@ fn run(series: &plans::Series, swaps: usize) -> Result<Value> {
     std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
     let configuration = listen()
         + &format!(
-            "[limits]\nworkers = 1\n[log]\nlevel = \"warn\"\n[streams.{STREAM}]\n\
+            "[limits]\nworkers = 1\npin_workers = true\n[log]\nlevel = \"warn\"\n[streams.{STREAM}]\n\
              source = \"rtp://0.0.0.0:{SOURCE_PORT}\"\nsdp = \"{}\"\n{}\n\
              [[sinks]]\nstream = \"{STREAM}\"\nto = \"rtp://{PLAYER}:{PLAYER_PORT}\"\nbranch = \"out\"\n",
             sdp.display(),
