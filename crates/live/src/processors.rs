@@ -51,9 +51,9 @@ impl Processors {
         Ok(Processors { workers, own: allowed, others, count })
     }
 
-    /// Whether a thread more can run beside the workers.
-    pub(crate) fn have_room(&self) -> bool {
-        if self.own.is_empty() { self.count > 1 } else { !self.others.is_empty() }
+    /// Whether a thread more can run while one of the workers does.
+    pub(crate) const fn have_room(&self) -> bool {
+        self.count > 1
     }
 
     /// Has all threads of this process run where no worker is, if there is such a place, and with them those that
@@ -105,7 +105,7 @@ mod tests {
         let shared = |allowed: &[usize], workers| {
             let shared = Processors::shared_out(allowed.to_vec(), workers).expect("there is room");
             assert_eq!(shared.workers, shared.own.len());
-            assert_eq!(shared.have_room(), !shared.others.is_empty());
+            assert_eq!(shared.have_room(), allowed.len() > 1);
             (shared.own, shared.others)
         };
         assert_eq!(shared(&[2, 3, 7, 8], 1), (vec![2], vec![3, 7, 8]));

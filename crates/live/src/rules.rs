@@ -24,7 +24,7 @@ pub(crate) struct Rules {
     standing: BTreeMap<(String, String), Standing>,
     /// What came in and was lost when it was last looked at, by stream.
     source: BTreeMap<String, (u64, u64)>,
-    /// Contexts have a processor where no worker has to wait for them.
+    /// A thread more can run while one of the workers does.
     has_room: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Decision {
 }
 
 impl Rules {
-    /// `has_room`: a thread more can run beside the workers.
+    /// `has_room`: a thread more can run while one of the workers does.
     pub(crate) fn new(has_room: bool) -> Self {
         Rules { has_room, ..Rules::default() }
     }

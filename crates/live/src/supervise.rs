@@ -43,7 +43,7 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     /// `path` is the configuration's file, for reloading and for the files it names; `has_room`: a thread more can
-    /// run beside the workers.
+    /// run while one of the workers does.
     pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>, has_room: bool) -> Self {
         Supervisor {
             control,
