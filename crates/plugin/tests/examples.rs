@@ -10,7 +10,11 @@ use bytes::Bytes;
 use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Kind, Tag, Time, Track};
+use outflow_plugin::{Lang, scaffold};
 use outflow_relay::graph::{Element, Item, Setting, Settings, Tally};
+
+/// What a shell ends with that does not find a program.
+const NO_SUCH_COMMAND: i32 = 127;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins")
@@ -23,36 +27,39 @@ fn prebuilt(name: &str) -> Vec<u8> {
 /// What comes of a command in the folder of an example; `None`, and why, where its tools are missing.
 fn built(example: &str, program: &str, arguments: &[&str], out: &Path) -> Option<Vec<u8>> {
     let mut command = Command::new(program);
-    command.current_dir(folder().join(example)).args(arguments);
+    command.current_dir(folder().join(example)).args(arguments).env("GOOS", "wasip1").env("GOARCH", "wasm");
+    is_done(example, &mut command).then(|| std::fs::read(out).expect("it was built"))
+}
+
+/// Whether a command did what it should; `false`, and why, where its tools are missing.
+fn is_done(example: &str, command: &mut Command) -> bool {
     // Those of the package that is tested are none of its business.
-    command
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("RUSTFLAGS")
-        .env("GOOS", "wasip1")
-        .env("GOARCH", "wasm");
+    command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    let skipped = |why: &dyn core::fmt::Display| {
+        eprintln!("SKIPPED: {example} from its source ({why})");
+        false
+    };
     let output = match command.output() {
         Ok(output) => output,
-        Err(error) => {
-            eprintln!("SKIPPED: {example} from its source ({program}: {error})");
-            return None;
-        }
+        Err(error) => return skipped(&format!("{}: {error}", command.get_program().display())),
     };
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        let missing = [
-            "can't find crate for",
-            "wasm-ld",
-            "could not find",
-            "failed to download",
-            "network",
-            "target may not be installed",
-        ];
-        assert!(missing.iter().any(|words| said.contains(words)), "{example}: {said}");
-        eprintln!("SKIPPED: {example} from its source ({last})");
-        return None;
+    if output.status.success() {
+        return true;
     }
-    Some(std::fs::read(out).expect("it was built"))
+    let said = String::from_utf8_lossy(&output.stderr);
+    let missing = [
+        "can't find crate for",
+        "wasm-ld",
+        "could not find",
+        "failed to download",
+        "could not download",
+        "network",
+        "target may not be installed",
+    ];
+    let is_missing =
+        output.status.code() == Some(NO_SUCH_COMMAND) || missing.iter().any(|words| said.contains(words));
+    assert!(is_missing, "{example}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    skipped(&said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default())
 }
 
 fn element(code: &[u8], config: &str, format: &Format) -> Box<dyn Element> {
@@ -150,5 +157,36 @@ fn gray_in_c_is_the_relays_own() {
     let file = folder().join("gray/gray.wasm");
     if let Some(code) = built("gray", "make", &["-s", "-B"], &file) {
         makes_gray(&code);
+    }
+}
+
+/// What its README says, and what comes of that; JavaScript's tools are more than a test should download.
+#[test]
+fn a_project_that_was_begun_builds_passes_its_test_and_runs() {
+    for lang in [Lang::C, Lang::Go, Lang::Rust] {
+        let folder = tempfile::tempdir().expect("a folder");
+        scaffold("my-element", lang, folder.path()).expect("it can be written");
+        let readme = std::fs::read_to_string(folder.path().join("README.md")).expect("it was written");
+        let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        assert!(commands.len() > 1, "{readme}");
+        let does = |line: &str| {
+            let mut command = Command::new("sh");
+            command.current_dir(folder.path()).args(["-c", line]);
+            is_done(&format!("a project in {}", lang.as_str()), &mut command)
+        };
+        if !commands.into_iter().all(does) {
+            continue;
+        }
+        let place = match lang {
+            Lang::Rust => "target/wasm32-unknown-unknown/release/my_element.wasm",
+            _ => "my-element.wasm",
+        };
+        let code = std::fs::read(folder.path().join(place)).expect("it was built");
+        let mut element = element(&code, "", &Format::Rtp(vec![video()]));
+        let kinds = [Kind::Intra, Kind::Bidirectional, Kind::Predicted];
+        let frames = (0..).zip(kinds).map(|(frame, kind)| packet(0, frame, kind)).collect();
+        let out = run(&mut *element, frames);
+        let left: Vec<u32> = out.iter().map(|item| item.packet.tag.frame).collect();
+        assert_eq!(left, [0, 2], "{lang:?}");
     }
 }

@@ -86,7 +86,10 @@ impl Tree {
         age: Duration,
     ) {
         let Some(asked) = self.asks.get_mut(&ask).filter(|asked| asked.to.relay == from.relay) else {
-            return self.handle_grant_again(cx, from, ask);
+            if self.parent.as_ref().is_none_or(|parent| parent.ask != ask) {
+                cx.send(from, self.stream, Message::Leave { ask });
+            }
+            return;
         };
         self.candidates.measure(from.relay, cx.now.since(asked.at));
         asked.granted = Some((path, cx.now - age));
@@ -94,16 +97,12 @@ impl Tree {
         self.consider(cx);
     }
 
-    /// The parent answers once more, or somebody whom nobody asks.
-    fn handle_grant_again(&mut self, cx: &mut Context<'_>, from: Contact, ask: u32) {
-        match self.parent.as_mut().filter(|parent| parent.ask == ask && parent.contact.relay == from.relay) {
-            Some(parent) => {
-                if let Some(at) = parent.asked_again.take() {
-                    self.candidates.measure(from.relay, cx.now.since(at));
-                    self.consider(cx);
-                }
-            }
-            None => cx.send(from, self.stream, Message::Leave { ask }),
+    /// The parent is so far as its answer took.
+    pub(super) fn handle_echo_reply(&mut self, cx: &mut Context<'_>, from: RelayId, ask: u32) {
+        let parent = self.parent.as_mut().filter(|parent| parent.ask == ask && parent.contact.relay == from);
+        if let Some(at) = parent.and_then(|parent| parent.measured_from.take()) {
+            self.candidates.measure(from, cx.now.since(at));
+            self.consider(cx);
         }
     }
 
@@ -130,7 +129,7 @@ impl Tree {
         match &self.parent {
             // As far as it looked, the other one was nearer: now both have been measured.
             Some(parent) if parent.path.root <= path.root => {
-                if parent.asked_again.is_some() {
+                if parent.measured_from.is_some() {
                     return;
                 }
                 if parent.path.root < path.root || !self.is_nearer(cx.now, contact.relay) {
@@ -142,7 +141,7 @@ impl Tree {
             _ => {}
         }
         self.asks.remove(&ask);
-        self.take(cx, Parent { contact, ask, path, asked_again: None }, heard);
+        self.take(cx, Parent { contact, ask, path, measured_from: None }, heard);
     }
 
     /// Whether another one is clearly nearer than the parent.
@@ -295,7 +294,7 @@ impl Tree {
 
     /// Asks a candidate that is clearly better than the parent, and the directory for others before the next
     /// time. How far a candidate is may only be guessed so far, and an answer that was late once is no long way:
-    /// the parent is asked once more, too.
+    /// the parent is measured once more, too.
     fn review(&mut self, cx: &mut Context<'_>) {
         self.review_at = cx.now + cx.random.stretched(REVIEW);
         let Some(parent) = &self.parent else { return };
@@ -311,18 +310,19 @@ impl Tree {
         };
         let better = self.best(now, is_better).copied();
         if let Some(offer) = better {
-            self.ask_parent_again(cx);
+            self.measure_parent(cx);
             self.ask(cx, offer.contact);
         }
         cx.outbox.push_back(Action::Lookup { stream: self.stream });
         cx.counters.lookups += 1;
     }
 
-    fn ask_parent_again(&mut self, cx: &mut Context<'_>) {
-        let (Some(parent), Some(level)) = (&mut self.parent, self.demand) else { return };
-        parent.asked_again = Some(cx.now);
+    /// To ask it again would not do: it might serve this relay anew, as a parent that may not be taken any more.
+    fn measure_parent(&mut self, cx: &mut Context<'_>) {
+        let Some(parent) = &mut self.parent else { return };
+        parent.measured_from = Some(cx.now);
         let (contact, ask) = (parent.contact, parent.ask);
-        cx.send(contact, self.stream, Message::Ask { ask, level });
+        cx.send(contact, self.stream, Message::Echo { ask });
     }
 
     /// Candidates that a child or somebody who is refused may ask.

@@ -17,7 +17,7 @@ pub const ASK_WAIT: Duration = Duration::from_millis(150);
 pub const ASK_LIFE: Duration = Duration::from_millis(1500);
 
 /// Candidates that are asked at the same time. A further one is asked when one of them has answered.
-pub const ASKS_MAX: usize = 3;
+pub const ASKS_MAX: usize = 6;
 
 /// How long a relay without a parent keeps its children, while those it may take do not answer. Then it lets
 /// them go, and may take anybody.

@@ -36,6 +36,10 @@ pub enum Message {
     Leave { ask: u32 },
     /// To a child: no more, or you are none.
     Drop { ask: u32 },
+    /// To a parent: say that back, so that I know how far you are.
+    Echo { ask: u32 },
+    /// To whoever said [`Message::Echo`]: this is it.
+    EchoReply { ask: u32 },
 }
 
 /// Why a relay is no parent.

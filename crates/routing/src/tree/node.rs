@@ -135,6 +135,7 @@ impl Node {
         let unknown = match &message {
             Message::Want { ask, .. } => Some(Message::Drop { ask: *ask }),
             Message::Grant { ask, .. } | Message::Beat { ask, .. } => Some(Message::Leave { ask: *ask }),
+            Message::Echo { ask } => Some(Message::EchoReply { ask: *ask }),
             _ => None,
         };
         let done = self.with(now, stream, is_ask, |tree, cx| handle(tree, cx, from, message));
@@ -309,5 +310,7 @@ fn handle(tree: &mut Tree, cx: &mut Context<'_>, from: Contact, message: Message
         }
         Message::Leave { ask } => tree.handle_leave(cx, from.relay, ask),
         Message::Drop { ask } => tree.handle_drop(cx, from.relay, ask),
+        Message::Echo { ask } => cx.send(from, tree.stream, Message::EchoReply { ask }),
+        Message::EchoReply { ask } => tree.handle_echo_reply(cx, from.relay, ask),
     }
 }

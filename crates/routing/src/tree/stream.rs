@@ -45,8 +45,8 @@ pub(super) struct Parent {
     pub(super) contact: Contact,
     pub(super) ask: u32,
     pub(super) path: Path,
-    /// When it was asked once more, if it has not answered: how far it is, beside another one.
-    pub(super) asked_again: Option<Time>,
+    /// Since when it is being measured, beside another one, if it has not answered.
+    pub(super) measured_from: Option<Time>,
 }
 
 /// Who was asked to be the parent.
