@@ -1,7 +1,7 @@
 //! Towards the receivers: relays that are served.
 
 use super::Child;
-use super::limits::{CHILD_LIFE, DEPTH_MAX, OTHERS_EVERY};
+use super::limits::{BEAT, CHILD_LIFE, DEPTH_MAX, OTHERS_EVERY};
 use super::message::{Action, Message, Refusal};
 use super::path::{Contact, RelayId};
 use super::stream::{Context, Served, Tree};
@@ -91,7 +91,7 @@ impl Tree {
     /// Says to the children that the source is there, and how far.
     pub(super) fn announce(&mut self, cx: &mut Context<'_>) {
         let Some(path) = self.path else { return };
-        let names_others = path.beat.0 / 1000 % OTHERS_EVERY == 0;
+        let names_others = path.beat.0 / BEAT.as_millis() as u64 % OTHERS_EVERY == 0;
         let children: Vec<_> = self.served.values().map(|child| (child.contact, child.ask)).collect();
         for (contact, ask) in children {
             let others = if names_others { self.others(cx, contact.relay, false) } else { Vec::new() };

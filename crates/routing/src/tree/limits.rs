@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-/// How often a source says that it is there. The beat goes down the tree from relay to relay: one message a
-/// stream, relay and second.
-pub const BEAT: Duration = Duration::from_secs(1);
+/// How often a source says that it is there. The beat goes down the tree from relay to relay: two messages a
+/// stream, relay and second. By the next one everybody knows who is not below whom.
+pub const BEAT: Duration = Duration::from_millis(500);
 
 /// Without a beat for so long, the way up is broken somewhere, though the parent may be there: the relay
 /// looks for another, and is none for others.
-pub const DRY: Duration = Duration::from_millis(3500);
+pub const DRY: Duration = Duration::from_millis(1250);
 
 /// Without an answer for so long, another candidate is asked, too.
 pub const ASK_WAIT: Duration = Duration::from_millis(150);
@@ -17,11 +17,11 @@ pub const ASK_WAIT: Duration = Duration::from_millis(150);
 pub const ASK_LIFE: Duration = Duration::from_millis(1500);
 
 /// Candidates that are asked at the same time. A further one is asked when one of them has answered.
-pub const ASKS_MAX: usize = 6;
+pub const ASKS_MAX: usize = 3;
 
-/// How long a relay without a parent keeps its children, while those it may take do not answer. Then it lets
-/// them go, and may take anybody.
-pub const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a relay without a parent keeps its children, while those it may take do not answer: longer than the
+/// next beat takes to come to others. Then it lets them go, and may take anybody.
+pub const PATIENCE: Duration = Duration::from_millis(600);
 
 /// How often a child says again what it wants, and how long a parent serves one that does not.
 pub const RENEW: Duration = Duration::from_secs(4);
@@ -69,7 +69,9 @@ pub const RESTING_MAX: usize = 64;
 pub const OTHERS_MAX: usize = 6;
 
 /// Beats between two that name others.
-pub const OTHERS_EVERY: u64 = 8;
+pub const OTHERS_EVERY: u64 = 16;
+
+const _: () = assert!(PATIENCE.as_millis() > BEAT.as_millis() && DRY.as_millis() > 2 * BEAT.as_millis());
 
 /// How deep a tree is at the most. Who would be deeper is refused.
 pub const DEPTH_MAX: u16 = 64;

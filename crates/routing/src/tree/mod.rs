@@ -15,7 +15,7 @@
 //!
 //! # Loops
 //!
-//! A source beats once a second; the beat goes down the tree, and with it a [`Path`]: which source, which
+//! A source beats twice a second; the beat goes down the tree, and with it a [`Path`]: which source, which
 //! beat, how many relays. Paths are ordered, the newer beat and the shorter way first. A relay that has
 //! children takes a parent only if the parent's path is smaller than what it told its children last, and what
 //! it tells them only ever gets smaller. Hence along the tree, from child to parent, what was told last gets
@@ -26,7 +26,7 @@
 //!
 //! A relay that finds no such parent lets its children go, after [`limits::PATIENCE`] at the most. Without
 //! children it may take anybody: nobody could close a loop. As the beat does not come to those who are cut off,
-//! and comes to all others, that is rare: everybody outside of one's own subtree may be taken a second later.
+//! and comes to all others, that is rare: everybody outside of one's own subtree may be taken half a second later.
 //!
 //! What counts is that the parent serves the child under the number that the child takes it by: a parent that
 //! was restarted serves nobody, and a child that was restarted asks anew, by another number.
