@@ -388,12 +388,13 @@ fn a_parent_that_is_far_is_left_for_one_that_is_near() {
 
 #[test]
 fn the_directory_is_told_again_when_it_is_back() {
-    let (mut lab, _) = Lab::below(1);
-    lab.after(Duration::from_millis(1500));
+    let (mut lab, ask) = Lab::below(1);
+    lab.after(Duration::from_millis(1100));
     let registers = |actions: Vec<Action>| {
         actions.into_iter().filter(|action| matches!(action, Action::Register { .. })).count()
     };
     assert_eq!(registers(lab.actions()), 1);
+    lab.hears(2, Message::Beat { ask, path: path(101, 1), others: Vec::new() });
     lab.node.handle_directory_back(lab.now);
     lab.after(Duration::from_secs(1));
     assert_eq!(registers(lab.actions()), 1);
