@@ -91,7 +91,7 @@ impl Tree {
     /// Says to the children that the source is there, and how far.
     pub(super) fn announce(&mut self, cx: &mut Context<'_>) {
         let Some(path) = self.path else { return };
-        let names_others = path.beat.0 / BEAT.as_millis() as u64 % OTHERS_EVERY == 0;
+        let names_others = (path.beat.0 / BEAT.as_millis() as u64).is_multiple_of(OTHERS_EVERY);
         let children: Vec<_> = self.served.values().map(|child| (child.contact, child.ask)).collect();
         for (contact, ask) in children {
             let others = if names_others { self.others(cx, contact.relay, false) } else { Vec::new() };
