@@ -10,7 +10,6 @@ use std::cmp::Reverse;
 use outflow_directory::limits::{NEAREST, OTHERS, WATCHES_MAX};
 use outflow_directory::{Away, Directory, Entry, Event, Options, RelayRecord, Storage};
 use outflow_routing::tree::{Contact, Location, Offer, Path, RelayId, Root};
-use rustix::process::Signal;
 use server::{Server, back, connected, event, eventually};
 use std::time::Duration;
 
@@ -170,11 +169,11 @@ async fn relays_that_start_before_nats_find_each_other_when_it_is_there() {
 async fn a_server_that_is_silent_is_away() {
     let Some(server) = Server::start("a server that is silent", "") else { return };
     let (one, mut events) = connected(server.options()).await;
-    server.signal(Signal::STOP);
+    server.pause();
     one.register(&entry("s", 1));
     assert!(one.lookup("s", HERE).await.is_err(), "the answer does not come");
     assert!(matches!(event(&mut events).await, Event::Away { .. }));
-    server.signal(Signal::CONT);
+    server.resume();
     back(&mut events).await;
     answers(&one, "s", &[1]).await;
 }

@@ -96,10 +96,37 @@ impl Server {
         }
     }
 
-    /// The server stops, or goes on, without anybody being told.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let child = self.child.as_ref().expect("it runs");
-        kill_process(Pid::from_child(child), signal).expect("a signal");
+    /// The server does nothing any more, without anybody being told.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+        let began = Instant::now();
+        // Its threads end what they are at, each on its core.
+        while !self.is_stopped() {
+            assert!(began.elapsed() < PATIENCE, "the server does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The server goes on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.running()), signal).expect("a signal");
+    }
+
+    fn running(&self) -> &Child {
+        self.child.as_ref().expect("it runs")
+    }
+
+    /// Whether all its threads are (proc_pid_stat(5): the state stands behind the name).
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.running().id())).expect("it runs");
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, behind)| behind.starts_with('T'))
+        })
     }
 
     pub(crate) fn store(&self) -> PathBuf {
