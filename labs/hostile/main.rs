@@ -1,12 +1,12 @@
 //! Do plug-ins that mean no good disturb others? A relay, a stream with a receiver, and beside it, at the same
-//! worker, streams whose packets go through a plug-in each: one that is harmless, and after it each of those that loop for ever, want all memory,
-//! stop, answer nonsense, or take long now and then; and somebody who asks again and again for one of another
-//! contract. Told is the 99th percentile of the delay of the stream that has none, and how many times that is what
-//! it is beside the harmless one, just before or after. `busy` is none of these: a program of its own that works as
-//! often and as much as the one that takes long now and then, beside the harmless one. What it does to the delay, the
-//! machine does, whose cores share more than their name says; it is not among the `worst`. Where the host took time
-//! from the machine meanwhile, that says nothing, and is left out. In every other round the worker has a processor of
-//! its own (`limits.pin_workers`): these are the figures in `pinned`.
+//! worker, streams whose packets go through a plug-in each: one that is harmless, and after it each of those that
+//! loop for ever, want all memory, stop, answer nonsense, or take long now and then; and somebody who asks again
+//! and again for one of another contract. Told is the 99th percentile of the delay of the stream that has none, and
+//! how many times that is what it is beside the harmless one, just before or after. `busy` is none of these: a
+//! program of its own that works as often and as much as the one that takes long now and then, beside the harmless
+//! one. What it does to the delay, the machine does, whose cores share more than their name says; it is not among the
+//! `worst`. Where the host took time from the machine meanwhile, that says nothing, and is left out. In every other
+//! round the worker has a processor of its own (`limits.pin_workers`): these are the figures in `pinned`.
 
 mod plugins;
 mod scene;

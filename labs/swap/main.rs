@@ -1,6 +1,7 @@
 //! What do packets notice when the services of their stream are swapped? A hundred thousand numbered
 //! packets a second through a branch to one receiver, and other services through the API again and
-//! again: elements are kept, added, removed; in a second series, some run in contexts of their own.
+//! again: elements are kept, added, removed; in a second series, some run in contexts of their own. The relay's
+//! worker has a processor of its own (`limits.pin_workers`).
 //! Counted are packets lost, repeated and out of order; timed, how long packets waited in the relay,
 //! and how much longer than usual nothing came to the receiver (its kernel's time stamps, less what
 //! the source itself left between the packets).
