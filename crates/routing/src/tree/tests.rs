@@ -387,6 +387,17 @@ fn a_parent_that_is_far_is_left_for_one_that_is_near() {
 }
 
 #[test]
+fn who_measures_a_relay_does_not_become_its_child() {
+    let (mut lab, _) = Lab::below(1);
+    lab.hears(9, Message::Echo { ask: 77 });
+    assert_eq!(lab.said(), [(9, Message::EchoReply { ask: 77 })]);
+    assert_eq!(lab.node.children(STREAM).count(), 0);
+    let other = StreamId(STREAM.0 + 1);
+    lab.node.handle_message(lab.now, contact(9), other, Message::Echo { ask: 78 });
+    assert_eq!(lab.said(), [(9, Message::EchoReply { ask: 78 })], "it knows nothing of that stream");
+}
+
+#[test]
 fn the_directory_is_told_again_when_it_is_back() {
     let (mut lab, ask) = Lab::below(1);
     lab.after(Duration::from_millis(1100));
