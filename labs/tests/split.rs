@@ -164,6 +164,7 @@ fn pinned_workers_have_a_processor_each_and_everything_else_the_others() -> Resu
     let (workers, others): (Vec<_>, Vec<_>) =
         relay.process().threads()?.into_iter().partition(|(name, _)| name.starts_with("worker-"));
     ensure!(workers.len() == 1 && workers[0].1.len() == 1, "{workers:?}");
+    ensure!(others.len() > 1, "there are other threads: {others:?}");
     // Threads' names have fifteen bytes.
     let has_context = others.iter().any(|(name, _)| name.starts_with("context-plug-in"));
     ensure!(has_context, "the plug-in has no thread of its own: {others:?}");
