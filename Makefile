@@ -3,7 +3,8 @@
 #   make test   install what is missing, build, and pass all tests
 
 SHELL := /bin/bash
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+# The second is for a newer Go than the system has (scripts/setup).
+export PATH := $(HOME)/.cargo/bin:$(CURDIR)/target/tools/go/bin:$(PATH)
 export CARGO_TERM_COLOR ?= auto
 
 DEMO_ARGS ?=
@@ -21,9 +22,9 @@ tests = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/tests/*.rs))))
 
 test: unit e2e
 
-# Everything but the end-to-end tests: no privileges, no programs.
+# Everything but the end-to-end tests. What a test needs and does not find, it says on standard error.
 unit:
-	@scripts/setup build
+	@scripts/setup test
 	@scripts/tidy
 	@cargo test --locked --workspace --lib --bins $(call tests,crates/*)
 	@cargo test --locked --workspace --doc
@@ -46,7 +47,7 @@ labs:
 	@scripts/setup test
 	@for lab in $(LABS); do echo "== labs/$$lab/run --quick" >&2; labs/$$lab/run --quick --json || exit 1; done
 
-# Make assets/demo.ts anew.
+# Make assets/demo.ts again.
 clip:
 	@scripts/setup test
 	@scripts/make-demo-clip

@@ -18,8 +18,8 @@ fn main() {
     match result {
         Ok(status) if status.success() => {}
         Ok(status) => panic!(
-            "clang could not compile crates/live/bpf/fanout.c ({status}); if a header is missing, run scripts/setup build"
+            "clang could not compile crates/live/bpf/fanout.c ({status}); if a header is missing, run scripts/setup run"
         ),
-        Err(error) => panic!("cannot run clang: {error}; run scripts/setup build"),
+        Err(error) => panic!("cannot run clang: {error}; run scripts/setup run"),
     }
 }

@@ -12,9 +12,7 @@ pub fn clip() -> PathBuf {
 
 /// Why a program cannot be run here, if it cannot.
 pub fn missing(name: &str) -> Option<String> {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
-    (!found).then(|| format!("{name} is not installed"))
+    outflow_skip::program(name).is_none().then(|| format!("{name} is not installed"))
 }
 
 /// ffmpeg, saying only what went wrong.

@@ -1,6 +1,5 @@
 //! What the end-to-end tests share: the scene, samples of media, and what counts as clean.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use crate::process::{Program, Running};
 use crate::programs::{self, clip, ffmpeg, ffmpeg_decodes, gst_decodes};
 use crate::relay::{HTTP_PORT, RTSP_PORT, show_logs};
 use anyhow::{Context, Result, bail, ensure};
+pub use outflow_skip::skipped;
 
 /// How long a real program may take for a few seconds of live media, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(45);
@@ -23,12 +23,6 @@ pub fn scene(test: &str, needs: &[&str]) -> Result<Option<Paths>> {
     }
     show_logs();
     Paths::new().map(Some)
-}
-
-/// Says that a check is skipped, where it is seen even though the test passes: the macros' output is
-/// kept back then.
-pub fn skipped(check: &str, why: &str) {
-    let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {check} ({why})");
 }
 
 /// A stream as RTSP players ask for it.

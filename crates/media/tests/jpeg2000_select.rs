@@ -37,7 +37,7 @@ impl Bench {
     /// `None`, and a line that says why, without OpenJPEG.
     fn new() -> Option<Self> {
         if Command::new("opj_compress").arg("-h").stdout(Stdio::null()).status().is_err() {
-            eprintln!("SKIPPED: codestreams of OpenJPEG (opj_compress is missing: scripts/setup test)");
+            outflow_skip::skipped("codestreams of OpenJPEG", "opj_compress is missing: scripts/setup test");
             return None;
         }
         Some(Bench { folder: tempfile::tempdir().expect("a folder") })

@@ -161,14 +161,14 @@ fn check_gstreamer(branches: &[(&str, &str)]) -> Option<Vec<(String, u32)>> {
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let Ok(mut gstreamer) = command.spawn() else {
-        eprintln!("SKIPPED: remux of what GStreamer sends (gst-launch-1.0 is missing)");
+        outflow_skip::skipped("remux of what GStreamer sends", "gst-launch-1.0 is missing");
         return None;
     };
     let received = receive(&mut gstreamer, &ports);
     let output = gstreamer.wait_with_output().expect("it ended");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     if errors.contains("no element") {
-        eprintln!("SKIPPED: remux of what GStreamer sends ({})", errors.trim());
+        outflow_skip::skipped("remux of what GStreamer sends", errors.trim());
         return None;
     }
     assert!(output.status.success(), "{errors}");

@@ -6,6 +6,8 @@
 //! and the instructions of a call are limited; it has no clock, chance, files or network. What goes
 //! wrong in it costs the packet with which it went wrong, and is counted.
 //!
+//! What compiles and runs them is the feature `host`; without it, every plug-in is refused with the reason.
+//!
 //! [`open`] makes an element of a file; [`scaffold`] begins a new one in Rust, Go, C or JavaScript.
 
 #![allow(
@@ -14,19 +16,10 @@
     reason = "this crate compiles and writes files; it does so aside, never in the path"
 )]
 
-mod batch;
-mod code;
-mod contract;
-mod element;
-mod guest;
+#[cfg(feature = "host")]
+mod host;
 pub mod limits;
-mod options;
-mod parts;
-mod rest;
 mod scaffold;
-#[cfg(test)]
-mod tests;
-mod wrap;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -34,8 +27,20 @@ use std::io::Read as _;
 use limits::FILE_BYTES_MAX;
 use outflow_relay::graph::{Element, Settings, Unfit};
 
-pub use contract::{VERSION, WIT};
+#[cfg(feature = "host")]
+pub use host::load;
 pub use scaffold::{Lang, ScaffoldError, scaffold};
+
+/// The contract: `wit/plugin.wit`.
+pub const WIT: &str = include_str!("../wit/plugin.wit");
+
+/// The package of the contract, without its version.
+#[cfg(feature = "host")]
+pub(crate) const PACKAGE: &str = "outflow:plugin/";
+
+/// The version of the contract that is spoken here. A plug-in that was built for an earlier one with the same first
+/// number works, too.
+pub const VERSION: (u32, u32, u32) = (1, 0, 0);
 
 /// Makes an element of the file that the options of kind "wasm" name. As [`load`], it belongs into the
 /// control plane.
@@ -56,14 +61,11 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
     load(settings, &bytes)
 }
 
-/// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
-///
-/// They are compiled, here and now, unless an element of the same bytes is still around: this
-/// belongs into the control plane, never into the path.
+/// A build without the compiler of plug-ins has none.
 ///
 /// # Errors
-/// What keeps them from being a plug-in, and what to do.
-pub fn load(settings: &Settings, bytes: &[u8]) -> Result<Box<dyn Element>, Unfit> {
-    let options = options::Options::of(settings)?;
-    Ok(Box::new(element::WasmElement::new(code::Code::of(bytes)?, options)))
+/// Always; it says how to get a build that has it.
+#[cfg(not(feature = "host"))]
+pub fn load(_: &Settings, _: &[u8]) -> Result<Box<dyn Element>, Unfit> {
+    Err(Unfit::new("this build of outflow has no plug-ins", "build it with the feature `plugins`"))
 }

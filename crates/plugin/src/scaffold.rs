@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::contract::WIT;
+use crate::WIT;
 
 /// A language for which there is a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

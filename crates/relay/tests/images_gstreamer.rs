@@ -29,7 +29,10 @@ impl Bench {
         for program in programs {
             let found = Command::new(program).arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status();
             if found.is_err() {
-                eprintln!("SKIPPED: images of GStreamer ({program} is missing: scripts/setup test)");
+                outflow_skip::skipped(
+                    "images of GStreamer",
+                    format!("{program} is missing: scripts/setup test"),
+                );
                 return None;
             }
         }

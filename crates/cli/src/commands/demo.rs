@@ -46,8 +46,8 @@ impl Demo {
         format!(
             "Outflow is relaying its built-in clip. Open it in a player:\n\
              \n  MPEG-TS over HTTP   ffplay http://{http}/demo.ts\
+             \n                      vlc http://{http}/demo.ts\
              \n  RTSP                ffplay rtsp://{rtsp}/demo\
-             \n                      vlc rtsp://{rtsp}/demo\
              \n\nPublish a stream of your own, then play it as above with \"live\" for \"demo\":\n\
              \n  RTSP                ffmpeg -re -i FILE -c copy -f rtsp rtsp://{rtsp}/live\
              \n  HTTP                ffmpeg -re -i FILE -c copy -f mpegts -method PUT http://{http}/live.ts\

@@ -1,7 +1,7 @@
 //! A `nats-server` of a test's own, on loopback; gone when its owner is.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,12 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program, or says that the test is left out.
 pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(name)).find(|program| program.is_file());
+    let found = outflow_skip::program(name);
     if found.is_none() {
-        let why = format!("{name} is missing: scripts/setup test");
-        let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {test} ({why})");
+        outflow_skip::skipped(test, format!("{name} is missing: scripts/setup test"));
     }
     found
 }

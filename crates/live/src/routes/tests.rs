@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use nix::sched::{CloneFlags, setns, unshare};
+use outflow_skip::skipped;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::*;
@@ -103,11 +104,6 @@ fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
-}
-
-/// Says that a check is skipped where it is seen even though the test passes.
-fn skipped(check: &str, why: &str) {
-    let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {check} ({why})");
 }
 
 /// Makes the kernel ask for a neighbour, as the user path does.

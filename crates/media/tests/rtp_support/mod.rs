@@ -47,7 +47,7 @@ impl Ports {
 pub(crate) fn has_ffmpeg() -> bool {
     let found = Command::new("ffmpeg").arg("-version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: a test with RTP of ffmpeg (ffmpeg is missing)");
+        outflow_skip::skipped("a test with RTP of ffmpeg", "ffmpeg is missing");
     }
     found
 }

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use outflow_skip::skipped;
+
 use crate::dvmrp::{Ends, came_in, has};
 use crate::hosts::{member, sent_until_received};
-use crate::net::{Namespace, Program, is_skipped, link, skipped};
+use crate::net::{Namespace, Program, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
 
 fn program() -> Option<PathBuf> {
     if let Some(said) = std::env::var_os("MROUTED") {
         return Some(said.into());
     }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("mrouted")).find(|program| program.exists())
+    outflow_skip::program("mrouted")
 }
 
 fn found(test: &str) -> Option<PathBuf> {

@@ -1,12 +1,12 @@
 //! Network namespaces of a test, joined by pairs of devices; gone when their owner is.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, setns};
+use outflow_skip::skipped;
 
 /// Whether the test is to be left out, which is then said where it is seen.
 pub(crate) fn is_skipped(test: &str) -> bool {
@@ -23,16 +23,9 @@ pub(crate) fn is_skipped(test: &str) -> bool {
     true
 }
 
-/// Says that a test is left out.
-pub(crate) fn skipped(test: &str, why: &str) {
-    let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {test} ({why})");
-}
-
 /// Whether a program can be run.
 fn has_program(name: &str) -> bool {
-    ["/usr/sbin", "/usr/bin", "/sbin", crate::frr::DAEMONS]
-        .iter()
-        .any(|folder| PathBuf::from(folder).join(name).exists())
+    outflow_skip::program(name).is_some() || PathBuf::from(crate::frr::DAEMONS).join(name).exists()
 }
 
 /// Whether a test that needs a program of others is to be left out.

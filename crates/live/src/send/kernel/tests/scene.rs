@@ -36,7 +36,7 @@ impl Scene {
             far_mac: [0; 6],
         };
         if !rustix::process::geteuid().is_root() || !run(&["ip", "netns", "add", &scene.near]) {
-            eprintln!("SKIPPED: the kernel path (network namespaces need root and `ip netns`)");
+            outflow_skip::skipped("the kernel path", "network namespaces need root and `ip netns`");
             return None;
         }
         assert!(run(&["ip", "netns", "add", &scene.far]));
@@ -110,7 +110,7 @@ pub(super) fn kernel() -> Option<Kernel> {
         Ok(kernel) => Some(kernel),
         Err(error @ KernelError::Refused { .. }) => panic!("{error}"),
         Err(error) => {
-            eprintln!("SKIPPED: the kernel path ({error})");
+            outflow_skip::skipped("the kernel path", error);
             None
         }
     }

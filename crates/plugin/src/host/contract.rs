@@ -4,16 +4,6 @@ use outflow_media::{Codec, Format, Tag, Time, Track as MediaTrack};
 use outflow_relay::graph::{Message, TrackTime};
 use wasmtime::component::{ComponentType, Lift, Lower, flags};
 
-/// The contract: `wit/plugin.wit`.
-pub const WIT: &str = include_str!("../wit/plugin.wit");
-
-/// The package of the contract, without its version.
-pub(crate) const PACKAGE: &str = "outflow:plugin/";
-
-/// The version of the contract that is spoken here. What was built for an earlier one with the same
-/// first number works, too.
-pub const VERSION: (u32, u32, u32) = (1, 0, 0);
-
 #[derive(ComponentType, Lower, Debug)]
 #[component(record)]
 pub(crate) struct Track {

@@ -10,10 +10,10 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, 
 use wasmtime::{Config, Engine};
 use wasmtime::{Result, StoreContextMut};
 
-use crate::contract::PACKAGE;
-use crate::guest::Guest;
+use super::guest::Guest;
+use super::wrap;
+use crate::PACKAGE;
 use crate::limits::{LOG_INSTRUCTIONS, STACK_BYTES};
-use crate::wrap;
 
 /// What a file's bytes are known by.
 pub(crate) type Hash = [u8; 32];

@@ -7,7 +7,7 @@ use wasmparser::{BinaryReaderError, Parser, Payload as Part};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use crate::contract::{PACKAGE, VERSION, WIT};
+use crate::{PACKAGE, VERSION, WIT};
 
 /// What answers WASI (preview 1) without a system; made from `wasi/preview1.wat`.
 const ANSWERS: &[u8] = include_bytes!("wasi/preview1.wasm");

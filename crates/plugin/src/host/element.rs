@@ -8,14 +8,14 @@ use outflow_media::{Format, Time};
 use outflow_relay::DropReason;
 use outflow_relay::graph::{Element, Item, Message, Tally, Unfit};
 
-use crate::batch::{self, Carries, Scratch};
-use crate::code::Code;
-use crate::contract::{Answer, Payload};
-use crate::guest::Live;
+use super::batch::{self, Carries, Scratch};
+use super::code::Code;
+use super::contract::{Answer, Payload};
+use super::guest::Live;
+use super::options::{OnFault, Options};
+use super::parts::Parts;
+use super::rest::Rest;
 use crate::limits::{CALL_MEMORY_PARTS, CALL_MEMORY_REST, CALL_PACKETS_MAX, FAULTS_PER_BATCH_MAX};
-use crate::options::{OnFault, Options};
-use crate::parts::Parts;
-use crate::rest::Rest;
 
 /// A plug-in in the graph.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use outflow_relay::graph::{Message, Unfit};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, Trap};
 
-use crate::code::Code;
-use crate::contract::{Answer, Input, Packet, Payload, Setup, Told};
+use super::code::Code;
+use super::contract::{Answer, Input, Packet, Payload, Setup, Told};
+use super::options::{Budget, Options};
+use super::parts::Parts;
 use crate::limits::{
     BIRTH_INSTRUCTIONS, ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_PER_SECOND, PART_INSTRUCTIONS,
     PARTS_MAX, SAVED_BYTES_MAX, TABLE_ELEMENTS_MAX,
 };
-use crate::options::{Budget, Options};
-use crate::parts::Parts;
 
 /// What the host keeps of a plug-in.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use outflow_relay::DropReason;
 use outflow_relay::element::wasm::OUTPUTS;
 use outflow_relay::graph::{Item, Tally};
 
-use crate::contract::{Action, Chosen, Edit, Packet, Payload};
-use crate::guest::Packets;
+use super::contract::{Action, Chosen, Edit, Packet, Payload};
+use super::guest::Packets;
 use crate::limits::{MADE_BYTES_MAX, MADE_PER_PACKET_MAX};
 
 /// What packets are, as far as it matters here.
