@@ -5,6 +5,8 @@
 mod demand;
 #[path = "multicast/levels.rs"]
 mod levels;
+#[path = "multicast/program.rs"]
+mod program;
 #[path = "multicast/routers.rs"]
 mod routers;
 
