@@ -1,7 +1,6 @@
 //! Over routers of DVMRP, which are relays, too: what the first relay sends, or forwards, goes where hosts of
 //! others want it.
 
-use super::program::LevelProgram;
 use super::*;
 
 /// ```text
