@@ -5,6 +5,8 @@
 mod demand;
 #[path = "multicast/levels.rs"]
 mod levels;
+#[path = "multicast/program.rs"]
+mod program;
 #[path = "multicast/routers.rs"]
 mod routers;
 
@@ -30,6 +32,8 @@ use outflow_routing::Level;
 use outflow_routing::membership::{Host, HostSettings, Wish};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use self::program::LevelProgram;
 
 /// The relay's second interface with hosts, and a host there.
 const OTHER_OUT: Ipv4Addr = Ipv4Addr::new(10, 66, 3, 1);
@@ -286,21 +290,21 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let mut relay = scene.relay("[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n")?;
     let _coding = codes("cam", &scene)?;
     relay.wait_up("cam")?;
-    say_level(&scene.other, 3)?;
+    let program = LevelProgram::start(&scene.other)?;
+    program.says(3)?;
     wait_served(&relay, "out1", Some("relay"))?;
     // The players' own reports know no levels, and do not unsay what was said from their address.
     let low = kinds(&scene.other, OTHER, 4)?;
     let best = kinds(&scene.paths.players, PLAYER, 50)?;
     ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
     ensure!(best.matches('B').count() > 25, "{best}");
-    // The player was the same host, and left.
-    say_level(&scene.other, 3)?;
+    // The player was on the same host, whose kernel has left.
     wait_served(&relay, "out1", Some("relay"))?;
     relay.wait_receivers("cam", 1)?;
     let of = group(&relay, "out1")?.context("it is wanted")?;
     ensure!(of["level"] == 3, "{of:#}");
     let id = relay.stream("cam")?["receivers"][0]["id"].clone();
-    say_level(&scene.other, 2)?;
+    program.says(2)?;
     let other = relay.wait_stream("cam", "at level 2", |state| {
         state["receivers"].as_array().is_some_and(|all| all.iter().any(|one| one["level"] == 2))
     })?;
@@ -395,7 +399,8 @@ fn the_relay_sends_what_comes_in_as_a_group_where_less_is_wanted() -> Result<()>
     let to = format!("-f mpegts udp://{GROUP}:{PORT}?pkt_size=1316&ttl=8&localaddr={SOURCE}");
     let _sending = ffmpeg_sends(&clip(), &to).within(&scene.paths.source).start()?;
     relay.wait_up("cam")?;
-    say_level(&scene.other, 3)?;
+    let program = LevelProgram::start(&scene.other)?;
+    program.says(3)?;
     wait_served(&relay, "out1", Some("relay"))?;
     let low = kinds(&scene.other, OTHER, 3)?;
     ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
@@ -403,8 +408,7 @@ fn the_relay_sends_what_comes_in_as_a_group_where_less_is_wanted() -> Result<()>
     let playing = player.within(&scene.paths.players).start()?;
     wait_served(&relay, "out0", Some("kernel"))?;
     playing.succeed(PATIENCE)?;
-    // The player was the same host, and left.
-    say_level(&scene.other, 3)?;
+    // The player was on the same host, whose kernel has left.
     wait_served(&relay, "out1", Some("relay"))?;
     relay.wait_receivers("cam", 1)?;
     relay.healthy()

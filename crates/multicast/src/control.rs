@@ -242,6 +242,8 @@ fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
             let _nobody_waits = answer.send(());
         }
         Command::SayLevel(host, group, level, answer) => {
+            // It is about what the host has reported before.
+            let _is_all = (driver.read(kernel), driver.listen(kernel));
             _ = answer.send(driver.say_level(host, group, level));
         }
         Command::Snapshot(answer) => _ = answer.send(driver.snapshot()),

@@ -28,6 +28,7 @@ fn a_player_without_privileges_says_its_level_by_unicast() -> Result<()> {
     wait_served(&relay, "out1", Some("relay"))?;
     let (answer, status) = says(&scene.other, OTHER_OUT, &wish(3))?;
     ensure!(status == 200 && answer["interface"] == "out1" && answer["best"] == 3, "{status} {answer:#}");
+    relay.wait_stream("cam", "at level 3", |state| state["receivers"][0]["level"] == 3)?;
     // It takes longer than it is from one query to the next.
     let low = kinds(&scene.other, OTHER, 12)?;
     ensure!(low.chars().all(|kind| kind == 'I'), "{low}");

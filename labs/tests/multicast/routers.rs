@@ -43,8 +43,7 @@ impl Routers {
     }
 }
 
-/// A member at the host all the time: else its kernel says, some milliseconds after a player has ended, that nobody
-/// is there any more, and with that unsays the level that was said meanwhile.
+/// A member at the host all the time, so that its kernel does not leave with each player.
 fn stays(host: &Namespace) -> Result<UdpSocket> {
     host.run(|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
@@ -135,19 +134,32 @@ fn a_level_travels_over_routers_to_the_relay_that_sends() -> Result<()> {
     let Some(net) = Routers::new("a_level_travels_over_routers", &["ffmpeg", "ffprobe"])? else {
         return Ok(());
     };
+    let _stays = stays(&net.host)?;
+    levels_travel(&net, |level| say_level(&net.host, level))
+}
+
+#[test]
+fn a_level_is_not_unsaid_by_a_kernel_that_leaves_with_each_player() -> Result<()> {
+    let test = "a_level_is_not_unsaid_by_a_kernel";
+    let Some(net) = Routers::new(test, &["ffmpeg", "ffprobe"])? else { return Ok(()) };
+    let program = LevelProgram::start(&net.host)?;
+    levels_travel(&net, |level| program.says(level))
+}
+
+/// Levels that are said at the host come to the relay that sends, and hold for the players that come and go there.
+fn levels_travel(net: &Routers, says: impl Fn(u8) -> Result<()>) -> Result<()> {
     let stream = "[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n";
     let mut a = Relay::start(&net.scene.paths.relay, &with_multicast("neighbours = [\"mid0\"]", stream))?;
     let mut others = [between(&net.b, "")?, last(&net.d, &["eth0"])?];
     let _coding = codes("cam", &net.scene)?;
     a.wait_up("cam")?;
     wait_route(&others[1], OWN, on(6, 1))?;
-    let _stays = stays(&net.host)?;
-    say_level(&net.host, 3)?;
+    says(3)?;
     wait_sent(&a, &[("mid0", 3)])?;
     // The player's own reports know no levels, and do not unsay what was said from its address.
     let low = kinds(&net.host, HOST, 4)?;
     ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
-    say_level(&net.host, 2)?;
+    says(2)?;
     wait_sent(&a, &[("mid0", 2)])?;
     let without = kinds(&net.host, HOST, 14)?;
     ensure!(without.contains('P') && !without.contains('B'), "{without}");

@@ -10,7 +10,7 @@ use outflow_routing::membership::{Host, HostSettings, Level, Mode, Wish};
 
 use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
-use crate::wire::{Igmp, LEAVE, QUERY, REPORT_V2, Wire};
+use crate::wire::{Igmp, LEAVE, QUERY, REPORT_V2, REPORT_V3, Wire};
 
 pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -189,6 +189,52 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
     sent_until_received(&from, &again);
     let counts = relay.snapshot().counts;
     assert_eq!((counts.kernel_errors, counts.send_errors, counts.flows_refused), (0, 0, 0), "{counts:?}");
+}
+
+/// Reports without levels that a host joins the group, or leaves it.
+fn plain_reports(interface: &Interface, wishes: &[Wish<'_>]) -> Vec<(Ipv4Addr, Vec<u8>)> {
+    let settings = HostSettings { says_levels: false, ..HostSettings::new(interface.link(), 1) };
+    let mut members = Host::new(Time::ZERO, settings);
+    let (mut reports, mut packet) = (Vec::new(), Vec::new());
+    for wish in wishes {
+        members.set(Time::ZERO, GROUP.into(), *wish).expect("a group");
+        while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
+            reports.push((to, packet.clone()));
+        }
+    }
+    reports
+}
+
+#[test]
+fn what_a_host_reported_before_it_said_a_level_is_read_before() {
+    if is_skipped("what_a_host_reported_before_it_said_a_level_is_read_before") {
+        return;
+    }
+    let (router, host, relay) = one_host();
+    let open = || (Interface::find("eth0").expect("an interface"), Routing::open(None).expect("its table"));
+    let (interface, kernel) = host.run(open);
+    let all = Wish::all(Level::BEST);
+    let reports = plain_reports(&interface, &[all, Wish::nothing(), all]);
+    let (here, index) = (interface.address, interface.index);
+    let send = move |(to, bytes): &(Ipv4Addr, Vec<u8>)| kernel.send(bytes, *to, index).expect("a way out");
+    send(&reports[0]);
+    relay.wait("join", is_wanted);
+    let before = relay.snapshot().counts.packets;
+    let (wire, multicast) = (Wire::listen(&router, "lan"), relay.multicast.clone());
+    let level = Level::new(3).expect("not zero");
+    // In the only thread of the runtime, so that the driver does not read them meanwhile.
+    let said = relay.runtime.spawn(async move {
+        // Behind the third, the first two are where the driver reads.
+        for report in [&reports[1], &reports[2], &reports[2]] {
+            send(report);
+            wire.wait("a report", |packet| packet.code == REPORT_V3 && packet.source == here);
+        }
+        multicast.say_level(here, GROUP, level).await
+    });
+    let said = relay.runtime.block_on(said).expect("no panic").expect("it is a member");
+    assert_eq!(said.best, level);
+    let snapshot = relay.wait_until("all is read", |now| now.counts.packets >= before + 3);
+    assert_eq!(snapshot.interfaces[0].groups[0].1.level, level, "it has not left since");
 }
 
 /// Packets that came to a host.

@@ -46,12 +46,13 @@ impl Asking {
 }
 
 impl Group {
-    /// "Send Q(G)": the timer is lowered, and unless they are asked already, members are.
+    /// "Send Q(G)": the timer is lowered, and members are asked, unless they are already and none has answered.
     pub(super) fn ask_group(&mut self, timing: &Timing) {
+        let is_asked = self.asking.left > 0 && self.timer.is_some_and(|timer| timer <= timing.last_chance());
         match timing.asks {
             Asks::Nothing => (),
             Asks::AtOnce => self.timer = self.timer.map(|timer| timer.min(timing.now)),
-            Asks::Groups | Asks::All if self.asking.left > 0 => (),
+            Asks::Groups | Asks::All if is_asked => (),
             Asks::Groups | Asks::All => {
                 self.timer = self.timer.map(|timer| timer.min(timing.last_chance()));
                 (self.asking.left, self.asking.is_due) = (timing.count, true);

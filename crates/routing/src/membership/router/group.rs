@@ -55,14 +55,47 @@ pub(super) struct Source {
     pub(super) is_due: bool,
 }
 
+/// What of a host reports: neither speaks for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reporter {
+    /// Its kernel, which says no levels.
+    Kernel,
+    /// A program that says levels.
+    Program,
+}
+
 /// A host that is a member.
 #[derive(Debug)]
 struct Member {
     address: IpAddr,
+    /// Whether its kernel has reported it.
+    is_plain: bool,
     level: Level,
     /// The sequence of the report that said the level, and when that was, if one did.
     said: Option<(u32, Time)>,
+    /// Until when the level holds that is not said again, after one of its reporters has left.
+    level_until: Option<Time>,
     until: Time,
+}
+
+impl Member {
+    /// Whether it has another reporter than this one.
+    const fn has_other(&self, than: Reporter) -> bool {
+        match than {
+            Reporter::Kernel => self.said.is_some(),
+            Reporter::Program => self.is_plain,
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.level_until.map_or(self.until, |until| until.min(self.until))
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.level_until.is_some_and(|until| until <= now) {
+            (self.level, self.said, self.level_until) = (Level::BEST, None, None);
+        }
+    }
 }
 
 /// A group. In `Mode::Exclude` its timer runs.
@@ -233,7 +266,7 @@ impl Group {
     /// When something is due next: now, if a query waits to be sent.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         let sources = self.sources.iter().filter_map(|source| source.timer);
-        let members = self.members.iter().map(|member| member.until);
+        let members = self.members.iter().map(Member::next_timeout);
         let unknown = Some(self.unknown_until).filter(|until| *until > now);
         self.timer.into_iter().chain(self.asking.next).chain(unknown).chain(sources).chain(members).min()
     }
@@ -254,7 +287,8 @@ impl Group {
             self.sources.retain(|source| source.timer.is_some());
         }
         let is_wanted = self.is_wanted();
-        self.members.retain(|member| {
+        self.members.retain_mut(|member| {
+            member.handle_timeout(now);
             let stays = is_wanted && member.until > now;
             if !stays {
                 left(member.address);
@@ -287,25 +321,47 @@ impl Group {
         is_known && matches!(&self.members[..], [member] if member.address == host)
     }
 
+    /// Whether a host that is a member has another reporter than this one.
+    pub(super) fn has_other(&self, host: IpAddr, than: Reporter) -> bool {
+        self.find_member(host).is_ok_and(|at| self.members[at].has_other(than))
+    }
+
     /// A member is heard of. False if the host is not known as one.
-    pub(super) fn refresh_member(&mut self, host: IpAddr, until: Time) -> bool {
+    pub(super) fn refresh_member(&mut self, host: IpAddr, reporter: Reporter, until: Time) -> bool {
         let at = self.find_member(host);
         at.is_ok_and(|at| {
-            self.members[at].until = until;
+            let member = &mut self.members[at];
+            member.until = until;
+            member.is_plain |= reporter == Reporter::Kernel;
             true
         })
     }
 
     /// A host becomes a member that wants the best as long as it says nothing else.
-    pub(super) fn add_member(&mut self, host: IpAddr, until: Time) {
+    pub(super) fn add_member(&mut self, host: IpAddr, reporter: Reporter, until: Time) {
         if let Err(at) = self.find_member(host) {
-            self.members.insert(at, Member { address: host, level: Level::BEST, said: None, until });
+            let is_plain = reporter == Reporter::Kernel;
+            let (level, said, level_until) = (Level::BEST, None, None);
+            self.members.insert(at, Member { address: host, is_plain, level, said, level_until, until });
         }
     }
 
-    /// A host is no longer a member. False if it was none.
-    pub(super) fn remove_member(&mut self, host: IpAddr) -> bool {
-        self.find_member(host).map(|at| self.members.remove(at)).is_ok()
+    /// A reporter of a host leaves. If it has another one, that is asked: it has until then to say that it is a
+    /// member still, and at which level. True if the host is a member no more.
+    pub(super) fn leave_member(&mut self, host: IpAddr, reporter: Reporter, until: Time) -> bool {
+        let Ok(at) = self.find_member(host) else { return false };
+        let member = &mut self.members[at];
+        if !member.has_other(reporter) {
+            self.members.remove(at);
+            return true;
+        }
+        match reporter {
+            Reporter::Kernel => member.is_plain = false,
+            Reporter::Program => member.said = None,
+        }
+        member.until = member.until.min(until);
+        member.level_until.get_or_insert(until);
+        false
     }
 
     /// A member says which level it wants, or that it is none.
@@ -320,7 +376,7 @@ impl Group {
         }
         member.said = Some((entry.sequence, now));
         if let Some(level) = Level::lowered(entry.level) {
-            member.level = level;
+            (member.level, member.level_until) = (level, None);
         }
         Ok(())
     }
@@ -328,7 +384,7 @@ impl Group {
     /// The same, said otherwise than by a report: it counts until the member says something else.
     pub(super) fn set_level_of(&mut self, host: IpAddr, level: Level) -> Result<(), Reason> {
         let at = self.find_member(host).map_err(|_| Reason::LevelOfNoMember)?;
-        self.members[at].level = level;
+        (self.members[at].level, self.members[at].level_until) = (level, None);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use outflow_media::Time;
 
+use super::group::Reporter;
 use super::hosts::Heard;
 use super::{Asks, Group, Router};
 use crate::membership::packet::{Addresses, Entry, Message, RecordKind};
@@ -14,6 +15,7 @@ use crate::membership::{Family, Level, Reason, Version, address};
 struct Said<'a> {
     host: IpAddr,
     is_known: bool,
+    reporter: Reporter,
     version: Version,
     kind: RecordKind,
     group: IpAddr,
@@ -45,15 +47,19 @@ impl Router {
             Heard::TooOften => return self.counters.count(Reason::RateLimit),
         };
         let none = Addresses::none(Family::of(host));
-        let old = |version, kind, group| Said { host, is_known, version, kind, group, sources: none };
+        let reporter = Reporter::Kernel;
+        let old =
+            |version, kind, group| Said { host, is_known, reporter, version, kind, group, sources: none };
         match *message {
             Message::OldReport { version, group } => self.handle(old(version, RecordKind::IsEx, group)),
             Message::Leave { group } => self.handle(old(Version::V2, RecordKind::ToIn, group)),
             Message::Report(report) => {
+                let has_levels = report.extension.levels().next().is_some();
+                let reporter = if has_levels { Reporter::Program } else { Reporter::Kernel };
                 for record in report.records {
                     let version = Version::V3;
                     let (kind, group, sources) = (record.kind, record.group, record.sources);
-                    self.handle(Said { host, is_known, version, kind, group, sources });
+                    self.handle(Said { host, is_known, reporter, version, kind, group, sources });
                 }
                 report.extension.levels().for_each(|entry| self.handle_level(host, &entry));
                 self.counters.add(Reason::UnknownRecord, report.unknown.into());
@@ -79,13 +85,14 @@ impl Router {
             group.hear_older(said.version, until);
         }
         ignore_for_older(group.compatibility(now), &mut said)?;
-        if self.settings.fast_leave && group.is_alone(said.host, now) {
+        let is_last = group.is_alone(said.host, now) && !group.has_other(said.host, said.reporter);
+        if self.settings.fast_leave && is_last {
             timing.asks = Asks::AtOnce;
         }
         if said.joins() {
-            let is_member = group.refresh_member(said.host, until);
+            let is_member = group.refresh_member(said.host, said.reporter, until);
             if !is_member && self.hosts.has_place(said.host) {
-                group.add_member(said.host, until);
+                group.add_member(said.host, said.reporter, until);
                 self.hosts.join(said.host);
             } else if !is_member {
                 group.has_unknown(until);
@@ -93,7 +100,7 @@ impl Router {
             if said.version < Version::V3 || said.host.is_unspecified() {
                 group.has_unknown(until);
             }
-        } else if said.leaves() && group.remove_member(said.host) {
+        } else if said.leaves() && group.leave_member(said.host, said.reporter, timing.last_chance()) {
             self.hosts.leave(said.host, now);
         }
         let refused = group.apply(said.kind, said.sources, &timing);
@@ -154,13 +161,13 @@ impl Router {
 
     /// A host says which level of a group it wants.
     fn handle_level(&mut self, host: IpAddr, entry: &Entry) {
-        let (slot, now) = (self.groups.find(entry.group), self.now);
+        let (slot, now, until) = (self.groups.find(entry.group), self.now, self.timing().last_chance());
         let group = slot.and_then(|slot| Some((slot, self.groups.get_mut(slot)?)));
         let Some((slot, group)) = group else { return self.counters.count(Reason::LevelOfNoMember) };
         if let Err(reason) = group.set_level(host, entry, now) {
             return self.counters.count(reason);
         }
-        if entry.level == 0 && group.remove_member(host) {
+        if entry.level == 0 && group.leave_member(host, Reporter::Program, until) {
             self.hosts.leave(host, now);
         }
         self.settle(slot);

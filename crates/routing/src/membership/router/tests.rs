@@ -224,6 +224,22 @@ fn who_answers_keeps_the_group_and_the_next_query_says_so() {
 }
 
 #[test]
+fn a_leave_after_an_answer_begins_to_ask_again() {
+    let mut lab = Lab::new();
+    lab.old_report(Version::V2, "10.0.0.2");
+    lab.leave("10.0.0.2");
+    lab.after_ms(500);
+    lab.old_report(Version::V2, "10.0.0.2");
+    lab.after_ms(100);
+    lab.leave("10.0.0.2");
+    assert_eq!(lab.asked.len(), 2, "RFC 3376 section 6.6.3.1: at once, though a query was left to send");
+    lab.after_ms(1999);
+    assert!(lab.state().is_some());
+    lab.after_ms(1);
+    assert_eq!((lab.state(), lab.asked.iter().all(|(_, suppress, _)| !suppress)), (None, true));
+}
+
+#[test]
 fn a_member_that_falls_silent_is_forgotten_after_the_membership_interval() {
     let mut lab = Lab::new();
     lab.old_report(Version::V2, "10.0.0.2");

@@ -155,3 +155,156 @@ fn only_members_that_are_known_say_levels_and_not_too_often() {
     let refused = (0..2000).filter(|_| lab.tells("10.0.0.2", GROUP, 20) == Err(Reason::RateLimit)).count();
     assert_eq!((refused as u64, refused > 900), (lab.count(Reason::RateLimit), true));
 }
+
+/// The levels that were told, one after the other.
+fn told(lab: &Lab) -> Vec<u8> {
+    let level = |event: &Event| match event {
+        Event::GroupWanted { level, .. } => Some(level.number()),
+        _ => None,
+    };
+    lab.events.iter().filter_map(level).collect()
+}
+
+/// A program on a host says level 2 when a player there has ended, and before the host's kernel says so.
+fn between_players() -> Lab {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((3, 1)));
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.after_ms(5000);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((2, 2)));
+    lab.after_ms(10);
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], None);
+    assert_eq!(told(&lab), [3, 2]);
+    lab.clear();
+    lab
+}
+
+#[test]
+fn a_kernel_that_leaves_does_not_unsay_the_level_of_a_program() {
+    let mut lab = between_players();
+    lab.after_ms(50);
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.after_ms(600);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((2, 2)));
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.after_ms(100_000);
+    assert_eq!((lab.level(), told(&lab)), (Some(2), vec![]));
+}
+
+#[test]
+fn a_kernel_that_repeats_its_leave_does_not_unsay_a_level_that_was_said_meanwhile() {
+    let mut lab = between_players();
+    lab.after_ms(300);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((5, 3)));
+    lab.after_ms(300);
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], None);
+    assert_eq!(lab.asked.len(), 1, "it may be that the program left since");
+    lab.after_ms(1900);
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((5, 3)));
+    lab.after_ms(100_000);
+    assert_eq!((lab.level(), told(&lab)), (Some(5), vec![5]));
+}
+
+#[test]
+fn a_level_that_no_program_confirms_is_over_when_members_were_asked() {
+    let mut lab = between_players();
+    lab.after_ms(1999);
+    assert_eq!(lab.level(), Some(2));
+    lab.after_ms(1);
+    assert_eq!(lab.events, [Event::GroupGone { group: address(GROUP) }], "it ends as any group does");
+
+    let mut lab = between_players();
+    lab.after_ms(500);
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], None);
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.after_ms(1499);
+    assert!(told(&lab).is_empty());
+    lab.after_ms(1);
+    assert_eq!(told(&lab), [1], "a player there that never said one gets the best");
+
+    let mut lab = between_players();
+    lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], Some((9, 1)));
+    lab.clear();
+    lab.after_ms(2000);
+    assert_eq!((told(&lab), lab.router.usage()), (vec![9], [1, 1, 1]), "others keep only what they want");
+}
+
+#[test]
+fn a_kernel_that_leaves_takes_along_what_was_said_otherwise() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], None);
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Err(Reason::LevelOfNoMember));
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    assert_eq!(lab.level(), Some(1));
+}
+
+#[test]
+fn what_is_said_otherwise_after_a_kernel_left_holds_for_the_next_player() {
+    let mut lab = between_players();
+    assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.after_ms(5000);
+    assert_eq!(told(&lab), [20]);
+}
+
+#[test]
+fn a_program_that_leaves_does_not_speak_for_the_kernel_of_its_host() {
+    let mut lab = Lab::new();
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+    lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((4, 1)));
+    lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], Some((9, 1)));
+    lab.clear();
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], Some((0, 2)));
+    assert_eq!((lab.level(), lab.asked.len()), (Some(4), 1), "9 would be too little for a player there");
+    lab.after_ms(500);
+    lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
+    lab.says("10.0.0.3", RecordKind::IsEx, GROUP, &[], Some((9, 1)));
+    lab.after_ms(1500);
+    assert_eq!(told(&lab), [1]);
+    lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], None);
+    assert_eq!(lab.level(), Some(9), "both have left");
+}
+
+#[test]
+fn fast_leave_asks_a_host_where_a_program_says_levels_and_a_player_plays() {
+    let both = || {
+        let mut lab = Lab::with(|settings| settings.fast_leave = true);
+        lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((4, 1)));
+        lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], None);
+        lab
+    };
+    let (kernel, program) = (None, Some((0, 2)));
+    for (first, last) in [(kernel, program), (program, kernel)] {
+        let mut lab = both();
+        lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], first);
+        assert_eq!((lab.level(), lab.asked.len()), (Some(4), 1));
+        lab.says("10.0.0.2", RecordKind::ToIn, GROUP, &[], last);
+        assert_eq!(lab.state(), None, "it was the last");
+    }
+}
+
+#[test]
+fn with_mld_a_kernel_that_leaves_does_not_unsay_the_level_of_a_program() {
+    let settings = RouterSettings::new(Link::new(address("fe80::100"), 64));
+    let mut router = Router::new(Time::ZERO, settings);
+    let (host, group) = (address("fe80::2"), address("ff0e::1:2"));
+    let (mut entries, mut out) = (Vec::new(), Vec::new());
+    let sequence = [
+        (0, RecordKind::ToEx, Some(3)),
+        (10, RecordKind::ToEx, None),
+        (20, RecordKind::ToIn, None),
+        (90, RecordKind::ToEx, None),
+        (900, RecordKind::IsEx, Some(3)),
+        (5000, RecordKind::IsEx, None),
+    ];
+    for (ms, kind, level) in sequence {
+        let mut writer = ReportWriter::new(host, Some(1), &mut entries, &mut out);
+        assert!(writer.push(kind, group, [], level));
+        writer.finish();
+        router.handle_packet(Time::from_millis(ms), &out);
+        assert_eq!(router.wanted(group).map(|wanted| wanted.level.number()), Some(3), "after {ms} ms");
+    }
+}
