@@ -11,6 +11,7 @@ pub mod fmtp;
 pub mod format;
 pub mod frames;
 pub mod image;
+pub mod importance;
 pub mod jpeg2000;
 pub mod limits;
 pub mod payload;
@@ -25,7 +26,8 @@ pub mod time;
 pub mod ts;
 
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
-pub use tag::{Kind, Needs, Tag};
+pub use importance::Importance;
+pub use tag::{Content, Kind, Needs, Tag};
 pub use time::Time;
 
 /// Bytes that could not be read as what they claim to be.

@@ -21,6 +21,27 @@ pub enum Kind {
     Data,
 }
 
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 6] =
+        [Kind::Header, Kind::Intra, Kind::Predicted, Kind::Bidirectional, Kind::Enhancement, Kind::Data];
+}
+
+/// What a packet of [`Kind::Data`] holds, as far as its reader knows. Where it holds several, as a datagram of a
+/// transport stream may, the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Content {
+    /// Nothing: null packets.
+    Stuffing,
+    /// What is not known, or something else than is told apart here.
+    #[default]
+    Opaque,
+    /// Audio.
+    Sound,
+    /// Program tables, or a clock reference.
+    Tables,
+}
+
 /// Which earlier frames of the same track a frame needs, directly.
 ///
 /// Bit `i` stands for the frame whose number is smaller by `i + 1`. A frame is decodable when
@@ -85,6 +106,8 @@ pub struct Tag {
     pub track: u8,
     /// Kind of the frame. Fragments carry the kind of their frame.
     pub kind: Kind,
+    /// What a packet of [`Kind::Data`] holds; of all others [`Content::Opaque`].
+    pub content: Content,
     /// Quality layer, 0 is the base; 7 bits are used.
     ///
     /// Layers are in one order: whoever takes those from 0 up to any one of them can decode what he has,
@@ -139,6 +162,14 @@ pub struct Tag {
     pub needs: Needs,
     /// Until when the packet is useful, if that is known.
     pub deadline: Option<Time>,
+}
+
+impl Tag {
+    /// Whether the packet is no part of the frame whose number it has, but stands between the packets of it: what
+    /// a transport stream has beside its main stream.
+    pub const fn stands_between(&self) -> bool {
+        matches!(self.kind, Kind::Data) && !self.first && !self.key
+    }
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Frames {
     /// Begins the frame of `tag`; returns whether it is known to be a key frame.
     fn begin(&mut self, tag: &Tag, gap: bool) -> bool {
         // What stands between frames (tables, audio) is no frame, unless it begins one.
-        let stands_between = tag.kind == Kind::Data && !tag.first && !tag.key;
+        let stands_between = tag.stands_between();
         if let Some(mut open) = self.open.take().filter(|open| !open.ended) {
             // Of the frame before, the end may be among what is missing.
             open.intact &= !gap;

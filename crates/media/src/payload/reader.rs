@@ -11,7 +11,7 @@ use crate::format::{Codec, ExtensionKind, Track};
 use crate::frames::{Frame, Frames};
 use crate::limits::{LATE_PACKETS_MAX, REMEMBERED_FRAMES};
 use crate::rtp::{RtpHeader, sequence_distance};
-use crate::{Kind, Malformed, Needs, Tag};
+use crate::{Content, Kind, Malformed, Needs, Tag};
 
 const LATE: i16 = -LATE_PACKETS_MAX.cast_signed();
 /// Bytes of a fragment that are looked at: slice headers and recovery points are shorter.
@@ -76,6 +76,8 @@ struct Known {
 pub struct RtpReader {
     track: u8,
     payload: Payload,
+    /// Of what is no picture, or cannot be read as one.
+    content: Content,
     frames: Frames,
     quality: Quality,
     layered: Option<Box<Layered>>,
@@ -92,6 +94,7 @@ impl RtpReader {
         RtpReader {
             track: track_index,
             payload: Payload::of(track),
+            content: if track.codec.is_video() { Content::Opaque } else { Content::Sound },
             frames: frames(&track.codec),
             quality: Quality::of(&track.fmtp),
             layered: layered(track).map(Box::new),
@@ -223,6 +226,7 @@ impl RtpReader {
             frame: frame.number,
             track: self.track,
             kind: frame.kind,
+            content: if frame.kind == Kind::Data { self.content } else { Content::Opaque },
             layer: frame.layer,
             layers: frame.layers,
             opens: frame.opens,

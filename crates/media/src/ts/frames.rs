@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use super::TsReader;
 use super::fill::fill;
-use super::packet::Packet;
+use super::packet::{PACKET_BYTES, Packet};
 use super::pes::VIDEO_ID;
 use crate::frames::Frame;
 use crate::limits::UNTOLD_PACKETS_MAX;
-use crate::{Kind, Needs};
+use crate::{Content, Kind, Needs};
 
 /// Tells, packet by packet, where the frames of the main stream begin and what they are, so that a
 /// transport stream can be parted between them.
@@ -128,6 +128,13 @@ impl TsFrames {
     /// The PID of the main stream, once it is known.
     pub fn main_pid(&self) -> Option<u16> {
         self.main_pid
+    }
+
+    /// What these packets hold beside the main stream, as [`Tag::content`](crate::Tag::content) says it.
+    pub fn content(&self, packets: &[u8]) -> Content {
+        let packets = packets.chunks_exact(PACKET_BYTES).filter_map(|bytes| Packet::new_checked(bytes).ok());
+        let others = packets.filter(|packet| Some(packet.pid()) != self.main_pid || !packet.has_payload());
+        others.map(|packet| self.reader.content(&packet)).max().unwrap_or(Content::Stuffing)
     }
 
     /// The last continuity counter of the main stream.

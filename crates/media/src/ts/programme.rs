@@ -142,6 +142,11 @@ impl Programme {
         self.streams.iter().find(|s| s.coding.is_video())
     }
 
+    /// Whether packets with this PID carry sound.
+    pub fn is_audio(&self, pid: u16) -> bool {
+        self.streams.iter().any(|stream| stream.pid == pid && stream.coding.is_audio())
+    }
+
     /// The stream whose frames are those of the programme: the first video, or else the first
     /// audio, or else the first of all.
     pub fn main(&self) -> Option<&ElementaryStream> {

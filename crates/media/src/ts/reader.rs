@@ -1,7 +1,10 @@
 //! What the datagrams of a transport stream mean.
 
+mod told;
+
 use bytes::Bytes;
 
+use self::told::{Candidate, Shown, better};
 use super::continuity::{Continuity, Step};
 use super::packet::{NULL_PID, PACKET_BYTES, Packet, check_aligned};
 use super::pes::PesHeader;
@@ -10,7 +13,7 @@ use super::tables::{Change, Tables};
 use super::units::{Syntax, UnitScanner};
 use crate::codec::{Entry, Prediction, Slice, Switch, Unit};
 use crate::frames::{Frame, Frames};
-use crate::{Kind, Malformed, Needs, Tag};
+use crate::{Content, Kind, Malformed, Needs, Tag};
 
 /// Tells what the datagrams of a transport stream mean, one after the other.
 ///
@@ -20,7 +23,8 @@ use crate::{Kind, Malformed, Needs, Tag};
 /// - If a key frame begins in it, that one.
 /// - Otherwise the last one it has bytes of; but rather an earlier one than a frame that nothing
 ///   else needs. So the loss of a datagram never damages a reference that its tag does not name.
-/// - If it has none of the main stream, the current one, as [`Kind::Data`] that needs nothing.
+/// - If it has none of the main stream, the current one, as [`Kind::Data`] that needs nothing, with what it has
+///   as its [`Content`].
 ///
 /// Where a frame is a key frame is told from its coded units, which may stand in a later packet
 /// than its first, and from `random_access_indicator`. Video that cannot be read, because its
@@ -108,37 +112,6 @@ impl Main {
     }
 }
 
-/// What the current datagram shows of the main stream.
-#[derive(Debug, Clone, Copy, Default)]
-struct Shown {
-    /// The frame that it is told, among those that ended in it.
-    best: Option<Candidate>,
-    /// It has bytes of the frame that is arriving.
-    any: bool,
-    /// The frame that is arriving began in it.
-    first: bool,
-    /// The frame that is arriving is complete, by the length of its PES packet.
-    last: bool,
-}
-
-/// A frame that a datagram might be told.
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    frame: Frame,
-    first: bool,
-    last: bool,
-}
-
-impl Candidate {
-    fn rank(&self) -> u8 {
-        match self.frame.kind {
-            _ if self.first && self.frame.key => 2,
-            Kind::Bidirectional => 0,
-            _ => 1,
-        }
-    }
-}
-
 impl TsReader {
     /// Reads the next datagram: a whole number of packets.
     ///
@@ -221,18 +194,34 @@ impl TsReader {
         self.transport_errors + self.tables.errors()
     }
 
+    /// What a packet holds beside the main stream.
+    pub(super) fn content(&self, packet: &Packet<'_>) -> Content {
+        let pid = packet.pid();
+        let is_clock = pid == self.pcr_pid && packet.adaptation().pcr().is_some();
+        match pid {
+            NULL_PID => Content::Stuffing,
+            _ if is_clock || self.tables.is_table(pid) => Content::Tables,
+            _ if self.programme().is_some_and(|programme| programme.is_audio(pid)) => Content::Sound,
+            _ => Content::Opaque,
+        }
+    }
+
     fn packet(&mut self, packet: &Packet<'_>) {
         let pid = packet.pid();
         if pid == NULL_PID {
             return;
         }
         let step = self.continuity.step(packet);
+        let is_main = self.main_pid() == Some(pid);
+        if !is_main || !packet.has_payload() {
+            self.shown.content = self.shown.content.max(self.content(packet));
+        }
         if pid == self.pcr_pid
             && let Some(pcr) = packet.adaptation().pcr()
         {
             self.pcr = Some(pcr);
         }
-        if self.main.as_ref().is_some_and(|main| main.pid == pid) {
+        if is_main {
             if step != Step::Again {
                 self.main_packet(packet, step);
             }
@@ -290,39 +279,10 @@ impl TsReader {
     fn tag(&self) -> Tag {
         let shown = &self.shown;
         let Some(main) = self.main.as_ref().filter(|_| shown.any || shown.best.is_some()) else {
-            return Tag { frame: self.frames.current().number, ..Tag::default() };
+            return Tag { frame: self.frames.current().number, content: shown.content, ..Tag::default() };
         };
-        let arriving = shown.any.then(|| Candidate {
-            frame: main.told(&self.frames),
-            first: shown.first,
-            last: shown.last,
-        });
-        let Some(told) = better(shown.best, arriving) else { return Tag::default() };
-        Tag {
-            frame: told.frame.number,
-            track: 0,
-            kind: told.frame.kind,
-            // Datagrams mix frames of all layers.
-            layer: 0,
-            layers: 1,
-            opens: told.frame.key,
-            first: told.first,
-            last: told.last,
-            ends: None,
-            key: told.frame.key,
-            needs: told.frame.needs,
-            grown: 0,
-            adds: false,
-            deadline: None,
-        }
-    }
-}
-
-/// Which of two frames, the second one later, a datagram is told.
-fn better(earlier: Option<Candidate>, later: Option<Candidate>) -> Option<Candidate> {
-    match (earlier, later) {
-        (Some(a), Some(b)) => Some(if a.rank() > b.rank() { a } else { b }),
-        (a, b) => a.or(b),
+        let arriving = shown.any.then(|| main.candidate(&self.frames, shown.first, shown.last));
+        better(shown.best, arriving).map_or_else(Tag::default, |told| told.tag())
     }
 }
 
@@ -332,6 +292,11 @@ impl Main {
         self.packet_left = None;
         self.header_left = 0;
         self.frame.torn = true;
+    }
+
+    fn candidate(&self, frames: &Frames, first: bool, last: bool) -> Candidate {
+        let content = if self.coding.is_audio() { Content::Sound } else { Content::Opaque };
+        Candidate { frame: self.told(frames), first, last, content }
     }
 
     /// What is told of the frame that is arriving.
@@ -466,7 +431,7 @@ impl Reading<'_> {
     fn begin(&mut self, pts: Option<u64>) {
         let shown = &mut self.shown;
         if shown.any {
-            let ended = Candidate { frame: self.main.told(self.frames), first: shown.first, last: true };
+            let ended = self.main.candidate(self.frames, shown.first, true);
             shown.best = better(shown.best, Some(ended));
         }
         (shown.any, shown.first, shown.last) = (true, true, false);

@@ -1,6 +1,6 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
-use outflow_media::{Format, Tag, Time};
+use outflow_media::{Content, Format, Tag, Time};
 
 use super::output::Event;
 use super::share::Understood;
@@ -196,7 +196,8 @@ impl Stream {
         let Some((_, intake)) = self.intake() else { return };
         let Some(bytes) = intake.understand.discontinuity(next) else { return };
         let rtp_header = intake.receive.rtp_header(now);
-        let packet = Packet { bytes, tag: Tag::default(), arrived: now };
+        let tag = Tag { content: Content::Tables, ..Tag::default() };
+        let packet = Packet { bytes, tag, arrived: now };
         self.spread(now, Understood { packet, rtp_header, preamble: None });
     }
 }

@@ -1,6 +1,7 @@
 //! No more than so many bits a second.
 
-use outflow_media::{Kind as Frame, Tag, Time};
+use outflow_media::importance::Class;
+use outflow_media::{Tag, Time};
 
 use super::bucket::{Bucket, Level};
 use super::by_frame::{BY_FRAME, ByFrame, Judge};
@@ -43,15 +44,16 @@ impl RateLimit {
     }
 }
 
-/// How many of 128 parts of the bucket a frame leaves to more important ones. The layer, which
-/// `prioritise` may have set, counts where it says more than the kind.
+/// How many of 128 parts of the bucket a frame leaves to more important ones: by its class, since little is
+/// gained by many steps. The layer, which `prioritise` may have set, counts where it says more.
 pub(crate) fn reserve(tag: &Tag) -> u8 {
-    let by_kind = match tag.kind {
-        Frame::Header | Frame::Intra | Frame::Data => 0,
-        Frame::Predicted => 32,
-        Frame::Bidirectional | Frame::Enhancement => 64,
+    let by_class = match tag.importance().class() {
+        Class::Header | Class::Key | Class::Sound => 0,
+        Class::Reference | Class::Opaque => 32,
+        Class::Disposable | Class::Enhancement => 64,
+        Class::Stuffing => 127,
     };
-    if tag.key { 0 } else { by_kind.max(tag.layer.min(127)) }
+    if by_class == 0 && tag.key { 0 } else { by_class.max(tag.layer.min(127)) }
 }
 
 impl Judge for RateLimit {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outflow_media::ts::{PACKET_BYTES, TsFramer};
-use outflow_media::{Format, Tag};
+use outflow_media::{Content, Format, Tag};
 
 use crate::buffer::Packet;
 use crate::drops::DropReason;
@@ -40,7 +40,8 @@ impl TsBytes {
                     if core::mem::take(&mut self.is_break)
                         && let Some(words) = self.understand.discontinuity(&bytes)
                     {
-                        out.push(self.made(words, Tag::default(), like));
+                        let tag = Tag { content: Content::Tables, ..Tag::default() };
+                        out.push(self.made(words, tag, like));
                     }
                     out.push(self.made(bytes, tag, like));
                 }

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use outflow_media::rtp::{self, HEADER};
 use outflow_media::ts::packet::{Header, PACKET_BYTES, Packet, pid_of};
 use outflow_media::ts::{DATAGRAM_BYTES, Told};
-use outflow_media::{Kind, Tag, Time};
+use outflow_media::{Content, Kind, Tag, Time};
 
 use crate::buffer::Packet as Datagram;
 use crate::control::Understood;
@@ -29,6 +29,8 @@ pub struct Piece {
     pub ends: bool,
     /// The PID of the main stream, if that is known.
     pub main_pid: Option<u16>,
+    /// What the packets hold beside the main stream.
+    pub content: Content,
     /// The packets.
     pub bytes: Bytes,
     /// When they came.
@@ -145,7 +147,7 @@ impl TsLevel {
             let is_main = piece.main_pid.is_some() && pid_of(packet) == piece.main_pid;
             match is_main {
                 true => self.main_packet(piece, packet, starts),
-                false => self.packets.extend_from_slice(packet),
+                false => self.beside(piece.content, packet),
             }
             if self.packets.len() >= DATAGRAM_BYTES {
                 self.flush(false).into_iter().for_each(&mut *out);
@@ -156,10 +158,17 @@ impl TsLevel {
         }
     }
 
+    /// A packet that is not of the main stream.
+    fn beside(&mut self, content: Content, packet: &[u8]) {
+        self.next.tag.content = self.next.tag.content.max(content);
+        self.packets.extend_from_slice(packet);
+    }
+
     /// A datagram begins, with packets of nothing known.
     fn open(&mut self, piece: &Piece) {
         let Piece { frame, arrived, .. } = *piece;
-        let tag = Tag { frame, kind: Kind::Data, layers: 1, ..Tag::default() };
+        let content = Content::Stuffing;
+        let tag = Tag { frame, kind: Kind::Data, content, layers: 1, ..Tag::default() };
         self.next = Next { tag, arrived, rtp_header: piece.rtp_header, preamble: None };
         if self.packets.capacity() < DATAGRAM_BYTES {
             self.packets.reserve(POOL_BLOCK_BYTES);
@@ -173,8 +182,9 @@ impl TsLevel {
         let has_payload = control & 0x10 != 0;
         let counts = self.counter.step(control & 0x0f, has_payload, is_anew);
         if self.takes || !has_payload {
-            if self.takes {
-                self.tell(piece, starts);
+            match self.takes {
+                true => self.tell(piece, starts),
+                false => self.next.tag.content = self.next.tag.content.max(piece.content),
             }
             let at = self.packets.len();
             self.packets.extend_from_slice(packet);
@@ -188,6 +198,7 @@ impl TsLevel {
             let continuity = self.counter.of(control & 0x0f);
             let header = Header { pid, continuity, discontinuity: is_anew, pcr, ..Header::default() };
             header.emit(&mut self.packets, &mut &[][..]);
+            self.next.tag.content = Content::Tables;
         }
     }
 
@@ -205,7 +216,9 @@ impl TsLevel {
             return None;
         }
         let Next { mut tag, arrived, mut rtp_header, preamble } = core::mem::take(&mut self.next);
-        tag.last = ends && tag.kind != Kind::Data;
+        if tag.kind != Kind::Data {
+            (tag.last, tag.content) = (ends, Content::Opaque);
+        }
         let sequence = self.sequence.unwrap_or(u16::from_be_bytes([rtp_header[2], rtp_header[3]]));
         if rtp_header[0] != 0 {
             rtp::set_sequence(&mut rtp_header, sequence);
@@ -270,6 +283,7 @@ mod tests {
             bytes: packets.concat().into(),
             arrived: Time::ZERO,
             rtp_header: [0x80, 33, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1],
+            content: Content::Sound,
             preamble: key.then(|| Bytes::from_static(b"tables")),
         }
     }
@@ -295,6 +309,7 @@ mod tests {
         assert_eq!(made.iter().map(|made| made.packet.bytes.len() / PACKET_BYTES).collect::<Vec<_>>(), [7]);
         let (tag, preamble) = (made[0].packet.tag, made[0].preamble.as_deref());
         assert_eq!((tag.frame, tag.first, tag.last, tag.key, tag.layers), (4, true, false, true, 1));
+        assert_eq!(tag.content, Content::Opaque, "a picture");
         assert_eq!((preamble, made[0].rtp_header[3]), (Some(&b"tables"[..]), 7));
         let made = pushed(&mut level, &Piece { ends: true, ..frame(5, 1, &[video(10, None)]) });
         let tags: Vec<_> = made.iter().map(|made| made.packet.tag).map(|tag| (tag.frame, tag.last)).collect();
@@ -316,8 +331,16 @@ mod tests {
         assert_eq!(packets(&made), expected);
         let left = &made[1].packet;
         assert_eq!((left.tag.kind, left.tag.needs, left.tag.first), (Kind::Data, Needs::NOTHING, false));
+        assert_eq!(left.tag.content, Content::Tables, "there is a clock reference in it");
         let first = Packet::new_checked(&left.bytes[..PACKET_BYTES]).expect("a packet");
         assert_eq!(first.adaptation().pcr(), Some(77));
         assert_eq!((level.lowered(), level.left_out()), (4, 4));
+    }
+    #[test]
+    fn sound_that_is_left_of_a_frame_is_sound() {
+        let mut level = TsLevel::new(crate::schedule::Level::new(3).expect("a level").of(3));
+        let made = pushed(&mut level, &Piece { ends: true, ..frame(1, 2, &[video(0, None), audio(1)]) });
+        let tag = made[0].packet.tag;
+        assert_eq!((made.len(), tag.kind, tag.content), (1, Kind::Data, Content::Sound));
     }
 }

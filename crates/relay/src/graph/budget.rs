@@ -79,7 +79,8 @@ impl Budget {
     /// One verdict a frame.
     fn verdict(&mut self, item: &Item) -> Kept {
         let tag = &item.packet.tag;
-        if let Some(known) = self.verdicts.get(tag.track, tag.frame) {
+        let stands_between = tag.stands_between();
+        if let Some(known) = self.verdicts.get(tag.track, tag.frame).filter(|_| !stands_between) {
             return known;
         }
         let is_orphan = self.verdicts.misses(tag.track, tag.frame, tag.needs);
@@ -90,7 +91,9 @@ impl Budget {
             (false, true) => Kept::Yes,
             (false, false) => Kept::No(DropReason::CpuBudget),
         };
-        self.verdicts.set(tag.track, tag.frame, verdict);
+        if !stands_between {
+            self.verdicts.set(tag.track, tag.frame, verdict);
+        }
         verdict
     }
 }
@@ -99,7 +102,7 @@ impl Budget {
 mod tests {
     use core::time::Duration;
 
-    use outflow_media::{Kind, Needs, Tag};
+    use outflow_media::{Content, Kind, Needs, Tag};
 
     use super::*;
 
@@ -117,6 +120,21 @@ mod tests {
         budget.admit(Time::from_millis(at_ms), &mut batch, |why| reason = Some(why));
         budget.spend(batch.len() as u64 * cost_ms * 1_000_000);
         reason
+    }
+
+    #[test]
+    fn sound_between_the_packets_of_a_picture_does_not_share_its_fate() {
+        let mut budget = Budget::new(BUDGET_PARTS / 10);
+        let sound = || {
+            let mut sound = item(1, false);
+            sound.packet.tag = Tag { frame: 1, content: Content::Sound, ..Tag::default() };
+            sound
+        };
+        assert_eq!(offer(&mut budget, 0, item(0, true), 2), None);
+        let left = u64::try_from(budget.left_ns / 1_000_000).expect("something is left");
+        assert_eq!(offer(&mut budget, 0, sound(), left - 1), None);
+        assert_eq!(offer(&mut budget, 0, item(1, false), 1), Some(DropReason::CpuBudget));
+        assert_eq!(offer(&mut budget, 0, sound(), 0), None);
     }
 
     #[test]

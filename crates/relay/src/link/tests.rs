@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use outflow_media::importance::examples;
+use outflow_media::ts::packet::pid_of;
+use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 use outflow_media::{Kind, Needs};
 use proptest::prelude::*;
 
@@ -127,6 +130,58 @@ fn the_least_valuable_make_room_for_what_is_worth_more() {
     assert_eq!(lost, [(1, LessValuable), (2, LessValuable), (4, LessValuable)], "{lost:?}");
     // Nothing is worth less than what arrives.
     assert_eq!(dropped(Policy::LeastValue, 1, &[(0, 0), (1, 0)]), [(1, LinkFull)]);
+}
+
+#[test]
+fn what_matters_more_makes_what_matters_less_go_whichever_comes_first() {
+    for policy in [Policy::LeastValue, Policy::Elastic] {
+        let gone = |first: Tag, second: Tag| {
+            let mut link = Link::new(options(policy, 1000));
+            for (place, tag) in [first, second].into_iter().enumerate() {
+                let flow = link.add_flow(VIDEO, 0);
+                link.offer(Time::ZERO, flow, Tag { first: true, last: true, ..tag }, 1000, place);
+            }
+            link.dropped().map(|dropped| dropped.item).collect::<Vec<_>>()
+        };
+        for pair in examples().windows(2) {
+            let [(more, a), (less, b)] = pair else { unreachable!("windows of two") };
+            assert_eq!(gone(*b, *a), [0], "{policy:?}: {less} waits, {more} comes");
+            assert_eq!(gone(*a, *b), [1], "{policy:?}: {more} waits, {less} comes");
+        }
+    }
+}
+
+/// The datagrams of the demo clip, what they mean, and whether there is nothing but sound in them.
+fn clip() -> Vec<(Tag, bool)> {
+    const CLIP: &[u8] = include_bytes!("../../../../assets/demo.ts");
+    let mut reader = TsReader::default();
+    let tags: Vec<_> = CLIP.chunks(DATAGRAM_BYTES).map(|datagram| reader.read(datagram)).collect();
+    let programme = reader.programme().expect("it has one");
+    let audio = programme.streams.iter().find(|stream| stream.coding.is_audio()).expect("it has sound").pid;
+    let is_sound = |packet| pid_of(packet) == Some(audio);
+    let datagrams = CLIP.chunks(DATAGRAM_BYTES).map(|datagram| datagram.chunks(PACKET_BYTES).all(is_sound));
+    tags.into_iter().map(|tag| tag.expect("a datagram")).zip(datagrams).collect()
+}
+
+#[test]
+fn of_a_transport_stream_pictures_go_before_what_is_nothing_but_sound() {
+    for policy in [Policy::LeastValue, Policy::Elastic] {
+        // Half of what comes goes.
+        let mut link = Link::new(options(policy, 40 * DATAGRAM_BYTES));
+        let flow = link.add_flow(VIDEO, 0);
+        let (mut now, mut lost) = (Time::ZERO, [0; 2]);
+        let datagrams = clip();
+        for (tag, is_sound) in &datagrams {
+            link.offer(now, flow, *tag, DATAGRAM_BYTES, *is_sound);
+            now = now + link.takes(DATAGRAM_BYTES) / 2;
+            while let Next::Departs(_) = link.depart(now) {}
+            link.dropped().for_each(|dropped| lost[usize::from(dropped.item)] += 1);
+        }
+        let sound = datagrams.iter().filter(|(_, is_sound)| *is_sound).count();
+        let [pictures, sound_lost] = lost;
+        assert!(sound > 10 && pictures > 100, "{policy:?}: {sound} of sound, lost {lost:?}");
+        assert_eq!(sound_lost, 0, "{policy:?}");
+    }
 }
 
 #[test]

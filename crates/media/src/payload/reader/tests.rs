@@ -223,7 +223,8 @@ fn mpeg_video_takes_the_kind_from_every_packet() {
 #[test]
 fn audio_stands_alone() {
     let mut opus = Sender::new(&track(Codec::Opus));
-    assert_eq!(summary(opus.send(0, true, b"x")), (1, Kind::Data, true, true, true));
+    let tag = opus.send(0, true, b"x");
+    assert_eq!((summary(tag), tag.content), ((1, Kind::Data, true, true, true), Content::Sound));
     assert_eq!(summary(opus.send(960, false, b"x")), (2, Kind::Data, true, true, true));
     let mut aac = Sender::new(&aac_track());
     assert_eq!(summary(aac.send(0, false, b"x")), (1, Kind::Data, true, false, true));
@@ -238,7 +239,8 @@ fn audio_stands_alone() {
 #[test]
 fn unknown_codecs_are_frames_by_timestamp_that_stand_alone() {
     let mut sender = Sender::new(&track(Codec::Other { video: true }));
-    assert_eq!(summary(sender.send(0, false, b"x")), (1, Kind::Data, true, false, true));
+    let tag = sender.send(0, false, b"x");
+    assert_eq!((summary(tag), tag.content), ((1, Kind::Data, true, false, true), Content::Opaque));
     assert_eq!(summary(sender.send(0, true, b"x")), (1, Kind::Data, false, true, true));
     assert_eq!(summary(sender.send(3000, true, b"x")), (2, Kind::Data, true, true, true));
 }

@@ -7,6 +7,7 @@ use crate::ts::psi::{emit_packets, emit_pat, emit_pmt};
 
 const VIDEO: u16 = 0x100;
 const AUDIO: u16 = 0x101;
+const SPLICES: u16 = 0x102;
 const PMT: u16 = 0x1000;
 
 /// H.264 as x264 writes it: delimiter, then what is given.
@@ -48,6 +49,9 @@ impl Sender {
     fn packets(&mut self, mut header: Header, payload: &[u8]) -> Vec<u8> {
         let mut out = BytesMut::new();
         let mut rest = payload;
+        if rest.is_empty() {
+            header.emit(&mut out, &mut rest);
+        }
         while !rest.is_empty() {
             header.continuity = self.continuity[usize::from(header.pid)];
             self.continuity[usize::from(header.pid)] = (header.continuity + 1) & 15;
@@ -109,13 +113,31 @@ fn datagrams_are_of_one_layer_and_frames_of_their_own() {
 }
 
 #[test]
-fn datagrams_without_video_stand_alone() {
-    let mut sender = Sender::h264();
+fn datagrams_without_video_stand_alone_and_say_what_they_hold() {
+    let mut sender = Sender::new(&[(0x1b, VIDEO), (0x0f, AUDIO), (0x86, SPLICES)]);
     sender.frame(&[&DELIMITER, &PARAMETERS, &IDR]);
-    let audio = sender.pes(AUDIO, true, &[&[1, 2, 3]]);
-    assert_eq!(sender.read(&[audio]), Tag { frame: 1, ..Tag::default() });
+    let alone = |content| Tag { frame: 1, content, ..Tag::default() };
     let null = sender.packets(Header { pid: NULL_PID, ..Header::default() }, &[0; 184]);
-    assert_eq!(sender.read(&[null]), Tag { frame: 1, ..Tag::default() });
+    assert_eq!(sender.read(&[null.clone()]), alone(Content::Stuffing));
+    let splice = sender.packets(Header { pid: SPLICES, ..Header::default() }, &[0; 184]);
+    assert_eq!(sender.read(&[splice.clone(), null.clone()]), alone(Content::Opaque));
+    let audio = sender.pes(AUDIO, true, &[&[1, 2, 3]]);
+    assert_eq!(sender.read(&[audio, null.clone()]), alone(Content::Sound));
+    let audio = sender.pes(AUDIO, true, &[&[1, 2, 3]]);
+    assert_eq!(sender.read(&[splice, audio]), alone(Content::Sound));
+    let clock = sender.packets(Header { pid: VIDEO, pcr: Some(1), ..Header::default() }, &[]);
+    assert_eq!(sender.read(&[clock, null]), alone(Content::Tables));
+    let pat = sender.section(&emit_pat(1, 0, 1, PMT), 0);
+    assert_eq!(sender.read(&[pat]), alone(Content::Tables));
+}
+
+#[test]
+fn a_datagram_with_a_picture_is_the_picture() {
+    let mut sender = Sender::h264();
+    let audio = sender.pes(AUDIO, true, &[&[1, 2, 3]]);
+    let video = sender.pes(VIDEO, false, &[&DELIMITER, &PARAMETERS, &IDR]);
+    let tag = sender.read(&[audio, video]);
+    assert_eq!((tag.kind, tag.content), (Kind::Intra, Content::Opaque));
 }
 
 #[test]
@@ -230,6 +252,7 @@ fn sound_alone_is_frames_of_data() {
         let pes = sender.pes(AUDIO, false, &[&[5; 300]]);
         let tag = sender.read(&[pes[..PACKET_BYTES].to_vec()]);
         assert_eq!((tag.frame, tag.kind, tag.first, tag.key), (number, Kind::Data, true, true));
+        assert_eq!(tag.content, Content::Sound);
         let tag = sender.read(&[pes[PACKET_BYTES..].to_vec()]);
         assert_eq!((tag.frame, tag.first, tag.key), (number, false, true));
     }

@@ -186,11 +186,13 @@ impl TsLevels {
         if packets.is_empty() {
             return;
         }
+        let bytes = datagram.packet.bytes.slice(packets.start * PACKET_BYTES..packets.end * PACKET_BYTES);
         self.held.push(Piece {
             starts,
             ends,
             main_pid: self.frames.main_pid(),
-            bytes: datagram.packet.bytes.slice(packets.start * PACKET_BYTES..packets.end * PACKET_BYTES),
+            content: self.frames.content(&bytes),
+            bytes,
             arrived: datagram.packet.arrived,
             rtp_header: datagram.rtp_header,
             // What the frame is shows later.
@@ -258,13 +260,15 @@ impl TsLevels {
             for (seq, entry) in ring.range(at, end + u64::from(end_skip > 0)) {
                 let from = if seq == at { skip } else { 0 };
                 let to = if seq == end { end_skip } else { entry.packet.bytes.len() / PACKET_BYTES };
+                let bytes = entry.packet.bytes.slice(from * PACKET_BYTES..to * PACKET_BYTES);
                 each(Piece {
                     frame,
                     told,
                     starts: seq == at,
                     ends: false,
                     main_pid: self.frames.main_pid(),
-                    bytes: entry.packet.bytes.slice(from * PACKET_BYTES..to * PACKET_BYTES),
+                    content: self.frames.content(&bytes),
+                    bytes,
                     arrived: entry.packet.arrived,
                     rtp_header: entry.rtp_header,
                     preamble: mark.preamble.clone(),

@@ -1,5 +1,6 @@
 use core::time::Duration;
 
+use outflow_media::importance::examples;
 use proptest::prelude::*;
 
 use super::super::testing::{BODY, Run, Source, frames, settings, video};
@@ -21,6 +22,13 @@ fn what_nothing_needs_goes_first_and_key_frames_last() {
     let out = run.kept(source.frames("IBBBBBPPPIIIIII"));
     assert_eq!(frames(&out).iter().map(|(frame, _)| *frame).collect::<Vec<_>>(), [1, 2, 3, 4, 7, 8, 10, 11]);
     assert_eq!(run.dropped(DropReason::RateLimit), 2 * (2 + 1 + 4));
+}
+
+#[test]
+fn what_matters_more_leaves_no_more_to_others() {
+    let reserves: Vec<_> = examples().into_iter().map(|(name, tag)| (reserve(&tag), name)).collect();
+    assert!(reserves.is_sorted_by_key(|(reserve, _)| *reserve), "{reserves:?}");
+    assert!(reserves.iter().any(|(reserve, name)| *reserve == 0 && *name == "sound"));
 }
 
 #[test]
@@ -51,12 +59,12 @@ fn layers_say_more_than_kinds() {
 fn the_level_is_handed_on() {
     let mut run = limited(8 * FRAME, FRAME);
     let mut source = Source::new(0);
-    assert_eq!(run.kept(source.frames("DD")).len(), 2);
+    assert_eq!(run.kept(source.frames("II")).len(), 2);
     let options = settings([("rate", Setting::Rate(8 * FRAME)), ("burst", Setting::Size(4 * FRAME))]);
     let mut next = run.replace(&KIND, &options, &video(1));
-    assert!(next.kept(source.frames("D")).is_empty(), "it is as empty as before");
+    assert!(next.kept(source.frames("I")).is_empty(), "it is as empty as before");
     next.wait(Duration::from_millis(500));
-    assert_eq!(next.kept(source.frames("D")).len(), 2);
+    assert_eq!(next.kept(source.frames("I")).len(), 2);
 }
 
 #[test]

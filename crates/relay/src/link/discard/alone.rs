@@ -23,13 +23,14 @@ impl Discard for Alone {
     }
 
     fn arrives(&mut self, _now: Time, packet: &mut Waiting, free: usize, _held: &mut dyn Held) -> Verdict {
-        if self.torn.get(&packet.flow) == Some(&packet.tag.frame) {
+        let is_of_frame = !packet.tag.stands_between();
+        if is_of_frame && self.torn.get(&packet.flow) == Some(&packet.tag.frame) {
             return Verdict::Discard(DropReason::DependsOnDropped);
         }
         if packet.bytes <= free {
             return Verdict::Wait;
         }
-        if self.unit == Unit::Frame {
+        if self.unit == Unit::Frame && is_of_frame {
             self.torn.insert(packet.flow, packet.tag.frame);
         }
         Verdict::Discard(DropReason::LinkFull)

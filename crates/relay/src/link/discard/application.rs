@@ -1,5 +1,10 @@
 //! The rule of ABD, exactly (section 2.3): after an I that is discarded, all flows of the application are, until
 //! an I arrives; after a P, until an I or a P does. Two bits of state for all flows together.
+//!
+//! The paper ranks I before P before all others, and so does this, whatever [`Importance`] says. Of data it says
+//! that none of it needs any other: it is discarded by itself, in a silence or not, and changes nothing of it.
+//!
+//! [`Importance`]: outflow_media::Importance
 
 use std::collections::BTreeMap;
 
@@ -10,8 +15,8 @@ use crate::drops::DropReason;
 use crate::link::FlowId;
 use crate::link::buffer::{Held, Waiting};
 
-/// What all flows of an application wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What all flows of an application wait for: the longer, the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Silence {
     None,
     UntilReference,
@@ -27,7 +32,7 @@ pub(super) struct Application {
     torn: BTreeMap<FlowId, u32>,
 }
 
-/// Whether a frame is one that ends a silence, or begins one.
+/// The silence that begins if a frame of this kind is discarded, and that ends if one arrives.
 fn silence_after(kind: Kind) -> Silence {
     match kind {
         Kind::Intra | Kind::Header => Silence::UntilIntra,
@@ -56,8 +61,8 @@ impl Discard for Application {
         if packet.tag.first {
             self.silence = self.silence.after_arrival_of(packet.tag.kind);
         }
-        let is_torn = self.torn.get(&packet.flow) == Some(&packet.tag.frame);
-        // Packets of other applications' kinds are discarded by themselves.
+        let is_of_frame = !packet.tag.stands_between();
+        let is_torn = is_of_frame && self.torn.get(&packet.flow) == Some(&packet.tag.frame);
         let is_silent = self.silence != Silence::None && packet.tag.kind != Kind::Data;
         if is_torn || is_silent {
             return Verdict::Discard(DropReason::DependsOnDropped);
@@ -65,10 +70,10 @@ impl Discard for Application {
         if packet.bytes <= free {
             return Verdict::Wait;
         }
-        if self.unit == Unit::Frame {
+        if self.unit == Unit::Frame && is_of_frame {
             self.torn.insert(packet.flow, packet.tag.frame);
         }
-        self.silence = silence_after(packet.tag.kind);
+        self.silence = self.silence.max(silence_after(packet.tag.kind));
         Verdict::Discard(DropReason::LinkFull)
     }
 
@@ -76,3 +81,6 @@ impl Discard for Application {
         self.torn.remove(&flow);
     }
 }
+
+#[cfg(test)]
+mod tests;

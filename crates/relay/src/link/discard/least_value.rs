@@ -1,9 +1,10 @@
-//! Room is made by what costs least, whether it waits or arrives: the frame on which the fewest others depend,
-//! with all that waits of those.
+//! Room is made by what costs least, whether it waits or arrives: what is of the lowest class of importance, and
+//! of references the one on which the fewest others depend, with all that waits of those.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use outflow_media::importance::{Class, Importance};
 use outflow_media::{Kind, Tag, Time};
 
 use super::{Discard, Unit, Verdict};
@@ -46,12 +47,18 @@ struct Lump {
     last: u64,
 }
 
-/// By how much a frame is worth more than others. What is lower goes first: its rank, whether something of it has
-/// gone out already, and when it came.
-type Worth = (u32, bool, Reverse<Time>);
+/// By how much a frame is worth more than others: what is lower goes first. Flows of different codecs share a
+/// buffer, so that their layers say less than what depends on a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Worth {
+    class: Class,
+    dependents: u32,
+    importance: Importance,
+    /// Something of it has gone out already.
+    has_begun: bool,
+    arrived: Reverse<Time>,
+}
 
-/// Nothing needs it.
-const ALONE: u32 = 1;
 /// Frames of a group, as long as nothing else is known.
 const GROUP_MAX: u32 = 1 << 16;
 
@@ -72,22 +79,21 @@ impl Flow {
         tag.kind != Kind::Data && self.damage.look(tag)
     }
 
-    fn rank(&self, tag: &Tag) -> u32 {
-        match tag.kind {
-            Kind::Bidirectional | Kind::Enhancement | Kind::Data => ALONE,
-            // As many may still come of its group as came of the one before.
-            Kind::Predicted => {
-                let since = self.key.map_or(0, |key| tag.frame.wrapping_sub(key));
-                let group = if self.group == 0 { GROUP_MAX } else { self.group };
-                ALONE + 1 + group.saturating_sub(since)
-            }
-            Kind::Intra | Kind::Header => u32::MAX,
-        }
+    /// How many frames may still depend on a reference: as many may come of its group as came of the one before.
+    fn dependents(&self, tag: &Tag) -> u32 {
+        let since = self.key.map_or(0, |key| tag.frame.wrapping_sub(key));
+        let group = if self.group == 0 { GROUP_MAX } else { self.group };
+        group.saturating_sub(since)
     }
 
     /// What a packet that arrives is worth: as much as its frame, if that waits.
     fn worth(&self, id: LumpId, packet: &Waiting) -> Worth {
-        let fresh = || (self.rank(&packet.tag), false, Reverse(packet.arrived));
+        let fresh = || {
+            let importance = packet.tag.importance();
+            let class = importance.class();
+            let dependents = if class == Class::Reference { self.dependents(&packet.tag) } else { 0 };
+            Worth { class, dependents, importance, has_begun: false, arrived: Reverse(packet.arrived) }
+        };
         self.lumps.get(&id).map_or_else(fresh, |lump| lump.worth)
     }
 }
@@ -190,12 +196,12 @@ impl Discard for LeastValue {
         let Some(flow) = self.flows.get_mut(&packet.flow) else { return };
         let id = LumpId::of(&packet.tag, place);
         let Some(lump) = flow.lumps.get_mut(&id) else { return };
-        if lump.last == place || !lump.worth.1 {
+        if lump.last == place || !lump.worth.has_begun {
             self.ranking.remove(&(lump.worth, packet.flow, id));
         }
         if lump.last == place {
             flow.lumps.remove(&id);
-        } else if !core::mem::replace(&mut lump.worth.1, true) {
+        } else if !core::mem::replace(&mut lump.worth.has_begun, true) {
             self.ranking.insert((lump.worth, packet.flow, id));
         }
     }
