@@ -11,7 +11,7 @@
 enum { BYTES = 1024, BLOCKS = 64 };
 
 static uint8_t from[BLOCKS][BYTES], to[BLOCKS][BYTES];
-static uint16_t table[256];
+static uint32_t table[256];
 
 static double now(void) {
     struct timespec t;
@@ -19,10 +19,11 @@ static double now(void) {
     return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static uint16_t crc16(const uint8_t *data, size_t bytes) {
-    uint16_t crc = 0xffff;
+/* CRC-32 of MPEG-2 (ISO/IEC 13818-1, annex A). */
+static uint32_t crc32(const uint8_t *data, size_t bytes) {
+    uint32_t crc = 0xffffffff;
     for (size_t i = 0; i < bytes; i++)
-        crc = (uint16_t)(crc << 8) ^ table[(crc >> 8) ^ data[i]];
+        crc = (crc << 8) ^ table[(crc >> 24) ^ data[i]];
     return crc;
 }
 
@@ -31,9 +32,9 @@ int main(int argc, char **argv) {
         return 2;
     long count = atol(argv[2]);
     for (int i = 0; i < 256; i++) {
-        uint16_t crc = (uint16_t)(i << 8);
+        uint32_t crc = (uint32_t)i << 24;
         for (int bit = 0; bit < 8; bit++)
-            crc = (uint16_t)(crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0);
+            crc = (crc << 1) ^ (crc & 0x80000000 ? 0x04c11db7 : 0);
         table[i] = crc;
     }
     for (int i = 0; i < BLOCKS * BYTES; i++)
@@ -47,7 +48,7 @@ int main(int argc, char **argv) {
         }
     } else if (!strcmp(argv[1], "crc")) {
         for (long i = 0; i < count; i++)
-            sum += crc16(from[i % BLOCKS], BYTES);
+            sum += crc32(from[i % BLOCKS], BYTES);
     } else {
         struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[3]))};
         peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -5,6 +5,9 @@
 //! (a query of the group). *Election*: a router with a higher address asks, and a member leaves directly behind
 //! it. No RFC has a router answer a query that loses the election (RFC 3376 section 6.6.2); that it goes on as
 //! the querier is what can be seen, and the time is from the query that loses to the one of the group.
+//!
+//! `exchanges` of each kind are tried with each router. Times are of those that were answered; how many were not
+//! is `unanswered`, and more than a tenth of a round is a measurement that failed.
 
 mod exchange;
 mod frr;

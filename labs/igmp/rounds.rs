@@ -25,14 +25,17 @@ const UNANSWERED_MAX: usize = EXCHANGES / 10;
 /// What a round's exchanges took, in microseconds.
 #[derive(Debug)]
 pub(crate) struct Round {
+    /// Of those that were answered.
     median_us: f64,
+    /// Exchanges without an answer; no figure has anything of them.
+    unanswered: usize,
     /// Each exchange's: to receive, process, update, reply; of Outflow alone.
     parts_us: Vec<[f64; 4]>,
 }
 
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} µs", self.median_us)
+        write!(f, "{:.1} µs, {} unanswered", self.median_us, self.unanswered)
     }
 }
 
@@ -56,7 +59,7 @@ impl Round {
         }
         let unanswered = EXCHANGES - times_us.len();
         ensure!(unanswered <= UNANSWERED_MAX, "{unanswered} of {EXCHANGES} exchanges were not answered");
-        Ok(Round { median_us: quantile(&times_us, 0.5), parts_us })
+        Ok(Round { median_us: quantile(&times_us, 0.5), unanswered, parts_us })
     }
 }
 
@@ -72,7 +75,7 @@ fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 
-/// The figures of one kind of exchange: medians of the rounds' medians.
+/// The figures of one kind of exchange: medians of the rounds' medians, and how many exchanges they leave out.
 pub(crate) fn figures(rounds: &[(Round, Round)]) -> Value {
     let median =
         |of: &dyn Fn(&(Round, Round)) -> f64| quantile(&rounds.iter().map(of).collect::<Vec<_>>(), 0.5);
@@ -83,10 +86,30 @@ pub(crate) fn figures(rounds: &[(Round, Round)]) -> Value {
         };
         rounded(median(&of_round))
     };
+    let unanswered =
+        |of: fn(&(Round, Round)) -> &Round| rounds.iter().map(|round| of(round).unanswered).sum::<usize>();
     json!({
+        "unanswered": { "outflow": unanswered(|round| &round.0), "c": unanswered(|round| &round.1) },
         "outflow_us": rounded(outflow),
         "c_us": rounded(frr),
         "ratio": rounded(outflow / frr),
         "breakdown_us": { "receive": part(0), "process": part(1), "update": part(2), "reply": part(3) },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(median_us: f64, unanswered: usize) -> Round {
+        Round { median_us, unanswered, parts_us: vec![[1.0, 2.0, 3.0, 4.0]] }
+    }
+
+    #[test]
+    fn exchanges_without_an_answer_are_told_beside_the_times() {
+        let rounds = [(round(10.0, 0), round(20.0, 1)), (round(12.0, 3), round(22.0, 2))];
+        let figures = figures(&rounds);
+        assert_eq!(figures["unanswered"], json!({ "outflow": 3, "c": 3 }));
+        assert_eq!((&figures["outflow_us"], &figures["c_us"]), (&json!(10.0), &json!(20.0)));
+    }
 }

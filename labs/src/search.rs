@@ -22,7 +22,7 @@ pub struct Search {
 pub enum Verdict {
     /// It went well.
     Good,
-    /// It did not. It is tried once more: something else may have been in the way.
+    /// It did not. It is tried once more, which is counted: something else may have been in the way.
     Bad,
     /// It cannot go well.
     Impossible,
@@ -35,20 +35,30 @@ pub struct Found {
     pub most: usize,
     /// The smallest that did not; `None` if all went well that were tried.
     pub too_many: Option<usize>,
+    /// Numbers that were tried a second time ...
+    pub retried: usize,
+    /// ... and those of them that went well then: the first time something was lost, or late.
+    pub forgiven: usize,
 }
 
 impl Search {
     /// Tries numbers.
     pub fn run(&self, mut attempt: impl FnMut(usize) -> Result<Verdict>) -> Result<Found> {
-        let mut twice = |number| match attempt(number)? {
-            Verdict::Bad => Ok::<_, anyhow::Error>(attempt(number)? == Verdict::Good),
-            verdict => Ok(verdict == Verdict::Good),
+        let mut twice = |number, found: &mut Found| -> Result<bool> {
+            let first = attempt(number)?;
+            if first != Verdict::Bad {
+                return Ok(first == Verdict::Good);
+            }
+            let good = attempt(number)? == Verdict::Good;
+            found.retried += 1;
+            found.forgiven += usize::from(good);
+            Ok(good)
         };
         let goes_on = |found: &Found| found.most == 0 || Instant::now() < self.until;
-        let mut found = Found { most: 0, too_many: None };
+        let mut found = Found { most: 0, too_many: None, retried: 0, forgiven: 0 };
         let mut next = self.from.min(self.up_to);
         while goes_on(&found) && found.most < self.up_to {
-            if !twice(next)? {
+            if !twice(next, &mut found)? {
                 found.too_many = Some(next);
                 break;
             }
@@ -60,7 +70,7 @@ impl Search {
             && (too_many - found.most) as f64 > (self.precision * too_many as f64).max(1.0)
         {
             let middle = found.most.midpoint(too_many);
-            if twice(middle)? {
+            if twice(middle, &mut found)? {
                 found.most = middle;
             } else {
                 found.too_many = Some(middle);
@@ -95,17 +105,21 @@ mod tests {
             assert!(found.too_many.is_some_and(|too_many| too_many > limit));
             assert!(tried.len() < 20, "{tried:?}");
         }
-        assert_eq!(search(1000, usize::MAX).0, Found { most: 100_000, too_many: None });
-        assert_eq!(search(1000, 0).0, Found { most: 0, too_many: Some(1) });
+        let none = Found { most: 0, too_many: None, retried: 0, forgiven: 0 };
+        assert_eq!(search(1000, usize::MAX).0, Found { most: 100_000, ..none });
+        assert_eq!(search(1000, 0).0, Found { too_many: Some(1), ..none });
     }
 
     #[test]
-    fn one_mishap_is_forgiven_and_time_is_kept() {
+    fn one_mishap_is_forgiven_and_counted_and_time_is_kept() {
         let until = Instant::now() + Duration::from_secs(3600);
         let search = Search { from: 1, up_to: 4, precision: 0.1, until };
         let mut verdicts = [Verdict::Bad, Verdict::Good].into_iter().cycle();
         let found = search.run(|_| Ok(verdicts.next().expect("they never end"))).expect("nothing fails");
-        assert_eq!(found, Found { most: 4, too_many: None });
+        assert_eq!(found, Found { most: 4, too_many: None, retried: 3, forgiven: 3 });
+        let found = search.run(|number| Ok(if number < 4 { Verdict::Good } else { Verdict::Bad }));
+        let found = found.expect("nothing fails");
+        assert_eq!(found, Found { most: 3, too_many: Some(4), retried: 1, forgiven: 0 });
         let over = Search { until: Instant::now(), ..search };
         assert_eq!(over.run(|_| Ok(Verdict::Good)).expect("nothing fails").most, 1);
     }

@@ -83,9 +83,11 @@ fn time_of_a_core_is_told_apart_by_whose_it_is() -> Result<()> {
         )?;
         let (reading, before) = (core.read()?, used()?);
         wait_for("it has used a while", || Ok(used()? > before + Duration::from_millis(300)))?;
-        let (all, burnt) = (core.since(&reading)?, used()? - before);
+        // What it burns is read within what is looked at, and what the host took may be part of it.
+        let burnt = used()? - before;
+        let all = core.since(&reading)?;
         let theirs = if ours { all.busy } else { all.strangers };
-        assert!(theirs >= burnt.mul_f64(0.8), "ours: {ours}: {burnt:?} of {all:?}");
+        assert!(theirs + all.stolen >= burnt.mul_f64(0.95), "ours: {ours}: {burnt:?} of {all:?}");
         assert!(all.busy + all.strangers <= all.wall, "{all:?}");
         if !ours {
             assert!(all.busy < burnt, "a stranger's time is not counted: {burnt:?} of {all:?}");

@@ -1,7 +1,7 @@
 //! Bad input of any kind hurts nobody: healthy receivers of every kind lose nothing while it
 //! comes, the relay stays alive, answers, and does not grow.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
@@ -11,12 +11,16 @@ use outflow_labs::net::{PLAYER, Paths, RELAY_IN, RELAY_OUT, SOURCE, STRANGER};
 use outflow_labs::programs::ffmpeg_sends;
 use outflow_labs::receive::{Crowd, How, Receiver, Target};
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{Sample, scene, wait_for};
+use outflow_labs::scene::{PATIENCE, Sample, scene, wait_for};
 use serde_json::Value;
 
 const STREAM: Shape = Shape::of_rate(2_000_000);
 /// More than any of these attacks may cost in memory.
 const GROWTH: u64 = 64 << 20;
+/// How the receivers of a siege get the stream.
+const HEALTHY: [How; 4] = [How::Udp(7000), How::Http, How::RtspTcp, How::RtspUdp];
+/// Those of them that hold a connection.
+const HEALTHY_CONNECTIONS: u64 = 3;
 
 /// A relay with healthy receivers, to be attacked.
 struct Siege<'p> {
@@ -37,8 +41,7 @@ impl<'p> Siege<'p> {
         let sender = Sender::start_from(&paths.source, from, (RELAY_IN, 5000).into(), STREAM)?;
         relay.wait_up("live")?;
         let receivers = paths.players.run(|| {
-            let hows = [How::Udp(7000), How::Http, How::RtspTcp, How::RtspUdp];
-            hows.iter().map(|how| Receiver::open(*how, &Target::new("live"))).collect::<Result<Vec<_>>>()
+            HEALTHY.iter().map(|how| Receiver::open(*how, &Target::new("live"))).collect::<Result<Vec<_>>>()
         })?;
         let crowd = Crowd::start(receivers, Duration::ZERO)?;
         wait_for("every receiver receives", || {
@@ -66,6 +69,35 @@ impl<'p> Siege<'p> {
         let drops = state["source"]["drops"].as_object().context("no drops shown")?;
         Ok(drops.values().filter_map(Value::as_u64).sum())
     }
+
+    /// What has become of connections, as the API counts it.
+    fn connections(&self, what: &str) -> Result<u64> {
+        let shown = self.relay.json("/api/v1/relay")?;
+        shown["connections"][what].as_u64().with_context(|| format!("it does not count {what} connections"))
+    }
+}
+
+/// A connection from the players, on which nothing is waited for.
+fn connect(to: SocketAddr) -> Result<TcpStream> {
+    let socket = TcpStream::connect_timeout(&to, PATIENCE)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Whether the relay has said nothing on a connection since it was looked at last, and holds it.
+fn is_silent(socket: &mut TcpStream) -> bool {
+    socket.read(&mut [0; 4096]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+/// How many of these, on which nothing is said, the relay has closed.
+fn closed(sockets: &mut [TcpStream]) -> u64 {
+    sockets.iter_mut().map(|socket| u64::from(!is_silent(socket))).sum()
+}
+
+fn all_are_closed(sockets: &mut [TcpStream]) -> Result<()> {
+    let all = sockets.len() as u64;
+    wait_for("every connection is closed", || Ok(closed(sockets) == all))
+        .with_context(|| format!("{} of {all} are", closed(sockets)))
 }
 
 /// Reproducible noise.
@@ -191,18 +223,30 @@ fn broken_messages() -> Vec<Vec<u8>> {
 fn broken_messages_to_rtsp_and_http() -> Result<()> {
     let Some(paths) = scene("broken messages", &[])? else { return Ok(()) };
     let siege = Siege::begin(&paths, "[streams.other]\nsource = \"push\"\n")?;
-    paths.players.run(|| -> Result<()> {
-        let mut held_open = Vec::new();
+    let mut waiting = paths.players.run(|| -> Result<_> {
+        let mut waiting = Vec::new();
         for message in broken_messages() {
             for to in [rtsp(), http()] {
-                let mut socket = TcpStream::connect(to)?;
-                socket.set_nonblocking(true)?;
+                let mut socket = connect(to)?;
                 // The relay may close in the middle of it: that is its right.
                 let _refused = socket.write_all(&message);
-                held_open.push(socket);
+                waiting.push((socket, to, message.clone()));
             }
         }
-        Ok(())
+        Ok(waiting)
+    })?;
+    // A whole frame of media is a sign of life to RTSP: that connection is held as long as a session, a minute.
+    let (_held, mut waiting) = waiting.drain(..).partition::<Vec<_>, _>(|(_, to, message)| {
+        *to == rtsp() && message.starts_with(b"$\x09\x00\x04data")
+    });
+    wait_for("every one is answered, or closed", || {
+        waiting.retain_mut(|(socket, ..)| is_silent(socket));
+        Ok(waiting.is_empty())
+    })
+    .with_context(|| {
+        let shown = |message: &[u8]| message[..message.len().min(60)].escape_ascii().to_string();
+        let left = waiting.iter().map(|(_, to, message)| format!("to {to}: {}", shown(message)));
+        left.collect::<Vec<_>>().join("\n")
     })?;
     siege.held()
 }
@@ -212,34 +256,45 @@ fn slow_loris_and_half_open_connections() -> Result<()> {
     let Some(paths) = scene("slow loris", &[])? else { return Ok(()) };
     let siege = Siege::begin(&paths, "")?;
     let texts = ["DESCRIBE rtsp://x/live RTSP/1.0\r\nCSeq: 1\r\n", "GET /live.ts HTTP/1.1\r\nHost: x\r\nX: "];
+    let slow = siege.connections("slow")?;
     let mut sockets = paths.players.run(|| {
-        let both = [rtsp(), http()].into_iter().zip(texts).cycle().take(400);
-        both.map(|(to, text)| Ok((TcpStream::connect(to)?, text.bytes()))).collect::<Result<Vec<_>>>()
+        let both = [rtsp(), http()].into_iter().cycle().take(400);
+        both.map(connect).collect::<Result<Vec<_>>>()
     })?;
     // A byte at a time to all of them, for as long as the shorter text lasts.
-    for _ in 0..texts[0].len() {
-        for (socket, text) in &mut sockets {
-            if let Some(byte) = text.next() {
-                let _cut_off = socket.write(&[byte]);
-            }
+    let bytes = || texts[0].bytes().zip(texts[1].bytes());
+    for (of_rtsp, of_http) in bytes() {
+        for (socket, byte) in sockets.iter_mut().zip([of_rtsp, of_http].into_iter().cycle()) {
+            let _cut_off = socket.write(&[byte]);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    all_are_closed(&mut sockets)?;
+    let all = sockets.len() as u64;
+    let slow = siege.connections("slow")? - slow;
+    ensure!(slow == all, "{slow} of {all} are counted as slow");
     siege.held()
 }
 
 #[test]
 fn thousands_of_connections() -> Result<()> {
+    const ALL: u64 = 3000;
+    const LIMIT: u64 = 2000;
     let Some(paths) = scene("thousands of connections", &[])? else { return Ok(()) };
-    let siege = Siege::begin(&paths, "")?;
-    let sockets = paths.players.run(|| {
-        let both = [rtsp(), http()].into_iter().cycle().take(3000);
-        // Beyond its limit the relay may refuse; what it takes is held open, saying nothing.
-        both.filter_map(|to| TcpStream::connect_timeout(&to, Duration::from_secs(1)).ok()).collect::<Vec<_>>()
-    });
-    ensure!(sockets.len() > 100, "only {} connections were taken", sockets.len());
-    drop(sockets);
-    wait_for("the API answers", || Ok(siege.relay.get("/healthz").is_ok()))?;
+    let siege = Siege::begin(&paths, &format!("[limits]\nconnections_per_address = {LIMIT}\n"))?;
+    let counts = || -> Result<[u64; 2]> { Ok([siege.connections("refused")?, siege.connections("slow")?]) };
+    ensure!(counts()? == [0, 0], "before anything happened: {:?}", counts()?);
+    let mut sockets = paths.players.run(|| {
+        let both = [rtsp(), http()].into_iter().cycle().take(ALL as usize);
+        both.map(connect).collect::<Result<Vec<_>>>()
+    })?;
+    // Up to the limit they are taken, those beyond it closed at once.
+    let refused = ALL + HEALTHY_CONNECTIONS - LIMIT;
+    wait_for("those beyond the limit are refused", || Ok(siege.connections("refused")? == refused))?;
+    wait_for("they are closed", || Ok(closed(&mut sockets) >= refused))?;
+    // What is taken says nothing: it is held for a while, and then closed, too.
+    all_are_closed(&mut sockets)?;
+    ensure!(counts()? == [refused, ALL - refused], "of {ALL}: {:?}", counts()?);
     siege.held()
 }
 

@@ -23,6 +23,8 @@ struct Bench<'n> {
     relay: Relay<'n>,
     source: UdpSocket,
     stream: Synthetic,
+    /// Number of the next datagram.
+    next: u32,
 }
 
 impl<'n> Bench<'n> {
@@ -39,7 +41,7 @@ impl<'n> Bench<'n> {
         }
         let source = paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
         source.connect((RELAY_IN, PORT))?;
-        Ok(Bench { relay, source, stream: Synthetic::new(Shape::of_rate(1_000_000)) })
+        Ok(Bench { relay, source, stream: Synthetic::new(Shape::of_rate(1_000_000)), next: 0 })
     }
 
     /// Sends for so long, a datagram each 5 ms.
@@ -47,6 +49,7 @@ impl<'n> Bench<'n> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             self.source.send(self.stream.next_datagram(0))?;
+            self.next += 1;
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -59,6 +62,16 @@ impl<'n> Bench<'n> {
             Ok(is(&self.shown(to)?))
         })
         .with_context(|| format!("{to} is shown as {:?}", self.shown(to)))
+    }
+
+    /// Numbers of the datagrams that have come, when the newest that was sent is among them.
+    fn all_come(&self, socket: &UdpSocket) -> Result<Vec<u32>> {
+        let mut numbers = Vec::new();
+        wait_for("the newest datagram comes", || {
+            numbers.extend(come(socket));
+            Ok(numbers.contains(&(self.next - 1)))
+        })?;
+        Ok(numbers)
     }
 
     fn shown(&self, to: SocketAddr) -> Result<Value> {
@@ -95,9 +108,17 @@ fn listening(namespace: &outflow_labs::net::Namespace, at: (Ipv4Addr, u16)) -> R
     Ok(socket)
 }
 
-/// Nothing is missing between the first and the last.
+/// Between the first and the last nothing is missing, nothing comes twice, and nothing changes places.
 fn gapless(numbers: &[u32]) -> bool {
-    !numbers.is_empty() && numbers.windows(2).all(|pair| pair[1] <= pair[0] + 1)
+    !numbers.is_empty() && numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1))
+}
+
+#[test]
+fn what_is_missing_comes_twice_or_late_is_a_gap() {
+    assert!(gapless(&[7]) && gapless(&[7, 8, 9]) && gapless(&[u32::MAX, 0]));
+    for numbers in [&[][..], &[7, 9], &[7, 7, 8], &[7, 9, 8], &[8, 7]] {
+        assert!(!gapless(numbers), "{numbers:?}");
+    }
 }
 
 #[test]
@@ -109,7 +130,8 @@ fn a_neighbour_that_does_not_answer_concerns_nobody_else() -> Result<()> {
     bench.send_until(here, "the one that is there is reached by the kernel", by_tc)?;
     bench.send_until(nobody, "the other one is not", by_user)?;
     bench.send(Duration::from_secs(1))?;
-    ensure!(gapless(&come(&socket)), "the one that is there has lost packets");
+    let numbers = bench.all_come(&socket)?;
+    ensure!(gapless(&numbers), "the one that is there does not get every packet once, in order: {numbers:?}");
     Ok(())
 }
 
@@ -120,7 +142,8 @@ fn a_device_that_goes_down_and_up() -> Result<()> {
     let socket = listening(&paths.players, (PLAYER, 6000))?;
     let mut bench = Bench::new(&paths, &[here])?;
     bench.send_until(here, "the kernel reaches it", by_tc)?;
-    ensure!(gapless(&come(&socket)), "packets are missing before anything happened");
+    let before = bench.all_come(&socket)?;
+    ensure!(gapless(&before), "something is wrong before anything happened: {before:?}");
     paths.relay.ip(&["link", "set", "out0", "down"])?;
     bench.send_until(here, "while the device is down, the relay tries by itself", by_user)?;
     let lost = bench.shown(here)?["drops"].clone();
@@ -130,9 +153,8 @@ fn a_device_that_goes_down_and_up() -> Result<()> {
     bench.send_until(here, "the kernel reaches it again", by_tc)?;
     come(&socket);
     bench.send(Duration::from_millis(500))?;
-    std::thread::sleep(Duration::from_millis(200));
-    let after = come(&socket);
-    ensure!(after.len() > 50 && gapless(&after), "it does not get everything again: {}", after.len());
+    let after = bench.all_come(&socket)?;
+    ensure!(after.len() > 50 && gapless(&after), "it does not get everything again: {after:?}");
     Ok(())
 }
 
@@ -153,10 +175,11 @@ fn a_route_that_changes_is_followed() -> Result<()> {
     bench.send(Duration::from_millis(500))?;
     route(SOURCE)?;
     bench.send(Duration::from_secs(1))?;
-    std::thread::sleep(Duration::from_millis(200));
-    let [there, here] = sockets.each_ref().map(come);
-    ensure!(gapless(&there) && here.len() > 100 && gapless(&here), "{} and {}", there.len(), here.len());
-    ensure!(here[0] <= there[there.len() - 1] + 1, "packets are missing where the route changed");
+    let here = bench.all_come(&sockets[1])?;
+    let there = come(&sockets[0]);
+    ensure!(!there.is_empty() && here.len() > 100, "{} and {}", there.len(), here.len());
+    let both = [there, here].concat();
+    ensure!(gapless(&both), "not every packet came once, in order, where the route changed: {both:?}");
     ensure!(by_tc(&bench.shown(far)?), "it is not the kernel that sends: {}", bench.shown(far)?);
     Ok(())
 }

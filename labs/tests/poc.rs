@@ -3,14 +3,13 @@
 use std::io::{Read, Write};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use outflow_labs::net::{Paths, RELAY_IN};
 use outflow_labs::process::Program;
 use outflow_labs::programs::clip;
 use outflow_labs::relay::binary;
-use outflow_labs::scene::{PATIENCE, scene};
+use outflow_labs::scene::{PATIENCE, scene, wait_bound};
 
 const PORT: u16 = 7000;
 
@@ -67,8 +66,8 @@ fn who_has_no_key_is_told_so() -> Result<()> {
     }
     let address = format!("poc://{RELAY_IN}:{PORT}/clip");
     let with = |what, key: &Path| outflow(&["poc", what, &address, "--key-file", &key.display().to_string()]);
-    let receiver = with("recv", &keys[0])?.args(["--listen"]).within(&paths.relay).start()?;
-    thread::sleep(Duration::from_millis(500));
+    let mut receiver = with("recv", &keys[0])?.args(["--listen"]).within(&paths.relay).start()?;
+    wait_bound(&mut receiver, PORT)?;
     let mut sender = with("send", &keys[1])?.within(&paths.source).start()?;
     ensure!(!sender.wait(PATIENCE)?.success(), "it was let in: {}", sender.account());
     ensure!(sender.account().contains("check the keys"), "{}", sender.account());
@@ -81,8 +80,8 @@ fn who_asks_for_something_else_learns_what_there_is() -> Result<()> {
     let Some(paths) = scene("pocother", &[])? else { return Ok(()) };
     let place = format!("poc://{RELAY_IN}:{PORT}");
     let with = |what, resource: &str| outflow(&["poc", what, &(place.clone() + resource), "--insecure"]);
-    let receiver = with("recv", "/clip")?.args(["--listen"]).within(&paths.relay).start()?;
-    thread::sleep(Duration::from_millis(500));
+    let mut receiver = with("recv", "/clip")?.args(["--listen"]).within(&paths.relay).start()?;
+    wait_bound(&mut receiver, PORT)?;
     let mut sender = with("send", "/other")?.within(&paths.source).start()?;
     ensure!(!sender.wait(PATIENCE)?.success(), "it was let in: {}", sender.account());
     ensure!(sender.account().contains("there is no /other here, but /clip"), "{}", sender.account());

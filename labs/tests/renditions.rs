@@ -1,19 +1,18 @@
 //! Simulcast: three encodings of one picture are the levels of a stream, and real players change between them.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use outflow_labs::net::{Paths, RELAY_IN};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{ffmpeg, ffmpeg_decodes};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{
-    PATIENCE, all_play_clean, ends_clean, ffmpeg_rtsp, http_url, plays, rtsp_url, scene, wait_for,
+    all_play_clean, ends_clean, ffmpeg_rtsp, http_url, plays, rtsp_url, scene, wait_for,
 };
 use serde_json::{Value, json};
 
 /// The renditions by name, and how wide their pictures are.
 const RENDITIONS: [(&str, u32); 3] = [("high", 640), ("middle", 320), ("low", 160)];
+const PER_SECOND: usize = 25;
 /// Half a second to a key frame.
 const PICTURES: &str = "-re -f lavfi -i testsrc2=size=640x360:rate=25 -f lavfi -i sine=sample_rate=48000";
 const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -g 12 -c:a aac -b:a 64k";
@@ -55,20 +54,30 @@ fn all_up<'p>(
     Ok((relay, encoders))
 }
 
-/// ffprobe showing how wide each of so many pictures is.
-fn widths(input: &str, pictures: u32) -> Program {
+/// ffprobe showing how wide each picture is, as soon as it has it.
+fn widths(input: &str) -> Program {
     let show = "ffprobe -hide_banner -loglevel error -select_streams v -show_entries frame=width -of csv=p=0";
-    Program::words(&format!("{show} -read_intervals %+#{pictures} {input}"))
+    Program::words(&format!("stdbuf -oL {show} {input}"))
 }
 
-/// What such a program has found, without repetition.
-fn found(playing: Running) -> Result<Vec<u32>> {
-    let found = playing.succeed(PATIENCE)?;
-    ensure!(found.stderr.trim().is_empty(), "{}", found.stderr);
-    let numbers = found.stdout.split(|c: char| !c.is_ascii_digit()).filter(|text| !text.is_empty());
-    let mut all = numbers.map(|text| Ok(text.parse()?)).collect::<Result<Vec<u32>>>()?;
-    all.dedup();
-    Ok(all)
+/// Waits until such a program has shown pictures of these widths, in this order and no others, and of the last
+/// one a second of them.
+fn has_shown(playing: &Running, expected: &[u32]) -> Result<()> {
+    let shown = || -> Result<Vec<u32>> {
+        let text = playing.stdout();
+        let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|text| !text.is_empty());
+        numbers.map(|text| Ok(text.parse()?)).collect()
+    };
+    let mut widths = Vec::new();
+    wait_for(&format!("{expected:?} are shown"), || {
+        widths = shown()?;
+        let newest = widths.iter().rev().take_while(|width| expected.last() == Some(width)).count();
+        widths.dedup();
+        Ok(widths == expected && newest >= PER_SECOND)
+    })
+    .with_context(|| format!("{widths:?} were shown by {}", playing.account()))?;
+    ensure!(playing.stderr().trim().is_empty(), "{}", playing.account());
+    Ok(())
 }
 
 /// The path of the one who plays the stream, in the API.
@@ -90,14 +99,14 @@ fn nobody_plays(relay: &Relay) -> Result<()> {
 fn players_change(paths: &Paths, relay: &Relay, inputs: &[String]) -> Result<()> {
     for input in inputs {
         nobody_plays(relay)?;
-        let playing = widths(input, 170).within(&paths.players).start()?;
-        let path = player(relay)?;
-        for level in [3, 1, 2] {
-            std::thread::sleep(Duration::from_millis(1200));
+        let playing = widths(input).within(&paths.players).start()?;
+        let (path, mut shown) = (player(relay)?, vec![640]);
+        for (level, width) in [(3, 160), (1, 640), (2, 320)] {
+            has_shown(&playing, &shown)?;
             relay.patch(&path, &json!({ "level": level }))?;
+            shown.push(width);
         }
-        let shown = found(playing).context(input.clone())?;
-        ensure!(shown == [640, 160, 640, 320], "{input}: {shown:?}");
+        has_shown(&playing, &shown)?;
     }
     Ok(())
 }
@@ -114,8 +123,7 @@ fn every_rendition_plays_and_players_change_between_them() -> Result<()> {
     let (mut relay, _encoders) = all_up(&paths, &text, published)?;
     for (level, (_, width)) in (1..).zip(RENDITIONS) {
         let url = format!("-rtsp_transport tcp {}?level={level}", rtsp_url("cam"));
-        let playing = widths(&url, 10).within(&paths.players).start()?;
-        ensure!(found(playing)? == [width], "level {level}");
+        has_shown(&widths(&url).within(&paths.players).start()?, &[width])?;
         nobody_plays(&relay)?;
     }
     let players =
@@ -145,19 +153,17 @@ fn renditions_of_transport_streams_play_and_change() -> Result<()> {
 fn who_loses_its_rendition_is_served_by_the_next_until_it_is_back() -> Result<()> {
     let Some(paths) = scene("renditions that go away", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
     let (mut relay, mut encoders) = all_up(&paths, &configuration(|_| "push".to_owned()), published)?;
-    let playing = widths(&by_rtsp("tcp"), 200).within(&paths.players).start()?;
-    player(&relay)?;
-    std::thread::sleep(Duration::from_secs(1));
+    let playing = widths(&by_rtsp("tcp")).within(&paths.players).start()?;
+    has_shown(&playing, &[640])?;
     drop(encoders.remove(0));
     let there = |relay: &Relay, count: u32| -> Result<bool> {
         Ok(relay.stream("cam")?["source"]["format"] == format!("{count} of 3 renditions"))
     };
     wait_for("the first to be missed", || there(&relay, 2))?;
-    std::thread::sleep(Duration::from_secs(1));
+    has_shown(&playing, &[640, 320])?;
     encoders.push(published(&paths, 0)?);
     wait_for("it to be back", || there(&relay, 3))?;
-    let shown = found(playing)?;
-    ensure!(shown == [640, 320, 640], "{shown:?}");
+    has_shown(&playing, &[640, 320, 640])?;
     relay.healthy()
 }
 
@@ -168,7 +174,7 @@ fn players_do_not_notice_which_worker_serves_them() -> Result<()> {
     let (mut relay, _encoders) = all_up(&paths, &text, published)?;
     let first = plays(&paths, &ffmpeg_rtsp("cam", "tcp", 175))?;
     let path = player(&relay)?;
-    let second = widths(&by_rtsp("udp"), 100).within(&paths.players).start()?;
+    let second = widths(&by_rtsp("udp")).within(&paths.players).start()?;
     let mut other = None;
     wait_for("the second player", || {
         let receivers = relay.json("/api/v1/receivers?stream=cam")?;
@@ -176,9 +182,9 @@ fn players_do_not_notice_which_worker_serves_them() -> Result<()> {
         other = receivers.as_array().and_then(|all| all.iter().find(is_other)?["id"].as_u64());
         Ok(other.is_some())
     })?;
-    std::thread::sleep(Duration::from_secs(1));
+    has_shown(&second, &[640])?;
     relay.patch(&format!("/api/v1/receivers/{}", other.context("another")?), &json!({ "level": 3 }))?;
-    ensure!(found(second)? == [640, 160]);
+    has_shown(&second, &[640, 160])?;
     let process = relay.process();
     ensure!((process.stdout() + &process.stderr()).contains("served by one more worker"), "nobody helped");
     ends_clean(first)?;

@@ -9,8 +9,9 @@
 //! **Rates.** 60 receivers of three streams change to random levels, leave and come back. What comes in at each
 //! relay over its link is looked at on the device: while the best level wanted below stays the same, and that
 //! has had its time to get there, the packets that were sent of this level are to come, once each.
-//! `rate_error_pct` is that of the link that is furthest off; `duplicates` are packets that crossed a link twice,
-//! or came to a receiver twice.
+//! `missing` are those that do not; `unwanted` are packets of other levels, or while nothing is wanted. Both
+//! together, as a share of what should come, are `rate_error_pct`, that of the link that is furthest off.
+//! `duplicates` are packets that crossed a link twice, or came to a receiver twice.
 //!
 //! **NATS** is killed while all watch, and restarted after five seconds: `directory_restart_lost` are packets
 //! that did not come to a receiver, all receivers together.
@@ -152,6 +153,7 @@ impl Crowd<'_> {
         figures.insert("rate_error_pct".into(), json!(rounded(worst)));
         figures.insert("duplicates".into(), json!(sum(|link| link.duplicates) + twice));
         figures.insert("duplicates_at_receivers".into(), json!(twice));
+        figures.insert("missing".into(), json!(sum(|link| link.missing)));
         figures.insert("unwanted".into(), json!(sum(|link| link.unwanted)));
         figures.insert("changes".into(), json!(wishes.len()));
         figures.insert("receivers".into(), json!(self.receivers.len()));

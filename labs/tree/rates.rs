@@ -39,12 +39,12 @@ pub(crate) struct Carried {
     pub(crate) expected: u64,
     /// Packets, each counted once, whatever level they are of.
     pub(crate) carried: u64,
-    /// The sum of how far windows are off.
-    pub(crate) off: u64,
+    /// Packets of the best level wanted that did not come.
+    pub(crate) missing: u64,
+    /// Packets that came and are not of that level, or while nothing was wanted.
+    pub(crate) unwanted: u64,
     /// Packets that came more than once.
     pub(crate) duplicates: u64,
-    /// Packets while nobody wanted any.
-    pub(crate) unwanted: u64,
     pub(crate) windows: u64,
     pub(crate) seconds: f64,
 }
@@ -53,23 +53,24 @@ impl Carried {
     fn add(&mut self, other: &Carried) {
         self.expected += other.expected;
         self.carried += other.carried;
-        self.off += other.off;
-        self.duplicates += other.duplicates;
+        self.missing += other.missing;
         self.unwanted += other.unwanted;
+        self.duplicates += other.duplicates;
         self.windows += other.windows;
         self.seconds += other.seconds;
     }
 
-    /// How far the rate is off, in percent.
+    /// How far the rate is off, in percent: no packet that is missing makes up for one that is not wanted.
     pub(crate) fn error_pct(&self) -> f64 {
-        if self.expected == 0 { 0.0 } else { 100.0 * self.off as f64 / self.expected as f64 }
+        let off = self.missing + self.unwanted;
+        if self.expected == 0 { 0.0 } else { 100.0 * off as f64 / self.expected as f64 }
     }
 
     pub(crate) fn shown(&self) -> Value {
         json!({
             "error_pct": (100.0 * self.error_pct()).round() / 100.0,
-            "expected": self.expected, "carried": self.carried, "duplicates": self.duplicates,
-            "unwanted": self.unwanted, "windows": self.windows, "seconds": self.seconds.round(),
+            "expected": self.expected, "carried": self.carried, "missing": self.missing,
+            "unwanted": self.unwanted, "duplicates": self.duplicates, "windows": self.windows, "seconds": self.seconds.round(),
         })
     }
 }
@@ -134,18 +135,21 @@ fn measure(window: &Window, stream: u8, sent: &[Instant], crossed: &[Crossed]) -
             *count += 1;
         }
     }
-    let carried = counts.iter().filter(|count| **count > 0).count() as u64;
-    let belongs = |number: &usize| window.level.is_some_and(|level| is_in(level, *number as u32));
-    let expected = (first..last).filter(belongs).count() as u64;
-    Carried {
-        expected,
-        carried,
-        off: if window.level.is_some() { carried.abs_diff(expected) } else { 0 },
+    let mut all = Carried {
         duplicates: counts.iter().map(|count| u64::from(count.saturating_sub(1))).sum(),
-        unwanted: if window.level.is_none() { carried } else { 0 },
         windows: 1,
         seconds: (window.to - window.from).as_secs_f64(),
+        ..Carried::default()
+    };
+    for (number, count) in (first..).zip(counts) {
+        let belongs = window.level.is_some_and(|level| is_in(level, number as u32));
+        let came = count > 0;
+        all.expected += u64::from(belongs);
+        all.carried += u64::from(came);
+        all.missing += u64::from(belongs && !came);
+        all.unwanted += u64::from(came && !belongs);
     }
+    all
 }
 
 /// Packets of a stream that came again, and how much later: a repeat of the transport comes some round trips later, a
@@ -171,7 +175,7 @@ pub(crate) fn of_links(
         for stream in streams.clone() {
             for window in windows(link, stream, demand, end) {
                 let one = measure(&window, stream, sent, &crossed[link - 1]);
-                if one.off > 0 || one.duplicates > 0 || one.unwanted > 0 {
+                if one.missing > 0 || one.unwanted > 0 || one.duplicates > 0 {
                     let (name, level) = (NAMES[link], window.level);
                     eprintln!("  not as it should be: {name}, stream {stream}, level {level:?}: {one:?}");
                     repeats(stream, &crossed[link - 1]).for_each(|(number, apart)| {
@@ -184,4 +188,32 @@ pub(crate) fn of_links(
         (NAMES[link], sum)
     };
     (1..RELAYS).map(of_link).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Stamp;
+
+    #[test]
+    fn a_missing_packet_does_not_make_up_for_an_unwanted_one() {
+        let from = Instant::now();
+        let sent: Vec<Instant> = (0..80).map(|number| from + Duration::from_millis(10) * number).collect();
+        let base = |number: &u32| is_in(5, *number);
+        let [missing, unwanted] = [(0..80).find(base), (0..80).find(|number| !base(number))];
+        let (missing, unwanted) = (missing.expect("the base has packets"), unwanted.expect("as others have"));
+        let comes = |number: &u32| base(number) != [missing, unwanted].contains(number);
+        let cross = |number: u32| Crossed { stamp: Stamp { stream: 0, number }, at: sent[number as usize] };
+        let crossed: Vec<Crossed> = (0..80).filter(comes).map(cross).collect();
+        let window = |level| Window { from, to: from + Duration::from_millis(800) + TAIL, level };
+
+        let carried = measure(&window(Some(5)), 0, &sent, &crossed);
+        assert_eq!(carried.carried, carried.expected, "as many as there should be");
+        assert_eq!((carried.missing, carried.unwanted, carried.duplicates), (1, 1, 0));
+        assert!((carried.error_pct() - 200.0 / carried.expected as f64).abs() < 1e-9);
+
+        let carried = measure(&window(None), 0, &sent, &crossed);
+        assert_eq!((carried.expected, carried.missing), (0, 0));
+        assert_eq!(carried.unwanted, crossed.len() as u64, "nobody wants any");
+    }
 }

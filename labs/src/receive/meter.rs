@@ -22,6 +22,8 @@ pub struct Meter {
     pub rtp_lost: u64,
     /// RTP packets that came after a later one.
     pub rtp_reordered: u64,
+    /// RTP packets that came again, directly behind each other.
+    pub rtp_repeated: u64,
     /// Continuity of the transport stream.
     pub continuity: Continuity,
     /// The first marker ever seen.
@@ -79,7 +81,7 @@ impl Meter {
         self.rtp += 1;
         if let Some(last) = self.sequences.insert(track, sequence) {
             match sequence.wrapping_sub(last) {
-                0 => {}
+                0 => self.rtp_repeated += 1,
                 ahead @ 1..0x8000 => self.rtp_lost += u64::from(ahead - 1),
                 _ => {
                     self.rtp_reordered += 1;
@@ -94,22 +96,24 @@ impl Meter {
         }
     }
 
-    /// Whether nothing is missing and nothing is out of order.
+    /// Whether nothing is missing, out of order, or there twice.
     pub fn perfect(&self) -> bool {
-        self.lost + self.reordered + self.rtp_lost + self.rtp_reordered == 0
+        self.lost + self.reordered + self.rtp_lost + self.rtp_reordered + self.rtp_repeated == 0
             && self.continuity.gaps + self.continuity.malformed == 0
     }
 
-    /// What is missing and out of order, for an error.
+    /// What is missing, out of order, or there twice, for an error.
     pub fn summary(&self) -> String {
         format!(
-            "{} datagrams ({} lost, {} out of order), {} RTP ({} lost, {} out of order), TS: {} gaps, {} malformed",
+            "{} datagrams ({} lost, {} out of order), {} RTP ({} lost, {} out of order, {} twice), \
+             TS: {} gaps, {} malformed",
             self.datagrams,
             self.lost,
             self.reordered,
             self.rtp,
             self.rtp_lost,
             self.rtp_reordered,
+            self.rtp_repeated,
             self.continuity.gaps,
             self.continuity.malformed
         )
@@ -171,17 +175,21 @@ mod tests {
         meter.split();
         meter.transport(stream.next_datagram(0), 0, &mut delays);
         assert!(meter.perfect());
+        let datagram = stream.next_datagram(0).to_vec();
+        meter.transport(&datagram, 0, &mut delays);
+        meter.transport(&datagram, 0, &mut delays);
+        assert!(!meter.perfect(), "it came twice");
     }
 
     #[test]
     fn rtp_sequence_numbers_wrap_and_are_missed() {
         let (mut meter, mut delays) = (Meter::default(), delays());
-        for sequence in [65534u16, 65535, 0, 2, 1, 3] {
+        for sequence in [65534u16, 65535, 0, 2, 1, 3, 3] {
             let mut packet = vec![0x80, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
             packet[2..4].copy_from_slice(&sequence.to_be_bytes());
             meter.rtp(0, &packet, 0, &mut delays);
         }
-        assert_eq!((meter.rtp, meter.rtp_lost, meter.rtp_reordered), (6, 1, 1));
+        assert_eq!((meter.rtp, meter.rtp_lost, meter.rtp_reordered, meter.rtp_repeated), (7, 1, 1, 1));
         meter.rtp(0, &[0x80, 96, 0], 0, &mut delays);
         assert_eq!(meter.continuity.malformed, 1);
     }

@@ -53,14 +53,15 @@
 //! kind for somebody else; of 36 beside TCP, the ratio was 0.32 to 1.78, two of them below 1/3 (CUBIC, 3 BDP).
 //!
 //! Whole connections, whose acknowledgements come in bunches, are asked for the same in
-//! `connection/bottleneck/`: alone 3–28 ms and 93–100 % used, Jain 0.997–1.000, 0.52–1.80 times CUBIC and
-//! 0.66–2.99 times NewReno, and of video of 5/4 of the rate 99.5 % of what is missed most.
+//! `connection/bottleneck/`: alone 3–22 ms and 93–98 % used, Jain 0.993–1.000, 0.37–1.09 times CUBIC and
+//! 0.47–1.61 times NewReno, and of video of 5/4 of the rate at least 99.5 % of what is missed most (99.7 to
+//! 100 % on five paths).
 //!
 //! What does not hold, or only just:
 //!
 //! - The mean wait alone comes near to its bound where packets are few: 24.7 ms at 1 Mbit/s and 200 ms; of a whole
-//!   connection it is 28 ms there. Beside NewReno at 3 Mbit/s one had 2.99 times as much.
-//! - Where 5 % of the packets are lost of such video, so is as much of what is missed most: the rate varies more
+//!   connection it is 22 ms there.
+//! - Where 5 % of the packets are lost of such video, 3 to 6 % of what is missed most are: the rate varies more
 //!   than what is left for that.
 //! - Flows of our kind may take each other for somebody else, above all where each has but a few packets in
 //!   flight: so in 2 of 80 combinations of flows, paths and gaps. They fill the buffer until the next test that

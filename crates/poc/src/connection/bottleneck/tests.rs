@@ -31,9 +31,7 @@ fn alone_it_fills_the_link_and_not_the_queue() {
                  most {:.1}",
                 queue.mean_ms, queue.p95_ms, queue.most_ms, queue.used, start.most_ms
             );
-            // What the controller is told in bunches makes some packets more wait, which shows where few do.
-            let mean_ms = if rate == 1 { 30.0 } else { 25.0 };
-            assert!(queue.mean_ms < mean_ms && queue.p95_ms < 60.0 && queue.used > 0.9);
+            assert!(queue.mean_ms < 25.0 && queue.p95_ms < 60.0 && queue.used > 0.9);
             assert!(start.most_ms < 100.0);
         }
     }
@@ -118,7 +116,7 @@ fn of_video_that_is_too_much_key_frames_come_and_disposable_ones_are_left_out() 
     for (rate, rtt) in [(3, 20), (3, 50), (10, 20), (10, 50), (10, 100)] {
         let ([disposable, references, key], mean_ms) = video(rate, rtt, 0.0);
         assert!(mean_ms < 25.0);
-        assert!(key.lost * 100 < key.given);
+        assert!(key.lost * 200 < key.given);
         assert!(references.lost * 4 < references.given && disposable.lost * 2 > disposable.given);
     }
 }
@@ -127,6 +125,6 @@ fn of_video_that_is_too_much_key_frames_come_and_disposable_ones_are_left_out() 
 fn most_key_frames_come_where_packets_are_lost_too() {
     for (rate, rtt) in [(3, 50), (10, 50)] {
         let ([_, _, key], _) = video(rate, rtt, 0.05);
-        assert!(key.lost * 12 < key.given);
+        assert!(key.lost * 15 < key.given);
     }
 }
