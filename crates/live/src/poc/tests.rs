@@ -22,10 +22,13 @@ struct Server {
 impl Server {
     async fn start(config: &str) -> Server {
         let all = format!(
-            "[listen]\nrtsp = \"off\"\nhttp = \"off\"\nrtp_ports = \"32000-32999\"\n{config}\n\
+            "[listen]\nrtsp = \"off\"\nhttp = \"off\"\npoc = \"127.0.0.1:1\"\nrtp_ports = \"32000-32999\"\n\
+             [poc]\nencryption = \"off\"\n{config}\n\
              [streams.demo]\nsource = \"demo://\"\n[streams.push]\n"
         );
-        let config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
+        let mut config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
+        // Any port that is free serves here instead.
+        config.listen.poc = None;
         let relay = Relay::start(config, None).await.expect("started");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = PocListener::bind(any, Options::new(Security::Plain)).expect("bound");
@@ -100,7 +103,7 @@ async fn connections_have_their_places_among_all_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn relays_of_the_tree_have_theirs_too() {
-    let tree = "[limits]\nconnections_per_address = 1\n[poc]\nencryption = \"off\"\n\
+    let tree = "[limits]\nconnections_per_address = 1\n\
                 [tree]\nname = \"a\"\naddress = \"127.0.0.1:9\"";
     let server = Server::start(tree).await;
     let relay = server.connect(wire::request(None)).await.expect("there is a place");
