@@ -129,18 +129,12 @@ impl Connection {
     }
 
     async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
-        Ok(
-            match self
-                .control
-                .describe(&target.request.stream, target.request.selection.clone())
-                .await?
-                .format
-            {
-                // Images and data have no RTP form: nobody is told that they have.
-                Format::Ts | Format::Images | Format::Data => 1,
-                Format::Rtp(tracks) => tracks.len(),
-            },
-        )
+        let asked = &target.request;
+        Ok(match self.control.describe(&asked.stream, asked.selection.clone()).await?.format {
+            // Images and data have no RTP form: nobody is told that they have.
+            Format::Ts | Format::Images | Format::Data => 1,
+            Format::Rtp(tracks) => tracks.len(),
+        })
     }
 
     /// The session's player, made if there is none yet.
