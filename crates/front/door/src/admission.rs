@@ -1,4 +1,4 @@
-//! How many TCP connections there may be, and what became of those that were not welcome.
+//! How many connections there may be, and what became of those that were not welcome.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::control::Control;
+use crate::refused::Refused;
 
-/// Counts the connections of all listeners, in all and by address.
-#[derive(Debug)]
+/// Counts the connections of all fronts, in all and by address.
+#[derive(Debug, Default)]
 pub(crate) struct Admission {
-    control: Control,
     open: Mutex<Open>,
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -26,59 +25,56 @@ struct Open {
     by_address: BTreeMap<IpAddr, usize>,
 }
 
-/// What became of connections.
+/// What became of connections, and of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub(crate) struct ConnectionCounts {
+#[schema(as = ConnectionCounts)]
+pub struct Counts {
     /// Open now.
-    pub(crate) open: u64,
+    pub open: u64,
     /// Ever let in.
-    pub(crate) accepted: u64,
-    /// Closed at once, because a limit was reached.
-    pub(crate) refused: u64,
+    pub accepted: u64,
+    /// Refused, because a limit was reached.
+    pub refused: u64,
     /// Closed because a request did not come in time.
-    pub(crate) slow: u64,
+    pub slow: u64,
     /// Closed because what came was no request.
-    pub(crate) malformed: u64,
+    pub malformed: u64,
+    /// Tokens and passwords that were wrong.
+    pub wrong_tokens: u64,
+    /// Requests refused because too many wrong tokens had come from their address.
+    pub too_often: u64,
 }
 
 /// A place among the connections; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     admission: Arc<Admission>,
     address: IpAddr,
 }
 
 impl Admission {
-    pub(crate) fn new(control: Control) -> Arc<Self> {
-        Arc::new(Admission {
-            control,
-            open: Mutex::default(),
-            accepted: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            slow: AtomicU64::new(0),
-            malformed: AtomicU64::new(0),
-        })
-    }
-
-    /// A place for a connection from `address`; `None`, counted, if there are too many already.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Permit> {
-        let limits = &self.control.config().limits;
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        address: IpAddr,
+        total_max: usize,
+        address_max: usize,
+    ) -> Result<Permit, Refused> {
         let address = address.to_canonical();
-        let taken = self.open().take(address, limits.connections, limits.connections_per_address);
-        let counter = if taken { &self.accepted } else { &self.refused };
+        let taken = self.open().take(address, total_max, address_max);
+        let counter = if taken.is_ok() { &self.accepted } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
-        taken.then(|| Permit { admission: self.clone(), address })
+        taken.map(|()| Permit { admission: self.clone(), address })
     }
 
-    /// What became of connections so far.
-    pub(crate) fn counts(&self) -> ConnectionCounts {
+    pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ConnectionCounts {
+        Counts {
             open: self.open().total as u64,
             accepted: read(&self.accepted),
             refused: read(&self.refused),
             slow: read(&self.slow),
             malformed: read(&self.malformed),
+            ..Counts::default()
         }
     }
 
@@ -90,12 +86,12 @@ impl Admission {
 
 impl Permit {
     /// The connection is ended because its request did not come in time.
-    pub(crate) fn count_slow(&self) {
+    pub fn count_slow(&self) {
         self.admission.slow.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The connection is ended because what came was no request.
-    pub(crate) fn count_malformed(&self) {
+    pub fn count_malformed(&self) {
         self.admission.malformed.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -107,14 +103,19 @@ impl Drop for Permit {
 }
 
 impl Open {
-    fn take(&mut self, address: IpAddr, total_max: usize, address_max: usize) -> bool {
+    fn take(&mut self, address: IpAddr, total_max: usize, address_max: usize) -> Result<(), Refused> {
         let from_there = self.by_address.get(&address).copied().unwrap_or(0);
-        if self.total >= total_max || from_there >= address_max {
-            return false;
+        if self.total >= total_max {
+            let (what, key) = ("the connections", "limits.connections");
+            return Err(Refused::Full { what, limit: total_max, key });
+        }
+        if from_there >= address_max {
+            let (what, key) = ("the connections from one address", "limits.connections_per_address");
+            return Err(Refused::Full { what, limit: address_max, key });
         }
         self.total += 1;
         self.by_address.insert(address, from_there + 1);
-        true
+        Ok(())
     }
 
     fn give_back(&mut self, address: IpAddr) {
@@ -136,10 +137,11 @@ mod tests {
     fn places_are_limited_in_all_and_by_address() {
         let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let mut open = Open::default();
-        assert!(open.take(a, 3, 2) && open.take(a, 3, 2) && !open.take(a, 3, 2));
-        assert!(open.take(b, 3, 2) && !open.take(b, 3, 2));
+        let take = |open: &mut Open, address| open.take(address, 3, 2).is_ok();
+        assert!(take(&mut open, a) && take(&mut open, a) && !take(&mut open, a));
+        assert!(take(&mut open, b) && !take(&mut open, b));
         open.give_back(a);
-        assert!(open.take(b, 3, 2));
+        assert!(take(&mut open, b));
         open.give_back(a);
         assert_eq!(open.by_address.len(), 1, "addresses without connections are forgotten");
     }

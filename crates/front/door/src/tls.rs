@@ -1,5 +1,6 @@
 //! Certificate and key for encrypted connections.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use outflow_config::Tls;
@@ -8,19 +9,18 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::control::ControlError;
+/// A file that cannot be used: its path, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: {1}: [tls] needs PEM files that fit each other")]
+pub struct TlsError(String, String);
 
-/// What accepts TLS connections with the configured certificate.
+/// What accepts TLS connections with the configured certificate, for these protocols (ALPN, RFC 7301).
 ///
 /// # Errors
 /// A file cannot be read, or holds no certificate or key, or they do not fit.
-pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ControlError> {
-    let wrong = |path: &std::path::Path, why: &dyn std::fmt::Display| {
-        ControlError::Configuration(format!(
-            "{}: {why}: [tls] needs PEM files that fit each other",
-            path.display()
-        ))
-    };
+pub fn acceptor(tls: &Tls, protocols: &[&str]) -> Result<TlsAcceptor, TlsError> {
+    let wrong =
+        |path: &Path, why: &dyn std::fmt::Display| TlsError(path.display().to_string(), why.to_string());
     let certificates: Vec<_> = CertificateDer::pem_file_iter(&tls.certificate)
         .and_then(Iterator::collect)
         .map_err(|e| wrong(&tls.certificate, &e))?;
@@ -29,6 +29,6 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ControlError> {
         .with_no_client_auth()
         .with_single_cert(certificates, key)
         .map_err(|e| wrong(&tls.certificate, &e))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
