@@ -63,6 +63,12 @@ impl Stream {
         graph.exit_format(exit).cloned().map(Some).map_err(Clone::clone)
     }
 
+    /// The tracks of the stream that have no place in what a sink gets, by their names.
+    pub fn left_out(&self, key: SinkKey) -> impl Iterator<Item = &str> {
+        let branch = self.sinks.get(key.0).and_then(|sink| sink.branch);
+        branch.into_iter().flat_map(|branch| self.branches.left_out(branch))
+    }
+
     /// A sink wants to see something else of its branch from now on: it joins the branch of those who see
     /// that, at its newest key frame.
     ///
