@@ -100,6 +100,15 @@ impl Track {
         }
     }
 
+    /// What it is, for people: "video AV1", "PCMU".
+    pub fn name(&self) -> String {
+        match (self.codec.is_video(), self.encoding.as_str()) {
+            (_, "") => format!("payload type {}", self.payload_type),
+            (true, encoding) => format!("video {encoding}"),
+            (false, encoding) => encoding.to_owned(),
+        }
+    }
+
     /// The identifier of the elements of this kind.
     pub fn extension(&self, kind: &ExtensionKind) -> Option<u8> {
         self.extensions.iter().find(|map| map.kind == *kind).map(|map| map.id)

@@ -95,6 +95,11 @@ impl RtpToTs {
         })
     }
 
+    /// Whether the track at this index is carried.
+    pub fn carries(&self, track: usize) -> bool {
+        self.tracks.get(track).is_some_and(Option::is_some)
+    }
+
     /// Takes one RTP packet, header included, and gives the datagrams that it completes, each of
     /// one to seven transport stream packets.
     pub fn push(&mut self, track: u8, packet: &Bytes, arrived: Time, out: &mut impl FnMut(Bytes)) {

@@ -38,11 +38,11 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// None of the tracks can be carried in a transport stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "none of the tracks ({encodings}) can be carried in MPEG-TS; H.264, H.265, MPEG video, AAC, MPEG audio and Opus can"
+    "none of the tracks ({tracks}) can be carried in MPEG-TS; H.264, H.265, MPEG video, AAC, MPEG audio and Opus can"
 )]
 pub struct UnsupportedCodec {
-    /// What the tracks are coded with, as described.
-    pub encodings: String,
+    /// What the tracks are ([`Track::name`]).
+    pub tracks: String,
 }
 
 /// A picture, or a frame of sound.
@@ -99,8 +99,8 @@ impl TsMux {
         let video = |(_, s): &(usize, &Option<Stream>)| s.as_ref().is_some_and(Stream::is_video);
         let video = streams.iter().enumerate().find(video);
         let Some((clock_track, _)) = video.or_else(|| streams.iter().enumerate().find(carried)) else {
-            let encodings: Vec<_> = tracks.iter().map(|t| t.encoding.as_str()).collect();
-            return Err(UnsupportedCodec { encodings: encodings.join(", ") });
+            let names: Vec<_> = tracks.iter().map(Track::name).collect();
+            return Err(UnsupportedCodec { tracks: names.join(", ") });
         };
         let mut mux = TsMux {
             has_video: video.is_some(),

@@ -43,6 +43,8 @@ struct ToTs {
 #[derive(Debug)]
 struct Works {
     tracks: Vec<Track>,
+    /// Those that the transport stream has no place for, by name.
+    left_out: Vec<String>,
     mux: RtpToTs,
     reader: TsReader,
     /// RTP headers, for those who get the transport stream by RTP; of the source's SSRC.
@@ -51,6 +53,18 @@ struct Works {
 }
 
 impl Works {
+    fn new(tracks: &[Track], mux: RtpToTs) -> Self {
+        let left_out = tracks.iter().enumerate().filter(|(index, _)| !mux.carries(*index));
+        Works {
+            tracks: tracks.to_vec(),
+            left_out: left_out.map(|(_, track)| track.name()).collect(),
+            mux,
+            reader: TsReader::default(),
+            wrap: None,
+            counted: Dropped::default(),
+        }
+    }
+
     /// Takes one RTP packet, and hands on the packets that are complete by it.
     fn push(&mut self, mut item: Item, out: &mut Vec<Item>) {
         let Works { mux, reader, wrap, .. } = self;
@@ -90,13 +104,14 @@ impl Element for ToTs {
         };
         if self.works.as_ref().is_none_or(|works| works.tracks != *tracks) {
             self.works = None;
-            let mux = RtpToTs::new(tracks);
-            let mux = mux.map_err(|_| refused("a transport stream can carry none of the tracks"))?;
-            let (tracks, reader) = (tracks.clone(), TsReader::default());
-            self.works =
-                Some(Box::new(Works { tracks, mux, reader, wrap: None, counted: Dropped::default() }));
+            let mux = RtpToTs::new(tracks).map_err(|unsupported| refused(&unsupported.to_string()))?;
+            self.works = Some(Box::new(Works::new(tracks, mux)));
         }
         Ok(Format::Ts)
+    }
+
+    fn left_out(&self) -> &[String] {
+        self.works.as_ref().map_or(&[], |works| &works.left_out)
     }
 
     fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {

@@ -19,6 +19,7 @@ impl Graph {
         }
         self.bound = Some(format.clone());
         let mut gives: Vec<Result<Format, Unfit>> = Vec::new();
+        let mut left_out: Vec<Vec<String>> = Vec::new();
         self.turning.clear();
         let inputs = self.origins();
         for (index, node) in self.stages.iter_mut().flat_map(|stage| &mut stage.nodes).enumerate() {
@@ -28,6 +29,8 @@ impl Graph {
             if turns {
                 self.turning.push(node.name.clone());
             }
+            let own = if turns && !node.bypass { node.element.left_out() } else { &[] };
+            left_out.push(before(&inputs[index], &left_out, own));
             // What is passed by is what came in.
             let out = if node.bypass && turns { given.clone().ok() } else { out };
             let unfit = |unfit: Unfit| Unfit { what: format!("'{}': {}", node.name, unfit.what), ..unfit };
@@ -39,6 +42,7 @@ impl Graph {
         }
         for exit in &mut self.exits {
             exit.format = together(&exit.from, format, &gives);
+            exit.left_out = before(&exit.from, &left_out, &[]);
         }
     }
 
@@ -59,6 +63,21 @@ impl Graph {
         }
         origins
     }
+}
+
+/// What was left out up to here: on the way to several places, and by an element itself.
+fn before(from: &[Origin], left_out: &[Vec<String>], own: &[String]) -> Vec<String> {
+    let nodes = from.iter().filter_map(|origin| match origin {
+        Origin::Source => None,
+        Origin::Node(number, _) => left_out.get(usize::from(*number)),
+    });
+    let mut all: Vec<String> = Vec::new();
+    for name in nodes.flatten().chain(own) {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    all
 }
 
 /// What comes out of several places: of one format, or it does not fit.

@@ -21,6 +21,11 @@ pub trait Element: Debug + Send {
     /// It cannot work on that.
     fn bind(&mut self, input: &Format) -> Result<Format, Unfit>;
 
+    /// The tracks that came in and have no place in what comes out, by their names; known once it is bound.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
+
     /// Works on a batch: what is in it afterwards goes on, by the output that each says.
     ///
     /// What is left out is counted in `tally`, unless it went into something that comes out later.

@@ -13,6 +13,8 @@ pub(super) struct Exit {
     pub(super) from: Vec<Origin>,
     pub(super) wanted: bool,
     pub(super) format: Result<Format, Unfit>,
+    /// What elements before it have no place for.
+    pub(super) left_out: Vec<String>,
     pub(super) numbering: Numbering,
 }
 
@@ -33,6 +35,13 @@ pub(super) fn leave(
 impl Exit {
     pub(super) fn new(name: &str, from: Vec<Origin>) -> Self {
         let format = Err(Unfit::new("the stream has no format yet", "wait for its source"));
-        Exit { name: name.to_owned(), from, wanted: false, format, numbering: Numbering::default() }
+        Exit {
+            name: name.to_owned(),
+            from,
+            wanted: false,
+            format,
+            left_out: Vec::new(),
+            numbering: Numbering::default(),
+        }
     }
 }

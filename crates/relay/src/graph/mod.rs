@@ -228,6 +228,11 @@ impl Graph {
         self.exits[exit].format.as_ref()
     }
 
+    /// The tracks of the stream that have no place in a branch, by their names.
+    pub fn exit_left_out(&self, exit: usize) -> &[String] {
+        &self.exits[exit].left_out
+    }
+
     /// Whether anybody wants a branch.
     pub fn is_wanted(&self, exit: usize) -> bool {
         self.exits.get(exit).is_some_and(|exit| exit.wanted)

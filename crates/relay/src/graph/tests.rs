@@ -336,6 +336,24 @@ fn what_an_element_makes_something_else_of_is_passed_by_only_when_bound_so() {
 }
 
 #[test]
+fn branches_know_which_tracks_have_no_place_in_them() {
+    let track = |codec, encoding: &str| Track { codec, encoding: encoding.to_owned(), ..Track::mp2t() };
+    let (av1, opus) = (track(outflow_media::Codec::Av1, "AV1"), track(outflow_media::Codec::Opus, "opus"));
+    let elements: [(&str, &str, &[&str]); 3] =
+        [("ts", "to-ts", &["source"]), ("p", "pass", &["ts"]), ("q", "pass", &["source"])];
+    let mut plan = plan(&elements, &[("a", &["p"]), ("b", &["q"])]);
+    let bound = |plan: &Plan, tracks: &[&Track]| {
+        let mut graph = Graph::new(plan, &mut CoreOnly).unwrap();
+        graph.bind(&Format::Rtp(tracks.iter().copied().cloned().collect()));
+        [0, 1].map(|exit| graph.exit_left_out(exit).to_vec())
+    };
+    assert_eq!(bound(&plan, &[&av1, &opus]), [vec!["video AV1".to_owned()], vec![]]);
+    assert!(bound(&plan, &[&opus]).concat().is_empty());
+    plan.elements.get_mut("ts").unwrap().bypass = true;
+    assert!(bound(&plan, &[&av1, &opus]).concat().is_empty(), "it is passed by");
+}
+
+#[test]
 fn messages_that_were_on_their_way_go_on_when_stages_are_back() {
     let mut plan = plan(&[("a", "pass", &[]), ("b", "pass", &["a"])], &[("far", &["b"])]);
     plan.elements.get_mut("b").unwrap().context = Some("x".to_owned());

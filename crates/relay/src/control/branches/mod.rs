@@ -126,6 +126,24 @@ impl Branches {
         drops
     }
 
+    /// The tracks of the stream that have no place in a branch, nor in what it is made of.
+    fn left_out(&self, index: usize) -> impl Iterator<Item = &str> {
+        let slot = |at: usize| self.slots.get(at).and_then(Option::as_ref);
+        let way = core::iter::successors(Some(index), move |at| slot(*at)?.base());
+        way.filter_map(slot).flat_map(|slot| self.left_out_by(&slot.made)).map(String::as_str)
+    }
+
+    fn left_out_by<'a>(&'a self, made: &'a Made) -> &'a [String] {
+        match made {
+            Made::Original | Made::Rendition | Made::Level { .. } => &[],
+            Made::Derived { chain, .. } => chain.exit_left_out(0),
+            Made::Declared(id) => {
+                let graph = self.exit(*id).zip(self.graph.as_ref());
+                graph.map_or(&[], |(exit, graph)| graph.exit_left_out(exit))
+            }
+        }
+    }
+
     fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
         let index = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let slot = Some(make(index));

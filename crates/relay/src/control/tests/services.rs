@@ -264,3 +264,27 @@ fn a_level_can_be_bounded_for_receivers_of_a_branch_alone() {
     bench.stream.set_bounds(LevelBounds::default());
     assert_eq!(levels(&bench), [Level::BEST; 2]);
 }
+
+#[test]
+fn sinks_know_which_tracks_have_no_place_in_what_they_get() {
+    let track = |codec, encoding: &str| Track { codec, encoding: encoding.to_owned(), ..Track::mp2t() };
+    let (av1, opus) = (track(Codec::Av1, "AV1"), track(Codec::Opus, "opus"));
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, services("b", &[("t", "to-ts")]));
+    let ts = SinkSpec::new(Carriage::Ts, Transport::Datagram);
+    let keys = [
+        bench.stream.handle_join(bench.now, 1, ts),
+        bench.stream.handle_join(bench.now, 2, SinkSpec { level: Level::new(2).expect("a level"), ..ts }),
+        join(&mut bench, "b", Carriage::Ts),
+    ];
+    let lacks = |bench: &Bench, key| bench.stream.left_out(key);
+    keys.iter().for_each(|key| assert!(lacks(&bench, *key).is_empty(), "of H.264 nothing is left out"));
+    bench.stream.handle_source(bench.now, Format::Rtp(vec![av1.clone(), opus]));
+    bench.poll();
+    keys.iter().for_each(|key| assert_eq!(lacks(&bench, *key), ["video AV1"], "{key:?}"));
+    let rtp = bench.stream.handle_join(bench.now, 4, spec());
+    assert!(lacks(&bench, rtp).is_empty(), "RTP has a place for all");
+    bench.stream.handle_source(bench.now, Format::Rtp(vec![av1]));
+    bench.poll();
+    assert_eq!(lacks(&bench, keys[0]), ["video AV1"], "it waits, and nothing is left");
+}
