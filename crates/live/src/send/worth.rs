@@ -2,49 +2,36 @@
 
 use core::time::Duration;
 
-use outflow_media::{Kind, Time};
+use outflow_media::Time;
+use outflow_media::importance::{Class, Importance};
 use outflow_relay::buffer::Packet;
 
 /// What a packet is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Worth {
-    /// How much it is missed: the more, the higher; below [`Worth::END`].
+    /// How much it is missed: the more, the higher.
     pub(crate) rank: u8,
     /// When it came to the relay, in milliseconds of its clock; they wrap after 49 days.
     arrived_ms: u32,
 }
 
 impl Worth {
-    /// No rank is that high.
-    const END: u8 = 64;
-    /// What all the rest needs, or what is small and heard.
-    const MOST: u8 = Self::END - 1;
-    /// From here on it is what others need to be decoded at all.
-    const KEY: u8 = 48;
-    /// Below it is what nothing else needs.
-    const NEEDED: u8 = 16;
+    /// From here on it is what others need to be decoded at all, or what is small and heard.
+    const KEY: u8 = Importance::of(Class::Sound, u8::MAX).rank();
     /// Bytes of what is written.
     pub(crate) const BYTES: usize = 5;
 
-    /// By the kind of the frame, and the layer: the lower, the more others need it.
+    /// By its importance.
     pub(crate) fn of(packet: &Packet) -> Self {
-        let layer = packet.tag.layer.min(Self::NEEDED - 1);
-        let rank = match packet.tag.kind {
-            Kind::Header | Kind::Data => Self::MOST,
-            Kind::Intra if layer == 0 => Self::MOST - 1,
-            Kind::Intra => Self::KEY - layer,
-            Kind::Predicted => 2 * Self::NEEDED - 1 - layer,
-            Kind::Bidirectional | Kind::Enhancement => Self::NEEDED - 1 - layer,
-        };
-        Worth { rank, ..Self::most(packet.arrived) }
+        Worth { rank: packet.tag.importance().rank(), ..Self::most(packet.arrived) }
     }
 
     /// What goes with the packet is worth as much as the best.
     pub(crate) fn most(arrived: Time) -> Self {
-        Worth { rank: Self::MOST, arrived_ms: arrived.as_millis() as u32 }
+        Worth { rank: Importance::MOST.rank(), arrived_ms: arrived.as_millis() as u32 }
     }
 
-    /// Whether the rest is of no use without it.
+    /// Whether it is better late than never.
     pub(crate) fn is_key(self) -> bool {
         self.rank >= Self::KEY
     }
@@ -71,7 +58,8 @@ impl Worth {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use outflow_media::Tag;
+    use outflow_media::importance::examples;
+    use outflow_media::{Kind, Tag};
 
     use super::*;
 
@@ -93,8 +81,17 @@ mod tests {
             worth(Kind::Header, 0),
         ];
         assert!(order.windows(2).all(|pair| pair[0].rank < pair[1].rank), "{order:?}");
-        assert!(order.iter().all(|worth| worth.rank < Worth::END));
         assert!(worth(Kind::Intra, 0).is_key() && !worth(Kind::Predicted, 0).is_key());
+    }
+
+    #[test]
+    fn what_matters_more_is_worth_more() {
+        let packet = |tag| Packet { bytes: Bytes::new(), tag, arrived: Time::ZERO };
+        let order: Vec<_> =
+            examples().into_iter().map(|(name, tag)| (Worth::of(&packet(tag)), name)).collect();
+        assert!(order.is_sorted_by(|(more, _), (less, _)| more.rank > less.rank), "{order:?}");
+        let late: Vec<_> = order.iter().filter(|(worth, _)| worth.is_key()).map(|(_, name)| *name).collect();
+        assert_eq!(late, ["parameter sets", "intra", "sound"], "better late than never");
     }
 
     #[test]

@@ -78,6 +78,21 @@ fn without_active_discard_a_packet_is_lost_alone() {
 }
 
 #[test]
+fn sound_that_does_not_fit_takes_nothing_from_the_picture_in_whose_midst_it_comes() {
+    for policy in [Policy::Shb, Policy::Pfb, Policy::PfbAd, Policy::Abd, Policy::Marked] {
+        let mut link = Link::new(LinkOptions { unit: Unit::Frame, ..options(policy, 2000) });
+        let flow = link.add_flow(VIDEO, 0);
+        let (picture, sound) = (Tag { last: false, ..frame(0) }, Tag { frame: 0, ..Tag::default() });
+        let rest = Tag { first: false, ..frame(0) };
+        for (place, (tag, bytes)) in [(picture, 1000), (sound, 1500), (rest, 1000)].into_iter().enumerate() {
+            link.offer(Time::ZERO, flow, tag, bytes, place);
+        }
+        let lost: Vec<_> = link.dropped().map(|dropped| dropped.item).collect();
+        assert_eq!(lost, [1], "{policy:?}");
+    }
+}
+
+#[test]
 fn with_it_all_that_needs_it_is_lost_and_no_other_flow() {
     use DropReason::{DependsOnDropped, LinkFull};
     let mut link = Link::new(options(Policy::PfbAd, 1000));

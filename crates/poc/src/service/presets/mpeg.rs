@@ -72,6 +72,7 @@ pub fn gop(pictures: u32, distance: u32) -> Vec<Frame> {
 /// Headers and I pictures are reliable, since all of the group needs them; P pictures, which the rest of it
 /// needs, partially; what it costs to repeat a B picture is better spent on others. Headers are sent again for
 /// two groups, I pictures for one, P for half of one: a receiver whose net is behind may still wait for them.
+/// These classes are the paper's; they agree with [`Importance`](outflow_media::Importance).
 pub fn mpeg(service: &Mpeg) -> Result<Flow, NetError> {
     let frames = &service.frames;
     let count = u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1);

@@ -1,5 +1,7 @@
 //! The paper's net, other groups, and headers.
 
+use outflow_media::Tag;
+
 use super::super::play::Play;
 use super::*;
 use crate::net::mpeg_shape;
@@ -24,6 +26,16 @@ fn what_others_need_is_sent_again_for_longer() {
     assert_eq!([header, i, p, b].map(|class| class.repair), {
         [Class::Reliable, Class::Reliable, Class::Partial, Class::Unreliable]
     });
+}
+
+#[test]
+fn classes_agree_with_importance() {
+    let flow = mpeg(&Mpeg { has_headers: true, ..Mpeg::default() }).expect("a flow");
+    let objects = [(Kind::Header, 0), (Kind::Intra, 1), (Kind::Predicted, 65), (Kind::Bidirectional, 17)];
+    let importance = |kind| Tag { kind, ..Tag::default() }.importance();
+    assert!(objects.is_sorted_by(|(more, a), (less, b)| {
+        importance(*more) > importance(*less) && flow.class_of[*a] < flow.class_of[*b]
+    }));
 }
 
 #[test]
