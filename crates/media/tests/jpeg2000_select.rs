@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests drive real programs")]
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -37,7 +38,10 @@ impl Bench {
     /// `None`, and a line that says why, without OpenJPEG.
     fn new() -> Option<Self> {
         if Command::new("opj_compress").arg("-h").stdout(Stdio::null()).status().is_err() {
-            eprintln!("SKIPPED: codestreams of OpenJPEG (opj_compress is missing: scripts/setup test)");
+            let _nobody_reads = writeln!(
+                std::io::stderr(),
+                "SKIPPED: codestreams of OpenJPEG (opj_compress is missing: scripts/setup test)"
+            );
             return None;
         }
         Some(Bench { folder: tempfile::tempdir().expect("a folder") })
