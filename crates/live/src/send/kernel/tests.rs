@@ -1,7 +1,7 @@
 //! Between two network namespaces, where the system lets us.
 
 use core::time::Duration;
-use std::io::IoSlice;
+use std::io::{IoSlice, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -70,7 +70,7 @@ impl Way {
     fn works(self, kernel: &Kernel) -> bool {
         match (self, kernel.xdp_refused()) {
             (Way::Xdp, Some(error)) => {
-                eprintln!("SKIPPED: XDP frames ({error})");
+                let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: XDP frames ({error})");
                 false
             }
             _ => true,
@@ -298,7 +298,8 @@ fn what_a_full_queue_does_not_take_is_counted_for_its_targets() {
     // As good as closed.
     let queue = ["tc", "qdisc", "add", "dev", "near", "root", "tbf", "rate", "8bit", "burst", "1600"];
     if !scene.try_near(&[&queue[..], &["limit", "8000"]].concat()) {
-        eprintln!("SKIPPED: a full queue (the kernel has no qdisc tbf)");
+        let _nobody_reads =
+            writeln!(std::io::stderr(), "SKIPPED: a full queue (the kernel has no qdisc tbf)");
         return;
     }
     scene.with_kernel(|kernel| {
@@ -382,7 +383,10 @@ fn a_filter_that_lets_nothing_out_is_named() {
     let rules = "add table inet filter; \
                  add chain inet filter output { type filter hook output priority 0; policy drop; }";
     if !scene.try_near(&["nft", rules]) {
-        eprintln!("SKIPPED: a filter that lets nothing out (no `nft`, or no such filters in the kernel)");
+        let _nobody_reads = writeln!(
+            std::io::stderr(),
+            "SKIPPED: a filter that lets nothing out (no `nft`, or no such filters in the kernel)"
+        );
         return;
     }
     let error = scene.inside_near(|| Kernel::open(100).map(drop).expect_err("nothing gets out"));

@@ -1,6 +1,6 @@
 //! The ring with real sockets, full and broken.
 
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd};
 use std::time::{Duration, Instant};
@@ -17,7 +17,10 @@ fn ring_of(sends: u32, files: u32) -> Option<Uring> {
     let uring = Uring::open_with(sends, files);
     if !uring.works() {
         let why = open::open(sends).err();
-        eprintln!("SKIPPED: sends through io_uring (the kernel does not give us a ring: {why:?})");
+        let _nobody_reads = writeln!(
+            std::io::stderr(),
+            "SKIPPED: sends through io_uring (the kernel does not give us a ring: {why:?})"
+        );
     }
     uring.works().then_some(uring)
 }
@@ -172,7 +175,8 @@ fn who_finds_no_buffer_sends_with_a_copy() {
         .collect();
     let pooled = parcels.iter().filter(|parcel| matches!(parcel.place, Place::Pooled(_))).count();
     if !uring.ring.as_ref().is_some_and(|ring| ring.support.zero_copy) {
-        eprintln!("SKIPPED: buffers for sends without a copy (Linux 6.13 or newer)");
+        let _nobody_reads =
+            writeln!(std::io::stderr(), "SKIPPED: buffers for sends without a copy (Linux 6.13 or newer)");
         return;
     }
     assert_eq!(pooled, ZERO_COPY_BUFFERS);
@@ -192,7 +196,8 @@ fn bytes_that_lie_in_a_buffer_are_not_put_there_again() {
     };
     let first = compose(&mut uring, [b"some ", b"bytes"]);
     if first.place != Place::Pooled(0) {
-        eprintln!("SKIPPED: buffers for sends without a copy (Linux 6.13 or newer)");
+        let _nobody_reads =
+            writeln!(std::io::stderr(), "SKIPPED: buffers for sends without a copy (Linux 6.13 or newer)");
         return;
     }
     assert_eq!(compose(&mut uring, [b"some b", b"ytes"]), first);
@@ -210,7 +215,8 @@ fn a_socket_whose_bytes_are_copied_all_the_same_sends_with_a_copy_from_then_on()
     let sends_without = |uring: &Uring| uring.ring.as_ref().is_some_and(|ring| ring.slots.zero_copy(slot));
     assert!(sends_without(&uring));
     if !uring.ring.as_ref().is_some_and(|ring| ring.support.zero_copy) {
-        eprintln!("SKIPPED: sends without a copy (Linux 6.13 or newer)");
+        let _nobody_reads =
+            writeln!(std::io::stderr(), "SKIPPED: sends without a copy (Linux 6.13 or newer)");
         return;
     }
     // To a receiver on the same machine the kernel copies when it delivers.
