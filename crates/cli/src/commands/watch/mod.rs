@@ -221,7 +221,15 @@ impl Watch {
         let (mut over, mut interrupted) = (pin!(over), pin!(ctrl_c()));
         let mut refresh = interval(REFRESH);
         let ended = loop {
+            // What the machine has is known before anything of the stream is, so that nothing is decided without it.
             tokio::select! {
+                biased;
+                () = &mut over => break None,
+                _ = &mut interrupted => break None,
+                _ = refresh.tick() => {
+                    companions.look(subscription.now());
+                    progress.set_message(line(&measure.summary(subscription.now())));
+                }
                 received = subscription.recv() => match received {
                     Ok(received) => {
                         measure.received(&received);
@@ -231,12 +239,6 @@ impl Watch {
                     }
                     Err(error) => break Some(error.to_string()),
                 },
-                _ = refresh.tick() => {
-                    companions.look(subscription.now());
-                    progress.set_message(line(&measure.summary(subscription.now())));
-                }
-                () = &mut over => break None,
-                _ = &mut interrupted => break None,
             }
             let now = subscription.now();
             let quality = companions.quality.as_mut();
