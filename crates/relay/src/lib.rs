@@ -20,6 +20,7 @@ pub mod limits;
 pub mod link;
 pub mod receive;
 pub mod schedule;
+mod selection;
 pub mod send;
 pub mod understand;
 
@@ -31,4 +32,5 @@ pub use schedule::{
     BranchId, Carriage, Cut, Level, LinkId, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing,
     TrackMask, Transport,
 };
+pub use selection::Selection;
 pub use send::{Order, Report, Whom};
