@@ -1,0 +1,148 @@
+//! How many connections there may be, and what became of those that were not welcome.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::refused::Refused;
+
+/// Counts the connections of all fronts, in all and by address.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    open: Mutex<Open>,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    slow: AtomicU64,
+    malformed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    total: usize,
+    by_address: BTreeMap<IpAddr, usize>,
+}
+
+/// What became of connections, and of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ConnectionCounts)]
+pub struct Counts {
+    /// Open now.
+    pub open: u64,
+    /// Ever let in.
+    pub accepted: u64,
+    /// Refused, because a limit was reached.
+    pub refused: u64,
+    /// Closed because a request did not come in time.
+    pub slow: u64,
+    /// Closed because what came was no request.
+    pub malformed: u64,
+    /// Tokens and passwords that were wrong.
+    pub wrong_tokens: u64,
+    /// Requests refused because too many wrong tokens had come from their address.
+    pub too_often: u64,
+}
+
+/// A place among the connections; given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    admission: Arc<Admission>,
+    address: IpAddr,
+}
+
+impl Admission {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        address: IpAddr,
+        total_max: usize,
+        address_max: usize,
+    ) -> Result<Permit, Refused> {
+        let address = address.to_canonical();
+        let taken = self.open().take(address, total_max, address_max);
+        let counter = if taken.is_ok() { &self.accepted } else { &self.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+        taken.map(|()| Permit { admission: self.clone(), address })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            open: self.open().total as u64,
+            accepted: read(&self.accepted),
+            refused: read(&self.refused),
+            slow: read(&self.slow),
+            malformed: read(&self.malformed),
+            ..Counts::default()
+        }
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Open> {
+        // Numbers cannot be left half changed.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit {
+    /// The connection is ended because its request did not come in time.
+    pub fn count_slow(&self) {
+        self.admission.slow.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The connection is ended because what came was no request.
+    pub fn count_malformed(&self) {
+        self.admission.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.admission.open().give_back(self.address);
+    }
+}
+
+impl Open {
+    fn take(&mut self, address: IpAddr, total_max: usize, address_max: usize) -> Result<(), Refused> {
+        let from_there = self.by_address.get(&address).copied().unwrap_or(0);
+        if self.total >= total_max {
+            let (what, key) = ("the connections", "limits.connections");
+            return Err(Refused::Full { what, limit: total_max, key });
+        }
+        if from_there >= address_max {
+            let (what, key) = ("the connections from one address", "limits.connections_per_address");
+            return Err(Refused::Full { what, limit: address_max, key });
+        }
+        self.total += 1;
+        self.by_address.insert(address, from_there + 1);
+        Ok(())
+    }
+
+    fn give_back(&mut self, address: IpAddr) {
+        self.total -= 1;
+        if let Some(from_there) = self.by_address.get_mut(&address) {
+            *from_there -= 1;
+            if *from_there == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_limited_in_all_and_by_address() {
+        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let mut open = Open::default();
+        let take = |open: &mut Open, address| open.take(address, 3, 2).is_ok();
+        assert!(take(&mut open, a) && take(&mut open, a) && !take(&mut open, a));
+        assert!(take(&mut open, b) && !take(&mut open, b));
+        open.give_back(a);
+        assert!(take(&mut open, b));
+        open.give_back(a);
+        assert_eq!(open.by_address.len(), 1, "addresses without connections are forgotten");
+    }
+}

@@ -1,0 +1,28 @@
+//! The door: what every peer passes, whatever it came in by.
+//!
+//! | step | module |
+//! |---|---|
+//! | a connection is accepted, if there is a place for it | [`accept`], [`admission`] |
+//! | TLS | [`tls`] |
+//! | the path, the query and the token of a request are read | [`request`] |
+//! | the token is compared, unless too many wrong ones came from the address | [`access`], `failures` |
+//! | what is refused | [`refused`] |
+//!
+//! A front brings its own words: how a request is written, and how each [`Refused`] is answered.
+#![allow(clippy::disallowed_types, reason = "a driver owns sockets and locks; no packet passes here")]
+
+pub mod accept;
+pub mod access;
+pub mod admission;
+mod failures;
+pub mod limits;
+pub mod refused;
+pub mod request;
+mod seldom;
+pub mod tls;
+
+pub use accept::accept;
+pub use access::{Credential, Door, Right, Rules, Verdict};
+pub use admission::{Counts, Permit};
+pub use refused::Refused;
+pub use request::{Request, StreamName, query_value, selection};

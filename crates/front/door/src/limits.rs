@@ -1,0 +1,19 @@
+//! The door's limits, with what happens when they are reached.
+
+use std::time::Duration;
+
+/// Wrong tokens that may come from an address at once. From then on it is refused whatever it shows, until
+/// [`FORGIVEN_EVERY`] has passed. People who mistype, and players that try each of their passwords, stay far below.
+pub const WRONG_TOKENS: u32 = 20;
+
+/// After that time a wrong token is forgiven: an address that goes on guessing may do so once in it.
+pub const FORGIVEN_EVERY: Duration = Duration::from_secs(3);
+
+/// Addresses whose wrong tokens are remembered. Beyond, the one that would be forgiven first is forgotten.
+pub const FAILING_ADDRESSES_MAX: usize = 4096;
+
+/// Time between two lines of the log about the same thing; what happens in between is counted in the next line.
+pub const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// Wait after a connection that could not be accepted; it doubles, up to the second one, while none can be.
+pub const ACCEPT_RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));

@@ -1,0 +1,56 @@
+//! Why a peer is not let in.
+
+use std::time::Duration;
+
+use outflow_config::Invalid;
+
+/// A peer is not let in. Its text names the cause and what to do; each front has one table of what it answers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No stream can be called that.
+    #[error(transparent)]
+    BadName(#[from] Invalid),
+    /// What of the stream is asked for cannot be read.
+    #[error("{0}")]
+    BadSelection(String),
+    /// A token is needed and none was given.
+    #[error("a token is needed: give it as password, as ?token=…, or as Authorization: Bearer …")]
+    TokenMissing,
+    /// The token given is not among those configured.
+    #[error("the token is not one of those that [access] lists for this")]
+    TokenWrong,
+    /// Control without a configured token is for the machine itself.
+    #[error("control is open to this machine only until [access] control lists a token")]
+    NotLocal,
+    /// Too many wrong tokens came from the address.
+    #[error("too many wrong tokens came from this address: try again in {} s", seconds(*.wait))]
+    TooOften {
+        /// How long it has to wait.
+        wait: Duration,
+    },
+    /// A configured number is reached.
+    #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
+    Full {
+        /// What there would be too many of.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+        /// The configuration key that says so.
+        key: &'static str,
+    },
+}
+
+impl Refused {
+    /// After how many seconds it makes sense to ask again, if that is known.
+    pub fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Refused::TooOften { wait } => Some(seconds(*wait)),
+            _ => None,
+        }
+    }
+}
+
+/// Whole seconds, none too few.
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
