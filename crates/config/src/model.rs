@@ -83,9 +83,9 @@ section! {
     pub struct Limits {
         /// Receivers of all streams together.
         receivers: usize = 20_000,
-        /// TCP connections of all listeners together.
+        /// Connections of all listeners together.
         connections: usize = 25_000,
-        /// TCP connections from one address.
+        /// Connections from one address.
         connections_per_address: usize = 5_000,
         /// Threads that carry packets; 0 stands for one a core.
         workers: usize = 0,

@@ -13,7 +13,7 @@ pub(crate) fn http_request(data: &[u8]) {
             assert_eq!(Some(early), whole, "after {end} bytes");
         }
     }
-    if let Some(FirstRequest::Stream(request)) = whole {
+    if let Some(FirstRequest::Stream { request, .. }) = whole {
         outflow_config::check_name(&request.stream).expect("a name that a stream can have");
     }
 }

@@ -10,7 +10,6 @@
     reason = "this crate owns time, threads and I/O"
 )]
 
-mod admission;
 mod clock;
 mod context;
 pub mod control;
@@ -31,7 +30,6 @@ mod services;
 mod source;
 mod supervise;
 mod system;
-mod tls;
 pub mod tree;
 mod worker;
 

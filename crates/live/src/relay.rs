@@ -10,7 +10,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::control::{Command, ConfigChange, ConfigRequest, Control, ControlError, Owner, RelayState};
 use crate::limits::{REPLICA_LINGER, SNAPSHOT_EVERY};
@@ -102,19 +101,20 @@ impl Relay {
     /// Opens the servers.
     async fn listen(&mut self) -> Result<(), ControlError> {
         let config = self.control.config();
-        let admission = Admission::new(self.control.clone());
-        let tls = config.tls.as_ref().map(crate::tls::acceptor).transpose()?;
+        let acceptor = |tls| outflow_door::tls::acceptor(tls, &["http/1.1"]);
+        let tls = config.tls.as_ref().map(acceptor).transpose();
+        let tls = tls.map_err(|error| ControlError::Configuration(error.to_string()))?;
         let listen = &config.listen;
         for (at, tls) in [(listen.rtsp, None), (listen.rtsps.filter(|_| tls.is_some()), tls.clone())] {
             if let Some(listener) = bind("RTSP", at).await? {
-                self.tasks.spawn(crate::rtsp::serve(listener, tls, self.control.clone(), admission.clone()));
+                self.tasks.spawn(crate::rtsp::serve(listener, tls, self.control.clone()));
             }
         }
-        let router = crate::http::router(self.control.clone(), admission.clone());
+        let router = crate::http::router(self.control.clone());
         for (at, tls) in [(listen.http, None), (listen.https.filter(|_| tls.is_some()), tls.clone())] {
             if let Some(listener) = bind("HTTP", at).await? {
                 let (control, router) = (self.control.clone(), router.clone());
-                self.tasks.spawn(crate::http::serve(listener, tls, control, admission.clone(), router));
+                self.tasks.spawn(crate::http::serve(listener, tls, control, router));
             }
         }
         if let Some(listener) = crate::poc::listen(&self.control)? {

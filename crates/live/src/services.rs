@@ -8,7 +8,7 @@ use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::control::{Command, Control, ControlError, Services, ServicesCommand, Swapped, Wanted};
+use crate::control::{Command, Control, ControlError, Selection, Services, ServicesCommand, Swapped};
 use crate::external::External;
 use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
@@ -77,7 +77,9 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
         .name("services".to_owned())
         .spawn(work)
         .map_err(|e| ControlError::system("starting a thread that makes services".to_owned(), &e))?;
-    let made = made.await.map_err(|_| ControlError::ShuttingDown)?;
+    let made = made.await.map_err(|_| {
+        ControlError::Configuration(format!("stream '{stream}': making its services failed; see the log"))
+    })?;
     made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
         ControlError::Configuration(format!("stream '{stream}', element '{element}': {unfit}"))
     })
@@ -95,7 +97,7 @@ async fn swap(
     let mut line = None;
     if let Some(graph) = &mut graph {
         // A stream without a source has nothing to bind to yet.
-        if let Ok(described) = control.describe(stream, Wanted::default()).await {
+        if let Ok(described) = control.describe(stream, Selection::default()).await {
             graph.bind(&described.format);
         }
         let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();

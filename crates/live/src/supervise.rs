@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::clock::Clock;
 use crate::control::{
     Changed, CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, RuleDecision,
-    SocketRole, SourceSocket, StreamEntry, StreamLimits, Wanted,
+    Selection, SocketRole, SourceSocket, StreamEntry, StreamLimits,
 };
 use crate::receive::bind_source;
 use crate::rules::{Decision, Rules};
@@ -437,7 +437,7 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         name: sink.name.clone(),
         priority: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
-        wanted: Wanted { branch: sink.branch.clone(), view: sink.view, level: sink.level },
+        wanted: Selection { branch: sink.branch.clone(), view: sink.view, level: sink.level },
         link: sink.link.as_ref().map(|link| link.0.clone()),
         from: None,
         loops: true,

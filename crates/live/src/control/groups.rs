@@ -12,7 +12,7 @@ use outflow_routing::demand::{Settings, Table};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Control, ControlError, PushOptions, PushRoute, Wanted};
+use super::{Control, ControlError, PushOptions, PushRoute, Selection};
 use crate::limits::GROUP_PORT;
 use crate::system::source_address;
 use crate::tree::{self, of_path, of_tree};
@@ -242,7 +242,7 @@ impl Seat {
             name: format!("tree:{interface}:{}", self.group.to),
             priority: None,
             timing: None,
-            wanted: Wanted { level, ..Wanted::default() },
+            wanted: Selection { level, ..Selection::default() },
             link: self.control.stream_link(stream),
             // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
             loops: false,

@@ -4,7 +4,6 @@
 //! which streams there are and which workers serve each; every request goes to that worker as a
 //! value and comes back as an answer. No lock is ever taken on a packet's way.
 
-mod access;
 mod change;
 mod decisions;
 mod groups;
@@ -15,17 +14,20 @@ mod push;
 mod receiver;
 mod registry;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
+use outflow_door::{Door, Rules};
 use outflow_media::Time;
+pub use outflow_relay::Selection;
 use outflow_relay::{Level, LevelBounds, Priority, StreamOptions, View};
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use access::{Denied, Right};
 pub use change::{Changed, StreamLimits};
 pub(crate) use change::{ConfigChange, ConfigRequest};
 use decisions::Decisions;
@@ -47,7 +49,7 @@ use crate::context::{Contexts, Line};
 pub use crate::message::{
     BranchState, CloseReason, ControlError, Described, ElementState, LinkApplicationState, LinkState,
     ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState,
-    StreamId, StreamState, TrackAddress, TrackChannel, Wanted, WriteSide,
+    StreamId, StreamState, TrackAddress, TrackChannel, WriteSide,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
@@ -76,6 +78,7 @@ struct Inner {
     links: LinkBook,
     workers: Vec<WorkerHandle>,
     config: arc_swap::ArcSwap<Config>,
+    door: Arc<Door>,
     state: watch::Receiver<Arc<RelayState>>,
     next_id: AtomicU64,
     changes: mpsc::Sender<ConfigRequest>,
@@ -101,6 +104,7 @@ impl Control {
             groups: Groups::default(),
             links: LinkBook::default(),
             workers,
+            door: Arc::new(Door::new(rules(&config))),
             config: arc_swap::ArcSwap::new(config),
             state,
             next_id: AtomicU64::new(1),
@@ -124,7 +128,13 @@ impl Control {
     }
 
     pub(crate) fn set_config(&self, config: Arc<Config>) {
+        self.inner.door.set_rules(rules(&config));
         self.inner.config.store(config);
+    }
+
+    /// What peers of all fronts pass before they are served.
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.inner.door
     }
 
     /// The newest snapshot of everything; at most a second old.
@@ -218,7 +228,7 @@ impl Control {
     ///
     /// # Errors
     /// Unknown stream or branch, or one that never had a source.
-    pub async fn describe(&self, stream: &str, wanted: Wanted) -> Result<Described, ControlError> {
+    pub async fn describe(&self, stream: &str, wanted: Selection) -> Result<Described, ControlError> {
         self.reach(stream, wanted.level).await?;
         let entry = self.entry(stream)?;
         self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, wanted, reply }).await
@@ -351,13 +361,26 @@ impl Control {
 
     /// Waits until the worker has done everything that it was told before.
     pub(crate) async fn settled(&self, owner: &Owner) {
-        // Commands are carried out in order; whether this stream has a format does not matter.
-        let _ = self
-            .ask(owner, |reply| Command::Describe { stream: owner.stream, wanted: Wanted::default(), reply })
-            .await;
+        let (done, settled) = oneshot::channel();
+        self.tell(owner, Command::Settle { done });
+        // A worker that has ended has done all that it ever will.
+        let _ = settled.await;
     }
 
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
         self.inner.registry.receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
+    }
+}
+
+/// What a configuration says of peers.
+fn rules(config: &Config) -> Rules {
+    let (access, limits) = (&config.access, &config.limits);
+    Rules {
+        publish: access.publish.clone(),
+        play: access.play.clone(),
+        control: access.control.clone(),
+        relay: config.tree.token.iter().cloned().collect(),
+        connections: limits.connections,
+        connections_per_address: limits.connections_per_address,
     }
 }

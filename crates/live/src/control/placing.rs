@@ -9,7 +9,7 @@ use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
 use super::registry::StreamEntry;
-use super::{Command, Control, ControlError, LinkPlace, Owner, ReceiverId, StreamId, Wanted};
+use super::{Command, Control, ControlError, LinkPlace, Owner, ReceiverId, Selection, StreamId};
 use crate::limits::REPLICA_LINGER;
 use crate::worker::Inlet;
 
@@ -170,7 +170,7 @@ impl Control {
     ///
     /// # Errors
     /// Unknown stream or link.
-    pub fn udp_site(&self, stream: &str, wanted: &Wanted, from: IpAddr) -> Result<UdpSite, ControlError> {
+    pub fn udp_site(&self, stream: &str, wanted: &Selection, from: IpAddr) -> Result<UdpSite, ControlError> {
         let worker = match (self.stream_link_place(stream)?, wanted.is_all()) {
             (Some(link), _) => link.worker,
             (None, true) => self.registry().place(stream, self.placing())?,
@@ -186,7 +186,7 @@ impl Control {
         stream: &str,
         receiver: ReceiverId,
         site: Option<UdpSite>,
-        (wanted, link): (&Wanted, Option<(LinkPlace, &str)>),
+        (wanted, link): (&Selection, Option<(LinkPlace, &str)>),
     ) -> Result<Admitted, ControlError> {
         let relay_max = self.config().limits.receivers;
         let home = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };

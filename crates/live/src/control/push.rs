@@ -10,7 +10,7 @@ use outflow_relay::{Carriage, Level, Priority, Timing};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-use super::{CloseReason, Control, ControlError, Playing, PushRoute, Wanted};
+use super::{CloseReason, Control, ControlError, Playing, PushRoute, Selection};
 
 /// How long to wait before trying again what the system refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub struct PushOptions {
     /// When its packets go, if not as the stream says.
     pub timing: Option<Timing>,
     /// What of the stream it gets.
-    pub wanted: Wanted,
+    pub wanted: Selection,
     /// The link that it is behind.
     pub link: Option<String>,
     /// Whether members on this machine get what goes to a group, too.
@@ -258,7 +258,11 @@ impl Kept {
             playing = loop {
                 match self.control.open_push(&self.options, &self.sink).await {
                     Ok(playing) => break playing,
-                    Err(ControlError::UnknownStream(_) | ControlError::ShuttingDown) => return,
+                    Err(
+                        ControlError::UnknownStream(_)
+                        | ControlError::StreamGone
+                        | ControlError::ShuttingDown,
+                    ) => return,
                     Err(error) => {
                         let name = &self.options.name;
                         tracing::warn!(name, %error, "a receiver cannot be sent to; trying again");

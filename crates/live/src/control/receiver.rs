@@ -10,7 +10,7 @@ use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, Report, SinkSpec, Timing, TrackMask, Transport};
 use tokio::sync::oneshot;
 
-use super::{CloseReason, Control, ControlError, Owner, PushRoute, UdpSite, Wanted};
+use super::{CloseReason, Control, ControlError, Owner, PushRoute, Selection, UdpSite};
 use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
 use crate::message::WriteSide;
 
@@ -37,7 +37,7 @@ pub struct PlayOptions {
     /// Its class, if it is not the stream's own.
     pub priority: Option<Priority>,
     /// What of the stream it wants.
-    pub wanted: Wanted,
+    pub wanted: Selection,
     /// What it is called, if it is a configured receiver.
     pub name: Option<String>,
     /// When its packets go, if not as the stream says.
@@ -48,7 +48,7 @@ pub struct PlayOptions {
 
 impl PlayOptions {
     /// As the stream says.
-    pub fn new(via: Via, peer: impl ToString, wanted: Wanted) -> Self {
+    pub fn new(via: Via, peer: impl ToString, wanted: Selection) -> Self {
         let (priority, name, timing, link) = (None, None, None, None);
         PlayOptions { via, peer: peer.to_string(), priority, wanted, name, timing, link }
     }
@@ -57,7 +57,7 @@ impl PlayOptions {
 /// What a receiver is, and wants.
 struct Wish {
     sink: SinkSpec,
-    wanted: Wanted,
+    wanted: Selection,
     route: Route,
     kind: &'static str,
     to: String,
@@ -144,7 +144,7 @@ impl Control {
         stream: &str,
         (carriage, route): (Carriage, PushRoute),
         (priority, timing): (Priority, Timing),
-        wanted: Wanted,
+        wanted: Selection,
         (name, link): (Option<String>, Option<String>),
     ) -> Result<Playing, ControlError> {
         let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };

@@ -1,21 +1,17 @@
 //! Tokens as HTTP clients give them.
 
+use std::net::SocketAddr;
+
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
+use outflow_door::{Refused, Request, Right, query_value};
 
-/// The token of a request: `Authorization: Bearer TOKEN`, the password of `Authorization: Basic …`
-/// (RFC 7617), or `?token=TOKEN`.
-pub(super) fn token(authorization: Option<&[u8]>, query: Option<&str>) -> Option<String> {
-    authorization.and_then(from_header).or_else(|| query.and_then(from_query))
-}
+use super::error::HttpError;
+use crate::control::Control;
 
-/// The token of a request that hyper has read.
-pub(super) fn of_request(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
-    token(headers.get(AUTHORIZATION).map(|value| value.as_bytes()), query)
-}
-
-fn from_header(value: &[u8]) -> Option<String> {
+/// The token of a header: `Authorization: Bearer TOKEN`, or the password of `Authorization: Basic …` (RFC 7617).
+pub(super) fn in_header(value: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, given) = text.trim().split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
@@ -29,14 +25,35 @@ fn from_header(value: &[u8]) -> Option<String> {
     pair.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-fn from_query(query: &str) -> Option<String> {
-    query_value(query, "token")
+/// What a request that hyper has read asks for; `name` is the stream's, `path` the whole path, for people. A token in
+/// a header goes before `?token=TOKEN`.
+pub(super) fn request(
+    headers: &HeaderMap,
+    (path, name): (&str, &str),
+    query: Option<&str>,
+) -> Result<Request, HttpError> {
+    let request = Request::parse(name, query.unwrap_or_default()).map_err(|refused| match refused {
+        Refused::BadName(invalid) => HttpError::no_name(path, &invalid),
+        refused => refused.into(),
+    })?;
+    let token = of_headers(headers).or(request.token);
+    Ok(Request { token, ..request })
 }
 
-/// The first value of `key` in a query, decoded.
-pub(super) fn query_value(query: &str, key: &str) -> Option<String> {
-    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(found, _)| found == key).map(|(_, value)| value.into_owned())
+/// Whether a request that hyper has read comes with a right.
+pub(super) fn check(
+    control: &Control,
+    right: Right,
+    peer: SocketAddr,
+    (headers, query): (&HeaderMap, Option<&str>),
+) -> Result<(), HttpError> {
+    let in_query = || query.and_then(|query| query_value(query, "token"));
+    let token = of_headers(headers).or_else(in_query);
+    Ok(control.door().enter(right, peer.ip(), token.as_deref())?)
+}
+
+fn of_headers(headers: &HeaderMap) -> Option<String> {
+    headers.get(AUTHORIZATION).and_then(|value| in_header(value.as_bytes()))
 }
 
 #[cfg(test)]
@@ -45,16 +62,20 @@ mod tests {
 
     #[test]
     fn tokens_come_in_three_ways() {
-        assert_eq!(token(Some(b"Bearer abc"), None).as_deref(), Some("abc"));
-        assert_eq!(token(Some(b"basic dXNlcjphOmI="), None).as_deref(), Some("a:b"));
-        assert_eq!(token(None, Some("x=1&token=a%20b")).as_deref(), Some("a b"));
-        assert_eq!(token(Some(b"Digest whatever"), Some("token=q")).as_deref(), Some("q"));
+        let of = |header: &'static str, query| {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, header.parse().expect("a value"))]);
+            request(&headers, ("stage.ts", "stage"), query).expect("a request").token
+        };
+        assert_eq!(of("Bearer abc", None).as_deref(), Some("abc"));
+        assert_eq!(of("basic dXNlcjphOmI=", None).as_deref(), Some("a:b"));
+        assert_eq!(of("", Some("x=1&token=a%20b")).as_deref(), Some("a b"));
+        assert_eq!(of("Digest whatever", Some("token=q")).as_deref(), Some("q"));
     }
 
     #[test]
     fn nonsense_is_no_token() {
         for header in [&b"Basic ###"[..], b"Bearer", b"\xff\xfe x", b"Basic dXNlcg=="] {
-            assert_eq!(token(Some(header), None), None);
+            assert_eq!(in_header(header), None);
         }
     }
 }

@@ -1,18 +1,21 @@
 //! Errors as HTTP clients see them: a status, and JSON that says what to do.
 
 use axum::Json;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use outflow_config::Invalid;
+use outflow_door::Refused;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::control::{ControlError, Denied};
+use crate::control::ControlError;
 
 /// A request that was not granted.
 #[derive(Debug)]
 pub(crate) struct HttpError {
     status: StatusCode,
     body: ErrorBody,
+    retry_after_s: Option<u64>,
 }
 
 /// What an error's body holds.
@@ -24,7 +27,12 @@ pub(crate) struct ErrorBody {
 
 impl HttpError {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        HttpError { status, body: ErrorBody { error: error.into() } }
+        HttpError { status, body: ErrorBody { error: error.into() }, retry_after_s: None }
+    }
+
+    /// There is nothing at that path: what would have to be a stream's name is none.
+    pub(crate) fn no_name(path: &str, why: &Invalid) -> Self {
+        HttpError::new(StatusCode::NOT_FOUND, format!("there is nothing at /{path}: {why}"))
     }
 
     /// There is nothing at that path.
@@ -51,14 +59,15 @@ impl HttpError {
     /// The whole response, for connections that are not hyper's.
     pub(crate) fn on_the_wire(&self) -> Vec<u8> {
         let body = serde_json::to_string(&self.body).unwrap_or_default();
-        let challenge = match self.status {
-            StatusCode::UNAUTHORIZED => format!("WWW-Authenticate: {CHALLENGE}\r\n"),
+        let more = match (self.status, self.retry_after_s) {
+            (StatusCode::UNAUTHORIZED, _) => format!("WWW-Authenticate: {CHALLENGE}\r\n"),
+            (_, Some(wait_s)) => format!("Retry-After: {wait_s}\r\n"),
             _ => String::new(),
         };
         let (status, length) = (self.status, body.len());
         format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-             {challenge}Connection: close\r\n\r\n{body}"
+             {more}Connection: close\r\n\r\n{body}"
         )
         .into_bytes()
     }
@@ -70,7 +79,9 @@ const CHALLENGE: &str = "Basic realm=\"outflow\", charset=\"UTF-8\"";
 impl From<ControlError> for HttpError {
     fn from(error: ControlError) -> Self {
         let status = match error {
+            ControlError::Refused(refused) => return refused.into(),
             ControlError::UnknownStream(_)
+            | ControlError::StreamGone
             | ControlError::UnknownReceiver(_)
             | ControlError::UnknownSession
             | ControlError::NoMember(_)
@@ -93,31 +104,31 @@ impl From<ControlError> for HttpError {
     }
 }
 
-impl From<Denied> for HttpError {
-    fn from(denied: Denied) -> Self {
-        let status = match denied {
-            Denied::Missing | Denied::Wrong => StatusCode::UNAUTHORIZED,
-            Denied::NotLocal => StatusCode::FORBIDDEN,
+impl From<Refused> for HttpError {
+    fn from(refused: Refused) -> Self {
+        let status = match refused {
+            Refused::BadName(_) => StatusCode::NOT_FOUND,
+            Refused::BadSelection(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refused::TokenMissing | Refused::TokenWrong => StatusCode::UNAUTHORIZED,
+            Refused::NotLocal => StatusCode::FORBIDDEN,
+            Refused::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refused::Full { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
-        HttpError::new(status, denied.to_string())
+        let retry_after_s = refused.retry_after_s();
+        HttpError { retry_after_s, ..HttpError::new(status, refused.to_string()) }
     }
 }
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        let challenged = self.status == StatusCode::UNAUTHORIZED;
         let mut response = (self.status, Json(self.body)).into_response();
-        if challenged {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static(CHALLENGE));
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
+        if let Some(wait_s) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, wait_s.into());
         }
         response
     }
-}
-
-/// A stream's name as it stands in a path, percent-decoded; `None` if it cannot be one.
-pub(super) fn stream_name(path: &str) -> Option<String> {
-    let name = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
-    outflow_config::check_name(&name).is_ok().then(|| name.into_owned())
 }

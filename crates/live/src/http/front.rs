@@ -1,29 +1,26 @@
-//! The door: connections are admitted, their first request is read, and they are sent on.
+//! Connections: their first request is read, and they are sent on.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::{Extension, Router};
 use bytes::{Buf, BytesMut};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use outflow_door::{Permit, Request};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::play::{self, StreamRequest};
-use crate::admission::{Admission, Permit};
+use super::play;
 use crate::control::Control;
 use crate::limits::{
     HTTP_HEAD_BYTES, REQUEST_TIMEOUT, TCP_KEEPALIVE_AFTER, TCP_KEEPALIVE_EVERY, TCP_USER_TIMEOUT,
 };
-use crate::system;
 
 /// Who is at the other end of a connection, for handlers.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +30,12 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 #[derive(Debug, PartialEq, Eq)]
 pub enum FirstRequest {
     /// A stream, on this connection, plainly.
-    Stream(StreamRequest),
+    Stream {
+        /// Which one.
+        request: Request,
+        /// Only the answer's head is wanted (HEAD).
+        head_only: bool,
+    },
     /// Something for hyper, malformed requests included: it knows the right answer.
     Http,
 }
@@ -45,43 +47,30 @@ pub fn first_request(received: &[u8]) -> Option<FirstRequest> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
-        Ok(httparse::Status::Complete(_)) => {
-            Some(StreamRequest::of(&request).map_or(FirstRequest::Http, FirstRequest::Stream))
-        }
+        Ok(httparse::Status::Complete(_)) => Some(match play::plain_request(&request) {
+            Some((request, head_only)) => FirstRequest::Stream { request, head_only },
+            None => FirstRequest::Http,
+        }),
         Ok(httparse::Status::Partial) if head.len() < HTTP_HEAD_BYTES => None,
         Ok(httparse::Status::Partial) | Err(_) => Some(FirstRequest::Http),
     }
 }
 
-/// Serves everyone who connects to `listener`, with TLS if there is an acceptor. Does not return.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    control: Control,
-    admission: Arc<Admission>,
-    router: Router,
-) {
-    loop {
-        let (socket, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of descriptors, most likely: others may end meanwhile.
-                tracing::warn!(%error, "an HTTP connection could not be accepted; {}", system::MORE_FILES);
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Some(permit) = admission.admit(peer.ip()) else { continue };
+/// Serves all peers that connect to `listener`, with TLS if there is an acceptor. Does not return.
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, control: Control, router: Router) {
+    let door = control.door().clone();
+    outflow_door::accept(listener, door, move |socket, peer, permit| {
         if let Err(error) = tune(&socket) {
             tracing::debug!(%peer, %error, "an HTTP connection ended before it began");
-            continue;
+            return;
         }
         let router = router.clone();
         match &tls {
             Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, peer, router, permit)),
             None => tokio::spawn(plain(control.clone(), socket, peer, router, permit)),
         };
-    }
+    })
+    .await;
 }
 
 /// A peer that is gone without a word, or takes nothing of what it asked for, is found out.
@@ -96,11 +85,11 @@ fn tune(socket: &TcpStream) -> io::Result<()> {
 async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
     let mut head = BytesMut::new();
     match tokio::time::timeout(REQUEST_TIMEOUT, read_first(&mut socket, &mut head)).await {
-        Ok(Some(FirstRequest::Stream(request))) => {
+        Ok(Some(FirstRequest::Stream { request, head_only })) => {
             // Thousands may wait here: for no longer than needed do they hold more than they need.
             drop((head, router));
             let Some((playing, connection)) =
-                Box::pin(play::on_own_connection(control, socket, peer, request)).await
+                Box::pin(play::on_own_connection(control, socket, peer, (request, head_only))).await
             else {
                 return;
             };
@@ -191,13 +180,11 @@ mod tests {
     #[test]
     fn only_a_plain_request_for_a_stream_leaves_http() {
         let request = b"GET /live/stage.ts?token=a%20b HTTP/1.1\r\nHost: h\r\n\r\n";
-        let expected = StreamRequest {
-            query: Some("token=a%20b".to_owned()),
-            stream: "live/stage".to_owned(),
-            token: Some("a b".to_owned()),
-            head_only: false,
-        };
-        assert_eq!(first_request(request), Some(FirstRequest::Stream(expected)));
+        let expected = Request::parse("live/stage", "token=a%20b").expect("a request");
+        assert_eq!(
+            first_request(request),
+            Some(FirstRequest::Stream { request: expected, head_only: false })
+        );
         assert_eq!(first_request(&request[..request.len() - 1]), None);
         for other in [
             "PUT /stage.ts HTTP/1.1\r\n\r\n",

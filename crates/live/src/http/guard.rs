@@ -1,4 +1,4 @@
-//! Who may look at the relay and change it: the right to control, and no page of another site.
+//! Looking at the relay and changing it takes the right to control, and no page of another site.
 
 use std::net::SocketAddr;
 
@@ -8,11 +8,12 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use outflow_door::Right;
 
 use super::credentials;
 use super::error::HttpError;
 use super::front::Peer;
-use crate::control::{Control, Right};
+use crate::control::Control;
 
 /// Lets a request through if it comes with the right to control.
 pub(super) async fn control_only(
@@ -36,8 +37,7 @@ pub(super) fn may_control(
     if control.config().access.control.is_empty() {
         named_locally(headers, uri)?;
     }
-    let token = credentials::of_request(headers, uri.query());
-    Ok(control.authorize(Right::Control, token.as_deref(), peer.ip())?)
+    credentials::check(control, Right::Control, peer, (headers, uri.query()))
 }
 
 /// A browser that is at the relay's page, or is local, must not lend its rights to other pages

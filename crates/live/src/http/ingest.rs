@@ -6,15 +6,16 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
+use outflow_door::Right;
 use outflow_media::Format;
 use outflow_media::ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::credentials;
-use super::error::{ErrorBody, HttpError, stream_name};
+use super::error::{ErrorBody, HttpError};
 use super::front::Peer;
-use crate::control::{Control, PublishOptions, Push, Right};
+use crate::control::{Control, PublishOptions, Push};
 use crate::limits::INGEST_SILENCE;
 
 /// What was published, told when it is over.
@@ -47,9 +48,9 @@ pub(super) async fn publish(
     body: Body,
 ) -> Result<Json<Published>, HttpError> {
     let name = path.strip_suffix(".ts").unwrap_or(&path);
-    let name = stream_name(name).ok_or_else(|| HttpError::nothing_at(&path))?;
-    let token = credentials::of_request(&headers, query.as_deref());
-    control.authorize(Right::Publish, token.as_deref(), peer.ip())?;
+    let request = credentials::request(&headers, (&path, name), query.as_deref())?;
+    control.door().enter(Right::Publish, peer.ip(), request.token.as_deref())?;
+    let name = request.stream;
     let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
     let publisher = control.publish(&name, options).await?;
     let mut chunks = body.into_data_stream();

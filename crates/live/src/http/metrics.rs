@@ -150,7 +150,7 @@ impl Collector for Snapshot {
 
 impl Snapshot {
     fn relay(&self, state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
-        let counts = self.0.admission.counts();
+        let counts = self.0.control.door().counts();
         let outcomes = [
             ("accepted", counts.accepted),
             ("refused", counts.refused),
@@ -158,10 +158,14 @@ impl Snapshot {
             ("malformed", counts.malformed),
         ];
         let outcomes = outcomes.map(|(outcome, count)| ([("outcome", outcome)], count));
-        families.counter("connections", None, "TCP connections, by what became of them", outcomes)?;
+        families.counter("connections", None, "Connections, by what became of them", outcomes)?;
+        let failures = [("wrong", counts.wrong_tokens), ("too-often", counts.too_often)];
+        let failures = failures.map(|(outcome, count)| ([("outcome", outcome)], count));
+        let help = "Wrong tokens, and requests refused because of too many from their address";
+        families.counter("token_failures", None, help, failures)?;
         let none: [(&str, &str); 0] = [];
         for (name, unit, help, value) in [
-            ("connections_open", None, "TCP connections now", counts.open as f64),
+            ("connections_open", None, "Connections now", counts.open as f64),
             ("uptime", Some(Unit::Seconds), "Time since the start", state.uptime_ms as f64 / 1e3),
             ("resident_memory", Some(Unit::Bytes), "Resident memory", state.rss_bytes as f64),
             ("cpu", Some(Unit::Ratios), "CPU used; 1 is a whole core", state.cpu_percent / 1e2),

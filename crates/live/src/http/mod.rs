@@ -32,26 +32,23 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::admission::Admission;
 use crate::control::Control;
 use error::HttpError;
 use events::Events;
 pub(crate) use front::serve;
 pub use front::{FirstRequest, first_request};
-pub use play::StreamRequest;
 use view::Overview;
 
 /// What handlers share.
 #[derive(Debug, Clone)]
 struct Http {
     control: Control,
-    admission: Arc<Admission>,
     events: Arc<Events>,
 }
 
 impl Http {
     fn overview(&self) -> Overview {
-        Overview::new(&self.control.state(), self.admission.counts(), &self.control.config())
+        Overview::new(&self.control.state(), self.control.door().counts(), &self.control.config())
     }
 }
 
@@ -62,10 +59,10 @@ impl FromRef<Http> for Control {
 }
 
 /// Everything that is served, besides streams on connections of their own.
-pub(crate) fn router(control: Control, admission: Arc<Admission>) -> Router {
+pub(crate) fn router(control: Control) -> Router {
     let (router, document) = described(&control).split_for_parts();
     let streams = get(play::through_http).put(ingest::publish).post(ingest::publish);
-    let http = Http { control, admission, events: Arc::new(Events::new()) };
+    let http = Http { control, events: Arc::new(Events::new()) };
     router
         .merge(openapi::route(document))
         .merge(status::assets())

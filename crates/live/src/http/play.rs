@@ -9,49 +9,35 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
+use outflow_door::{Request, Right};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::credentials;
-use super::error::{ErrorBody, HttpError, stream_name};
+use super::error::{ErrorBody, HttpError};
 use super::front::Peer;
 use super::session;
-use crate::control::{Control, PlayOptions, Playing, Right, Via, Wanted};
+use crate::control::{Control, PlayOptions, Playing, Via};
 use crate::message::WriteSide;
 
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";
 
-/// A request for a stream, on a connection that has not been used before.
-#[derive(Debug, PartialEq, Eq)]
-pub struct StreamRequest {
-    /// Name of the stream.
-    pub stream: String,
-    /// The token that was shown.
-    pub token: Option<String>,
-    /// The query, which may say what of the stream is asked for.
-    pub query: Option<String>,
-    /// Only the answer's head is wanted (HEAD).
-    pub head_only: bool,
-}
-
-impl StreamRequest {
-    /// What `request` asks for, if it is a stream.
-    pub(super) fn of(request: &httparse::Request<'_, '_>) -> Option<Self> {
-        let head_only = match request.method? {
-            "GET" => false,
-            "HEAD" => true,
-            _ => return None,
-        };
-        let target = request.path?;
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let stream = stream_name(path.strip_prefix('/')?.strip_suffix(".ts")?)?;
-        let authorization =
-            request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
-        let token = credentials::token(authorization.map(|header| header.value), query);
-        Some(StreamRequest { stream, token, query: query.map(str::to_owned), head_only })
-    }
+/// What `request` asks for, if it is a stream, and whether only the answer's head is wanted (HEAD). What is no request
+/// for a stream that could be there is answered by [`through_http`].
+pub(super) fn plain_request(request: &httparse::Request<'_, '_>) -> Option<(Request, bool)> {
+    let head_only = match request.method? {
+        "GET" => false,
+        "HEAD" => true,
+        _ => return None,
+    };
+    let target = request.path?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let asked = Request::parse(path.strip_prefix('/')?.strip_suffix(".ts")?, query).ok()?;
+    let authorization =
+        request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
+    let token = authorization.and_then(|header| credentials::in_header(header.value)).or(asked.token);
+    Some((Request { token, ..asked }, head_only))
 }
 
 /// Answers a request for a stream on the connection itself: what follows the head is for the worker
@@ -60,10 +46,9 @@ pub(super) async fn on_own_connection(
     control: Control,
     mut socket: TcpStream,
     peer: SocketAddr,
-    request: StreamRequest,
+    (request, head_only): (Request, bool),
 ) -> Option<(Playing, WriteSide)> {
-    let (query, token) = (request.query.as_deref(), request.token.as_deref());
-    let (playing, session) = match open(&control, &request.stream, query, token, peer).await {
+    let (playing, session) = match open(&control, request, peer).await {
         Ok(opened) => opened,
         Err(error) => {
             // A peer that does not take the answer has nothing to lose by that.
@@ -76,7 +61,7 @@ pub(super) async fn on_own_connection(
         "HTTP/1.1 200 OK\r\nContent-Type: {MPEG_TS}\r\nCache-Control: no-store\r\n\
          Outflow-Session: {session}\r\nAccess-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
     );
-    if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
+    if socket.write_all(head.as_bytes()).await.is_err() || head_only {
         return None;
     }
     Some((playing, WriteSide::Own(socket.into_std().ok()?.into())))
@@ -118,9 +103,9 @@ pub(super) async fn through_http(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
-    let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
-    let token = credentials::of_request(&headers, query.as_deref());
-    let (playing, session) = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
+    let name = path.strip_suffix(".ts").ok_or_else(|| HttpError::nothing_at(&path))?;
+    let request = credentials::request(&headers, (&path, name), query.as_deref())?;
+    let (playing, session) = open(&control, request, peer).await?;
     let body = body(playing)?;
     let headers = [
         (header::CONTENT_TYPE, MPEG_TS),
@@ -153,17 +138,10 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
 }
 
 /// A place at a stream, and where the player's session can be asked.
-async fn open(
-    control: &Control,
-    stream: &str,
-    query: Option<&str>,
-    token: Option<&str>,
-    peer: SocketAddr,
-) -> Result<(Playing, String), HttpError> {
-    control.authorize(Right::Play, token, peer.ip())?;
-    let wanted = Wanted::of_query(query.unwrap_or_default())?;
-    let options = PlayOptions::new(Via::HttpTs, peer, wanted);
-    let playing = control.play(stream, options).await?;
+async fn open(control: &Control, request: Request, peer: SocketAddr) -> Result<(Playing, String), HttpError> {
+    control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
+    let options = PlayOptions::new(Via::HttpTs, peer, request.selection);
+    let playing = control.play(&request.stream, options).await?;
     let session = session::open(control, &playing)?;
     Ok((playing, session))
 }

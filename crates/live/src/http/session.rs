@@ -3,6 +3,7 @@
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::{Extension, Json};
+use outflow_door::Right;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +14,7 @@ use super::credentials;
 use super::error::{ErrorBody, HttpError};
 use super::extract::Body;
 use super::front::Peer;
-use crate::control::{Control, ControlError, Playing, Right, SessionState};
+use crate::control::{Control, ControlError, Playing, SessionState};
 use crate::limits::API_BODY_BYTES;
 
 /// The header of an answer that names the player's own session.
@@ -94,7 +95,6 @@ async fn ask(
     token: &str,
     level: Option<u8>,
 ) -> Result<Json<SessionState>, HttpError> {
-    let credentials = credentials::of_request(headers, query);
-    control.authorize(Right::Play, credentials.as_deref(), peer.ip())?;
+    credentials::check(control, Right::Play, peer, (headers, query))?;
     Ok(Json(control.ask_session(token.parse()?, level).await?))
 }

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::admission::ConnectionCounts;
 use crate::control::{LinkState, ReceiverState, RelayState, StreamState};
 use crate::limits::RECEIVERS_SHOWN;
+use outflow_door::Counts;
 
 /// The whole relay.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -20,8 +20,8 @@ pub(super) struct Overview {
     cpu_percent: f64,
     /// Resident memory in bytes.
     rss_bytes: u64,
-    /// TCP connections of all listeners.
-    connections: ConnectionCounts,
+    /// Connections of all listeners.
+    connections: Counts,
     /// Ports that the relay listens at.
     ports: Ports,
     /// All streams by name, each with its receivers that fare worst.
@@ -53,11 +53,7 @@ pub(super) struct StreamView {
 }
 
 impl Overview {
-    pub(super) fn new(
-        state: &RelayState,
-        connections: ConnectionCounts,
-        config: &outflow_config::Config,
-    ) -> Self {
+    pub(super) fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
         Overview {
             version: state.version,
             uptime_ms: state.uptime_ms,

@@ -10,7 +10,8 @@ use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{
-    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Report, SinkSpec, StreamOptions, View,
+    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Report, Selection, SinkSpec, StreamOptions,
+    View,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -84,7 +85,7 @@ pub(crate) enum Command {
     },
     Describe {
         stream: StreamId,
-        wanted: Wanted,
+        wanted: Selection,
         reply: Reply<Described>,
     },
     /// About the services of a stream.
@@ -147,6 +148,10 @@ pub(crate) enum Command {
     RemoveLink {
         link: LinkId,
     },
+    /// Answer when all commands before this one have been carried out.
+    Settle {
+        done: oneshot::Sender<()>,
+    },
     Shutdown,
 }
 
@@ -165,42 +170,6 @@ pub struct Described {
     pub format: Format,
     /// How many levels there are to choose from; 0 if that is not known.
     pub levels: u8,
-}
-
-/// What of a stream a receiver wants. The default is the stream as it comes in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// One of its branches, by name.
-    pub branch: Option<String>,
-    /// What is to be seen of its images.
-    pub view: View,
-    /// The quality.
-    pub level: Level,
-}
-
-impl Wanted {
-    /// What `branch=`, `level=`, `part=`, `size=` and `gray=` of a query ask for; the rest of it is left
-    /// alone.
-    ///
-    /// # Errors
-    /// A view or a level that cannot be read.
-    pub fn of_query(query: &str) -> Result<Self, ControlError> {
-        let (mut branch, mut level, mut view) = (None, Level::BEST, Vec::new());
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "branch" => branch = Some(value.into_owned()),
-                "level" => level = read_level(&value)?,
-                "part" | "size" | "gray" => view.push(format!("{name}={value}")),
-                _ => {}
-            }
-        }
-        Ok(Wanted { branch, view: read_view(&view.join("&"))?, level })
-    }
-
-    /// Whether it is the stream as it comes in.
-    pub fn is_all(&self) -> bool {
-        *self == Wanted::default()
-    }
 }
 
 /// Reads what is to be seen.
@@ -319,7 +288,7 @@ pub(crate) struct JoinSpec {
     /// What it wants; the worker puts in the number of its branch.
     pub(crate) sink: SinkSpec,
     /// What of the stream it wants.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Selection,
     pub(crate) route: Route,
     pub(crate) kind: &'static str,
     pub(crate) to: String,

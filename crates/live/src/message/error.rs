@@ -1,5 +1,7 @@
 //! What can go wrong when the relay is asked for something, and what to do about it.
 
+use outflow_door::Refused;
+
 /// A request that was not granted. Its text names the cause and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
@@ -12,6 +14,12 @@ pub enum ControlError {
     /// Somebody publishes already.
     #[error("stream '{0}' is being published by {1}: end that first")]
     Busy(String, String),
+    /// The stream was removed while something was asked of it.
+    #[error("the stream has just been removed: add it again and reload, or ask for another one")]
+    StreamGone,
+    /// The peer that asks is not let in.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// The stream has never had a source, so nothing is known of its format.
     #[error("stream '{0}' has no source yet: try again once it is published")]
     NoSource(String),

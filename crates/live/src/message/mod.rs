@@ -11,7 +11,7 @@ pub(crate) use command::{
     Command, Demand, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
     SourceSocket, SourceSpec, Swapped, read_level, read_view,
 };
-pub use command::{Described, ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};
+pub use command::{Described, ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
 pub use error::{CloseReason, ControlError};
 pub use receivers::Receivers;
 pub(crate) use state::named;

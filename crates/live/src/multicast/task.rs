@@ -17,7 +17,7 @@ use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
 };
 use super::{Ask, LevelSaid};
-use crate::control::{Control, ControlError, PushOptions, Wanted};
+use crate::control::{Control, ControlError, PushOptions, Selection};
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 
 /// A group on an interface.
@@ -281,7 +281,7 @@ impl Task {
             name: target.name.clone(),
             priority: None,
             timing: None,
-            wanted: Wanted { level: target.level, ..Wanted::default() },
+            wanted: Selection { level: target.level, ..Selection::default() },
             link: self.control.stream_link(&target.stream),
             // What is looped back the kernel would take for packets to be forwarded.
             loops: false,

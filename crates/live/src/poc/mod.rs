@@ -9,6 +9,9 @@ mod publish;
 mod send;
 mod server;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -21,7 +21,8 @@ use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
 use super::{latency, options};
 use crate::control::{
-    CloseReason, Control, ControlError, Described, PlayOptions, Playing, PushOptions, Reporter, Via, Wanted,
+    CloseReason, Control, ControlError, Described, PlayOptions, Playing, PushOptions, Reporter, Selection,
+    Via,
 };
 use crate::limits::{POC_CATCH_UP, POC_READ_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
 use crate::message::WriteSide;
@@ -57,7 +58,7 @@ struct Way<'a> {
 pub(super) async fn description(
     control: &Control,
     stream: &str,
-    wanted: &Wanted,
+    wanted: &Selection,
     form: Form,
 ) -> Result<Option<Bytes>, ControlError> {
     if form == Form::Ts {
@@ -211,7 +212,9 @@ pub(crate) async fn keep_sending(control: Control, push: PushOptions) {
                 continue;
             }
             Ok(Some(CloseReason::StreamRemoved | CloseReason::Removed | CloseReason::ShuttingDown))
-            | Err(Failure::Relay(ControlError::UnknownStream(_) | ControlError::ShuttingDown)) => return,
+            | Err(Failure::Relay(
+                ControlError::UnknownStream(_) | ControlError::StreamGone | ControlError::ShuttingDown,
+            )) => return,
             Ok(Some(reason)) => reason.to_string(),
             Ok(None) => "the other end closed the connection".to_owned(),
             Err(error) => error.to_string(),

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use outflow_door::{Permit, Request, Right, query_value};
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Asking, OpenError, PocListener};
 
 use super::send::{Media, description};
 use super::{options, publish, send};
-use crate::control::{Control, ControlError, PlayOptions, Right, Via, Wanted};
+use crate::control::{Control, ControlError, PlayOptions, Via};
 use crate::tree;
 
 /// Why somebody is refused who asks for what is not to be had. See [`Code`]: those from 64 on are the
@@ -32,12 +33,15 @@ pub(crate) fn listen(control: &Control) -> Result<Option<PocListener>, ControlEr
     Ok(Some(listener))
 }
 
-/// Answers whoever asks, until the socket fails.
+/// Answers all that ask, until the socket fails.
 pub(crate) async fn serve(listener: PocListener, control: Control) {
     let listener = Arc::new(listener);
     loop {
         match listener.accept().await {
-            Ok(asking) => drop(tokio::spawn(answer(control.clone(), asking))),
+            Ok(asking) => match control.door().admit(asking.from().ip()) {
+                Ok(permit) => drop(tokio::spawn(answer(control.clone(), asking, permit))),
+                Err(full) => asking.refuse(REFUSED, &full.to_string()),
+            },
             Err(error) => {
                 tracing::error!(%error, "nobody is served by the partial-order transport any more");
                 return;
@@ -46,58 +50,57 @@ pub(crate) async fn serve(listener: PocListener, control: Control) {
     }
 }
 
-/// What somebody asks for.
+/// What a client asks for.
 struct Wish {
-    stream: String,
-    wanted: Wanted,
+    request: Request,
     form: Form,
-    token: Option<String>,
 }
 
 impl Wish {
     /// Reads the path and the query of a resource.
     fn of(resource: &str) -> Result<Self, ControlError> {
         let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
-        let stream = percent_encoding::percent_decode_str(path.trim_start_matches('/'));
-        let stream = stream.decode_utf8_lossy().into_owned();
-        let token = media::query_value(resource, "token");
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
         let form = Form::of(resource).ok_or_else(unknown)?;
-        Ok(Wish { stream, wanted: Wanted::of_query(query)?, form, token })
+        Ok(Wish { request: Request::parse(path.trim_start_matches('/'), query)?, form })
     }
 }
 
-async fn answer(control: Control, asking: Asking) {
+/// Serves a client to its end; its place is given back then.
+async fn answer(control: Control, asking: Asking, permit: Permit) {
     let (peer, resource) = (asking.from(), asking.request().resource.clone());
-    if resource.split('?').next() == Some(tree::wire::RESOURCE) {
-        return talk(&control, asking, peer, media::query_value(&resource, "token")).await;
+    let (path, query) = resource.split_once('?').unwrap_or((&resource, ""));
+    if path == tree::wire::RESOURCE {
+        return talk(&control, asking, permit, query_value(query, "token")).await;
     }
     let plays = asking.request().to_client.is_some();
-    let wish = match Wish::of(&resource) {
-        Ok(wish) => wish,
-        Err(error) => return asking.refuse(REFUSED, &error.to_string()),
-    };
     let right = if plays { Right::Play } else { Right::Publish };
-    if let Err(denied) = control.authorize(right, wish.token.as_deref(), peer.ip()) {
-        return asking.refuse(REFUSED, &denied.to_string());
-    }
-    let stream = wish.stream.clone();
+    let admitted = Wish::of(&resource).and_then(|wish| {
+        control.door().enter(right, peer.ip(), wish.request.token.as_deref())?;
+        Ok(wish)
+    });
+    let wish = match admitted {
+        Ok(wish) => wish,
+        Err(error) => return drop(refuse(asking, &error)),
+    };
+    let stream = wish.request.stream.clone();
     let ended = match plays {
         true => play(&control, asking, wish, peer).await,
         false => take(&control, asking, wish, peer).await,
     };
     if let Err(why) = ended {
-        tracing::info!(stream, %peer, why, "a client of the partial-order transport was refused");
+        tracing::info!(%stream, %peer, why, "a client of the partial-order transport was refused");
     }
 }
 
 /// Talks to another relay of the tree.
-async fn talk(control: &Control, asking: Asking, peer: SocketAddr, token: Option<String>) {
-    let denied = match (control.tree(), control.authorize_relay(token.as_deref())) {
+async fn talk(control: &Control, asking: Asking, permit: Permit, token: Option<String>) {
+    let peer = asking.from();
+    let denied = match (control.tree(), control.door().enter(Right::Relay, peer.ip(), token.as_deref())) {
         (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
-        (Some(_), Err(denied)) => denied.to_string(),
+        (Some(_), Err(refused)) => refused.to_string(),
         (Some(tree), Ok(())) => match asking.answer(Some(&tree::wire::flow())) {
-            Ok(socket) => return tree.accept(socket, peer).await,
+            Ok(socket) => return tree.accept(socket, peer, permit).await,
             Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
         },
     };
@@ -105,12 +108,13 @@ async fn talk(control: &Control, asking: Asking, peer: SocketAddr, token: Option
     asking.refuse(REFUSED, &denied);
 }
 
-/// Sends a stream to whoever asks for it, until one of both ends it.
+/// Sends a stream to a client, until one of both ends it.
 async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
-    let options = PlayOptions::new(Via::Poc(wish.form), peer, wish.wanted.clone());
+    let options = PlayOptions::new(Via::Poc(wish.form), peer, wish.request.selection.clone());
     let opened = async {
-        let described = description(control, &wish.stream, &wish.wanted, wish.form).await?;
-        Ok::<_, ControlError>((described, control.play(&wish.stream, options).await?))
+        let described =
+            description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
+        Ok::<_, ControlError>((described, control.play(&wish.request.stream, options).await?))
     };
     let (described, playing) = match opened.await {
         Ok(opened) => opened,
@@ -124,11 +128,11 @@ async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -
 
 /// Publishes what a client sends, until one of both ends it.
 async fn take(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
-    if let Err(error) = control.takes_publisher(&wish.stream) {
+    if let Err(error) = control.takes_publisher(&wish.request.stream) {
         return Err(refuse(asking, &error));
     }
     let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
-    publish::publish(control, socket, (&wish.stream, wish.form), peer).await
+    publish::publish(control, socket, (&wish.request.stream, wish.form), peer).await
 }
 
 fn refuse(asking: Asking, error: &ControlError) -> String {

@@ -1,22 +1,22 @@
-//! Who may do what: tokens in the URL, or as password by Basic or Digest.
+//! Rights on a connection: tokens in the URL, or as password by Basic or Digest.
 
 use std::net::IpAddr;
 
-use outflow_rtsp::auth::{Authorization, Realm, Verdict};
-use outflow_rtsp::{Request, StatusCode, headers};
+use outflow_door::{Credential, Door, Refused, Right, Verdict};
+use outflow_rtsp::auth::{self, Authorization, Realm};
+use outflow_rtsp::{Request, headers};
+use tokio::time::Instant;
 use url::Url;
 
-use super::limits::WRONG_ANSWERS;
 use super::reply::Reply;
-use super::target::Target;
-use crate::control::{Control, Right};
+use super::target::{Target, path_of};
 
 /// What is known of a connection's rights. Once shown, a right holds for the whole connection.
 pub(super) struct Access {
     realm: Realm,
     peer: IpAddr,
     granted: [bool; 2],
-    wrong: u32,
+    has_to_wait: bool,
 }
 
 impl Access {
@@ -24,21 +24,22 @@ impl Access {
     pub(super) fn new(peer: IpAddr, encrypted: bool) -> Self {
         let [a, b, c] = std::array::from_fn(|_| crate::system::random_u32());
         let nonce = format!("{a:08x}{b:08x}{c:08x}");
-        Access { realm: Realm::new("Outflow", nonce, encrypted), peer, granted: [false; 2], wrong: 0 }
+        let realm = Realm::new("Outflow", nonce, encrypted);
+        Access { realm, peer, granted: [false; 2], has_to_wait: false }
     }
 
-    /// Whether the peer has given too many wrong answers to go on.
-    pub(super) fn is_hopeless(&self) -> bool {
-        self.wrong >= WRONG_ANSWERS
+    /// Whether too many wrong tokens have come from the peer for it to go on.
+    pub(super) fn has_to_wait(&self) -> bool {
+        self.has_to_wait
     }
 
     /// Whether the request may do what `right` is for.
     ///
     /// # Errors
-    /// The answer that asks for a password.
+    /// The answer that asks for a password, or says why there is no use in one.
     pub(super) fn check(
         &mut self,
-        control: &Control,
+        door: &Door,
         right: Right,
         request: &Request,
         target: &Target,
@@ -47,39 +48,35 @@ impl Access {
         if self.granted[granted] {
             return Ok(());
         }
-        let token = target.token.as_deref();
-        let Err(mut denied) = control.authorize(right, token, self.peer) else {
-            self.granted[granted] = true;
-            return Ok(());
+        let header = request.header(&headers::AUTHORIZATION);
+        let answer = |tokens: &[&str]| match header.and_then(|value| Authorization::parse(value.as_str())) {
+            Some(answer) if is_about(&answer, target) => self.judge(request, &answer, tokens),
+            _ => Verdict::Wrong,
         };
-        self.wrong += u32::from(token.is_some());
-        if let Some(value) = request.header(&headers::AUTHORIZATION) {
-            let verdict = match Authorization::parse(value.as_str()) {
-                Some(answer) if is_about(&answer, target) => self.judge(control, right, request, &answer),
-                _ => Verdict::Wrong,
-            };
-            if verdict == Verdict::Right {
+        let token = target.request.token.as_deref().map(Credential::Token);
+        let shown: Vec<_> = token.into_iter().chain(header.map(|_| Credential::Answer(&answer))).collect();
+        let refused = match door.enter_by(Instant::now(), right, self.peer, &shown) {
+            Ok(()) => {
                 self.granted[granted] = true;
                 return Ok(());
             }
-            self.wrong += u32::from(verdict == Verdict::Wrong);
-            denied = crate::control::Denied::Wrong;
-        }
-        let reply = Reply::error(StatusCode::Unauthorized, denied.to_string());
-        Err(reply.with(headers::WWW_AUTHENTICATE, self.realm.challenges()))
+            Err(refused) => refused,
+        };
+        self.has_to_wait = matches!(refused, Refused::TooOften { .. });
+        let may_show_another = matches!(refused, Refused::TokenMissing | Refused::TokenWrong);
+        let reply = Reply::from(refused);
+        Err(match may_show_another {
+            true => reply.with(headers::WWW_AUTHENTICATE, self.realm.challenges()),
+            false => reply,
+        })
     }
 
-    fn judge(&self, control: &Control, right: Right, request: &Request, answer: &Authorization) -> Verdict {
-        if let Authorization::Basic(given) = answer {
-            let known = control.authorize(right, Some(&given.password), self.peer).is_ok();
-            return if known { Verdict::Right } else { Verdict::Wrong };
+    fn judge(&self, request: &Request, answer: &Authorization, tokens: &[&str]) -> Verdict {
+        match answer.judge(&self.realm, request.method().into(), tokens.iter().copied()) {
+            auth::Verdict::Right => Verdict::Right,
+            auth::Verdict::Wrong => Verdict::Wrong,
+            auth::Verdict::Stale => Verdict::Stale,
         }
-        let config = control.config();
-        let tokens = match right {
-            Right::Publish => &config.access.publish,
-            _ => &config.access.play,
-        };
-        answer.judge(&self.realm, request.method().into(), tokens.iter().map(|token| token.reveal()))
     }
 }
 
@@ -90,10 +87,10 @@ fn is_about(answer: &Authorization, target: &Target) -> bool {
     let parsed =
         Url::parse(uri).or_else(|_| Url::parse(&format!("rtsp://host/{}", uri.trim_start_matches('/'))));
     parsed.is_ok_and(|url| {
+        let (asked, stream) = (path_of(&url), &*target.request.stream);
         // ffmpeg sets up a publisher's media by URLs below the stream's own.
-        let Ok(Target { stream: asked, .. }) = Target::of(&url) else { return false };
         let below =
             |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('/'));
-        asked == target.stream || below(&target.stream, &asked) || below(&asked, &target.stream)
+        asked == stream || below(stream, &asked) || below(&asked, stream)
     })
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use outflow_door::{Permit, Right};
 use outflow_rtsp::header::Session as SessionHeader;
 use outflow_rtsp::{DecodeError, Decoder, Item, Method, Request, StatusCode, Version, headers};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -18,8 +19,7 @@ use super::publish::Publication;
 use super::reply::Reply;
 use super::target::Target;
 use super::wire::Wire;
-use crate::admission::Permit;
-use crate::control::{Control, Right};
+use crate::control::Control;
 
 const PUBLIC: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER, ANNOUNCE, RECORD";
@@ -192,7 +192,7 @@ impl Connection {
                 _ => {}
             }
         }
-        Ok(if self.access.is_hopeless() { Then::Leave } else { Then::GoOn })
+        Ok(if self.access.has_to_wait() { Then::Leave } else { Then::GoOn })
     }
 
     /// The answer, good or bad.
@@ -242,7 +242,7 @@ impl Connection {
             return Err(Reply::error(StatusCode::BadRequest, "this method needs the URL of a stream"));
         };
         let target = Target::of(url)?;
-        self.access.check(&self.control, right, request, &target)?;
+        self.access.check(self.control.door(), right, request, &target)?;
         Ok(target)
     }
 

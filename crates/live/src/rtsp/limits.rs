@@ -21,9 +21,6 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long a connection whose session is over stays, so that the last answer arrives.
 pub(super) const LINGER: Duration = Duration::from_secs(1);
 
-/// Answers to challenges that may be wrong on one connection before it is ended.
-pub(super) const WRONG_ANSWERS: u32 = 5;
-
 /// Bytes read at once from a connection that sends requests and reports. Every one of thousands of
 /// players holds that much.
 pub(super) const READ_BYTES: usize = 512;

@@ -18,44 +18,28 @@ mod tests;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
+use outflow_door::Permit;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::admission::{Admission, Permit};
 use crate::control::Control;
-use crate::system;
 use connection::Connection;
 use wire::Wire;
 
-/// Serves everyone who connects to `listener`, with TLS if there is an acceptor. Does not return.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    control: Control,
-    admission: Arc<Admission>,
-) {
-    loop {
-        let (tcp, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of descriptors, most likely: others may end meanwhile.
-                tracing::warn!(%error, "an RTSP connection could not be accepted; {}", system::MORE_FILES);
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Some(permit) = admission.admit(peer.ip()) else { continue };
+/// Serves all peers that connect to `listener`, with TLS if there is an acceptor. Does not return.
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, control: Control) {
+    let door = control.door().clone();
+    outflow_door::accept(listener, door, move |tcp, peer, permit| {
         let (control, tls) = (control.clone(), tls.clone());
         tokio::spawn(async move {
             if let Err(error) = one(tcp, peer, tls, control, permit).await {
                 tracing::debug!(%peer, %error, "an RTSP connection has ended");
             }
         });
-    }
+    })
+    .await;
 }
 
 async fn one(

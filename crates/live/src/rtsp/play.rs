@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use outflow_door::{Right, StreamName};
 use outflow_media::Format;
 use outflow_media::sdp;
 use outflow_rtsp::header::RtpInfo;
@@ -15,15 +16,15 @@ use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
-    Control, ControlError, Described, PlayOptions, Playing, Right, Seat, TrackAddress, TrackChannel, UdpSite,
-    Via, Wanted,
+    Control, ControlError, Described, PlayOptions, Playing, Seat, Selection, TrackAddress, TrackChannel,
+    UdpSite, Via,
 };
 use crate::message::{read_level, read_view};
 
 /// A session that plays, or will.
 pub(super) struct Player {
-    stream: String,
-    wanted: Wanted,
+    stream: StreamName,
+    wanted: Selection,
     /// The URL that tracks are named below of.
     base: String,
     setups: Vec<(u8, Transport)>,
@@ -59,14 +60,14 @@ impl Connection {
     pub(super) async fn describe(&mut self, request: &Request) -> Result<Reply, Reply> {
         let target = self.target(Right::Play, request)?;
         let Described { format, levels } =
-            self.control.describe(&target.stream, target.wanted.clone()).await?;
+            self.control.describe(&target.request.stream, target.request.selection.clone()).await?;
         if let Some(what) = without_rtp(&format) {
             let text = format!("{what} have no RTP form: send them to a udp:// address");
             return Err(ControlError::Unsupported(text).into());
         }
         let session = sdp::Session {
-            name: &target.stream,
-            id: name_hash(&target.stream),
+            name: &target.request.stream,
+            id: name_hash(&target.request.stream),
             version: 1,
             origin: self.local.ip().to_canonical(),
             destination: unspecified(self.peer.ip()),
@@ -120,7 +121,7 @@ impl Connection {
         let transport = match chosen.lower {
             _ if chosen.multicast => self.group_transport(&target, track)?,
             Lower::Tcp => Transport::tcp(chosen.interleaved.unwrap_or(channel)),
-            Lower::Udp => self.udp_transport(&target.stream, chosen)?,
+            Lower::Udp => self.udp_transport(&target.request.stream, chosen)?,
         };
         let Role::Player(player) = &mut self.role else { return Err(out_of_order("no player")) };
         player.set_up(u8::try_from(track).unwrap_or(u8::MAX), transport.clone())?;
@@ -128,7 +129,8 @@ impl Connection {
     }
 
     async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
-        Ok(match self.control.describe(&target.stream, target.wanted.clone()).await?.format {
+        let asked = &target.request;
+        Ok(match self.control.describe(&asked.stream, asked.selection.clone()).await?.format {
             // Images and data have no RTP form: nobody is told that they have.
             Format::Ts | Format::Images | Format::Data => 1,
             Format::Rtp(tracks) => tracks.len(),
@@ -140,8 +142,8 @@ impl Connection {
         if matches!(self.role, Role::None) {
             let base = request.request_uri().map(base).unwrap_or_default();
             self.role = Role::Player(Box::new(Player {
-                stream: target.stream.clone(),
-                wanted: target.wanted.clone(),
+                stream: target.request.stream.clone(),
+                wanted: target.request.selection.clone(),
                 base,
                 setups: Vec::new(),
                 site: None,
@@ -152,7 +154,10 @@ impl Connection {
             }));
         }
         match &self.role {
-            Role::Player(player) if (&player.stream, &player.wanted) != (&target.stream, &target.wanted) => {
+            Role::Player(player)
+                if (&player.stream, &player.wanted)
+                    != (&target.request.stream, &target.request.selection) =>
+            {
                 Err(out_of_order("a session has one stream: tear it down, or open another connection"))
             }
             Role::Player(player) if player.stage != Stage::Setup => {

@@ -1,6 +1,7 @@
 //! Publishers: ANNOUNCE, SETUP, RECORD.
 
 use bytes::Bytes;
+use outflow_door::{Right, StreamName};
 use outflow_media::sdp::{self, MediaDescription};
 use outflow_media::{Codec, Format};
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
@@ -9,11 +10,11 @@ use url::Url;
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{Target, is_control};
-use crate::control::{Control, ControlError, PublishOptions, Publisher, Push, Right, UdpPorts};
+use crate::control::{Control, ControlError, PublishOptions, Publisher, Push, UdpPorts};
 
 /// A session that publishes, or will.
 pub(super) struct Publication {
-    stream: String,
+    stream: StreamName,
     announced: Url,
     media: Vec<MediaDescription>,
     setups: Vec<Option<Transport>>,
@@ -37,15 +38,15 @@ impl Connection {
             return Err(Reply::error(StatusCode::UnsupportedMediaType, why));
         }
         // What would fail at RECORD is better told now.
-        let entry = self.control.entry(&target.stream)?;
+        let entry = self.control.entry(&target.request.stream)?;
         if let Some(source) = entry.source {
-            return Err(ControlError::NotPushed(target.stream, source).into());
+            return Err(ControlError::NotPushed(target.request.stream.to_string(), source).into());
         }
         if let Some((_, publisher)) = entry.publisher {
-            return Err(ControlError::Busy(target.stream, publisher).into());
+            return Err(ControlError::Busy(target.request.stream.to_string(), publisher).into());
         }
         self.role = Role::Publisher(Box::new(Publication {
-            stream: target.stream,
+            stream: target.request.stream,
             announced: request.request_uri().cloned().ok_or_else(|| out_of_order("no URL"))?,
             setups: vec![None; description.media.len()],
             media: description.media,
@@ -57,14 +58,13 @@ impl Connection {
     }
 
     pub(super) fn setup_publisher(&mut self, request: &Request) -> Result<Reply, Reply> {
-        let target = self.target(Right::Publish, request)?;
         let (control, from) = (self.control.clone(), self.peer.ip());
         let local = self.local.ip().to_canonical();
         let Role::Publisher(publication) = &mut self.role else { return Err(out_of_order("announce first")) };
         if publication.publisher.is_some() {
             return Err(out_of_order("tracks cannot be added while recording"));
         }
-        let track = publication.track(request.request_uri(), &target)?;
+        let track = publication.track(request.request_uri())?;
         let offered = request.header(&headers::TRANSPORT).map_or("", |value| value.as_str());
         let lower = publication.lower();
         let usable = |t: &Transport| !t.multicast && lower.is_none_or(|lower| lower == t.lower);
@@ -108,14 +108,17 @@ impl Connection {
 }
 
 impl Publication {
-    /// Which track a SETUP is about.
-    fn track(&self, url: Option<&Url>, target: &Target) -> Result<usize, Reply> {
+    /// Which track a SETUP is about. The right to set it up was shown when the stream was announced.
+    fn track(&self, url: Option<&Url>) -> Result<usize, Reply> {
+        // A URL that only names a track as it was announced need not be that of a stream.
+        let target = url.and_then(|url| Target::of(url).ok());
+        let is_own = |target: &&Target| target.request.stream == self.stream;
         let is_it = |media: &MediaDescription| match (&media.control, url) {
             (Some(control), Some(url)) => is_control(url, &self.announced, control),
             _ => false,
         };
-        let alone = || (self.media.len() == 1 && target.stream == self.stream).then_some(0);
-        let numbered = || target.track.filter(|track| *track < self.media.len());
+        let alone = || target.as_ref().filter(is_own).filter(|_| self.media.len() == 1).map(|_| 0);
+        let numbered = || target.as_ref()?.track.filter(|track| *track < self.media.len());
         let found = self.media.iter().position(is_it).or_else(numbered).or_else(alone);
         found.ok_or_else(|| Reply::error(StatusCode::NotFound, "no media with this URL was announced"))
     }
@@ -180,7 +183,7 @@ impl Publication {
     /// Of a publisher over UDP, packets are signs of life.
     pub(super) fn shows_life(&mut self, control: &Control) -> bool {
         let state = control.state();
-        let stream = state.streams.iter().find(|state| state.name == self.stream);
+        let stream = state.streams.iter().find(|state| state.name == *self.stream);
         let packets = stream.map_or(0, |stream| stream.source.packets);
         let news = self.publisher.is_some() && packets != self.packets;
         self.packets = packets;

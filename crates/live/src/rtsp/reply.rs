@@ -1,6 +1,7 @@
 //! Answers.
 
 use bytes::{Bytes, BytesMut};
+use outflow_door::Refused;
 use outflow_rtsp::{HeaderName, Request, StatusCode, encode_response, headers};
 
 use crate::control::ControlError;
@@ -70,7 +71,8 @@ impl Reply {
 impl From<ControlError> for Reply {
     fn from(error: ControlError) -> Self {
         let status = match &error {
-            ControlError::UnknownStream(_) => StatusCode::NotFound,
+            ControlError::Refused(refused) => return Reply::from(refused.clone()),
+            ControlError::UnknownStream(_) | ControlError::StreamGone => StatusCode::NotFound,
             ControlError::NotPushed(..) | ControlError::Busy(..) => StatusCode::Forbidden,
             ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
                 StatusCode::ServiceUnavailable
@@ -80,5 +82,22 @@ impl From<ControlError> for Reply {
             _ => StatusCode::InternalServerError,
         };
         Reply::error(status, error.to_string())
+    }
+}
+
+impl From<Refused> for Reply {
+    fn from(refused: Refused) -> Self {
+        let status = match refused {
+            Refused::BadName(_) => StatusCode::NotFound,
+            Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
+            Refused::TokenMissing | Refused::TokenWrong => StatusCode::Unauthorized,
+            Refused::NotLocal => StatusCode::Forbidden,
+            Refused::TooOften { .. } | Refused::Full { .. } => StatusCode::ServiceUnavailable,
+        };
+        let reply = Reply::error(status, refused.to_string());
+        match refused.retry_after_s() {
+            Some(wait_s) => reply.with(headers::RETRY_AFTER, wait_s.to_string()),
+            None => reply,
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! What a request's URL is about.
 
+use outflow_door::{Refused, Request, query_value};
 use outflow_relay::Level;
 use percent_encoding::percent_decode_str;
 use url::Url;
-
-use crate::control::{ControlError, Wanted};
 
 /// What stands before a track's number in the URLs that DESCRIBE gives.
 pub(super) const TRACK: &str = "trackID=";
@@ -15,39 +14,42 @@ const WANTED: &str = "wanted:";
 /// A stream, perhaps one of its tracks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The stream's name.
-    pub(super) stream: String,
+    /// Which stream, and what of it: as the query says, or the path that DESCRIBE gives.
+    pub(super) request: Request,
     /// The track's number, if one is named as [`TRACK`] has it.
     pub(super) track: Option<usize>,
-    /// What of it is asked for: in the query, or in the path that DESCRIBE gives.
-    pub(super) wanted: Wanted,
-    /// `token=` of the query.
-    pub(super) token: Option<String>,
 }
 
 impl Target {
     /// What a URL is about.
     ///
     /// # Errors
-    /// It asks for a view that cannot be read.
-    pub(super) fn of(url: &Url) -> Result<Target, ControlError> {
+    /// It names what cannot be a stream, or asks for a view that cannot be read.
+    pub(super) fn of(url: &Url) -> Result<Target, Refused> {
         // Clients append to the query, too, if there is one: rtsp://host/name?token=x/trackID=0.
-        let (path, query) = (url.path(), url.query().unwrap_or_default());
-        let (query, in_query) = split_track(query);
-        let (path, in_path) = split_track(path);
-        let (path, in_base) = split_wanted(path);
-        let token = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
-        let wanted = match in_base {
-            Some(wanted) => Wanted::of_query(&wanted.replace(',', "&"))?,
-            None => Wanted::of_query(query)?,
+        let (query, in_query) = split_track(url.query().unwrap_or_default());
+        let (name, selection, in_path) = split(url);
+        let request = match selection {
+            Some(selection) => {
+                let token = query_value(query, "token");
+                Request { token, ..Request::parse(name, &selection.replace(',', "&"))? }
+            }
+            None => Request::parse(name, query)?,
         };
-        Ok(Target {
-            stream: percent_decode_str(path.trim_matches('/')).decode_utf8_lossy().into_owned(),
-            track: in_path.or(in_query),
-            wanted,
-            token: token.map(|(_, token)| token.into_owned()),
-        })
+        Ok(Target { request, track: in_path.or(in_query) })
     }
+}
+
+/// What a URL's path names, decoded: a stream, or something below it.
+pub(super) fn path_of(url: &Url) -> String {
+    percent_decode_str(split(url).0).decode_utf8_lossy().into_owned()
+}
+
+/// The parts of a URL's path: the stream's name, what [`base`] has put behind it, and the track's number.
+fn split(url: &Url) -> (&str, Option<&str>, Option<usize>) {
+    let (path, track) = split_track(url.path());
+    let (path, selection) = split_selection(path);
+    (path.trim_matches('/'), selection, track)
 }
 
 /// Takes `/trackID=n` off the end.
@@ -60,7 +62,7 @@ fn split_track(text: &str) -> (&str, Option<usize>) {
 }
 
 /// Takes what [`base`] has put at the end of a path off again.
-fn split_wanted(path: &str) -> (&str, Option<&str>) {
+fn split_selection(path: &str) -> (&str, Option<&str>) {
     let (rest, last) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
     match last.strip_prefix(WANTED) {
         Some(wanted) => (rest, Some(wanted)),
@@ -71,12 +73,12 @@ fn split_wanted(path: &str) -> (&str, Option<&str>) {
 /// The URL without what must not come back in answers, query and trailing slashes. What of the stream
 /// is wanted stands in its path then, because clients leave a query behind.
 pub(super) fn base(url: &Url) -> String {
-    let wanted = Target::of(url).map(|target| target.wanted).unwrap_or_default();
+    let wanted = Target::of(url).map(|target| target.request.selection).unwrap_or_default();
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
     let (path, _) = split_track(url.path());
-    let (path, _) = split_wanted(path);
+    let (path, _) = split_selection(path);
     let path = path.trim_end_matches('/').to_owned();
     let branch = wanted.branch.map(|branch| format!("branch={branch}"));
     let view = Some(wanted.view.to_string().replace('&', ",")).filter(|view| !view.is_empty());
@@ -106,7 +108,7 @@ mod tests {
 
     fn of(url: &str) -> (String, Option<usize>, Option<String>) {
         let target = Target::of(&Url::parse(url).unwrap()).unwrap();
-        (target.stream, target.track, target.token)
+        (target.request.stream.to_string(), target.track, target.request.token)
     }
 
     #[test]
@@ -118,8 +120,10 @@ mod tests {
         assert_eq!(of("rtsp://h/live/sta%67e?token=a%2Fb"), (stage(), None, Some("a/b".to_owned())));
         let appended = of("rtsp://h/live/stage?token=x/trackID=2");
         assert_eq!(appended, (stage(), Some(2), Some("x".to_owned())));
-        assert_eq!(of("rtsp://h/trackID=x"), ("trackID=x".to_owned(), None, None));
-        assert_eq!(of("rtsp://h"), (String::new(), None, None));
+        for none in ["rtsp://h", "rtsp://h/trackID=x", "rtsp://h/a%20b/trackID=1"] {
+            assert!(matches!(Target::of(&Url::parse(none).unwrap()), Err(Refused::BadName(_))), "{none}");
+        }
+        assert_eq!(path_of(&Url::parse("rtsp://h/a/str%65amid=0?token=x").unwrap()), "a/streamid=0");
     }
 
     #[test]
@@ -137,10 +141,11 @@ mod tests {
         assert_eq!(base, "rtsp://h/a/s/wanted:branch=small,level=3,part=64x32+8+0,gray=1/");
         let track = Url::parse(&format!("{base}trackID=1")).unwrap();
         let target = Target::of(&track).unwrap();
-        assert_eq!((target.stream.as_str(), target.track), ("a/s", Some(1)));
-        assert_eq!(target.wanted.branch.as_deref(), Some("small"));
-        assert_eq!(target.wanted.view.to_string(), "part=64x32+8+0&gray=1");
-        assert_eq!(target.wanted.level.number(), 3);
+        assert_eq!((&*target.request.stream, target.track), ("a/s", Some(1)));
+        let selection = target.request.selection;
+        assert_eq!(selection.branch.as_deref(), Some("small"));
+        assert_eq!(selection.view.to_string(), "part=64x32+8+0&gray=1");
+        assert_eq!(selection.level.number(), 3);
         assert_eq!(super::base(&track), base);
         assert!(Target::of(&Url::parse("rtsp://h/s?size=big").unwrap()).is_err());
     }

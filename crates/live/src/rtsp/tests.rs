@@ -1,7 +1,6 @@
 //! The server as its peers see it, over real sockets.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -15,7 +14,6 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::Relay;
-use crate::admission::Admission;
 
 /// Longer than anything here takes, so that a failure is one and no hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,7 +23,6 @@ const ANNOUNCED: &str = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n\
 
 struct Server {
     relay: Relay,
-    admission: Arc<Admission>,
     port: u16,
 }
 
@@ -37,11 +34,10 @@ impl Server {
         );
         let config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
         let relay = Relay::start(config, None).await.expect("started");
-        let admission = Admission::new(relay.control().clone());
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        tokio::spawn(super::serve(listener, None, relay.control().clone(), admission.clone()));
-        Server { relay, admission, port }
+        tokio::spawn(super::serve(listener, None, relay.control().clone()));
+        Server { relay, port }
     }
 
     async fn connect(&self) -> Client {
@@ -397,11 +393,6 @@ async fn tokens_are_asked_for_and_taken_in_each_form() {
 
     let mut client = server.connect().await;
     assert_eq!(client.status("DESCRIBE", "/demo?token=one", "", "").await, StatusCode::Ok);
-    let mut client = server.connect().await;
-    for _ in 0..5 {
-        assert_eq!(client.status("DESCRIBE", "/demo?token=x", "", "").await, StatusCode::Unauthorized);
-    }
-    assert_eq!(client.next().await, None, "who only guesses is sent away");
 }
 
 #[tokio::test]
@@ -416,7 +407,7 @@ async fn garbage_ends_its_connection_and_is_counted() {
             assert!(matches!(&item, Item::Response(r) if u16::from(r.status()) == 400), "{item:?}");
         }
     }
-    assert_eq!(server.admission.counts().malformed, 4);
+    assert_eq!(server.relay.control().door().counts().malformed, 4);
 }
 
 #[tokio::test]
@@ -429,7 +420,7 @@ async fn requests_that_never_end_end_their_connection_and_are_counted() {
     tokio::time::pause();
     assert_eq!(half.tcp.read(&mut [0]).await.ok(), Some(0));
     assert_eq!(silent.tcp.read(&mut [0]).await.ok(), Some(0));
-    assert_eq!(server.admission.counts().slow, 2);
+    assert_eq!(server.relay.control().door().counts().slow, 2);
 }
 
 #[tokio::test]
@@ -441,6 +432,59 @@ async fn connections_beyond_the_limit_are_closed_at_once() {
     assert_eq!(second.status("OPTIONS", "/", "", "").await, StatusCode::Ok);
     let mut third = server.connect().await;
     assert_eq!(third.next().await, None);
-    let counts = server.admission.counts();
+    let counts = server.relay.control().door().counts();
     assert_eq!((counts.open, counts.accepted, counts.refused), (2, 2, 1));
+}
+
+#[tokio::test]
+async fn what_no_stream_can_be_called_is_refused_as_such() {
+    let server = Server::start("").await;
+    let mut client = server.connect().await;
+    for (path, name) in [("/", ""), ("/a%20b", "a b"), ("/.demo", ".demo"), ("/api/v1", "api/v1")] {
+        let expected = outflow_config::check_name(name).expect_err("no name").to_string();
+        for (method, body) in [("DESCRIBE", ""), ("ANNOUNCE", ANNOUNCED), ("SETUP", "")] {
+            let response = client.ask(method, path, "", body).await;
+            let why = String::from_utf8_lossy(response.body());
+            assert_eq!(response.status(), StatusCode::NotFound, "{method} {path}: {why}");
+            assert!(why.contains(&expected), "{method} {path}: {why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_guesses_is_refused_on_every_connection() {
+    let server = Server::start("[access]\nplay = [\"one\"]").await;
+    server.demo_is_up().await;
+    let mut known = server.connect().await;
+    assert_eq!(known.status("DESCRIBE", "/demo?token=one", "", "").await, StatusCode::Ok);
+    let mut guesses = 0;
+    let refused = loop {
+        let mut client = server.connect().await;
+        let response = client.ask("DESCRIBE", "/demo?token=x", "", "").await;
+        if response.status() != StatusCode::Unauthorized {
+            assert_eq!(client.next().await, None, "the connection is ended");
+            break response;
+        }
+        guesses += 1;
+        assert!(guesses < 100, "an address may guess for ever");
+    };
+    assert_eq!(refused.status(), StatusCode::ServiceUnavailable);
+    let why = String::from_utf8_lossy(refused.body());
+    assert!(
+        why.contains("too many wrong tokens") && refused.header(&headers::RETRY_AFTER).is_some(),
+        "{why}"
+    );
+    let mut client = server.connect().await;
+    let right = client.status("DESCRIBE", "/demo?token=one", "", "").await;
+    assert_eq!(right, StatusCode::ServiceUnavailable, "guessing would go on if a right one were told apart");
+    assert_eq!(known.status("DESCRIBE", "/demo", "", "").await, StatusCode::Ok, "it has shown its token");
+    let mut other = Client { tcp: from("127.0.0.2", server.port).await, ..server.connect().await };
+    assert_eq!(other.status("DESCRIBE", "/demo?token=one", "", "").await, StatusCode::Ok);
+}
+
+/// A connection from this address.
+async fn from(address: &str, port: u16) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind((address.parse::<std::net::IpAddr>().expect("an address"), 0).into()).expect("bound");
+    socket.connect(([127, 0, 0, 1], port).into()).await.expect("connected")
 }

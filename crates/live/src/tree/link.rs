@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
+use outflow_door::Permit;
 use outflow_poc_socket::{Options, PocSocket};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -59,8 +60,12 @@ pub(super) async fn dial(
     let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;
 }
 
-/// Goes on with a relay that has connected.
-pub(super) async fn answer(terms: Terms, socket: PocSocket, inputs: mpsc::Sender<Input>) {
+/// Goes on with a relay that has connected; its place is given back when that ends.
+pub(super) async fn answer(
+    terms: Terms,
+    (socket, _permit): (PocSocket, Permit),
+    inputs: mpsc::Sender<Input>,
+) {
     let link = terms.link;
     let why = keep(terms, socket, &inputs).await;
     let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;

@@ -28,6 +28,7 @@ pub mod wire;
 use std::net::SocketAddr;
 
 use outflow_directory::{Auth, Directory, Tls};
+use outflow_door::Permit;
 use outflow_poc_socket::PocSocket;
 use outflow_relay::Level;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -83,9 +84,9 @@ impl Tree {
     }
 
     /// Talks to a relay that wants to, from now on.
-    pub(crate) async fn accept(&self, socket: PocSocket, from: SocketAddr) {
+    pub(crate) async fn accept(&self, socket: PocSocket, from: SocketAddr, permit: Permit) {
         // If the driver has ended, so has the relay.
-        let _ = self.inputs.send(Input::Accepted { socket, from }).await;
+        let _ = self.inputs.send(Input::Accepted { socket, from, permit }).await;
     }
 }
 

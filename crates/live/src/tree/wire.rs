@@ -63,6 +63,9 @@ pub enum Strange {
     /// It is not what relays say.
     #[error("it cannot be understood: {0}")]
     Unknown(#[from] serde_json::Error),
+    /// It is about what cannot be a stream.
+    #[error(transparent)]
+    BadName(#[from] outflow_config::Invalid),
 }
 
 /// Reads a unit.
@@ -73,7 +76,13 @@ pub fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
     if unit.len() > SAID_BYTES_MAX {
         return Err(Strange::TooMuch);
     }
-    Ok(serde_json::from_slice(unit)?)
+    let all: Vec<Said> = serde_json::from_slice(unit)?;
+    for said in &all {
+        if let Said::Tree { stream, .. } | Said::Lookup { stream, .. } = said {
+            outflow_config::check_name(stream)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Puts as much as there is of `more` behind `first`, into one unit.
@@ -98,7 +107,7 @@ pub(crate) fn flow() -> Flow {
 }
 
 /// Asks another relay to talk.
-pub(super) fn request(token: Option<&str>) -> Request {
+pub(crate) fn request(token: Option<&str>) -> Request {
     Request {
         resource: token.map_or(RESOURCE.to_owned(), |token| media::with_query(RESOURCE, "token", token)),
         to_server: Some(flow()),
@@ -132,8 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn what_no_stream_can_be_called_is_refused_as_such() {
+        for name in ["", "a b", ".cam", "api/v1", "cam.ts"] {
+            let expected = outflow_config::check_name(name).expect_err("no name").to_string();
+            let stream = name.to_owned();
+            let lookup = Said::Lookup { number: 3, stream: stream.clone(), fetch: None };
+            for said in [lookup, Said::Tree { stream, message: Message::Leave { ask: 1 } }] {
+                let refused = read(&write(&said, || None)).expect_err("refused").to_string();
+                assert!(refused.contains(&expected), "{refused}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_too_much_for_one_unit_goes_in_the_next() {
-        let said = Said::Tree { stream: "s".repeat(200), message: Message::Leave { ask: 1 } };
+        let said = Said::Tree { stream: ["s"; 100].join("/"), message: Message::Leave { ask: 1 } };
         let mut left = 1000;
         let unit = write(&said, || {
             left -= 1;

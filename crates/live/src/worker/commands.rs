@@ -83,6 +83,8 @@ impl Worker {
             }
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
+            // If nothing waits for it any more, there is nothing to tell.
+            Command::Settle { done } => drop(done.send(())),
             Command::Shutdown => self.shut_down(),
         }
     }
@@ -324,7 +326,7 @@ impl Worker {
 
     pub(super) fn find(&self, id: StreamId) -> Result<usize, ControlError> {
         let found = self.streams.iter().find(|(_, stream)| stream.id == id);
-        found.map(|(index, _)| index).ok_or(ControlError::ShuttingDown)
+        found.map(|(index, _)| index).ok_or(ControlError::StreamGone)
     }
 
     fn find_sink(&self, id: StreamId, receiver: ReceiverId) -> Option<(usize, SinkKey)> {

@@ -2,14 +2,14 @@
 
 use outflow_media::Time;
 use outflow_relay::graph::Unfit;
-use outflow_relay::{SinkKey, View};
+use outflow_relay::{Selection, SinkKey, View};
 
 use super::Worker;
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::context::{Arrived, Line};
 use crate::message::{
-    ControlError, Described, ReceiverId, Reply, Services, ServicesCommand, StreamId, Swapped, Wanted,
+    ControlError, Described, ReceiverId, Reply, Services, ServicesCommand, StreamId, Swapped,
 };
 
 impl Worker {
@@ -37,7 +37,7 @@ impl Worker {
     }
 
     /// What a stream, or one of its branches, carries.
-    pub(super) fn describe(&mut self, id: StreamId, wanted: &Wanted) -> Result<Described, ControlError> {
+    pub(super) fn describe(&mut self, id: StreamId, wanted: &Selection) -> Result<Described, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
         let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
@@ -108,7 +108,8 @@ impl LiveStream {
         let now = clock.now();
         if let Some(Next { put: Some((_, earlier)), .. }) = self.next.take() {
             // Control asks for one after the other.
-            let _ = earlier.send(Err(ControlError::ShuttingDown));
+            let text = "other services were asked for before these were in place".to_owned();
+            let _ = earlier.send(Err(ControlError::Configuration(text)));
         }
         self.recall(now);
         self.next = Some(Next { began: now, put: Some((services, reply)) });

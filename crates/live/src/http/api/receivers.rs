@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
+use outflow_door::query_value;
 use outflow_relay::{Level, Priority};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::{Body, receiver_id};
 use crate::control::{Control, ControlError, ReceiverState};

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
-use crate::control::{Control, ControlError, PushOptions, Wanted};
+use crate::control::{Control, ControlError, PushOptions, Selection};
 use crate::message::read_view;
 
 /// A receiver to send to.
@@ -96,7 +96,7 @@ pub(super) async fn add(
     let priority = wish.priority.map(Into::into);
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
     let level = wish.level.map(Level::try_from).transpose().map_err(ControlError::from)?.unwrap_or_default();
-    let wanted = Wanted { branch: wish.branch, view, level };
+    let wanted = Selection { branch: wish.branch, view, level };
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
     link.as_deref().map(|link| control.link(link)).transpose()?;
     let name_there = name.clone();

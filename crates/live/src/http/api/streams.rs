@@ -8,15 +8,15 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use outflow_config::{StreamConfig, Written, parse_duration};
+use outflow_door::query_value;
 use outflow_media::sdp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::credentials::query_value;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::super::view::StreamView;
-use crate::control::{Control, ControlError, Described, StreamLimits, StreamState, Wanted};
+use crate::control::{Control, ControlError, Described, StreamLimits, StreamState};
 
 /// All streams, without their receivers
 #[utoipa::path(get, path = "/api/v1/streams", tag = "streams", responses((status = OK, body = [StreamView])))]
@@ -137,7 +137,7 @@ pub(super) async fn describe(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, HttpError> {
-    let wanted = Wanted::of_query(query.as_deref().unwrap_or_default())?;
+    let wanted = outflow_door::selection(query.as_deref().unwrap_or_default())?;
     let described = control.describe(&name, wanted).await?;
     let sink = query.as_deref().and_then(|query| query_value(query, "sink"));
     let to = sink.map(|sink| rtp_address(&control, &name, &sink)).transpose()?;

@@ -147,6 +147,51 @@ async fn sinks_do_not_circle_or_collide() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_address_that_guesses_tokens_has_to_wait() {
+    let access = "[access]\ncontrol = [\"s3cret\"]\nplay = [\"p\"]\npublish = [\"q\"]\n[streams.a]\n";
+    let bench = Bench::start(access).await;
+    let local = SocketAddr::from(([127, 0, 0, 1], 9));
+    let ask = |peer: SocketAddr, uri: &'static str| bench.ask_as(peer, &[], Method::GET, uri, "");
+    // Whatever is guessed counts: the right to play, to publish, to control.
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        statuses.push(ask(ELSEWHERE, "/a.ts?token=x").await.status.as_u16());
+        let put = bench.ask_as(ELSEWHERE, &[], Method::PUT, "/a.ts?token=x", "");
+        statuses.push(put.await.status.as_u16());
+        statuses.push(ask(ELSEWHERE, "/api/v1/relay?token=x").await.status.as_u16());
+    }
+    let first = statuses.iter().position(|status| *status == 429).expect("it may guess for ever");
+    assert!(statuses[..first].iter().all(|status| *status == 401), "{statuses:?}");
+    let refused = ask(ELSEWHERE, "/api/v1/relay?token=s3cret").await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "or it could go on");
+    assert!(refused.error().contains("too many wrong tokens"), "{}", refused.text());
+    assert!(refused.headers["retry-after"].to_str().is_ok_and(|wait| wait.parse::<u64>().is_ok()));
+    let counts = ask(local, "/api/v1/relay?token=s3cret").await.json();
+    assert_eq!(counts["connections"]["wrong_tokens"], first, "others are not affected");
+    assert!(counts["connections"]["too_often"].as_u64() > Some(0));
+    let metrics = ask(local, "/metrics?token=s3cret").await.text();
+    assert!(
+        metrics.contains(&format!("outflow_token_failures_total{{outcome=\"wrong\"}} {first}")),
+        "{metrics}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_that_is_being_removed_is_not_there() {
+    let bench = Bench::start("[streams.clip]\nsource = \"demo://\"\n").await;
+    bench.wait("/api/v1/streams/clip", |stream| stream["ring_packets"].as_u64() > Some(0)).await;
+    let control = bench.relay().control();
+    let owner = control.entry("clip").expect("there").owner;
+    let reason = crate::control::CloseReason::StreamRemoved;
+    control.tell(&owner, crate::control::Command::RemoveStream { stream: owner.stream, reason });
+    for path in ["/clip.ts", "/api/v1/streams/clip/sdp"] {
+        let answer = bench.get(path).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {}", answer.text());
+        assert!(!answer.error().contains("shutting down"), "{path}: {}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn limits_hold_until_the_file_is_loaded_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bench = Bench::start_from("[streams.a]\n", Some(folder.path().join("o.toml"))).await;

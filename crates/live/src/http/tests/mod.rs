@@ -6,7 +6,6 @@ mod schema;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,7 +18,6 @@ use tower::ServiceExt;
 
 use super::front::Peer;
 use crate::Relay;
-use crate::admission::Admission;
 
 /// How long anything may take that should happen at once, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Bench {
     relay: Option<Relay>,
     router: Router,
-    admission: Arc<Admission>,
 }
 
 /// An answer that was read to its end.
@@ -51,9 +48,8 @@ impl Bench {
         }
         let config = Config::parse(&text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let relay = Relay::start(config, path).await.expect("started");
-        let admission = Admission::new(relay.control().clone());
-        let router = super::router(relay.control().clone(), admission.clone());
-        let bench = Bench { relay: Some(relay), router, admission };
+        let router = super::router(relay.control().clone());
+        let bench = Bench { relay: Some(relay), router };
         bench.wait("/readyz", |answer| answer["status"] == "ok").await;
         bench
     }
@@ -109,7 +105,7 @@ impl Bench {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let control = self.relay().control().clone();
-        tokio::spawn(super::serve(listener, None, control, self.admission.clone(), self.router.clone()));
+        tokio::spawn(super::serve(listener, None, control, self.router.clone()));
         address
     }
 }

@@ -16,14 +16,14 @@ use crate::message::read_level;
 impl Connection {
     /// The group that a track goes to.
     pub(super) fn group_transport(&mut self, target: &Target, track: usize) -> Result<Transport, Reply> {
-        if target.wanted.branch.is_some() || target.wanted.view != View::default() {
+        if target.request.selection.branch.is_some() || target.request.selection.view != View::default() {
             let why = "only streams as they come in go to groups, and levels of them: ask for unicast";
             return Err(Reply::error(StatusCode::UnsupportedTransport, why));
         }
         let Role::Player(player) = &mut self.role else { return Err(out_of_order("no player")) };
         let seat = match &mut player.seat {
             Some(seat) => seat,
-            none => none.insert(self.control.seat(&target.stream, self.peer.ip())?),
+            none => none.insert(self.control.seat(&target.request.stream, self.peer.ip())?),
         };
         let group = seat.group();
         let above = u16::try_from(2 * track).ok().and_then(|above| group.to.port().checked_add(above));

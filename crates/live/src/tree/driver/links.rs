@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use outflow_door::Permit;
 use outflow_poc_socket::PocSocket;
 use outflow_routing::tree::{Contact, RelayId};
 use tokio::sync::oneshot;
@@ -30,7 +31,7 @@ impl Links {
 
 impl Driver {
     /// A relay wants to talk.
-    pub(super) fn accept(&mut self, socket: PocSocket, from: SocketAddr) {
+    pub(super) fn accept(&mut self, socket: PocSocket, from: SocketAddr, permit: Permit) {
         if self.links.count() >= LINKS_MAX {
             tracing::warn!(%from, limit = LINKS_MAX, "too many relays are connected: this one is not");
             return;
@@ -38,7 +39,7 @@ impl Driver {
         let link = self.links.next();
         self.links.unknown.insert(link);
         let terms = Terms { link, me: self.me.clone(), is_kept: false };
-        tokio::spawn(link::answer(terms, socket, self.inputs.clone()));
+        tokio::spawn(link::answer(terms, (socket, permit), self.inputs.clone()));
     }
 
     /// Connects to an address. None if nothing can be encrypted.

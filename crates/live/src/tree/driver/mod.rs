@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use outflow_directory::Directory;
+use outflow_door::Permit;
 use outflow_media::Time;
 use outflow_poc_socket::PocSocket;
 use outflow_relay::Level;
@@ -48,6 +49,7 @@ pub(super) enum Input {
     Accepted {
         socket: PocSocket,
         from: SocketAddr,
+        permit: Permit,
     },
     Link(LinkEvent),
     /// Ask another relay something.
@@ -252,7 +254,7 @@ impl Driver {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Reach { stream, level, reply } => self.handle_reach(&stream, level, reply),
-            Input::Accepted { socket, from } => self.accept(socket, from),
+            Input::Accepted { socket, from, permit } => self.accept(socket, from, permit),
             Input::Link(event) => self.handle_link(event),
             Input::Ask { to, said, reply } => self.ask(to, said, reply),
             Input::Offers { id, offers } => {
