@@ -43,11 +43,11 @@ fn is_true(probe: &str) -> bool {
     Command::new("sh").args(["-c", probe]).output().is_ok_and(|output| output.status.success())
 }
 
-/// Says so, if sources in this language cannot be built here, where it is seen even though the test passes.
+/// Says so, if sources in this language cannot be built here.
 fn is_skipped(what: &str, lang: Lang) -> bool {
     let missing = missing(lang);
     if let Some(probe) = missing {
-        let _nobody_reads = writeln!(std::io::stderr(), "SKIPPED: {what} from its source (`{probe}` fails)");
+        outflow_skip::skipped(&format!("{what} from its source"), format!("`{probe}` fails"));
     }
     missing.is_some()
 }
