@@ -10,12 +10,12 @@ use nix::sys::socket::{setsockopt, sockopt};
 use outflow_client::{Lower, Options, Received, Subscription, subscribe};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN, SOURCE};
 use outflow_labs::relay::{Relay, listen};
-use outflow_labs::scene::{PATIENCE, rtsp_url, scene, skipped, wait_for};
+use outflow_labs::scene::{PATIENCE, http_url, rtsp_url, scene, skipped, wait_for};
 use outflow_labs::svc::{
     Carried, Coding, Encoded, FIRST_TIMESTAMP, LayerFrame, Numbered, Plan, TICKS_PER_PICTURE, Wanted, decode,
     description, encode, frames, lacking, packets,
 };
-use outflow_media::rtp::RtpHeader;
+use outflow_media::rtp::{PlainHeader, RtpHeader};
 use serde_json::{Value, json};
 
 /// Where the stream comes in.
@@ -25,6 +25,8 @@ const PORT: u16 = 6400;
 const PICTURES: usize = 321;
 /// Pictures of which it is told what level they are: there is one of each temporal layer.
 const GROUP: usize = 4;
+/// Pictures after which a receiver joins late: one and a half groups of pictures.
+const LATE: usize = 96;
 /// Twice as fast as it is shown.
 const SENT_EVERY: Duration = Duration::from_millis(16);
 
@@ -266,6 +268,125 @@ fn every_level(coding: Coding, layers: (u8, u8), copies: u16) -> Result<()> {
     })?;
     let rates: Vec<u64> = serde_json::from_value(relay.stream("cam")?["levels"].clone())?;
     ensure!(rates.len() == usize::from(levels) && rates.is_sorted_by(|a, b| a > b), "{rates:?}");
+    relay.healthy()
+}
+
+/// Opus beside a video: a packet of it stands between the first two packets of each picture, where players that put
+/// pictures together in the buffer of the next packet of any track lose them (ffmpeg does, of AV1).
+struct Sound {
+    sequence: u16,
+}
+
+impl Sound {
+    const PAYLOAD_TYPE: u8 = 97;
+
+    fn describe(video: &str) -> String {
+        format!("{video}m=audio {} RTP/AVP 97\na=rtpmap:97 opus/48000/2\n", SOURCE_PORT + 2)
+    }
+
+    fn next(&mut self) -> Vec<u8> {
+        let (sequence, timestamp) = (self.sequence, u32::from(self.sequence) * 960);
+        self.sequence = sequence.wrapping_add(1);
+        let header =
+            PlainHeader { marker: false, payload_type: Self::PAYLOAD_TYPE, sequence, timestamp, ssrc: 9 };
+        [&header.emit()[..], &[0xfc; 60]].concat()
+    }
+}
+
+/// Sends each picture when it is due, and a packet of sound within it.
+fn send_with_sound(paths: &Paths, encoded: &Encoded) -> Result<()> {
+    let socket = paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
+    let (began, mut sound) = (Instant::now(), Sound { sequence: 0 });
+    for (number, picture) in (0..).zip(packets(encoded)) {
+        std::thread::sleep((began + SENT_EVERY * number).saturating_duration_since(Instant::now()));
+        for (at, packet) in picture.iter().enumerate() {
+            if at == 1.min(picture.len() - 1) {
+                socket.send_to(&sound.next(), (RELAY_IN, SOURCE_PORT + 2))?;
+            }
+            socket.send_to(packet, (RELAY_IN, SOURCE_PORT))?;
+        }
+    }
+    Ok(())
+}
+
+/// A player that joins in the midst of a group of pictures, by UDP or in the connection: the packets of each track,
+/// up to the last picture.
+async fn both_tracks(transport: Lower) -> Result<[Vec<Vec<u8>>; 2]> {
+    let options = Options { transport, ..Options::default() };
+    let mut subscription: Subscription = subscribe(&rtsp_url("cam"), options).await?;
+    let mut tracks = [Vec::new(), Vec::new()];
+    loop {
+        let Received::Packet(packet) = subscription.recv().await? else { continue };
+        tracks[usize::from(packet.track)].push(packet.bytes.to_vec());
+        if packet.track == 0 && ends(&packet.bytes)? {
+            subscription.close().await;
+            return Ok(tracks);
+        }
+    }
+}
+
+/// A player by HTTP gets the sound alone, and is told.
+async fn told_of_the_video() -> Result<()> {
+    let subscription = subscribe(&http_url("cam"), Options::default()).await?;
+    let left_out = subscription.left_out().map(str::to_owned);
+    subscription.close().await;
+    ensure!(left_out.as_deref() == Some("video AV1"), "{left_out:?}");
+    Ok(())
+}
+
+/// Nothing is missing of either track, and every picture decodes.
+fn is_whole(encoded: &Encoded, [video, sound]: &[Vec<Vec<u8>>; 2]) -> Result<()> {
+    let numbers = judged(encoded, video)?;
+    let (first, all) = (numbers[0], encoded.plan.frames.len());
+    ensure!(first > 0 && numbers.iter().copied().eq(first..all), "it joined late and got frames {numbers:?}");
+    let sequence = |packet: &Vec<u8>| Ok(RtpHeader::new_checked(packet)?.sequence());
+    let sequences = sound.iter().map(sequence).collect::<Result<Vec<_>>>()?;
+    let gapless = sequences.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
+    ensure!(
+        gapless && sequences.len() + 2 > all - first,
+        "{} pictures, and sound {sequences:?}",
+        all - first
+    );
+    Ok(())
+}
+
+#[test]
+fn no_picture_of_av1_is_lost_where_sound_comes_between_its_packets() -> Result<()> {
+    let Some(encoded) = encoded(Coding::Av1Bare, (1, 1), PICTURES)? else { return Ok(()) };
+    let Some(paths) = scene("AV1 and sound", &[])? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let sdp = folder.path().join("cam.sdp");
+    std::fs::write(&sdp, Sound::describe(&description(&encoded, SOURCE_PORT)))?;
+    let stream =
+        format!("[streams.cam]\nsource = \"rtp://0.0.0.0:{SOURCE_PORT}\"\nsdp = \"{}\"\n", sdp.display());
+    let mut relay = Relay::start(&paths.relay, &(listen() + &stream))?;
+    let (encoded, paths) = (&encoded, &paths);
+    std::thread::scope(|scope| -> Result<()> {
+        let sending = scope.spawn(move || send_with_sound(paths, encoded));
+        relay.wait_up("cam")?;
+        let sent = packets(encoded).iter().take(LATE).map(|picture| picture.len() as u64 + 1).sum();
+        wait_for("a group of pictures and a half", || {
+            Ok(relay.stream("cam")?["source"]["packets"].as_u64() >= Some(sent))
+        })?;
+        let playing = [Lower::Udp, Lower::Tcp].map(|transport| {
+            scope.spawn(move || {
+                paths.players.run(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                    runtime.block_on(both_tracks(transport))
+                })
+            })
+        });
+        paths.players.run(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(told_of_the_video())
+        })?;
+        ended(sending.join())?;
+        for (name, playing) in ["UDP", "TCP"].into_iter().zip(playing) {
+            let tracks = ended(playing.join()).context(name)?;
+            is_whole(encoded, &tracks).context(name)?;
+        }
+        Ok(())
+    })?;
     relay.healthy()
 }
 

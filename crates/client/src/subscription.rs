@@ -107,6 +107,15 @@ impl Subscription {
         self.described.levels
     }
 
+    /// The tracks of the stream that are not in what comes, if the server said so: MPEG-TS has no place for
+    /// some.
+    pub fn left_out(&self) -> Option<&str> {
+        match &self.source {
+            Source::Http(http) => http.download.left_out.as_deref(),
+            Source::Rtsp(_) | Source::Udp(_) | Source::Rtp(_) | Source::Poc(_) => None,
+        }
+    }
+
     /// What arrival times are told in.
     pub fn now(&self) -> Time {
         self.options.clock.now()

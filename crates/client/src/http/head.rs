@@ -15,6 +15,8 @@ pub struct Head {
     pub location: Option<String>,
     /// Where the receiver can ask for something else (`Outflow-Session`).
     pub session: Option<String>,
+    /// What of the stream it does not hold (`Outflow-Left-Out`).
+    pub left_out: Option<String>,
     /// Whether the body comes in chunks (RFC 9112 section 7.1).
     pub chunked: bool,
     /// Bytes of the body, where they are told and it does not come in chunks.
@@ -55,6 +57,7 @@ impl Head {
             phrase: response.reason.unwrap_or_default().to_owned(),
             location: get("Location").map(str::to_owned),
             session: get("Outflow-Session").map(str::to_owned),
+            left_out: get("Outflow-Left-Out").map(str::to_owned),
             chunked,
             length: get("Content-Length").filter(|_| !chunked).and_then(|v| v.parse().ok()),
         }
@@ -69,6 +72,7 @@ mod tests {
     fn a_head_is_read_once_it_is_complete() {
         let text =
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nlocation: /x\r\nOutflow-session: /s\r\n\
+                     outflow-left-out: video AV1\r\n\
                      Content-Length: 5\r\nTransfer-Encoding: gzip, Chunked\r\n\r\nbody";
         for cut in 0..text.len() - 4 {
             let mut part = BytesMut::from(&text[..cut]);
@@ -79,6 +83,7 @@ mod tests {
         assert_eq!((head.status, head.location.as_deref()), (302, Some("/x")));
         assert!(head.chunked && head.length.is_none());
         assert_eq!(head.session.as_deref(), Some("/s"));
+        assert_eq!(head.left_out.as_deref(), Some("video AV1"));
         assert_eq!(&whole[..], b"body");
         assert!(Head::decode(&mut BytesMut::from(&b"RTSP/1.0 200 OK\r\n\r\n"[..])).is_err());
     }

@@ -27,6 +27,8 @@ pub(crate) struct Download {
     buffer: BytesMut,
     body: Body,
     ready: VecDeque<Bytes>,
+    /// What of the stream it does not hold, as the server says.
+    pub(crate) left_out: Option<String>,
 }
 
 impl Download {
@@ -46,7 +48,8 @@ impl Download {
                     let body = Body::new(head.chunked, head.length);
                     let named = head.session.as_deref();
                     let session = named.and_then(|named| Session::new(&url, named, options, trusted));
-                    return Ok((Download { wire, buffer, body, ready: VecDeque::new() }, session));
+                    let (ready, left_out) = (VecDeque::new(), head.left_out);
+                    return Ok((Download { wire, buffer, body, ready, left_out }, session));
                 }
                 (301 | 302 | 303 | 307 | 308, Some(location)) => {
                     let next = url.join(&location).map_err(|e| Error::Peer(format!("redirection: {e}")))?;

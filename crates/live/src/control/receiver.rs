@@ -72,6 +72,7 @@ pub struct Playing {
     owner: Owner,
     id: ReceiverId,
     starts: Vec<StartPoint>,
+    left_out: Vec<String>,
     /// How it ended is heard once, and known from then on.
     closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
 }
@@ -170,14 +171,15 @@ impl Control {
         sink.link = link.map(|link| link.id);
         let (closing, closed) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
-        let mut playing =
-            Playing { control: self.clone(), owner, id, starts: Vec::new(), closed: Err(closed) };
+        let (starts, left_out, closed) = (Vec::new(), Vec::new(), Err(closed));
+        let mut playing = Playing { control: self.clone(), owner, id, starts, left_out, closed };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
         let spec = Box::new(JoinSpec { sink, wanted, route, kind, to, name, closed: closing });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
-        playing.starts = self.ask(&owner, join).await?;
+        let joined = self.ask(&owner, join).await?;
+        (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
         Ok(playing)
     }
 
@@ -209,6 +211,12 @@ impl Playing {
     /// First RTP packets of the tracks (for RTP-Info).
     pub fn starts(&self) -> &[StartPoint] {
         &self.starts
+    }
+
+    /// The tracks of the stream that have no place in what it gets ("video AV1" in a transport stream),
+    /// as far as that was known when it joined; [`ReceiverState::left_out`](super::ReceiverState) follows.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// Begins to send; `connection` is the write side of a byte stream, `None` for UDP. From now on

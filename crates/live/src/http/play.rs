@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -63,7 +63,7 @@ pub(super) async fn on_own_connection(
     request: StreamRequest,
 ) -> Option<(Playing, WriteSide)> {
     let (query, token) = (request.query.as_deref(), request.token.as_deref());
-    let (playing, session) = match open(&control, &request.stream, query, token, peer).await {
+    let (playing, own) = match open(&control, &request.stream, query, token, peer).await {
         Ok(opened) => opened,
         Err(error) => {
             // A peer that does not take the answer has nothing to lose by that.
@@ -74,7 +74,8 @@ pub(super) async fn on_own_connection(
     };
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {MPEG_TS}\r\nCache-Control: no-store\r\n\
-         Outflow-Session: {session}\r\nAccess-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n"
+         {own}Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n",
+        own = lines(&own),
     );
     if socket.write_all(head.as_bytes()).await.is_err() || request.head_only {
         return None;
@@ -104,7 +105,10 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
     responses(
         (
             status = OK, body = Vec<u8>, content_type = "video/mp2t",
-            headers(("Outflow-Session" = String, description = "Path of the player's own session"))
+            headers(
+                ("Outflow-Session" = String, description = "Path of the player's own session"),
+                ("Outflow-Left-Out" = Option<String>, description = "Tracks that MPEG-TS has no place for")
+            )
         ),
         (status = UNAUTHORIZED, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
@@ -120,14 +124,10 @@ pub(super) async fn through_http(
 ) -> Result<Response, HttpError> {
     let name = path.strip_suffix(".ts").and_then(stream_name).ok_or_else(|| HttpError::nothing_at(&path))?;
     let token = credentials::of_request(&headers, query.as_deref());
-    let (playing, session) = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
+    let (playing, own) = open(&control, &name, query.as_deref(), token.as_deref(), peer).await?;
     let body = body(playing)?;
-    let headers = [
-        (header::CONTENT_TYPE, MPEG_TS),
-        (header::CACHE_CONTROL, "no-store"),
-        (session::HEADER, session.as_str()),
-    ];
-    Ok((StatusCode::OK, headers, body).into_response())
+    let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
+    Ok((StatusCode::OK, headers, AppendHeaders(own), body).into_response())
 }
 
 /// What the worker writes to one end of a socket pair, as a body that is read from the other.
@@ -152,18 +152,36 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
     Ok(Body::from_stream(chunks))
 }
 
-/// A place at a stream, and where the player's session can be asked.
+/// The header of an answer that names what has no place in a transport stream.
+const LEFT_OUT: HeaderName = HeaderName::from_static("outflow-left-out");
+
+/// What an answer's head says of this player alone.
+type Own = Vec<(HeaderName, String)>;
+
+/// The same, for connections that are not hyper's.
+fn lines(own: &Own) -> String {
+    own.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+}
+
+/// A place at a stream, and what there is to say of it: where the player's session can be asked, and what
+/// the player does not get.
 async fn open(
     control: &Control,
     stream: &str,
     query: Option<&str>,
     token: Option<&str>,
     peer: SocketAddr,
-) -> Result<(Playing, String), HttpError> {
+) -> Result<(Playing, Own), HttpError> {
     control.authorize(Right::Play, token, peer.ip())?;
     let wanted = Wanted::of_query(query.unwrap_or_default())?;
     let options = PlayOptions::new(Via::HttpTs, peer, wanted);
     let playing = control.play(stream, options).await?;
-    let session = session::open(control, &playing)?;
-    Ok((playing, session))
+    let mut own = vec![(session::HEADER, session::open(control, &playing)?)];
+    if !playing.left_out().is_empty() {
+        // Names are as descriptions have them: what a header cannot hold is left out.
+        let mut names = playing.left_out().join(", ");
+        names.retain(|c| c == ' ' || c.is_ascii_graphic());
+        own.push((LEFT_OUT, names));
+    }
+    Ok((playing, own))
 }

@@ -93,7 +93,7 @@ pub(crate) enum Command {
         stream: StreamId,
         receiver: ReceiverId,
         spec: Box<JoinSpec>,
-        reply: Reply<Vec<StartPoint>>,
+        reply: Reply<Joined>,
     },
     Start {
         stream: StreamId,
@@ -326,6 +326,15 @@ pub(crate) struct JoinSpec {
     pub(crate) name: Option<String>,
     /// Told why, when the relay ends it.
     pub(crate) closed: oneshot::Sender<CloseReason>,
+}
+
+/// The place that a receiver has got.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    /// Where its RTP tracks begin.
+    pub(crate) starts: Vec<StartPoint>,
+    /// The tracks of the stream that have no place in what it gets, by name; none before there was a source.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// How a receiver is reached.

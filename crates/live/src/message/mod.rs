@@ -8,8 +8,8 @@ mod state;
 mod write_side;
 
 pub(crate) use command::{
-    Command, Demand, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
-    SourceSocket, SourceSpec, Swapped, read_level, read_view,
+    Command, Demand, Feed, Ingest, JoinSpec, Joined, PushRoute, Reply, Route, Services, ServicesCommand,
+    SocketRole, SourceSocket, SourceSpec, Swapped, read_level, read_view,
 };
 pub use command::{Described, ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel, Wanted};
 pub use error::{CloseReason, ControlError};

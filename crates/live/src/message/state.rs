@@ -235,6 +235,8 @@ pub struct ReceiverState {
     pub path: &'static str,
     /// Why by no faster one, for receivers that are reached by UDP.
     pub path_because: Option<&'static str>,
+    /// The tracks of the stream that have no place in what it gets, as "video AV1" in a transport stream.
+    pub left_out: Vec<String>,
     /// Its address.
     pub to: String,
     /// Its name, for receivers from the configuration or the API.

@@ -12,8 +12,8 @@ use super::services::unsupported;
 use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
 use crate::message::{
-    CloseReason, Command, ControlError, Feed, JoinSpec, PushRoute, ReceiverId, Route, SourceId, SourceSpec,
-    StreamId, TrackAddress, WriteSide,
+    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, PushRoute, ReceiverId, Route, SourceId,
+    SourceSpec, StreamId, TrackAddress, WriteSide,
 };
 use crate::receive::Arena;
 use crate::send::stream::Framing;
@@ -171,12 +171,7 @@ impl Worker {
         }
     }
 
-    fn join(
-        &mut self,
-        id: StreamId,
-        receiver: ReceiverId,
-        spec: JoinSpec,
-    ) -> Result<Vec<StartPoint>, ControlError> {
+    fn join(&mut self, id: StreamId, receiver: ReceiverId, spec: JoinSpec) -> Result<Joined, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
         let mut spec = spec;
@@ -205,6 +200,8 @@ impl Worker {
         }
         let JoinSpec { kind, to, name, closed, .. } = spec;
         tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
+        let left_out = stream.core.left_out(key);
+        stream.warn_of_left_out(&left_out, 1);
         let sent_bytes = Rate::default();
         stream.put(
             key,
@@ -222,7 +219,7 @@ impl Worker {
             },
         );
         stream.touched = true;
-        Ok(stream.core.start_points(key))
+        Ok(Joined { starts: stream.core.start_points(key), left_out })
     }
 
     fn route(

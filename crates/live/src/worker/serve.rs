@@ -182,6 +182,7 @@ impl Worker {
             Event::SourceUp => {
                 let peer = stream.source.as_ref().map_or("", |source| &source.peer);
                 tracing::info!(stream = name, peer, format = stream.core.describe(), "the source is up");
+                stream.look_for_left_out();
             }
             Event::SourceAway { silent } => {
                 let receivers = stream.receivers.len();

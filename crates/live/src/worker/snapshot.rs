@@ -133,6 +133,7 @@ impl LiveStream {
                 kind: live.kind,
                 path,
                 path_because,
+                left_out: self.core.left_out(key),
                 to: live.to.clone(),
                 name: live.name.clone(),
                 link: live.behind.as_ref().map(|behind| behind.name.clone()),

@@ -188,6 +188,26 @@ impl LiveStream {
         self.count_wish(key);
     }
 
+    /// Says in the log which tracks have no place in what receivers get that were there before the source.
+    pub(super) fn look_for_left_out(&self) {
+        let (mut receivers, mut left_out) = (0, Vec::new());
+        for lacks in self.receivers.values().map(|key| self.core.left_out(*key)).filter(|l| !l.is_empty()) {
+            receivers += 1;
+            left_out.extend(lacks);
+        }
+        left_out.sort_unstable();
+        left_out.dedup();
+        self.warn_of_left_out(&left_out, receivers);
+    }
+
+    /// Says in the log which tracks have no place in what receivers get.
+    pub(super) fn warn_of_left_out(&self, left_out: &[String], receivers: usize) {
+        if !left_out.is_empty() {
+            let (stream, left_out) = (&self.name, left_out.join(", "));
+            tracing::warn!(stream, left_out, receivers, "MPEG-TS has no place for tracks that RTSP has");
+        }
+    }
+
     /// Takes note of what a receiver wants now. Who wants something that is made of the stream here, wants all
     /// of it.
     pub(super) fn count_wish(&mut self, key: SinkKey) {

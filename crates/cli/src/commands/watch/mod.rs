@@ -94,6 +94,8 @@ struct Report<'a> {
     url: &'a str,
     /// Why it ended before its time, if it did.
     ended: Option<&'a str>,
+    /// The tracks that are not in what came, by HTTP.
+    left_out: Option<&'a str>,
     #[serde(flatten)]
     summary: &'a Summary,
     /// With --adapt.
@@ -153,6 +155,10 @@ impl Watch {
         };
         let power = self.power.then(|| Power::new(Battery::find(&self.levels.power_supply)));
         let mut companions = Companions { quality, power };
+        let left_out = subscription.left_out().map(str::to_owned);
+        if let Some(tracks) = &left_out {
+            eprintln!("left out, as MPEG-TS has no place for it: {tracks}");
+        }
         let mut measure = Measure::new(subscription.format(), connecting_at);
         let ended = self.follow(&mut subscription, &mut measure, &mut companions).await;
         let summary = measure.summary(subscription.now());
@@ -161,6 +167,7 @@ impl Watch {
         let report = Report {
             url: &self.url,
             ended: ended.as_deref(),
+            left_out: left_out.as_deref(),
             energy: companions.power.as_ref().map(|power| power.summary(&summary)),
             adaptation: companions.quality.map(|quality| quality.adapter.summary(connecting_at)),
             summary: &summary,

@@ -13,14 +13,14 @@ use crate::limits::{EVENT_STREAMS_MAX, HTTP_HEAD_BYTES};
 
 const TS_PACKET: usize = 188;
 
-async fn connect(address: SocketAddr, request: &str) -> TcpStream {
+pub(super) async fn connect(address: SocketAddr, request: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).await.expect("connected");
     socket.write_all(request.as_bytes()).await.expect("sent");
     socket
 }
 
 /// Reads until `enough`, or the end; never for long.
-async fn read_until(socket: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+pub(super) async fn read_until(socket: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut read = Vec::new();
     let done = async { while !enough(&read) && socket.read_buf(&mut read).await.is_ok_and(|n| n > 0) {} };
     let in_time = tokio::time::timeout(PATIENCE, done).await;

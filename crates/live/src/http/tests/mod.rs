@@ -2,6 +2,7 @@
 
 mod api;
 mod door;
+mod left_out;
 mod schema;
 
 use std::net::SocketAddr;

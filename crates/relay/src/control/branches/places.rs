@@ -1,6 +1,6 @@
 //! Which branch a sink reads.
 
-use outflow_media::{Format, Time};
+use outflow_media::{Format, Time, Track};
 
 use super::{Made, ORIGINAL, Slot, What, held};
 use crate::buffer::Ring;
@@ -9,7 +9,7 @@ use crate::control::{Stream, StreamOptions};
 use crate::element::view::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId, Carriage, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Branch, BranchId, Carriage, Sink, SinkKey, SinkSpec, Transport};
 
 impl Stream {
     /// What a sink of this kind would get.
@@ -64,9 +64,16 @@ impl Stream {
     }
 
     /// The tracks of the stream that have no place in what a sink gets, by their names.
-    pub fn left_out(&self, key: SinkKey) -> impl Iterator<Item = &str> {
-        let branch = self.sinks.get(key.0).and_then(|sink| sink.branch);
-        branch.into_iter().flat_map(|branch| self.branches.left_out(branch))
+    pub fn left_out(&self, key: SinkKey) -> Vec<String> {
+        let Some(Sink { branch, spec, .. }) = self.sinks.get(key.0) else { return Vec::new() };
+        match (branch, spec, self.format()) {
+            (Some(branch), ..) => self.branches.left_out(*branch).map(str::to_owned).collect(),
+            // It waits, as no transport stream can be made of any of them.
+            (None, SinkSpec { carriage: Carriage::Ts, branch: None, .. }, Some(Format::Rtp(tracks))) => {
+                tracks.iter().map(Track::name).collect()
+            }
+            (None, ..) => Vec::new(),
+        }
     }
 
     /// A sink wants to see something else of its branch from now on: it joins the branch of those who see
