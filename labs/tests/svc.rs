@@ -291,6 +291,11 @@ impl Sound {
             PlainHeader { marker: false, payload_type: Self::PAYLOAD_TYPE, sequence, timestamp, ssrc: 9 };
         [&header.emit()[..], &[0xfc; 60]].concat()
     }
+
+    /// The picture with which a packet was sent.
+    fn number(packet: &[u8]) -> Option<usize> {
+        RtpHeader::new_checked(packet).ok().map(|header| usize::from(header.sequence()))
+    }
 }
 
 /// Sends each picture when it is due, and a packet of sound within it.
@@ -310,7 +315,7 @@ fn send_with_sound(paths: &Paths, encoded: &Encoded) -> Result<()> {
 }
 
 /// A player that joins in the midst of a group of pictures, by UDP or in the connection: the packets of each track,
-/// up to the last picture.
+/// up to the last of both.
 async fn both_tracks(transport: Lower) -> Result<[Vec<Vec<u8>>; 2]> {
     let options = Options { transport, ..Options::default() };
     let mut subscription: Subscription = subscribe(&rtsp_url("cam"), options).await?;
@@ -318,7 +323,9 @@ async fn both_tracks(transport: Lower) -> Result<[Vec<Vec<u8>>; 2]> {
     loop {
         let Received::Packet(packet) = subscription.recv().await? else { continue };
         tracks[usize::from(packet.track)].push(packet.bytes.to_vec());
-        if packet.track == 0 && ends(&packet.bytes)? {
+        let [video, sound] = tracks.each_ref().map(|track| track.last());
+        let video_ends = video.map_or(Ok(false), |packet| ends(packet))?;
+        if video_ends && sound.is_some_and(|packet| Sound::number(packet) == Some(PICTURES - 1)) {
             subscription.close().await;
             return Ok(tracks);
         }
@@ -339,14 +346,11 @@ fn is_whole(encoded: &Encoded, [video, sound]: &[Vec<Vec<u8>>; 2]) -> Result<()>
     let numbers = judged(encoded, video)?;
     let (first, all) = (numbers[0], encoded.plan.frames.len());
     ensure!(first > 0 && numbers.iter().copied().eq(first..all), "it joined late and got frames {numbers:?}");
-    let sequence = |packet: &Vec<u8>| Ok(RtpHeader::new_checked(packet)?.sequence());
-    let sequences = sound.iter().map(sequence).collect::<Result<Vec<_>>>()?;
-    let gapless = sequences.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
-    ensure!(
-        gapless && sequences.len() + 2 > all - first,
-        "{} pictures, and sound {sequences:?}",
-        all - first
-    );
+    let numbers: Vec<_> = sound.iter().filter_map(|packet| Sound::number(packet)).collect();
+    // The tracks come by ports of their own: which of both is read first is open.
+    let begins = numbers.first().is_some_and(|number| number.abs_diff(first) <= 1);
+    let is_gapless = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    ensure!(begins && is_gapless, "pictures from {first} on, and sound {numbers:?}");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use bytes::BytesMut;
 use outflow_door::{Request, Right};
@@ -138,10 +138,10 @@ fn body(playing: Playing) -> Result<Body, HttpError> {
 }
 
 /// The header of an answer that names what has no place in a transport stream.
-const LEFT_OUT: HeaderName = HeaderName::from_static("outflow-left-out");
+const LEFT_OUT: &str = "Outflow-Left-Out";
 
 /// What an answer's head says of this player alone.
-type Own = Vec<(HeaderName, String)>;
+type Own = Vec<(&'static str, String)>;
 
 /// The same, for connections that are not hyper's.
 fn lines(own: &Own) -> String {

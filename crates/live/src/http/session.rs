@@ -1,7 +1,7 @@
 //! `/api/v1/sessions/TOKEN`: what a player of `/NAME.ts` gets, asked and changed by itself.
 
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use outflow_door::Right;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use crate::control::{Control, ControlError, Playing, SessionState};
 use crate::limits::API_BODY_BYTES;
 
 /// The header of an answer that names the player's own session.
-pub(super) const HEADER: HeaderName = HeaderName::from_static("outflow-session");
+pub(super) const HEADER: &str = "Outflow-Session";
 
 /// What a player can change of its session.
 #[derive(Debug, Deserialize, ToSchema)]
