@@ -3,7 +3,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "it builds and reads files")]
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

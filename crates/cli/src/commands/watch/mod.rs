@@ -364,6 +364,7 @@ mod tests {
             summary: &summary(),
             adaptation: None,
             energy: None,
+            left_out: None,
         };
         let json = serde_json::to_value(report).unwrap();
         assert_eq!((json["ended"].as_str(), json["packets"].as_u64()), (Some("why"), Some(0)));
