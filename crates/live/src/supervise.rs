@@ -19,8 +19,8 @@ use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::control::{
-    Changed, CloseReason, Command, Control, ControlError, Owner, PublishOptions, PushOptions, RuleDecision,
-    Selection, SocketRole, SourceSocket, StreamEntry, StreamLimits,
+    Changed, CloseReason, Command, Control, ControlError, LinkChoice, Owner, PublishOptions, PushOptions,
+    Receiver, RuleDecision, Selection, SocketRole, SourceSocket, StreamEntry, StreamLimits,
 };
 use crate::receive::bind_source;
 use crate::rules::{Decision, Rules};
@@ -431,17 +431,15 @@ fn source_socket(
 }
 
 fn push_options(sink: &SinkConfig) -> PushOptions {
-    PushOptions {
-        stream: sink.stream.clone(),
-        to: sink.to.clone(),
-        name: sink.name.clone(),
-        priority: Some(priority(sink.priority)),
+    let selection = Selection { branch: sink.branch.clone(), view: sink.view, level: sink.level };
+    let mut options = PushOptions::new(&sink.stream, sink.to.clone(), sink.name.clone(), selection);
+    options.receiver = Receiver {
+        class: Some(priority(sink.priority)),
         timing: Some(crate::control::timing(sink.latency_budget, sink.pace)),
-        wanted: Selection { branch: sink.branch.clone(), view: sink.view, level: sink.level },
-        link: sink.link.as_ref().map(|link| link.0.clone()),
-        from: None,
-        loops: true,
-    }
+        link: LinkChoice::of(sink.link.as_ref().map(|link| link.0.clone())),
+        ..options.receiver
+    };
+    options
 }
 
 /// Keeps a source that is read from sockets open until the stream is removed.

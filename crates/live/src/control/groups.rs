@@ -12,7 +12,7 @@ use outflow_routing::demand::{Settings, Table};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Control, ControlError, PushOptions, PushRoute, Selection};
+use super::{Control, ControlError, Destination, PushOptions, Selection};
 use crate::limits::GROUP_PORT;
 use crate::system::source_address;
 use crate::tree::{self, of_path, of_tree};
@@ -151,7 +151,7 @@ impl Group {
     /// The address that packets go out with. What sends them has a socket like this one.
     fn source(&self) -> Result<Ipv4Addr, ControlError> {
         let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
-        let socket = crate::send::open_push(&PushRoute {
+        let socket = crate::send::open_push(&Destination {
             to,
             from: None,
             ttl: Some(self.ttl),
@@ -235,18 +235,10 @@ impl Seat {
 
     fn options(&self, level: Level) -> PushOptions {
         let (stream, interface) = &self.key;
-        PushOptions {
-            stream: stream.clone(),
-            to: self.group.sink(),
-            from: None,
-            name: format!("tree:{interface}:{}", self.group.to),
-            priority: None,
-            timing: None,
-            wanted: Selection { level, ..Selection::default() },
-            link: self.control.stream_link(stream),
-            // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
-            loops: false,
-        }
+        let name = format!("tree:{interface}:{}", self.group.to);
+        let selection = Selection { level, ..Selection::default() };
+        // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
+        PushOptions { loops: false, ..PushOptions::new(stream, self.group.sink(), name, selection) }
     }
 }
 
@@ -264,7 +256,7 @@ async fn send(
     mut wants: mpsc::UnboundedReceiver<Want>,
     begun: oneshot::Sender<Result<(), ControlError>>,
 ) {
-    let (stream, name) = (options.stream.clone(), options.name.clone());
+    let (stream, name) = (options.stream.clone(), options.name().to_owned());
     let hold = control.config().tree.hold;
     let mut table = Table::<(), u64>::new(Settings { hold, linger: Duration::ZERO });
     tracing::info!(stream, name, "the stream goes to a group: somebody wants it there");

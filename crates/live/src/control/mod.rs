@@ -34,11 +34,10 @@ use decisions::Decisions;
 pub use decisions::{RuleDecision, RuleLog};
 pub(crate) use groups::{Groups, Seat};
 pub(crate) use links::{LinkBook, LinkPlace};
-pub use placing::UdpSite;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
-pub use receiver::{PlayOptions, Playing, Via};
+pub use receiver::Playing;
 pub(crate) use receiver::{Reporter, timing};
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
@@ -47,13 +46,14 @@ pub use session::SessionToken;
 use crate::clock::Clock;
 use crate::context::{Contexts, Line};
 pub use crate::message::{
-    BranchState, CloseReason, ControlError, Described, ElementState, LinkApplicationState, LinkState,
-    ReceiverId, ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState,
-    StreamId, StreamState, TrackAddress, TrackChannel, WriteSide,
+    BranchState, CloseReason, ControlError, Delivery, Described, Destination, ElementState, Ends, Framing,
+    LinkApplicationState, LinkChoice, LinkState, Receiver, ReceiverId, ReceiverReport, ReceiverState,
+    Receivers, RelayState, SessionState, SourceId, SourceState, StreamId, StreamState, TrackAddress,
+    TrackChannel, UdpSite, WriteSide,
 };
 pub(crate) use crate::message::{
-    Command, Feed, Ingest, JoinSpec, PushRoute, Reply, Route, Services, ServicesCommand, SocketRole,
-    SourceSocket, SourceSpec, Swapped,
+    Command, Feed, Ingest, JoinSpec, Reply, Services, ServicesCommand, SocketRole, SourceSocket, SourceSpec,
+    Swapped,
 };
 use crate::multicast::{LevelSaid, Multicast};
 pub use crate::multicast::{

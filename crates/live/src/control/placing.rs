@@ -9,7 +9,7 @@ use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
 use super::registry::StreamEntry;
-use super::{Command, Control, ControlError, LinkPlace, Owner, ReceiverId, Selection, StreamId};
+use super::{Command, Control, ControlError, LinkPlace, Owner, ReceiverId, Selection, StreamId, UdpSite};
 use crate::limits::REPLICA_LINGER;
 use crate::worker::Inlet;
 
@@ -66,18 +66,6 @@ pub(crate) struct Admitted {
     pub(crate) owner: Owner,
     /// To wait for before it joins.
     ready: Option<Ready>,
-}
-
-/// The worker that will serve a receiver, chosen before it joins because it is told the ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UdpSite {
-    worker: usize,
-    /// The address of the relay that was asked, and from which packets are to come.
-    pub from: IpAddr,
-    /// The port from which RTP is sent.
-    pub rtp: u16,
-    /// The port from which RTCP is sent, and to which receivers report.
-    pub rtcp: u16,
 }
 
 impl StreamEntry {

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
-use outflow_relay::{Carriage, Level, Priority, Timing};
+use outflow_relay::{Carriage, Level};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-use super::{CloseReason, Control, ControlError, Playing, PushRoute, Selection};
+use super::{CloseReason, Control, ControlError, Delivery, Destination, Ends, Playing, Receiver, Selection};
 
 /// How long to wait before trying again what the system refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -24,18 +24,28 @@ pub struct PushOptions {
     pub to: SinkUrl,
     /// The address of this machine that a group is sent from; that of the interface, if none is given.
     pub from: Option<Ipv4Addr>,
-    /// What it is called; unique among those of the relay.
-    pub name: String,
-    /// Its class, if it is not the stream's own.
-    pub priority: Option<Priority>,
-    /// When its packets go, if not as the stream says.
-    pub timing: Option<Timing>,
-    /// What of the stream it gets.
-    pub wanted: Selection,
-    /// The link that it is behind.
-    pub link: Option<String>,
     /// Whether members on this machine get what goes to a group, too.
     pub loops: bool,
+    /// What it wants.
+    pub receiver: Receiver,
+}
+
+impl PushOptions {
+    /// A receiver of this name, unique among those of the relay, that wants everything else as the stream says.
+    pub fn new(stream: &str, to: SinkUrl, name: String, selection: Selection) -> Self {
+        let (kind, address) = match to.datagrams() {
+            Some(sink) if sink.protocol == SinkProtocol::Udp => ("udp", sink.to.to_string()),
+            Some(sink) => ("rtp", sink.to.to_string()),
+            None => ("poc", to.to_string()),
+        };
+        let receiver = Receiver { name: Some(name), ..Receiver::new(kind, address, selection) };
+        PushOptions { stream: stream.to_owned(), to, from: None, loops: true, receiver }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.receiver.name.as_deref().unwrap_or(&self.receiver.address)
+    }
 }
 
 /// Such receivers.
@@ -91,10 +101,10 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn new(pushes: &'a Pushes, options: &'a PushOptions) -> Result<Self, ControlError> {
-        let PushOptions { stream, to, name, .. } = options;
+        let (stream, to, name) = (&options.stream, &options.to, options.name());
         let mut book = pushes.book();
         if book.by_name.contains_key(name) {
-            return Err(ControlError::NameTaken(name.clone()));
+            return Err(ControlError::NameTaken(name.to_owned()));
         }
         let interface = to.datagrams().and_then(|sink| sink.interface.clone());
         let place = (to.place(), interface);
@@ -104,9 +114,9 @@ impl<'a> Claim<'a> {
         book.claims += 1;
         let number = book.claims;
         book.by_place.insert(place.clone(), stream.clone());
-        let level = watch::Sender::new(options.wanted.level);
+        let level = watch::Sender::new(options.receiver.selection.level);
         let push = Push { stream: stream.clone(), place, claim: number, level, task: None };
-        book.by_name.insert(name.clone(), push);
+        book.by_name.insert(name.to_owned(), push);
         Ok(Claim { pushes, name, number })
     }
 
@@ -223,11 +233,11 @@ impl Control {
             SinkProtocol::Rtp => Carriage::Rtp,
         };
         let DatagramSink { to, ttl, interface, .. } = sink.clone();
-        let priority = options.priority.unwrap_or_else(|| self.stream_priority(&options.stream));
-        let timing = options.timing.unwrap_or_else(|| self.stream_timing(&options.stream));
-        let route = PushRoute { to, from: options.from, ttl, interface, loops: options.loops };
-        let (wanted, name) = (options.wanted.clone(), (Some(options.name.clone()), options.link.clone()));
-        self.push(&options.stream, (carriage, route), (priority, timing), wanted, name).await
+        let destination = Destination { to, from: options.from, ttl, interface, loops: options.loops };
+        let delivery = Delivery::Datagrams(carriage, Ends::Configured(destination));
+        let playing = self.play(&options.stream, options.receiver.clone(), delivery).await?;
+        playing.start(None);
+        Ok(playing)
     }
 }
 
@@ -264,14 +274,14 @@ impl Kept {
                         | ControlError::ShuttingDown,
                     ) => return,
                     Err(error) => {
-                        let name = &self.options.name;
+                        let name = self.options.name();
                         tracing::warn!(name, %error, "a receiver cannot be sent to; trying again");
                         tokio::time::sleep(RETRY).await;
                     }
                 }
             };
         }
-        self.control.pushes().book().remove(&self.options.name);
+        self.control.pushes().book().remove(self.options.name());
     }
 
     /// Waits for the end, changing the level meanwhile.
@@ -282,7 +292,7 @@ impl Kept {
                 reason = playing.closed() => return reason,
                 changed = levels.changed() => match changed {
                     Ok(()) => {
-                        self.options.wanted.level = *levels.borrow_and_update();
+                        self.options.receiver.selection.level = *levels.borrow_and_update();
                         self.set_level(playing).await;
                     }
                     // It was removed, which ends this, too.
@@ -296,9 +306,11 @@ impl Kept {
         let state = self.control.state();
         let stream = state.streams.iter().find(|stream| stream.name == self.options.stream);
         let last = stream.and_then(|stream| Level::new(u8::try_from(stream.levels.len()).ok()?));
-        let level = last.map_or(self.options.wanted.level, |last| self.options.wanted.level.min(last));
+        let level = last.map_or(self.options.receiver.selection.level, |last| {
+            self.options.receiver.selection.level.min(last)
+        });
         if let Err(error) = self.control.set_level(playing.id(), level).await {
-            let name = &self.options.name;
+            let name = self.options.name();
             tracing::warn!(name, %level, %error, "a receiver keeps the level that it has");
         }
     }

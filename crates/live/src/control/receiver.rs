@@ -1,69 +1,18 @@
 //! Playing a stream: the handle that an RTSP session or an HTTP response holds.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_config::BitRate;
-use outflow_poc_socket::media::Form;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Priority, Report, SinkSpec, Timing, TrackMask, Transport};
+use outflow_relay::{Priority, Report, SinkSpec, Timing, Transport};
 use tokio::sync::oneshot;
 
-use super::{CloseReason, Control, ControlError, Owner, PushRoute, Selection, UdpSite};
-use super::{Command, JoinSpec, ReceiverId, Route, TrackAddress, TrackChannel};
+use super::{
+    CloseReason, Command, Control, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Owner, Receiver,
+    ReceiverId,
+};
 use crate::message::WriteSide;
-
-/// How a receiver wants to be served.
-#[derive(Debug, Clone)]
-pub enum Via {
-    /// RTP over UDP from this address and these ports of the relay ([`Control::udp_site`]) to proven addresses.
-    RtspUdp(UdpSite, Vec<TrackAddress>),
-    /// RTP in interleaved frames on the RTSP connection.
-    RtspTcp(Vec<TrackChannel>),
-    /// Transport stream bytes on a connection.
-    HttpTs,
-    /// By the partial-order transport, in this form: packets on a connection, each with what it is worth.
-    Poc(Form),
-}
-
-/// A receiver that wants to play.
-#[derive(Debug, Clone)]
-pub struct PlayOptions {
-    /// How it is to be served.
-    pub via: Via,
-    /// Its address, for people.
-    pub peer: String,
-    /// Its class, if it is not the stream's own.
-    pub priority: Option<Priority>,
-    /// What of the stream it wants.
-    pub wanted: Selection,
-    /// What it is called, if it is a configured receiver.
-    pub name: Option<String>,
-    /// When its packets go, if not as the stream says.
-    pub timing: Option<Timing>,
-    /// The link that it is behind, if not that of the stream.
-    pub link: Option<String>,
-}
-
-impl PlayOptions {
-    /// As the stream says.
-    pub fn new(via: Via, peer: impl ToString, wanted: Selection) -> Self {
-        let (priority, name, timing, link) = (None, None, None, None);
-        PlayOptions { via, peer: peer.to_string(), priority, wanted, name, timing, link }
-    }
-}
-
-/// What a receiver is, and wants.
-struct Wish {
-    sink: SinkSpec,
-    wanted: Selection,
-    route: Route,
-    kind: &'static str,
-    to: String,
-    name: Option<String>,
-    link: Option<String>,
-}
 
 /// A receiver's place at a stream; it leaves when this is dropped.
 #[derive(Debug)]
@@ -105,82 +54,58 @@ impl Control {
     ///
     /// # Errors
     /// Unknown stream, no source yet (RTP only), a limit is reached, or the stream cannot be
-    /// carried that way.
-    pub async fn play(&self, stream: &str, options: PlayOptions) -> Result<Playing, ControlError> {
-        let mut site = None;
-        let (kind, carriage, transport, tracks, route) = match options.via {
-            Via::RtspUdp(at, addresses) => {
-                site = Some(at);
-                let tracks = mask(addresses.iter().map(|a| a.track));
-                (
-                    "rtsp-udp",
-                    Carriage::Rtp,
-                    Transport::Datagram,
-                    tracks,
-                    Route::Rtsp { from: at.from, to: addresses },
-                )
-            }
-            Via::RtspTcp(channels) => {
-                let tracks = mask(channels.iter().map(|c| c.track));
-                ("rtsp-tcp", Carriage::Rtp, Transport::Stream, tracks, Route::Interleaved(channels))
-            }
-            Via::Poc(Form::Ts) => ("poc", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Units),
-            Via::Poc(Form::Rtp) => ("poc", Carriage::Rtp, Transport::Stream, TrackMask::ALL, Route::Units),
-            Via::HttpTs => ("http-ts", Carriage::Ts, Transport::Stream, TrackMask::ALL, Route::Raw),
-        };
-        let priority = options.priority.unwrap_or_else(|| self.stream_priority(stream));
-        let timing = options.timing.unwrap_or_else(|| self.stream_timing(stream));
-        let link = options.link.or_else(|| self.stream_link(stream));
-        let sink = SinkSpec { tracks, priority, timing, held: true, ..SinkSpec::new(carriage, transport) };
-        self.join(
-            stream,
-            site,
-            Wish { sink, wanted: options.wanted, route, kind, to: options.peer, name: options.name, link },
-        )
-        .await
-    }
-
-    pub(crate) async fn push(
+    /// delivered that way.
+    pub async fn play(
         &self,
         stream: &str,
-        (carriage, route): (Carriage, PushRoute),
-        (priority, timing): (Priority, Timing),
-        wanted: Selection,
-        (name, link): (Option<String>, Option<String>),
+        receiver: Receiver,
+        delivery: Delivery,
     ) -> Result<Playing, ControlError> {
-        let kind = if carriage == Carriage::Ts { "udp" } else { "rtp" };
-        let to = route.to.to_string();
-        let sink = SinkSpec { priority, timing, ..SinkSpec::new(carriage, Transport::Datagram) };
-        let route = Route::Push(route);
-        self.join(stream, None, Wish { sink, wanted, route, kind, to, name, link }).await
-    }
-
-    async fn join(
-        &self,
-        stream: &str,
-        site: Option<UdpSite>,
-        Wish { mut sink, wanted, route, kind, to, name, link }: Wish,
-    ) -> Result<Playing, ControlError> {
-        self.reach_unknown(stream, wanted.level).await?;
+        self.reach_unknown(stream, receiver.selection.level).await?;
         let id = self.new_id();
+        let link = match &receiver.link {
+            LinkChoice::OfStream => self.stream_link(stream),
+            LinkChoice::Direct => None,
+            LinkChoice::Named(name) => Some(name.clone()),
+        };
         let place = link.as_deref().map(|name| self.link(name).map(|link| (link, name))).transpose()?;
-        let admitted = self.admit(stream, id, site, (&wanted, place))?;
+        let site = match &delivery {
+            Delivery::Datagrams(_, Ends::Negotiated(site, _)) => Some(*site),
+            _ => None,
+        };
+        let admitted = self.admit(stream, id, site, (&receiver.selection, place))?;
         let owner = admitted.owner;
-        // Who was told ports before the stream was put behind another link is not behind that.
+        // A receiver that was told ports before the stream was put behind another link is not behind that.
         let link = place.map(|(link, _)| link).filter(|link| link.worker == owner.worker);
-        sink.link = link.map(|link| link.id);
-        let (closing, closed) = oneshot::channel();
+        let sink = SinkSpec { link: link.map(|link| link.id), ..self.sink(stream, &receiver, &delivery) };
+        let (closed, closing) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
-        let (starts, left_out, closed) = (Vec::new(), Vec::new(), Err(closed));
-        let mut playing = Playing { control: self.clone(), owner, id, starts, left_out, closed };
+        let (starts, left_out) = (Vec::new(), Vec::new());
+        let mut playing =
+            Playing { control: self.clone(), owner, id, starts, left_out, closed: Err(closing) };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
-        let spec = Box::new(JoinSpec { sink, wanted, route, kind, to, name, closed: closing });
+        let spec = Box::new(JoinSpec { receiver, delivery, sink, closed });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
         let joined = self.ask(&owner, join).await?;
         (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
         Ok(playing)
+    }
+
+    /// A receiver as the core knows it, where it is behind no link.
+    fn sink(&self, stream: &str, receiver: &Receiver, delivery: &Delivery) -> SinkSpec {
+        let transport = match delivery {
+            Delivery::Datagrams(..) => Transport::Datagram,
+            Delivery::Bytes(..) => Transport::Stream,
+        };
+        SinkSpec {
+            tracks: delivery.tracks(),
+            priority: receiver.class.unwrap_or_else(|| self.stream_priority(stream)),
+            timing: receiver.timing.unwrap_or_else(|| self.stream_timing(stream)),
+            held: true,
+            ..SinkSpec::new(delivery.carriage(), transport)
+        }
     }
 
     pub(crate) fn stream_priority(&self, stream: &str) -> Priority {
@@ -279,18 +204,4 @@ impl Drop for Playing {
         self.tell(Command::Leave { stream: self.owner.stream, receiver: self.id, reason });
         self.control.registry().discharge(self.id);
     }
-}
-
-/// Where the address of a configured receiver leads.
-impl PushRoute {
-    /// The address of a track.
-    pub(crate) fn track(&self, track: u8) -> SocketAddr {
-        let mut to = self.to;
-        to.set_port(to.port().saturating_add(2 * u16::from(track)));
-        to
-    }
-}
-
-fn mask(tracks: impl Iterator<Item = u8>) -> TrackMask {
-    tracks.fold(TrackMask::NONE, |mask, track| mask.with(TrackMask::only(track)))
 }

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use bytes::BytesMut;
 use outflow_door::{Request, Right};
+use outflow_relay::Carriage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -17,7 +18,7 @@ use super::credentials;
 use super::error::{ErrorBody, HttpError};
 use super::front::Peer;
 use super::session;
-use crate::control::{Control, PlayOptions, Playing, Via};
+use crate::control::{Control, Delivery, Framing, Playing, Receiver};
 use crate::message::WriteSide;
 
 /// The media type of a transport stream.
@@ -152,8 +153,9 @@ fn lines(own: &Own) -> String {
 /// the player does not get.
 async fn open(control: &Control, request: Request, peer: SocketAddr) -> Result<(Playing, Own), HttpError> {
     control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
-    let options = PlayOptions::new(Via::HttpTs, peer, request.selection);
-    let playing = control.play(&request.stream, options).await?;
+    let receiver = Receiver::new("http-ts", peer, request.selection);
+    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let playing = control.play(&request.stream, receiver, delivery).await?;
     let mut own = vec![(session::HEADER, session::open(control, &playing)?)];
     if !playing.left_out().is_empty() {
         // Names are as descriptions have them: what a header cannot hold is left out.

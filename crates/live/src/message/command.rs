@@ -1,6 +1,6 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
@@ -15,7 +15,7 @@ use outflow_relay::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{CloseReason, ControlError, SessionState, WriteSide};
+use super::{CloseReason, ControlError, Delivery, Receiver, SessionState, WriteSide};
 use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
 
@@ -285,14 +285,11 @@ pub(crate) enum SocketRole {
 /// A receiver that joins.
 #[derive(Debug)]
 pub(crate) struct JoinSpec {
-    /// What it wants; the worker puts in the number of its branch.
+    pub(crate) receiver: Receiver,
+    pub(crate) delivery: Delivery,
+    /// The same for the core, with what the stream says where the receiver says nothing; the worker puts in the
+    /// number of its branch.
     pub(crate) sink: SinkSpec,
-    /// What of the stream it wants.
-    pub(crate) wanted: Selection,
-    pub(crate) route: Route,
-    pub(crate) kind: &'static str,
-    pub(crate) to: String,
-    pub(crate) name: Option<String>,
     /// Told why, when the relay ends it.
     pub(crate) closed: oneshot::Sender<CloseReason>,
 }
@@ -304,62 +301,4 @@ pub(crate) struct Joined {
     pub(crate) starts: Vec<StartPoint>,
     /// The tracks of the stream that have no place in what it gets, by name; none before there was a source.
     pub(crate) left_out: Vec<String>,
-}
-
-/// How a receiver is reached.
-#[derive(Debug, Clone)]
-pub(crate) enum Route {
-    /// By UDP, from the worker's own RTP socket pair at an address of the machine: each track to its addresses.
-    Rtsp { from: IpAddr, to: Vec<TrackAddress> },
-    /// By UDP, from a socket of its own.
-    Push(PushRoute),
-    /// Through a connection that is given by [`Command::Start`]: the bytes as they are.
-    Raw,
-    /// The same, each packet with what it is worth in front.
-    Units,
-    /// The same, each packet in an RTSP interleaved frame (RFC 2326, section 10.12).
-    Interleaved(Vec<TrackChannel>),
-}
-
-/// Where a track's RTP and RTCP go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrackAddress {
-    /// The track.
-    pub track: u8,
-    /// Where its RTP packets go.
-    pub rtp: SocketAddr,
-    /// Where its sender reports go.
-    pub rtcp: SocketAddr,
-}
-
-/// The interleaved channels of a track.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrackChannel {
-    /// The track.
-    pub track: u8,
-    /// Channel of its RTP packets.
-    pub rtp: u8,
-    /// Channel of its RTCP packets.
-    pub rtcp: u8,
-}
-
-/// Where a configured receiver is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PushRoute {
-    /// The address; a track `n` of an RTP stream goes to its port plus `2 n`.
-    pub(crate) to: SocketAddr,
-    /// The address that a group is sent from, if it matters.
-    pub(crate) from: Option<Ipv4Addr>,
-    pub(crate) ttl: Option<u8>,
-    pub(crate) interface: Option<String>,
-    /// Whether members on this machine get what goes to a group, too.
-    pub(crate) loops: bool,
-}
-
-impl PushRoute {
-    /// Whether packets to it need no socket of their own: it is one host, reached as the system's
-    /// routes say, with the usual time to live.
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.to.ip().is_multicast() && self.ttl.is_none() && self.interface.is_none()
-    }
 }

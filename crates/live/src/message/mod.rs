@@ -3,16 +3,20 @@
 
 mod command;
 mod error;
+mod receiver;
 mod receivers;
 mod state;
 mod write_side;
 
 pub(crate) use command::{
-    Command, Demand, Feed, Ingest, JoinSpec, Joined, PushRoute, Reply, Route, Services, ServicesCommand,
-    SocketRole, SourceSocket, SourceSpec, Swapped, read_level, read_view,
+    Command, Demand, Feed, Ingest, JoinSpec, Joined, Reply, Services, ServicesCommand, SocketRole,
+    SourceSocket, SourceSpec, Swapped, read_level, read_view,
 };
-pub use command::{Described, ReceiverId, SourceId, StreamId, TrackAddress, TrackChannel};
+pub use command::{Described, ReceiverId, SourceId, StreamId};
 pub use error::{CloseReason, ControlError};
+pub use receiver::{
+    Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
+};
 pub use receivers::Receivers;
 pub(crate) use state::named;
 pub use state::{

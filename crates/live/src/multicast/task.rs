@@ -274,18 +274,10 @@ impl Task {
     }
 
     fn options(&self, target: &Sending) -> PushOptions {
-        PushOptions {
-            stream: target.stream.clone(),
-            to: target.to.clone(),
-            from: target.from,
-            name: target.name.clone(),
-            priority: None,
-            timing: None,
-            wanted: Selection { level: target.level, ..Selection::default() },
-            link: self.control.stream_link(&target.stream),
-            // What is looped back the kernel would take for packets to be forwarded.
-            loops: false,
-        }
+        let selection = Selection { level: target.level, ..Selection::default() };
+        let options = PushOptions::new(&target.stream, target.to.clone(), target.name.clone(), selection);
+        // What is looped back the kernel would take for packets to be forwarded.
+        PushOptions { from: target.from, loops: false, ..options }
     }
 
     async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {

@@ -12,7 +12,7 @@ use outflow_poc::packet::Code;
 use outflow_poc::recovery::Class;
 use outflow_poc_socket::media::{self, Form, Packet};
 use outflow_poc_socket::{Address, PocSocket, look_up};
-use outflow_relay::{DropReason, Report};
+use outflow_relay::{Carriage, DropReason, Report};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
@@ -21,8 +21,8 @@ use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
 use super::{latency, options};
 use crate::control::{
-    CloseReason, Control, ControlError, Described, PlayOptions, Playing, PushOptions, Reporter, Selection,
-    Via,
+    CloseReason, Control, ControlError, Delivery, Described, Framing, Playing, PushOptions, Reporter,
+    Selection,
 };
 use crate::limits::{POC_CATCH_UP, POC_READ_BYTES, PULL_GOOD_AFTER, PULL_WAIT_MIN};
 use crate::message::WriteSide;
@@ -52,6 +52,15 @@ struct Way<'a> {
     socket: &'a PocSocket,
     report: Reporter,
     ledger: Mutex<Ledger>,
+}
+
+/// Units of this form, on a connection to the task that hands them on.
+pub(super) fn delivery(form: Form) -> Delivery {
+    let carriage = match form {
+        Form::Ts => Carriage::Ts,
+        Form::Rtp => Carriage::Rtp,
+    };
+    Delivery::Bytes(carriage, Framing::Units)
 }
 
 /// What is said of a stream before its packets.
@@ -224,7 +233,7 @@ pub(crate) async fn keep_sending(control: Control, push: PushOptions) {
         }
         let wait = backoff.next();
         let retry_ms = wait.as_millis() as u64;
-        tracing::warn!(name = push.name, why, retry_ms, "a receiver cannot be sent to; trying again");
+        tracing::warn!(name = push.name(), why, retry_ms, "a receiver cannot be sent to; trying again");
         sleep(wait).await;
     }
 }
@@ -245,21 +254,14 @@ async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReaso
     let config = control.config();
     let Some(url) = push.to.poc() else { return Ok(Some(CloseReason::Removed)) };
     let form = Form::Rtp;
-    let described = description(control, &push.stream, &push.wanted, form).await?;
+    let described = description(control, &push.stream, &push.receiver.selection, form).await?;
     let options = options(&config.poc, Some(url))?;
     let wrong = |error: &dyn std::fmt::Display| Failure::Place(format!("{url}: {error}"));
     let address = Address { place: url.place.clone(), resource: url.resource.clone() };
     let place = look_up(&address).await.map_err(|error| wrong(&error))?;
     let request = media::to_send(&url.resource, form, latency(&config.poc, url));
     let socket = PocSocket::connect(place, request, &options).await?;
-    let options = PlayOptions {
-        priority: push.priority,
-        name: Some(push.name.clone()),
-        timing: push.timing,
-        link: push.link.clone(),
-        ..PlayOptions::new(Via::Poc(form), url, push.wanted.clone())
-    };
-    let playing = control.play(&push.stream, options).await?;
+    let playing = control.play(&push.stream, push.receiver.clone(), delivery(form)).await?;
     let latency = latency(&config.poc, url);
     Ok(Media { form, described, latency }.send(control, socket, playing).await)
 }

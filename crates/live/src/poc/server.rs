@@ -10,7 +10,7 @@ use outflow_poc_socket::{Asking, OpenError, PocListener};
 
 use super::send::{Media, description};
 use super::{options, publish, send};
-use crate::control::{Control, ControlError, PlayOptions, Via};
+use crate::control::{Control, ControlError, Receiver};
 use crate::tree;
 
 /// Why somebody is refused who asks for what is not to be had. See [`Code`]: those from 64 on are the
@@ -110,11 +110,14 @@ async fn talk(control: &Control, asking: Asking, permit: Permit, token: Option<S
 
 /// Sends a stream to a client, until one of both ends it.
 async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
-    let options = PlayOptions::new(Via::Poc(wish.form), peer, wish.request.selection.clone());
+    let receiver = Receiver::new("poc", peer, wish.request.selection.clone());
     let opened = async {
         let described =
             description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
-        Ok::<_, ControlError>((described, control.play(&wish.request.stream, options).await?))
+        Ok::<_, ControlError>((
+            described,
+            control.play(&wish.request.stream, receiver, send::delivery(wish.form)).await?,
+        ))
     };
     let (described, playing) = match opened.await {
         Ok(opened) => opened,

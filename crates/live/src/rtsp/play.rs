@@ -9,6 +9,7 @@ use bytes::Bytes;
 use outflow_door::{Right, StreamName};
 use outflow_media::Format;
 use outflow_media::sdp;
+use outflow_relay::Carriage;
 use outflow_rtsp::header::RtpInfo;
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 
@@ -16,8 +17,8 @@ use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
 use crate::control::{
-    Control, ControlError, Described, PlayOptions, Playing, Seat, Selection, TrackAddress, TrackChannel,
-    UdpSite, Via,
+    Control, ControlError, Delivery, Described, Ends, Framing, Playing, Receiver, Seat, Selection,
+    TrackAddress, TrackChannel, UdpSite,
 };
 use crate::message::{read_level, read_view};
 
@@ -210,9 +211,9 @@ impl Connection {
                 player.stage = Stage::Resuming;
             }
             (Stage::Setup | Stage::Paused, _) => {
-                let (via, wanted) = (player.via(peer.ip())?, player.wanted.clone());
-                let options = PlayOptions::new(via, peer, wanted);
-                player.place = Some(self.control.play(&player.stream, options).await?);
+                let (kind, delivery) = player.delivery(peer.ip())?;
+                let receiver = Receiver::new(kind, peer, player.wanted.clone());
+                player.place = Some(self.control.play(&player.stream, receiver, delivery).await?);
                 player.stage = Stage::Starting;
             }
         }
@@ -322,10 +323,13 @@ impl Player {
         Ok(())
     }
 
-    fn via(&self, peer: IpAddr) -> Result<Via, Reply> {
+    fn delivery(&self, peer: IpAddr) -> Result<(&'static str, Delivery), Reply> {
         match self.lower() {
             None => Err(out_of_order("set a track up first")),
-            Some(Lower::Tcp) => Ok(Via::RtspTcp(self.channels().collect())),
+            Some(Lower::Tcp) => {
+                let framing = Framing::Interleaved(self.channels().collect());
+                Ok(("rtsp-tcp", Delivery::Bytes(Carriage::Rtp, framing)))
+            }
             Some(Lower::Udp) => {
                 let address = |(track, transport): &(u8, Transport)| {
                     let Pair { rtp, rtcp } = transport.client_port?;
@@ -333,7 +337,8 @@ impl Player {
                     Some(TrackAddress { track: *track, rtp: to(rtp), rtcp: to(rtcp) })
                 };
                 let site = self.site.ok_or_else(|| out_of_order("set a track up first"))?;
-                Ok(Via::RtspUdp(site, self.setups.iter().filter_map(address).collect()))
+                let ends = Ends::Negotiated(site, self.setups.iter().filter_map(address).collect());
+                Ok(("rtsp-udp", Delivery::Datagrams(Carriage::Rtp, ends)))
             }
         }
     }

@@ -25,7 +25,7 @@ use outflow_relay::{Carriage, Order, Share, Stream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
-use crate::message::{ControlError, PushRoute, WriteSide};
+use crate::message::{ControlError, Destination, WriteSide};
 pub(crate) use worth::Worth;
 
 /// No RTP header: none begins with a zero.
@@ -159,7 +159,7 @@ pub(crate) fn prepare(fd: &WriteSide) {
 ///
 /// # Errors
 /// What the system refused.
-pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
+pub(crate) fn open_push(push: &Destination) -> Result<UdpSocket, ControlError> {
     let failed = |e: io::Error| ControlError::system(format!("opening a socket for {}", push.to), &e);
     let socket =
         Socket::new(Domain::for_address(push.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
@@ -177,7 +177,7 @@ pub(crate) fn open_push(push: &PushRoute) -> Result<UdpSocket, ControlError> {
 }
 
 /// Sets the TTL and the interface that a configured receiver is to be reached by.
-fn configure_push(socket: &Socket, push: &PushRoute) -> io::Result<()> {
+fn configure_push(socket: &Socket, push: &Destination) -> io::Result<()> {
     let interface = match &push.interface {
         Some(name) => Some(rustix::net::netdevice::name_to_index(socket, name)?),
         None => None,

@@ -18,18 +18,7 @@ pub(crate) use batch::{Connections, Flush, StreamSender};
 use super::uring::{Descriptor, Uring};
 use super::{Piece, Worth};
 use crate::limits::UNSENT_BYTES_MAX;
-use crate::message::{TrackChannel, WriteSide};
-
-/// What stands before each packet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// Nothing: the packets' own boundaries are enough (a transport stream).
-    Raw,
-    /// `$`, channel, length (RFC 2326, section 10.12).
-    Interleaved(Vec<TrackChannel>),
-    /// What it is worth, length, channel: for a task that hands it on.
-    Units,
-}
+use crate::message::{Framing, WriteSide};
 
 /// Bytes of what stands before each packet.
 pub(crate) const UNIT_HEAD: usize = Worth::BYTES + 3;

@@ -18,7 +18,7 @@ use super::Piece;
 use super::connected::OwnSockets;
 use super::gso::Control;
 use crate::limits::{GATHERED_SINKS_MIN, GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
-use crate::message::PushRoute;
+use crate::message::Destination;
 
 /// Where a sink's packets go: an address a track.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct UdpPort {
     /// Its buffer was full: nothing more goes until the kernel says so.
     pub(crate) full: bool,
     /// The configured receiver whose own socket it is: what was asked for it.
-    pub(crate) push: Option<Box<PushRoute>>,
+    pub(crate) push: Option<Box<Destination>>,
 }
 
 impl UdpPort {
@@ -71,7 +71,7 @@ impl UdpPort {
     ///
     /// # Errors
     /// What the system refused to tell.
-    pub(crate) fn new(socket: UdpSocket, token: usize, push: Option<&PushRoute>) -> io::Result<Self> {
+    pub(crate) fn new(socket: UdpSocket, token: usize, push: Option<&Destination>) -> io::Result<Self> {
         let options = socket2::SockRef::from(&socket);
         let local = socket.local_addr()?;
         let (ttl, tos) = if local.is_ipv4() { (options.ttl_v4()?, options.tos_v4()?) } else { (0, 0) };

@@ -12,11 +12,10 @@ use super::services::unsupported;
 use super::stream::{LiveSink, LiveSource, LiveStream, Out, Rate};
 use super::{Watched, Worker};
 use crate::message::{
-    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, PushRoute, ReceiverId, Route, SourceId,
-    SourceSpec, StreamId, TrackAddress, WriteSide,
+    CloseReason, Command, ControlError, Delivery, Destination, Ends, Feed, JoinSpec, Joined, Receiver,
+    ReceiverId, SourceId, SourceSpec, StreamId, TrackAddress, WriteSide,
 };
 use crate::receive::Arena;
-use crate::send::stream::Framing;
 use crate::send::udp::UdpRoute;
 
 impl Worker {
@@ -176,22 +175,22 @@ impl Worker {
     fn join(&mut self, id: StreamId, receiver: ReceiverId, spec: JoinSpec) -> Result<Joined, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self.streams[index];
-        let mut spec = spec;
-        let branch = spec.wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
-        spec.sink.branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
-        (spec.sink.view, spec.sink.level) = (spec.wanted.view, spec.wanted.level);
-        let offer = stream.core.offer(&spec.sink);
+        let JoinSpec { receiver: asked, delivery, mut sink, closed } = spec;
+        let branch = asked.selection.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
+        sink.branch = branch.map_err(|unfit| unsupported(&stream.name, &unfit))?;
+        (sink.view, sink.level) = (asked.selection.view, asked.selection.level);
+        let offer = stream.core.offer(&sink);
         let offer = offer.map_err(|unfit| unsupported(&stream.name, &unfit))?;
-        let tracks = match (spec.sink.carriage, offer) {
+        let tracks = match (sink.carriage, offer) {
             (Carriage::Ts, _) => 1,
             (Carriage::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
             (Carriage::Rtp, None) => TRACKS_MAX as u8,
         };
-        let out = self.route(receiver, spec.route, spec.sink.carriage, tracks)?;
-        let behind = spec.sink.link.and_then(|link| self.links.behind(link, &out, &spec.to));
+        let out = self.out(receiver, delivery, tracks)?;
+        let behind = sink.link.and_then(|link| self.links.behind(link, &out, &asked.address));
         let now = self.clock.now();
         let stream = &mut self.streams[index];
-        let key = stream.core.handle_join(now, receiver, spec.sink);
+        let key = stream.core.handle_join(now, receiver, sink);
         if let Out::Udp { rtcp, .. } = &out {
             self.fanout.receivers_changed();
             for (track, address) in rtcp {
@@ -200,7 +199,7 @@ impl Worker {
                 }
             }
         }
-        let JoinSpec { kind, to, name, closed, .. } = spec;
+        let Receiver { kind, address: to, name, .. } = asked;
         tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
         let left_out = stream.core.left_out(key);
         stream.warn_of_left_out(&left_out, 1);
@@ -224,25 +223,17 @@ impl Worker {
         Ok(Joined { starts: stream.core.start_points(key), left_out })
     }
 
-    fn route(
-        &mut self,
-        receiver: ReceiverId,
-        route: Route,
-        carriage: Carriage,
-        tracks: u8,
-    ) -> Result<Out, ControlError> {
-        match route {
-            Route::Raw => Ok(Out::Stream { connection: None, framing: Framing::Raw }),
-            Route::Units => Ok(Out::Stream { connection: None, framing: Framing::Units }),
-            Route::Interleaved(channels) => {
-                Ok(Out::Stream { connection: None, framing: Framing::Interleaved(channels) })
+    fn out(&mut self, receiver: ReceiverId, delivery: Delivery, tracks: u8) -> Result<Out, ControlError> {
+        match delivery {
+            Delivery::Bytes(_, framing) => Ok(Out::Stream { connection: None, framing }),
+            Delivery::Datagrams(_, Ends::Negotiated(site, to)) => self.negotiated(receiver, site.from, &to),
+            Delivery::Datagrams(carriage, Ends::Configured(to)) => {
+                self.configured(receiver, &to, carriage, tracks)
             }
-            Route::Rtsp { from, to } => self.rtsp_route(receiver, from, &to),
-            Route::Push(push) => self.push_route(receiver, &push, carriage, tracks),
         }
     }
 
-    fn rtsp_route(
+    fn negotiated(
         &mut self,
         receiver: ReceiverId,
         from: IpAddr,
@@ -263,10 +254,10 @@ impl Worker {
 
     /// The way to a configured receiver: from the worker's own ports, unless it asks for something
     /// that a socket has to be set up for.
-    fn push_route(
+    fn configured(
         &mut self,
         receiver: ReceiverId,
-        push: &PushRoute,
+        push: &Destination,
         carriage: Carriage,
         tracks: u8,
     ) -> Result<Out, ControlError> {

@@ -24,7 +24,7 @@ use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, Demand, PushRoute, WorkerState};
+use crate::message::{Command, ControlError, Demand, Destination, WorkerState};
 use crate::processors::Processors;
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
@@ -211,7 +211,7 @@ impl Worker {
     pub(super) fn add_port(
         &mut self,
         socket: std::net::UdpSocket,
-        push: Option<&PushRoute>,
+        push: Option<&Destination>,
     ) -> io::Result<usize> {
         set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
         let port = self.ports.vacant_key();

@@ -13,8 +13,8 @@ use super::links::Behind;
 use super::services::Next;
 use super::share::{Inlet, Outlet};
 use crate::context::Line;
-use crate::message::{CloseReason, Demand, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
-use crate::send::stream::{Connection, Connections, Framing};
+use crate::message::{CloseReason, Demand, Framing, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
+use crate::send::stream::{Connection, Connections};
 use crate::send::udp::UdpRoute;
 
 /// A stream and everything that is connected to it.

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::super::error::{ErrorBody, HttpError};
 use super::super::extract::Body;
 use super::receivers::PriorityName;
-use crate::control::{Control, ControlError, PushOptions, Selection};
+use crate::control::{Control, ControlError, LinkChoice, PushOptions, Receiver, Selection};
 use crate::message::read_view;
 
 /// A receiver to send to.
@@ -93,15 +93,14 @@ pub(super) async fn add(
     check_target(&control, &stream, &to)?;
     let timing = Some(wish.timing(control.stream_timing(&stream))?);
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
-    let priority = wish.priority.map(Into::into);
+    let class = wish.priority.map(Into::into);
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
     let level = wish.level.map(Level::try_from).transpose().map_err(ControlError::from)?.unwrap_or_default();
-    let wanted = Selection { branch: wish.branch, view, level };
+    let selection = Selection { branch: wish.branch, view, level };
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
     link.as_deref().map(|link| control.link(link)).transpose()?;
-    let name_there = name.clone();
-    let options =
-        PushOptions { stream, to, name: name_there, priority, timing, wanted, link, from: None, loops: true };
+    let mut options = PushOptions::new(&stream, to, name.clone(), selection);
+    options.receiver = Receiver { class, timing, link: LinkChoice::of(link), ..options.receiver };
     let id = control.add_push(options).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }

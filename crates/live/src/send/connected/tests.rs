@@ -7,7 +7,7 @@ use std::time::Duration;
 use outflow_relay::{DropReason, Report};
 
 use super::*;
-use crate::message::PushRoute;
+use crate::message::Destination;
 use crate::send::Worth;
 use crate::send::uring::tests::ring;
 use outflow_media::Time;
@@ -241,7 +241,7 @@ fn a_configured_receivers_own_socket_keeps_its_ttl() {
     let receivers: Vec<_> = (0..CONNECTED_SINKS_MIN).map(|_| receiver()).collect();
     let mut relay = Relay::new(uring, "127.0.0.1:0", 1000, &receivers);
     let to = receivers[0].local_addr().expect("address");
-    let push = PushRoute { to, from: None, ttl: Some(9), interface: Some("lo".to_owned()), loops: true };
+    let push = Destination { to, from: None, ttl: Some(9), interface: Some("lo".to_owned()), loops: true };
     let socket = crate::send::open_push(&push).expect("a socket");
     let port = relay.ports.insert(UdpPort::new(socket, 0, Some(&push)).expect("a socket"));
     relay.routes[0].socket = port;

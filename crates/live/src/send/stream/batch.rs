@@ -9,8 +9,9 @@ use std::io;
 use outflow_relay::SinkKey;
 use outflow_relay::buffer::Seq;
 
-use super::{Connection, Framing, Outcome};
+use super::{Connection, Outcome};
 use crate::limits::{FRAMINGS_MAX, URING_BATCH, URING_SINKS_MIN, ZERO_COPY_BYTES_MIN};
+use crate::message::Framing;
 use crate::send::Piece;
 use crate::send::uring::{Answers, NotSent, Parcel, Uring};
 
