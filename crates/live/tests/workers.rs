@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use outflow_live::control::{
-    CloseReason, Control, PlayOptions, Playing, PublishOptions, Publisher, StreamLimits, TrackChannel, Via,
-    WriteSide,
+    CloseReason, Control, Delivery, Framing, Playing, PublishOptions, Publisher, Receiver, StreamLimits,
+    TrackChannel, WriteSide,
 };
 use outflow_live::limits::REPLICA_LINGER;
 use outflow_live::{Relay, load};
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Track};
+use outflow_relay::Carriage;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -84,9 +85,10 @@ struct Player {
 
 impl Player {
     async fn join(control: &Control) -> Player {
-        let via = Via::RtspTcp(vec![TrackChannel { track: 0, rtp: 0, rtcp: 1 }]);
-        let options = PlayOptions::new(via, "test", Default::default());
-        let playing = control.play("live", options).await.expect("a place");
+        let framing = Framing::Interleaved(vec![TrackChannel { track: 0, rtp: 0, rtcp: 1 }]);
+        let (receiver, delivery) =
+            (Receiver::new("rtsp-tcp", "test", Default::default()), Delivery::Bytes(Carriage::Rtp, framing));
+        let playing = control.play("live", receiver, delivery).await.expect("a place");
         let (ours, relays) = StdUnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");
         playing.start(Some(WriteSide::Own(relays.into())));

@@ -77,6 +77,16 @@ impl Importance {
         Importance(class as u8 * LAYERS + (LAYERS - 1 - above))
     }
 
+    /// The one of this [rank](Self::rank); of a number that is none, the greatest.
+    pub const fn of_rank(rank: u8) -> Self {
+        if rank < Self::MOST.0 { Importance(rank) } else { Self::MOST }
+    }
+
+    /// The layer; those above the fifteenth count as that.
+    pub const fn layer(self) -> u8 {
+        LAYERS - 1 - self.0 % LAYERS
+    }
+
     /// Its class.
     pub const fn class(self) -> Class {
         Class::ALL[(self.0 / LAYERS) as usize]
@@ -138,10 +148,15 @@ mod tests {
             for layer in [0, 1, 14, 15, 16, u8::MAX] {
                 let importance = Importance::of(class, layer);
                 assert!(importance.class() == class && importance.rank() < 128);
+                assert_eq!(
+                    (importance.layer(), Importance::of_rank(importance.rank())),
+                    (layer.min(15), importance)
+                );
                 assert!(importance <= Importance::of(class, 0) && importance >= Importance::of(class, 15));
             }
         }
         assert_eq!(Importance::MOST.rank(), 127);
+        assert_eq!(Importance::of_rank(u8::MAX), Importance::MOST);
     }
 
     #[test]

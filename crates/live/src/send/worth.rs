@@ -16,8 +16,6 @@ pub(crate) struct Worth {
 }
 
 impl Worth {
-    /// From here on it is what others need to be decoded at all, or what is small and heard.
-    const KEY: u8 = Importance::of(Class::Sound, u8::MAX).rank();
     /// Bytes of what is written.
     pub(crate) const BYTES: usize = 5;
 
@@ -33,7 +31,13 @@ impl Worth {
 
     /// Whether it is better late than never.
     pub(crate) fn is_key(self) -> bool {
-        self.rank >= Self::KEY
+        let importance = Importance::of_rank(self.rank);
+        match importance.class() {
+            Class::Header | Class::Sound => true,
+            // The base of what cannot be read may be what others need.
+            Class::Key | Class::Opaque => importance.layer() == 0,
+            Class::Reference | Class::Disposable | Class::Enhancement | Class::Stuffing => false,
+        }
     }
 
     /// How long ago it came.
@@ -82,6 +86,8 @@ mod tests {
         ];
         assert!(order.windows(2).all(|pair| pair[0].rank < pair[1].rank), "{order:?}");
         assert!(worth(Kind::Intra, 0).is_key() && !worth(Kind::Predicted, 0).is_key());
+        assert!(worth(Kind::Data, 0).is_key() && !worth(Kind::Data, 1).is_key());
+        assert!(!worth(Kind::Intra, 1).is_key(), "a layer on top");
     }
 
     #[test]
@@ -91,7 +97,7 @@ mod tests {
             examples().into_iter().map(|(name, tag)| (Worth::of(&packet(tag)), name)).collect();
         assert!(order.is_sorted_by(|(more, _), (less, _)| more.rank > less.rank), "{order:?}");
         let late: Vec<_> = order.iter().filter(|(worth, _)| worth.is_key()).map(|(_, name)| *name).collect();
-        assert_eq!(late, ["parameter sets", "intra", "sound"], "better late than never");
+        assert_eq!(late, ["parameter sets", "intra", "sound", "opaque"], "better late than never");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 
 use super::*;
+use crate::message::TrackChannel;
 
 fn pair() -> (Connection, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("pair");
