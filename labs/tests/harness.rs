@@ -45,7 +45,7 @@ fn a_cage_holds_its_programs() -> Result<()> {
     let cage = match Cage::with(Some(limits)) {
         Ok(cage) => cage,
         Err(error) => {
-            skipped("cage", &format!("{error:#}"));
+            skipped("cage", format!("{error:#}"));
             return Ok(());
         }
     };

@@ -73,7 +73,7 @@ impl Net {
     /// Says why if namespaces cannot be made here.
     fn new(test: &str) -> Option<Net> {
         let made = Namespace::new().and_then(|relay| Ok(Net { relay, neighbour: Namespace::new()? }));
-        let net = made.inspect_err(|why| skipped(test, &format!("no network namespaces: {why}"))).ok()?;
+        let net = made.inspect_err(|why| skipped(test, format!("no network namespaces: {why}"))).ok()?;
         net.wire("out", 7);
         net.relay.enter();
         Some(net)

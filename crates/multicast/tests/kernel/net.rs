@@ -32,7 +32,7 @@ fn has_program(name: &str) -> bool {
 pub(crate) fn lacks(test: &str, program: &str, package: &str) -> bool {
     let lacks = !has_program(program);
     if lacks {
-        skipped(test, &format!("{program} is missing: apt-get install {package}"));
+        skipped(test, format!("{program} is missing: apt-get install {package}"));
     }
     lacks || is_skipped(test)
 }

@@ -118,7 +118,7 @@ fn datagrams_without_video_stand_alone_and_say_what_they_hold() {
     sender.frame(&[&DELIMITER, &PARAMETERS, &IDR]);
     let alone = |content| Tag { frame: 1, content, ..Tag::default() };
     let null = sender.packets(Header { pid: NULL_PID, ..Header::default() }, &[0; 184]);
-    assert_eq!(sender.read(&[null.clone()]), alone(Content::Stuffing));
+    assert_eq!(sender.read(std::slice::from_ref(&null)), alone(Content::Stuffing));
     let splice = sender.packets(Header { pid: SPLICES, ..Header::default() }, &[0; 184]);
     assert_eq!(sender.read(&[splice.clone(), null.clone()]), alone(Content::Opaque));
     let audio = sender.pes(AUDIO, true, &[&[1, 2, 3]]);
