@@ -136,7 +136,11 @@ impl Connection {
     async fn next_item(&mut self) -> io::Result<Option<Item>> {
         match self.decoder.decode(&mut self.input) {
             Ok(Some(item)) => {
-                (self.begun_at, self.heard_at) = (None, Instant::now());
+                // Media of no session is no sign of a client.
+                let is_stray = matches!(item, Item::Interleaved { .. }) && matches!(self.role, Role::None);
+                if !is_stray {
+                    (self.begun_at, self.heard_at) = (None, Instant::now());
+                }
                 Ok(Some(item))
             }
             Ok(None) => {
