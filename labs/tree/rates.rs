@@ -214,6 +214,6 @@ mod tests {
 
         let carried = measure(&window(None), 0, &sent, &crossed);
         assert_eq!((carried.expected, carried.missing), (0, 0));
-        assert_eq!(carried.unwanted, crossed.len() as u64, "nobody wants any");
+        assert_eq!(carried.unwanted, crossed.len() as u64, "no receiver wants any");
     }
 }

@@ -306,9 +306,8 @@ impl Kept {
         let state = self.control.state();
         let stream = state.streams.iter().find(|stream| stream.name == self.options.stream);
         let last = stream.and_then(|stream| Level::new(u8::try_from(stream.levels.len()).ok()?));
-        let level = last.map_or(self.options.receiver.selection.level, |last| {
-            self.options.receiver.selection.level.min(last)
-        });
+        let wanted = self.options.receiver.selection.level;
+        let level = last.map_or(wanted, |last| wanted.min(last));
         if let Err(error) = self.control.set_level(playing.id(), level).await {
             let name = self.options.name();
             tracing::warn!(name, %level, %error, "a receiver keeps the level that it has");
