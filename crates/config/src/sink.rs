@@ -42,6 +42,15 @@ pub struct DatagramSink {
 }
 
 impl SinkUrl {
+    /// The scheme of the address.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Udp, .. }) => "udp",
+            SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, .. }) => "rtp",
+            SinkUrl::Poc(_) => "poc",
+        }
+    }
+
     /// Where it is, whatever else the address says.
     pub fn place(&self) -> String {
         match self {

@@ -26,7 +26,7 @@ pub enum SourceUrl {
     /// Pulled from another relay, over the partial-order transport.
     Poc(PocUrl),
     /// Taken from another relay of the tree that has it, while somebody here wants it.
-    Tree,
+    Relays,
     /// Other streams that carry the same in different quality, the best first: they are its levels.
     Renditions(Vec<String>),
 }
@@ -106,6 +106,20 @@ impl SourceUrl {
         matches!(self, SourceUrl::Push)
     }
 
+    /// The scheme of its address; "push" and "tree", and the renditions' "streams", are words that stand for one.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            SourceUrl::Push => "push",
+            SourceUrl::Demo => "demo",
+            SourceUrl::Udp(_) => "udp",
+            SourceUrl::Rtp(_) => "rtp",
+            SourceUrl::Rtsp(_) => "rtsp",
+            SourceUrl::Poc(_) => "poc",
+            SourceUrl::Relays => "tree",
+            SourceUrl::Renditions(_) => "streams",
+        }
+    }
+
     /// The UDP source, if it is one.
     pub fn udp(&self) -> Option<&UdpSource> {
         match self {
@@ -145,7 +159,7 @@ impl FromStr for SourceUrl {
             return Ok(SourceUrl::Push);
         }
         if text == "tree" {
-            return Ok(SourceUrl::Tree);
+            return Ok(SourceUrl::Relays);
         }
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         match scheme.to_ascii_lowercase().as_str() {
@@ -247,7 +261,7 @@ impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SourceUrl::Push => f.write_str("push"),
-            SourceUrl::Tree => f.write_str("tree"),
+            SourceUrl::Relays => f.write_str("tree"),
             SourceUrl::Demo => f.write_str("demo://"),
             SourceUrl::Udp(source) => write!(f, "udp://{source}"),
             SourceUrl::Rtp(source) => write!(f, "rtp://{source}"),

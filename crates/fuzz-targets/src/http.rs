@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use outflow_client::http::{Body, Head};
-use outflow_live::http::{FirstRequest, first_request};
+use outflow_front_http_ts::{FirstRequest, first_request};
 
 /// However a request comes, the same is made of it.
 pub(crate) fn http_request(data: &[u8]) {

@@ -1,6 +1,6 @@
 //! What relays of a tree say to each other.
 
-use outflow_live::tree::wire::{read, write};
+use outflow_front_tree::wire::{read, write};
 
 /// What is understood is so again once it was written, in one unit or in several; what is not says why.
 pub(crate) fn tree_said(data: &[u8]) {

@@ -99,7 +99,7 @@ impl Check<'_, '_, '_> {
             self.add(&[Key("tree"), Key(key)], "a relay of a tree needs a name".to_owned(), help);
         }
         for (name, stream) in &self.config.streams {
-            if stream.source == SourceUrl::Tree {
+            if stream.source == SourceUrl::Relays {
                 let help = "add [tree] with a name, an address, and parents or a directory";
                 let what = "this relay knows of no others".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("source")], what, help);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use outflow_config::Secret;
+use outflow_config::{Config, Secret};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
@@ -42,6 +42,20 @@ pub struct Rules {
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
+}
+
+impl From<&Config> for Rules {
+    fn from(config: &Config) -> Self {
+        let (access, limits) = (&config.access, &config.limits);
+        Rules {
+            publish: access.publish.clone(),
+            play: access.play.clone(),
+            control: access.control.clone(),
+            relay: config.tree.token.iter().cloned().collect(),
+            connections: limits.connections,
+            connections_per_address: limits.connections_per_address,
+        }
+    }
 }
 
 impl Rules {

@@ -1,0 +1,91 @@
+//! The API: REST with its OpenAPI document, events, metrics and the status page.
+//!
+//! [`router`] makes all of it, with what fronts have added ([`Pages`]). Requests come through the front that
+//! serves HTTP, which says where each comes from ([`Peer`]). What looks at the relay or changes it needs the right
+//! to control ([`guard`]).
+
+pub mod credentials;
+mod error;
+mod events;
+mod extract;
+pub mod guard;
+mod health;
+pub mod limits;
+pub mod metrics;
+mod openapi;
+mod pages;
+mod routes;
+pub mod session;
+mod status;
+mod view;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, Request};
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Router, middleware};
+use outflow_control::Control;
+use utoipa_axum::router::OpenApiRouter;
+
+pub use error::{ErrorBody, HttpError};
+use events::Events;
+pub use extract::Body;
+pub use pages::{Measure, Page, Pages};
+use view::Overview;
+
+/// What handlers share.
+#[derive(Debug, Clone)]
+pub struct Http {
+    control: Control,
+    events: Arc<Events>,
+}
+
+/// The other end of a connection, for handlers.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+impl Http {
+    fn overview(&self) -> Overview {
+        Overview::new(&self.control.state(), self.control.door().counts(), &self.control.config())
+    }
+}
+
+impl FromRef<Http> for Control {
+    fn from_ref(http: &Http) -> Self {
+        http.control.clone()
+    }
+}
+
+/// Everything that is served, besides streams on connections of their own.
+pub fn router(control: Control) -> Router {
+    let (router, document) = described(&control).split_for_parts();
+    let http = Http { control, events: Arc::new(Events::new()) };
+    router
+        .merge(openapi::route(document))
+        .merge(status::assets())
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(http)
+}
+
+/// The routes that the OpenAPI document describes, and what else needs the right to control.
+fn described(control: &Control) -> OpenApiRouter<Http> {
+    let guard = middleware::from_fn_with_state(control.clone(), guard::control_only);
+    let Page { guarded, open, .. } = control.shared::<Pages>().together();
+    let guarded = guarded
+        .merge(routes::router())
+        .route("/metrics", get(metrics::metrics))
+        .route("/", get(status::page));
+    let all = OpenApiRouter::with_openapi(openapi::base()).merge(health::router()).merge(session::router());
+    all.merge(open).merge(guarded.route_layer(guard))
+}
+
+async fn not_allowed(request: Request) -> HttpError {
+    let what = format!(
+        "{} is not possible at {}: /api/v1/openapi.json describes what is",
+        request.method(),
+        request.uri().path()
+    );
+    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, what)
+}

@@ -1,0 +1,33 @@
+//! The relay as a whole.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Http;
+use crate::{ErrorBody, HttpError};
+use crate::view::Overview;
+use outflow_control::Control;
+
+/// What a reload changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Reloaded {
+    /// A line for each change, and for each that needs a restart.
+    changes: Vec<String>,
+}
+
+/// The whole relay, each stream with its receivers that fare worst
+#[utoipa::path(get, path = "/api/v1/relay", tag = "relay", responses((status = OK, body = Overview)))]
+pub(super) async fn show(State(http): State<Http>) -> Json<Overview> {
+    Json(http.overview())
+}
+
+/// Loads the configuration file again; what did not change in it does not notice
+#[utoipa::path(post, path = "/api/v1/reload", tag = "relay", responses(
+    (status = OK, body = Reloaded),
+    (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "The file is not valid; nothing changed")
+))]
+pub(super) async fn reload(State(control): State<Control>) -> Result<Json<Reloaded>, HttpError> {
+    Ok(Json(Reloaded { changes: control.reload().await? }))
+}

@@ -1,0 +1,142 @@
+//! The relay as the API, the events and the status page show it.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
+use crate::limits::RECEIVERS_SHOWN;
+use outflow_door::Counts;
+
+/// The whole relay.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Overview {
+    /// Version of the program.
+    version: &'static str,
+    /// Milliseconds since the relay started.
+    uptime_ms: u64,
+    /// CPU time used by the process, percent of one core.
+    cpu_percent: f64,
+    /// Resident memory in bytes.
+    rss_bytes: u64,
+    /// Connections of all listeners.
+    connections: Counts,
+    /// Ports that the relay listens at.
+    ports: Ports,
+    /// All streams by name, each with its receivers that fare worst.
+    streams: Vec<StreamView>,
+    /// All links, by name.
+    links: Vec<LinkState>,
+}
+
+/// Ports that the relay listens at; null where it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Ports {
+    /// RTSP.
+    rtsp: Option<u16>,
+    /// HTTP.
+    http: Option<u16>,
+    /// RTSP in TLS.
+    rtsps: Option<u16>,
+    /// HTTP in TLS.
+    https: Option<u16>,
+}
+
+/// A stream, and how many receivers it has besides those that are shown.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct StreamView {
+    #[serde(flatten)]
+    state: StreamState,
+    /// How many receivers it has; `receivers` may hold only some of them.
+    receiver_count: usize,
+}
+
+impl Overview {
+    pub(super) fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
+        Overview {
+            version: state.version,
+            uptime_ms: state.uptime_ms,
+            cpu_percent: state.cpu_percent,
+            rss_bytes: state.rss_bytes,
+            connections,
+            ports: Ports::new(&config.listen, config.tls.is_some()),
+            streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
+            links: state.links.clone(),
+        }
+    }
+}
+
+impl Ports {
+    /// Encrypted ones are open only with a certificate.
+    fn new(listen: &outflow_config::Listen, encrypted: bool) -> Self {
+        let port = |at: Option<std::net::SocketAddr>| at.map(|at| at.port());
+        Ports {
+            rtsp: port(listen.rtsp),
+            http: port(listen.http),
+            rtsps: port(listen.rtsps.filter(|_| encrypted)),
+            https: port(listen.https.filter(|_| encrypted)),
+        }
+    }
+}
+
+impl StreamView {
+    /// The stream with at most `shown` of its receivers, those that fare worst first.
+    pub(super) fn new(stream: &StreamState, shown: usize) -> Self {
+        let mut receivers: Vec<&ReceiverState> = stream.receivers.iter().collect();
+        if shown < receivers.len() && shown > 0 {
+            // Only the worst have to be in order.
+            receivers.select_nth_unstable_by_key(shown, |receiver| rank(receiver));
+        }
+        receivers.truncate(shown);
+        receivers.sort_by_key(|receiver| rank(receiver));
+        let state = StreamState {
+            name: stream.name.clone(),
+            source: stream.source.clone(),
+            out_drops: stream.out_drops.clone(),
+            receivers: receivers.into_iter().cloned().collect::<Vec<_>>().into(),
+            levels: stream.levels.clone(),
+            ring_bytes: stream.ring_bytes,
+            ring_packets: stream.ring_packets,
+            ring_bytes_max: stream.ring_bytes_max,
+            out_bps: stream.out_bps,
+            out_packets: stream.out_packets,
+            out_bytes: stream.out_bytes,
+            joins: stream.joins,
+            elements: stream.elements.clone(),
+            branches: stream.branches.clone(),
+            services_note: stream.services_note.clone(),
+        };
+        StreamView { state, receiver_count: stream.receivers.len() }
+    }
+}
+
+/// Who lags most comes first, then who lost most, then who came first.
+fn rank(receiver: &ReceiverState) -> (Reverse<u64>, Reverse<u64>, u64) {
+    (Reverse(receiver.queue_delay_ms), Reverse(receiver.drops.values().sum()), receiver.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(id: u64, queue_delay_ms: u64, lost: u64) -> ReceiverState {
+        let drops = [("slow-sink", lost)].into();
+        ReceiverState { id, queue_delay_ms, drops, ..ReceiverState::default() }
+    }
+
+    #[test]
+    fn the_receivers_that_fare_worst_are_shown_first() {
+        let receivers = vec![receiver(1, 0, 0), receiver(2, 5, 0), receiver(3, 0, 9), receiver(4, 5, 1)];
+        let receivers = receivers.into();
+        let stream = StreamState { name: "a".into(), receivers, ..StreamState::default() };
+        let shown = |count| -> Vec<u64> {
+            let view = StreamView::new(&stream, count);
+            assert_eq!(view.receiver_count, 4);
+            view.state.receivers.iter().map(|receiver| receiver.id).collect()
+        };
+        assert_eq!(shown(10), [4, 2, 3, 1]);
+        assert_eq!(shown(3), [4, 2, 3]);
+        assert!(shown(0).is_empty());
+    }
+}

@@ -1,0 +1,47 @@
+//! Control: what can be asked of a running relay, and what it shows.
+//!
+//! [`Control`] is a handle that fronts, the API and sources share. It knows which streams there are
+//! and which workers serve each; every request goes to that worker as a value and comes back as an
+//! answer. No lock is ever taken on a packet's way. [`Relay`] starts all of it from a configuration,
+//! with the protocols that it is given ([`Front`]); it names none of them.
+
+mod backoff;
+mod change;
+mod control;
+mod decisions;
+mod front;
+pub mod limits;
+mod listen;
+mod load;
+mod links;
+mod placing;
+mod publisher;
+mod push;
+mod pushes;
+mod reach;
+mod receiver;
+mod registry;
+mod relay;
+mod rules;
+mod services;
+mod session;
+mod shared;
+mod supervise;
+#[cfg(test)]
+mod tests;
+
+pub use backoff::Backoff;
+pub use change::{Changed, StreamLimits};
+pub use control::Control;
+pub use decisions::{RuleDecision, RuleLog};
+pub use front::{Front, Started, Task};
+pub use listen::Listener;
+
+
+pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
+pub use pushes::PushOptions;
+pub use reach::{Known, Reach};
+pub use receiver::Playing;
+pub use load::load;
+pub use relay::Relay;
+pub use session::SessionToken;

@@ -1,0 +1,48 @@
+//! Every limit of the control plane, with what happens when it is reached.
+
+use core::time::Duration;
+
+use outflow_engine::limits::SNAPSHOT_EVERY;
+
+/// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
+/// the packet is dropped and counted (`ingest-full`).
+pub const INGEST_QUEUE_PACKETS: usize = 4096;
+
+/// How long a worker goes on taking a stream's packets after the last receiver that it served has
+/// left, before it lets them go.
+pub const REPLICA_LINGER: Duration = Duration::from_secs(5);
+
+/// How long a pulled source is left alone after its first failure; twice as long after each
+/// further one.
+pub const PULL_WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// How long a pulled source is left alone at most.
+pub const PULL_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A pulled source that held this long counts as good: its next failure is the first one again.
+pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
+
+/// So long new services are watched. If they fail within that time, those before them are put back.
+pub(crate) const TRIAL_TIME: Duration = Duration::from_secs(5);
+
+/// How often they are looked at meanwhile.
+pub(crate) const TRIAL_LOOK: Duration = Duration::from_millis(250);
+
+const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "a trial sees snapshots");
+
+/// Services that name no context get one of their own when they take more than so much of a core ...
+pub(crate) const OWN_CONTEXT_ABOVE_PERCENT: u64 = 30;
+
+/// ... for that long, ...
+pub(crate) const OWN_CONTEXT_AFTER: Duration = Duration::from_secs(5);
+
+/// ... and are back in the stream's worker when they take less than this, but not before ...
+pub(crate) const OWN_CONTEXT_BELOW_PERCENT: u64 = 10;
+
+/// ... so long has passed.
+pub(crate) const OWN_CONTEXT_HOLD: Duration = Duration::from_secs(60);
+
+const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it must not swing");
+
+/// Decisions of rules that are kept to be looked at; older ones are in the log.
+pub(crate) const DECISIONS_KEPT: usize = 200;

@@ -1,0 +1,231 @@
+//! Publishing a stream: the handle that an RTSP or HTTP publisher, a pulled camera or the
+//! built-in clip gives its packets to.
+
+use std::net::{IpAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use outflow_media::Format;
+use tokio::sync::mpsc;
+
+use outflow_engine::message::{Command, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec};
+use crate::control::Control;
+use outflow_engine::message::ControlError;
+use crate::registry::Owner;
+use crate::limits::INGEST_QUEUE_PACKETS;
+use outflow_relay::DropReason;
+use outflow_relay::receive::Incoming;
+
+/// Who publishes, and what.
+#[derive(Debug, Clone)]
+pub struct PublishOptions {
+    /// What the packets will be.
+    pub format: Format,
+    /// Who it is, for people: "RTSP from 10.0.0.7:51234".
+    pub peer: String,
+    /// Publish to a stream whose configured source is this one (a pulled camera, the built-in
+    /// clip), instead of one that takes pushes.
+    pub configured: bool,
+}
+
+/// A source's turn at a stream; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Publisher {
+    control: Control,
+    stream: String,
+    owner: Owner,
+    source: SourceId,
+    queue: mpsc::Sender<Ingest>,
+    /// Packets that found the queue full and are not counted yet.
+    full: AtomicU64,
+}
+
+/// A publisher that sends by UDP to sockets of the relay.
+#[derive(Debug)]
+pub struct UdpPorts {
+    sockets: Vec<SourceSocket>,
+    /// Port for RTP and port for RTCP, per track.
+    pub ports: Vec<(u16, u16)>,
+}
+
+/// What became of a packet that was given to [`Publisher::try_send`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Push {
+    /// It is on its way.
+    Taken,
+    /// The worker is too busy: the packet is dropped, and counted.
+    Full,
+    /// The stream was removed, or its source taken away: stop publishing.
+    Closed,
+}
+
+impl UdpPorts {
+    /// Binds a port pair for each of `tracks` tracks; only packets from `from` will count.
+    ///
+    /// # Errors
+    /// No free pair in the configured range.
+    pub fn bind(control: &Control, tracks: usize, from: IpAddr) -> Result<Self, ControlError> {
+        let mut bound = UdpPorts { sockets: Vec::new(), ports: Vec::new() };
+        for track in 0..tracks {
+            let any = if from.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+            let pair = outflow_engine::bind_pair(any, &control.config().listen.rtp_ports)?;
+            bound.ports.push(pair.ports);
+            let track = u8::try_from(track).unwrap_or(u8::MAX);
+            bound.add(pair.rtp, track, SocketRole::Rtp, from);
+            bound.add(pair.rtcp, track, SocketRole::Rtcp, from);
+        }
+        Ok(bound)
+    }
+
+    fn add(&mut self, socket: UdpSocket, track: u8, role: SocketRole, from: IpAddr) {
+        self.sockets.push(SourceSocket { socket, track, role, from: Some(from) });
+    }
+}
+
+impl Control {
+    /// Begins to publish `stream` through a queue.
+    ///
+    /// # Errors
+    /// Unknown stream, one that takes no publisher, or one that has one already.
+    pub async fn publish(&self, stream: &str, options: PublishOptions) -> Result<Publisher, ControlError> {
+        let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
+        self.open(stream, options, Feed::Queue(feed), queue).await
+    }
+
+    /// Begins to publish `stream` through UDP sockets, bound before by [`UdpPorts::bind`]. The
+    /// queue of the returned [`Publisher`] only shows when the turn is over.
+    ///
+    /// # Errors
+    /// As of [`Control::publish`].
+    pub async fn publish_udp(
+        &self,
+        stream: &str,
+        options: PublishOptions,
+        ports: UdpPorts,
+    ) -> Result<Publisher, ControlError> {
+        self.publish_sockets(stream, options, ports.sockets).await
+    }
+
+    /// Begins to publish `stream` through sockets that the worker reads.
+    pub(crate) async fn publish_sockets(
+        &self,
+        stream: &str,
+        options: PublishOptions,
+        sockets: Vec<SourceSocket>,
+    ) -> Result<Publisher, ControlError> {
+        let (queue, feed) = mpsc::channel(1);
+        self.open(stream, options, Feed::Sockets(sockets, feed), queue).await
+    }
+
+    /// Whether somebody could publish this stream now.
+    ///
+    /// # Errors
+    /// Unknown stream, one that takes no publisher, or one that has one already.
+    pub fn takes_publisher(&self, stream: &str) -> Result<(), ControlError> {
+        let entry = self.entry(stream)?;
+        match (entry.source, entry.publisher) {
+            (Some(source), _) => Err(ControlError::NotPushed(stream.to_owned(), source)),
+            (None, Some((_, peer))) => Err(ControlError::Busy(stream.to_owned(), peer)),
+            (None, None) => Ok(()),
+        }
+    }
+
+    async fn open(
+        &self,
+        stream: &str,
+        options: PublishOptions,
+        feed: Feed,
+        queue: mpsc::Sender<Ingest>,
+    ) -> Result<Publisher, ControlError> {
+        let entry = self.entry(stream)?;
+        if let (Some(source), false) = (&entry.source, options.configured) {
+            return Err(ControlError::NotPushed(stream.to_owned(), source.clone()));
+        }
+        let source = self.new_id();
+        let owner = self.registry().claim(stream, source, &options.peer)?;
+        // Made before asking, so that the claim is given back however this ends.
+        let publisher = Publisher {
+            control: self.clone(),
+            stream: stream.to_owned(),
+            owner,
+            source,
+            queue,
+            full: AtomicU64::new(0),
+        };
+        let spec = SourceSpec { format: options.format, peer: options.peer, feed };
+        self.ask(&owner, |reply| Command::OpenSource { stream: owner.stream, source, spec, reply }).await?;
+        Ok(publisher)
+    }
+}
+
+impl Publisher {
+    /// Gives a packet: RTP with its header, or whole transport stream packets. Never waits.
+    pub fn try_send(&self, track: u8, bytes: impl Into<Incoming>) -> Push {
+        self.give(Ingest::Media { track, bytes: bytes.into() })
+    }
+
+    /// Gives a packet, waiting while the worker is busy; for publishers whose connection pushes
+    /// back.
+    pub async fn send(&self, track: u8, bytes: impl Into<Incoming>) -> Push {
+        let ingest = Ingest::Media { track, bytes: bytes.into() };
+        let worker = &self.control.workers()[self.owner.worker];
+        match self.queue.send(ingest).await {
+            Ok(()) => {
+                worker.wake();
+                Push::Taken
+            }
+            Err(_) => Push::Closed,
+        }
+    }
+
+    /// Gives a compound RTCP packet of a track.
+    pub fn rtcp(&self, track: u8, bytes: Bytes) -> Push {
+        self.give(Ingest::Rtcp { track, bytes })
+    }
+
+    /// Counts packets that the publisher itself left out.
+    pub fn dropped(&self, reason: DropReason, packets: u64) {
+        if packets > 0 {
+            // A counter is not worth waiting for.
+            let _ = self.give(Ingest::Dropped { reason, packets });
+        }
+    }
+
+    /// The packets come from somebody else from now on, who goes on where the one before ended.
+    pub fn set_peer(&self, peer: String) {
+        let (stream, source) = (self.owner.stream, self.source);
+        self.control.registry().rename(&self.stream, source, &peer);
+        self.control.tell(&self.owner, Command::NameSource { stream, source, peer });
+    }
+
+    /// Waits until the relay ends this turn (the stream was removed).
+    pub async fn closed(&self) {
+        self.queue.closed().await;
+    }
+
+    fn give(&self, ingest: Ingest) -> Push {
+        let (reason, packets) = (DropReason::IngestFull, self.full.swap(0, Ordering::Relaxed));
+        if packets > 0 && self.queue.try_send(Ingest::Dropped { reason, packets }).is_err() {
+            self.full.fetch_add(packets, Ordering::Relaxed);
+        }
+        match self.queue.try_send(ingest) {
+            Ok(()) => {
+                self.control.workers()[self.owner.worker].wake();
+                Push::Taken
+            }
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.full.fetch_add(1, Ordering::Relaxed);
+                Push::Full
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => Push::Closed,
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.control
+            .tell(&self.owner, Command::CloseSource { stream: self.owner.stream, source: self.source });
+        self.control.registry().release(&self.stream, self.source);
+    }
+}

@@ -1,0 +1,206 @@
+//! Playing a stream: the handle that an RTSP session or an HTTP response holds.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use outflow_config::BitRate;
+use outflow_relay::schedule::StartPoint;
+use outflow_relay::{Priority, Report, SinkSpec, Timing, Transport};
+use tokio::sync::oneshot;
+
+use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Receiver, ReceiverId};
+use crate::control::Control;
+use crate::registry::Owner;
+use outflow_engine::message::WriteSide;
+
+/// A receiver's place at a stream; it leaves when this is dropped.
+#[derive(Debug)]
+pub struct Playing {
+    control: Control,
+    owner: Owner,
+    id: ReceiverId,
+    starts: Vec<StartPoint>,
+    left_out: Vec<String>,
+    /// How it ended is heard once, and known from then on.
+    closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
+}
+
+/// Tells the worker what a receiver says, and what became of packets.
+#[derive(Debug)]
+pub struct Reporter {
+    control: Control,
+    owner: Owner,
+    receiver: ReceiverId,
+}
+
+impl Reporter {
+    /// An RTCP packet that came in on the receiver's own connection.
+    pub fn rtcp(&self, bytes: Bytes) {
+        let (stream, receiver) = (self.owner.stream, self.receiver);
+        self.control.tell(&self.owner, Command::ReceiverRtcp { stream, receiver, bytes });
+    }
+
+    /// A packet that was handed on has not come.
+    pub fn undelivered(&self, report: Report) {
+        let (stream, receiver) = (self.owner.stream, self.receiver);
+        self.control.tell(&self.owner, Command::Undelivered { stream, receiver, report });
+    }
+}
+
+impl Control {
+    /// Takes a place at the newest key frame of `stream`. Nothing is sent before
+    /// [`Playing::start`], so that the answer can go out first.
+    ///
+    /// # Errors
+    /// Unknown stream, no source yet (RTP only), a limit is reached, or the stream cannot be
+    /// delivered that way.
+    pub async fn play(
+        &self,
+        stream: &str,
+        receiver: Receiver,
+        delivery: Delivery,
+    ) -> Result<Playing, ControlError> {
+        self.reach_unknown(stream, receiver.selection.level).await?;
+        let id = self.new_id();
+        let link = match &receiver.link {
+            LinkChoice::OfStream => self.stream_link(stream),
+            LinkChoice::Direct => None,
+            LinkChoice::Named(name) => Some(name.clone()),
+        };
+        let place = link.as_deref().map(|name| self.link(name).map(|link| (link, name))).transpose()?;
+        let site = match &delivery {
+            Delivery::Datagrams(_, Ends::Negotiated(site, _)) => Some(*site),
+            _ => None,
+        };
+        let admitted = self.admit(stream, id, site, (&receiver.selection, place))?;
+        let owner = admitted.owner;
+        // A receiver that was told ports before the stream was put behind another link is not behind that.
+        let link = place.map(|(link, _)| link).filter(|link| link.worker == owner.worker);
+        let sink = SinkSpec { link: link.map(|link| link.id), ..self.sink(stream, &receiver, &delivery) };
+        let (closed, closing) = oneshot::channel();
+        // Made before asking, so that the receiver is struck out however this ends.
+        let (starts, left_out) = (Vec::new(), Vec::new());
+        let mut playing =
+            Playing { control: self.clone(), owner, id, starts, left_out, closed: Err(closing) };
+        if !admitted.ready().await {
+            return Err(ControlError::UnknownStream(stream.to_owned()));
+        }
+        let spec = Box::new(JoinSpec { receiver, delivery, sink, closed });
+        let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
+        let joined = self.ask(&owner, join).await?;
+        (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
+        Ok(playing)
+    }
+
+    /// A receiver as the core knows it, where it is behind no link.
+    fn sink(&self, stream: &str, receiver: &Receiver, delivery: &Delivery) -> SinkSpec {
+        let transport = match delivery {
+            Delivery::Datagrams(..) => Transport::Datagram,
+            Delivery::Bytes(..) => Transport::Stream,
+        };
+        SinkSpec {
+            tracks: delivery.tracks(),
+            priority: receiver.class.unwrap_or_else(|| self.stream_priority(stream)),
+            timing: receiver.timing.unwrap_or_else(|| self.stream_timing(stream)),
+            held: true,
+            ..SinkSpec::new(delivery.carriage(), transport)
+        }
+    }
+
+    pub(crate) fn stream_priority(&self, stream: &str) -> Priority {
+        let config = self.config();
+        config.streams.get(stream).map_or(Priority::Normal, |s| crate::supervise::priority(s.priority))
+    }
+}
+
+impl Control {
+    /// When a stream's packets go, where a receiver does not say otherwise.
+    pub(crate) fn stream_timing(&self, stream: &str) -> Timing {
+        let config = self.config();
+        config.streams.get(stream).map_or_else(Timing::default, |s| timing(s.latency_budget, s.pace))
+    }
+}
+
+/// The timing that a configuration says.
+pub(crate) fn timing(latency_budget: Duration, pace: Option<BitRate>) -> Timing {
+    Timing { latency_budget, pace_bps: pace.map(|rate| rate.0) }
+}
+
+impl Playing {
+    /// The receiver's number.
+    pub fn id(&self) -> ReceiverId {
+        self.id
+    }
+
+    /// First RTP packets of the tracks (for RTP-Info).
+    pub fn starts(&self) -> &[StartPoint] {
+        &self.starts
+    }
+
+    /// The tracks of the stream that have no place in what it gets ("video AV1" in a transport stream),
+    /// as far as that was known when it joined; [`ReceiverState::left_out`](super::ReceiverState) follows.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Begins to send; `connection` is the write side of a byte stream, `None` for UDP. From now on
+    /// only the worker writes to it: what else has to go out goes through [`Playing::inject`].
+    pub fn start(&self, connection: Option<WriteSide>) {
+        self.tell(Command::Start { stream: self.owner.stream, receiver: self.id, connection });
+    }
+
+    /// Stops sending until [`Playing::resume`].
+    pub fn pause(&self) {
+        self.tell(Command::Pause { stream: self.owner.stream, receiver: self.id });
+    }
+
+    /// Takes a place at the newest key frame again; call [`Playing::start`] with `None` afterwards.
+    ///
+    /// # Errors
+    /// The stream is gone.
+    pub async fn resume(&mut self) -> Result<&[StartPoint], ControlError> {
+        let (stream, receiver) = (self.owner.stream, self.id);
+        let resume = |reply| Command::Resume { stream, receiver, reply };
+        self.starts = self.control.ask(&self.owner, resume).await?;
+        Ok(&self.starts)
+    }
+
+    /// Sends bytes that are no media (an RTSP response) between two packets.
+    pub fn inject(&self, bytes: Bytes) {
+        self.tell(Command::Inject { stream: self.owner.stream, receiver: self.id, bytes });
+    }
+
+    /// Gives an RTCP packet that came in on the receiver's own connection.
+    pub fn rtcp(&self, bytes: Bytes) {
+        self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
+    }
+
+    /// What tells the worker of the receiver, beside the place itself.
+    pub fn reporter(&self) -> Reporter {
+        Reporter { control: self.control.clone(), owner: self.owner, receiver: self.id }
+    }
+
+    /// Waits until the relay ends this receiver, and says why.
+    pub async fn closed(&mut self) -> CloseReason {
+        match &mut self.closed {
+            Ok(reason) => *reason,
+            Err(closing) => {
+                let reason = closing.await.unwrap_or(CloseReason::ShuttingDown);
+                self.closed = Ok(reason);
+                reason
+            }
+        }
+    }
+
+    fn tell(&self, command: Command) {
+        self.control.tell(&self.owner, command);
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        let reason = CloseReason::PeerGone;
+        self.tell(Command::Leave { stream: self.owner.stream, receiver: self.id, reason });
+        self.control.registry().discharge(self.id);
+    }
+}

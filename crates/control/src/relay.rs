@@ -1,0 +1,150 @@
+//! The whole relay: started from a configuration, ended by a signal or by whoever holds it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use outflow_config::Config;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use outflow_engine::Clock;
+use outflow_engine::message::{Command, ControlError, RelayState};
+use crate::change::{ConfigChange, ConfigRequest};
+use crate::control::Control;
+use crate::front::{Front, Fronts};
+use crate::registry::Owner;
+use crate::limits::REPLICA_LINGER;
+use outflow_engine::limits::SNAPSHOT_EVERY;
+use outflow_engine::message::together;
+use outflow_engine::Processors;
+use crate::supervise::Supervisor;
+use outflow_engine::system::{Usage, rss_bytes};
+use outflow_engine::WorkerHandle;
+
+/// A running relay.
+pub struct Relay {
+    control: Control,
+    threads: Vec<JoinHandle<()>>,
+    tasks: JoinSet<()>,
+}
+
+impl Relay {
+    /// Starts everything that `config` says, with these protocols. `path` is its file, for reloading and for
+    /// the files that it names.
+    ///
+    /// # Errors
+    /// The first thing that cannot be done.
+    pub async fn start(
+        config: Config,
+        path: Option<PathBuf>,
+        fronts: Vec<Arc<dyn Front>>,
+    ) -> Result<Self, ControlError> {
+        outflow_engine::system::raise_descriptor_limit();
+        let clock = Clock::start();
+        let processors = Processors::of(&config.limits)?;
+        processors.clear()?;
+        let (mut workers, mut threads) = (Vec::new(), Vec::new());
+        let (demands, wanted) = mpsc::unbounded_channel();
+        for number in 0..processors.workers {
+            let place = (number, processors.clone());
+            let (worker, thread) = WorkerHandle::start(place, clock, &config, demands.clone())?;
+            workers.push(worker);
+            threads.push(thread);
+        }
+        let (state_told, state) = watch::channel(Arc::default());
+        let (changes, requests) = mpsc::channel(4);
+        let known = (clock, Fronts::new(fronts));
+        let control = Control::new(workers, Arc::new(config.clone()), state, changes, wanted, known);
+        control.fronts().iter().for_each(|front| front.attach(&control));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(show(control.clone(), clock, state_told));
+        tasks.spawn(tend(control.clone()));
+        for front in control.fronts().iter() {
+            front.start(control.clone()).await?.into_iter().for_each(|task| drop(tasks.spawn(task)));
+        }
+        // Nobody fetches streams: what is wanted of them is not kept.
+        drop(control.take_demands());
+        let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
+        supervisor.start(&config).await?;
+        tasks.spawn(supervise(supervisor, requests));
+        for front in control.fronts().iter() {
+            front.listen(control.clone()).await?.into_iter().for_each(|task| drop(tasks.spawn(task)));
+        }
+        Ok(Relay { control, threads, tasks })
+    }
+
+    /// What can be asked of it.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Ends everything: receivers and publishers are told, sockets closed, threads joined.
+    pub fn shut_down(mut self) {
+        self.tasks.abort_all();
+        for worker in 0..self.threads.len() {
+            self.control.tell(&Owner { worker, stream: 0 }, Command::Shutdown);
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Puts the workers' snapshots together, a few times a second.
+async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState>>) {
+    let mut usage = Usage::new();
+    let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
+    loop {
+        ticks.tick().await;
+        let parts: Vec<_> = control.workers().iter().map(WorkerHandle::states).collect();
+        let streams = together(parts.iter().flat_map(|part| part.streams.iter()));
+        let mut links: Vec<_> = parts.iter().flat_map(|part| part.links.iter().cloned()).collect();
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        told.send_replace(Arc::new(RelayState {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_ms: clock.now().as_millis(),
+            cpu_percent: usage.cpu_percent(),
+            rss_bytes: rss_bytes(),
+            streams,
+            links,
+        }));
+    }
+}
+
+/// Lets replicas of streams go that nobody needs any more.
+async fn tend(control: Control) {
+    let mut ticks = tokio::time::interval(REPLICA_LINGER / 5);
+    loop {
+        ticks.tick().await;
+        control.rest_idle_replicas();
+    }
+}
+
+/// Changes the configuration when asked to, and services as the rules say.
+async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<ConfigRequest>) {
+    let mut looks = tokio::time::interval(SNAPSHOT_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let request = tokio::select! {
+            request = requests.recv() => request,
+            _ = looks.tick() => {
+                supervisor.look().await;
+                continue;
+            }
+        };
+        let Some(ConfigRequest { change, reply }) = request else { return };
+        let result = match change {
+            ConfigChange::Reload => supervisor.reload().await,
+            ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
+            ConfigChange::Adopt { stream } => supervisor.adopt(&stream).await,
+            ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,
+            ConfigChange::Services { stream, elements, branches } => {
+                supervisor.set_services(&stream, elements, branches).await
+            }
+        };
+        // Whoever asked may be gone; the log has told the changes.
+        let _ = reply.send(result);
+    }
+}

@@ -1,0 +1,511 @@
+//! The configuration carried out: streams, sources and configured receivers are made, and, when
+//! the configuration changes, whatever changed in it and nothing else.
+
+mod adopted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outflow_config::{
+    Action, Branches, Config, Datagrams, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource,
+};
+use outflow_media::{Format, Track};
+use outflow_relay::graph::PlanError;
+use outflow_relay::{LevelBounds, Priority, StreamOptions, WhenFull};
+use tokio::task::JoinHandle;
+
+use outflow_engine::Clock;
+use crate::change::{Changed, StreamLimits};
+use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver, SocketRole, SourceSocket};
+use crate::control::Control;
+use crate::registry::{Owner, StreamEntry};
+use crate::publisher::PublishOptions;
+use crate::pushes::PushOptions;
+use crate::decisions::RuleDecision;
+use outflow_relay::Selection;
+use outflow_engine::bind_source;
+use crate::rules::{Decision, Rules};
+use crate::services::Trials;
+use outflow_engine::system::random_u32;
+use crate::load::load;
+use crate::receiver::timing;
+
+/// What runs because the configuration says so.
+pub(crate) struct Supervisor {
+    control: Control,
+    clock: Clock,
+    path: Option<PathBuf>,
+    /// By stream: the task that keeps its source.
+    sources: BTreeMap<String, JoinHandle<()>>,
+    trials: Trials,
+    rules: Rules,
+    /// Streams that nobody configured, and other relays have.
+    adopted: BTreeSet<String>,
+}
+
+impl Supervisor {
+    /// `path` is the configuration's file, for reloading and for the files it names; `has_room`: a thread more can
+    /// run while one of the workers does.
+    pub(crate) fn new(control: Control, clock: Clock, path: Option<PathBuf>, has_room: bool) -> Self {
+        Supervisor {
+            control,
+            clock,
+            path,
+            sources: BTreeMap::new(),
+            trials: Trials::default(),
+            rules: Rules::new(has_room),
+            adopted: BTreeSet::new(),
+        }
+    }
+
+    /// Makes everything that the configuration says.
+    ///
+    /// # Errors
+    /// The first thing that cannot be done, in words that name it.
+    pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
+        for (name, link) in &config.links {
+            self.control.put_link(name, link);
+        }
+        for name in renditions_first(config, config.streams.keys()) {
+            self.add_stream(name, &config.streams[name]).await?;
+        }
+        for sink in &config.sinks {
+            self.add_sink(sink).await?;
+        }
+        self.configure(config).await
+    }
+
+    /// Reads the file again and makes what changed.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not valid; nothing has changed then.
+    pub(crate) async fn reload(&mut self) -> Result<Changed, ControlError> {
+        let path = self.path.clone().ok_or_else(|| {
+            ControlError::Configuration("this relay was started without a configuration file".to_owned())
+        })?;
+        self.become_like(load(&path)?).await
+    }
+
+    /// Changes limits of a stream until the next reload.
+    ///
+    /// # Errors
+    /// Unknown stream, or an impossible value; nothing has changed then.
+    pub(crate) async fn set_limits(
+        &mut self,
+        stream: &str,
+        limits: StreamLimits,
+    ) -> Result<Changed, ControlError> {
+        let mut new = Config::clone(&self.control.config());
+        let known =
+            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        *known = limits.applied_to(known)?;
+        self.become_like(new).await
+    }
+
+    /// Gives a stream other services until the next reload.
+    ///
+    /// # Errors
+    /// Unknown stream, or services that cannot be made; nothing has changed then.
+    pub(crate) async fn set_services(
+        &mut self,
+        stream: &str,
+        elements: Elements,
+        branches: Branches,
+    ) -> Result<Changed, ControlError> {
+        let old = self.control.config();
+        let mut new = Config::clone(&old);
+        let known =
+            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let wrong = |errors: Vec<PlanError>| {
+            let errors: Vec<_> = errors.iter().map(|e| format!("{}: {}", e.what, e.help)).collect();
+            ControlError::Configuration(errors.join("; "))
+        };
+        (known.elements, known.branches) = (elements, branches);
+        known.plan().check(known.contents()).map_err(wrong)?;
+        let (known, mut waited) = (known.clone(), None);
+        self.change_stream(stream, &old.streams[stream], &known, &mut waited).await?;
+        let lines = self.is_now(&outflow_config::diff(&old, &new), new);
+        Ok(Changed { lines, waited })
+    }
+
+    /// Looks at what is measured, and changes services and levels as the rules say.
+    pub(crate) async fn look(&mut self) {
+        let (control, config) = (self.control.clone(), self.control.config());
+        let decisions = self.rules.look(Instant::now(), &control.state(), &config);
+        for Decision { stream, rule, begins, why, changes } in decisions {
+            let now = if begins { "in force" } else { "no longer in force" };
+            tracing::warn!(stream, rule, why, "a rule is {now}");
+            let mut failed = None;
+            if let Some(of) = config.streams.get(&stream) {
+                let done = self.carry_out(&stream, of, &changes).await;
+                failed = done.err().map(|error| error.to_string());
+            }
+            if let Some(error) = &failed {
+                tracing::error!(stream, rule, error, "what the rule says cannot be done");
+            }
+            let in_force = self.rules.in_force(&stream);
+            let changes = changes.iter().map(Action::to_string).collect();
+            let decision = RuleDecision { stream, rule, in_force: begins, why, changes, failed };
+            control.decided(decision, in_force);
+        }
+    }
+
+    /// Makes a stream what it is with all rules that are in force, now that these changes came or went.
+    async fn carry_out(
+        &mut self,
+        name: &str,
+        config: &StreamConfig,
+        changes: &[Action],
+    ) -> Result<(), ControlError> {
+        let control = self.control.clone();
+        control.set_bounds(name, self.rules.bounds(name, config));
+        if changes.iter().any(Action::is_of_services) {
+            let plan = self.rules.plan(name, config);
+            self.trials.put(&control, name, plan, config.cpu_budget).await?;
+        }
+        Ok(())
+    }
+
+    async fn become_like(&mut self, mut new: Config) -> Result<Changed, ControlError> {
+        let old = self.control.config();
+        self.keep_adopted(&mut new);
+        let changes = outflow_config::diff(&old, &new);
+        let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
+        let mut lines = self.is_now(&changes, new);
+        for line in &failed {
+            tracing::error!(change = line, "configuration not changed");
+        }
+        lines.extend(failed);
+        Ok(Changed { lines, waited })
+    }
+
+    /// The configuration is this one now. Returns a line for each change.
+    fn is_now(&self, changes: &outflow_config::Changes, new: Config) -> Vec<String> {
+        let lines = changes.lines();
+        self.control.set_config(Arc::new(new));
+        for line in &lines {
+            tracing::info!(change = line, "configuration changed");
+        }
+        lines
+    }
+
+    /// Makes every change, whatever becomes of the others. Returns a line for each that failed.
+    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Changed {
+        let (mut failed, mut waited) = (Vec::new(), None);
+        let mut note = |kind: &str, name: &str, made: Result<(), ControlError>| {
+            if let Err(error) = made {
+                failed.push(format!("{kind} '{name}' is not as configured: {error}"));
+            }
+        };
+        for name in changes.links_added.iter().chain(&changes.links_changed) {
+            self.control.put_link(name, &new.links[name]);
+        }
+        for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
+            self.remove_sink(sink);
+        }
+        for name in &changes.streams_removed {
+            self.remove_stream(name).await;
+        }
+        for name in renditions_first(new, changes.streams_added.iter()) {
+            note("stream", name, self.add_stream(name, &new.streams[name]).await);
+        }
+        for name in &changes.streams_changed {
+            let old = self.control.config().streams[name].clone();
+            let changed = self.change_stream(name, &old, &new.streams[name], &mut waited).await;
+            note("stream", name, changed);
+        }
+        let wanted = |name: &str| new.sinks.iter().find(|sink| sink.name == name);
+        for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
+            note("sink", &sink.name, self.add_sink(sink).await);
+        }
+        if let Err(error) = self.configure(new).await {
+            failed.push(format!("not as configured: {error}"));
+        }
+        for name in &changes.links_removed {
+            self.control.remove_link(name);
+        }
+        Changed { lines: failed, waited }
+    }
+
+    /// Fronts do as the configuration says.
+    async fn configure(&self, config: &Config) -> Result<(), ControlError> {
+        let config = Arc::new(config.clone());
+        for front in self.control.fronts().iter() {
+            front.configure(Arc::clone(&config)).await?;
+        }
+        Ok(())
+    }
+
+    async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
+        let control = self.control.clone();
+        // Where its receivers will be: the link's worker, else the one that has least to do.
+        let load = control.registry().load(control.workers().len());
+        let least = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        let link = config.link.as_ref().and_then(|link| control.link(&link.0).ok());
+        let worker = link.map_or(least, |link| link.worker);
+        let owner = Owner { worker, stream: control.new_id() };
+        let pushed = config.source.is_push();
+        let options = self.options(config);
+        let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
+        let renditions = renditions.collect::<Result<Vec<_>, ControlError>>()?;
+        let entry = StreamEntry {
+            owner,
+            options,
+            renditions: renditions.clone(),
+            bounds: LevelBounds::default(),
+            source: (!pushed).then(|| config.source.to_string()),
+            receivers_max: config.max_receivers,
+            receivers: 0,
+            publisher: None,
+            replicas: Vec::new(),
+        };
+        control.registry().insert(name.to_owned(), entry);
+        let url = config.source.to_string();
+        let (stream, name_there) = (owner.stream, name.to_owned());
+        control.feed(&renditions, worker, |inlets| {
+            control.tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
+        });
+        if !config.plan().is_empty() {
+            let plan = self.rules.placed(name, config);
+            self.trials.put(&control, name, plan, config.cpu_budget).await?;
+        }
+        self.start_source(name, config)
+    }
+
+    async fn remove_stream(&mut self, name: &str) {
+        self.end_source(name).await;
+        if let Some(entry) = self.control.registry().remove(name) {
+            let reason = CloseReason::StreamRemoved;
+            for owner in entry.owners() {
+                self.control.tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
+                self.control.settled(&owner).await;
+            }
+        }
+    }
+
+    /// Changes a stream while its packets flow on. Only another source means a new beginning, and
+    /// even then receivers stay. `waited` is how long packets have waited at most.
+    async fn change_stream(
+        &mut self,
+        name: &str,
+        old: &StreamConfig,
+        new: &StreamConfig,
+        waited: &mut Option<Duration>,
+    ) -> Result<(), ControlError> {
+        self.control.entry(name)?;
+        let options = self.options(new);
+        self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
+        self.control.change_options(name, |now| StreamOptions {
+            ssrc: now.ssrc,
+            layers: now.layers,
+            ..options
+        });
+        self.control.set_bounds(name, self.rules.bounds(name, new));
+        let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
+        if services(old) != services(new) {
+            let control = self.control.clone();
+            let plan = self.rules.plan(name, new);
+            let put = self.trials.put(&control, name, plan, new.cpu_budget).await?;
+            *waited = (*waited).max(Some(put));
+        }
+        if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
+            return Ok(());
+        }
+        self.end_source(name).await;
+        let pushed = new.source.is_push();
+        self.control
+            .registry()
+            .update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
+        self.start_source(name, new)
+    }
+
+    fn options(&self, config: &StreamConfig) -> StreamOptions {
+        StreamOptions {
+            ring_bytes: config.ring.as_usize(),
+            hopeless_after: config.hopeless_after,
+            source_timeout: config.source_timeout,
+            when_full: when_full(config.when_full),
+            ssrc: random_u32(),
+            seed: random_u32().into(),
+            ntp_at_zero: self.clock.ntp_at_zero(),
+            layers: 0,
+            is_relayed: config.source == SourceUrl::Relays,
+        }
+    }
+
+    /// Ends a configured source. Its ports are free afterwards.
+    async fn end_source(&mut self, name: &str) {
+        let Some(task) = self.sources.remove(name) else { return };
+        task.abort();
+        // It ends by being aborted, which is what was wanted.
+        let _ = task.await;
+        if let Ok(entry) = self.control.entry(name) {
+            self.control.settled(&entry.owner).await;
+        }
+    }
+
+    fn start_source(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
+        let control = self.control.clone();
+        let stream = name.to_owned();
+        let task = match &config.source {
+            // Others bring it.
+            SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Relays => return Ok(()),
+            SourceUrl::Udp(at) => {
+                let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
+                let format = match at.datagrams {
+                    Datagrams::Ts => Format::Ts,
+                    Datagrams::Ppm => Format::Images,
+                    Datagrams::Data => Format::Data,
+                };
+                tokio::spawn(report(
+                    stream.clone(),
+                    keep_open(control, stream, format, at.at.to_string(), sockets),
+                ))
+            }
+            SourceUrl::Rtp(at) => {
+                let described = Self::described(config)?;
+                let mut sockets = Vec::new();
+                for (track, media) in (0_u8..).zip(&described) {
+                    let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
+                    let rtp = SocketAddr::new(at.at.ip(), port);
+                    let rtcp = SocketAddr::new(at.at.ip(), port + 1);
+                    sockets.push(source_socket(at, rtp, track, SocketRole::Rtp)?);
+                    sockets.push(source_socket(at, rtcp, track, SocketRole::Rtcp)?);
+                }
+                let format = Format::Rtp(described.into_iter().map(|media| media.track).collect());
+                tokio::spawn(report(
+                    stream.clone(),
+                    keep_open(control, stream, format, at.at.to_string(), sockets),
+                ))
+            }
+            pulled => {
+                let front = self.control.fronts().of_source(pulled.scheme())?;
+                tokio::spawn(front.pull(control, stream, config.clone()))
+            }
+        };
+        self.sources.insert(name.to_owned(), task);
+        Ok(())
+    }
+
+    /// The tracks of an RTP source: from its description, or one transport stream.
+    fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
+        let Some(sdp) = &config.sdp else {
+            return Ok(vec![Described { track: Track::mp2t(), port: None }]);
+        };
+        let wrong = |why: &dyn std::fmt::Display| {
+            ControlError::Configuration(format!(
+                "{}: {why}: give the session description of the source",
+                sdp.display()
+            ))
+        };
+        let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
+        let described = outflow_media::sdp::parse(&text).map_err(|e| wrong(&e))?;
+        let port = |port: u16| (port != 0).then_some(port);
+        Ok(described
+            .media
+            .into_iter()
+            .map(|media| Described { track: media.track, port: port(media.port) })
+            .collect())
+    }
+
+    fn remove_sink(&mut self, name: &str) {
+        let config = self.control.config();
+        let Some(sink) = config.sinks.iter().find(|sink| sink.name == name) else { return };
+        // Whoever removed it through the API before has done the work.
+        let _ = self.control.remove_push(&sink.stream, &sink.name);
+    }
+
+    async fn add_sink(&mut self, sink: &SinkConfig) -> Result<(), ControlError> {
+        self.control.add_push(push_options(sink)).await.map(drop)
+    }
+}
+
+/// These streams, in an order in which each comes behind its renditions.
+fn renditions_first<'n>(config: &Config, names: impl Iterator<Item = &'n String>) -> Vec<&'n String> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_by_key(|name| !config.streams[*name].source.renditions().is_empty());
+    names
+}
+
+/// A track and the port that its description gives for it.
+struct Described {
+    track: Track,
+    port: Option<u16>,
+}
+
+fn source_socket(
+    source: &UdpSource,
+    at: SocketAddr,
+    track: u8,
+    role: SocketRole,
+) -> Result<SourceSocket, ControlError> {
+    let socket = bind_source(at, source.source, source.interface.as_deref())?;
+    Ok(SourceSocket { socket, track, role, from: source.source })
+}
+
+fn push_options(sink: &SinkConfig) -> PushOptions {
+    let selection = Selection { branch: sink.branch.clone(), view: sink.view, level: sink.level };
+    let mut options = PushOptions::new(&sink.stream, sink.to.clone(), sink.name.clone(), selection);
+    options.receiver = Receiver {
+        class: Some(priority(sink.priority)),
+        timing: Some(timing(sink.latency_budget, sink.pace)),
+        link: LinkChoice::of(sink.link.as_ref().map(|link| link.0.clone())),
+        ..options.receiver
+    };
+    options
+}
+
+/// Keeps a source that is read from sockets open until the stream is removed.
+async fn keep_open(
+    control: Control,
+    stream: String,
+    format: Format,
+    peer: String,
+    sockets: Vec<SourceSocket>,
+) -> Result<(), ControlError> {
+    let options = PublishOptions { format, peer, configured: true };
+    let _publisher = control.publish_sockets(&stream, options, sockets).await?;
+    std::future::pending().await
+}
+
+/// Says when a source could not be started.
+async fn report(stream: String, source: impl Future<Output = Result<(), ControlError>>) {
+    if let Err(error) = source.await {
+        tracing::error!(stream, %error, "the source cannot be used");
+    }
+}
+
+/// The policy that the configuration names.
+fn when_full(policy: outflow_config::WhenFull) -> WhenFull {
+    match policy {
+        outflow_config::WhenFull::SlowestSink => WhenFull::SlowestSink,
+        outflow_config::WhenFull::Tail => WhenFull::Tail,
+        outflow_config::WhenFull::Red => WhenFull::Red,
+    }
+}
+
+/// The class that the configuration names.
+pub(crate) fn priority(priority: outflow_config::Priority) -> Priority {
+    match priority {
+        outflow_config::Priority::High => Priority::High,
+        outflow_config::Priority::Normal => Priority::Normal,
+        outflow_config::Priority::Low => Priority::Low,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_of_the_core_has_its_word_in_the_configuration() {
+        let words = outflow_config::WhenFull::ALL;
+        assert_eq!(words.len(), WhenFull::ALL.len());
+        for &word in words {
+            assert_eq!(when_full(word).as_str(), word.as_str());
+        }
+    }
+}

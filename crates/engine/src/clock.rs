@@ -1,0 +1,41 @@
+//! The one place that reads the clocks.
+
+use std::time::{Instant, SystemTime};
+
+use outflow_media::Time;
+
+/// Nanoseconds of the monotonic clock, to time work with.
+pub(crate) fn probe() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Monotonic time since the relay started, as the core wants it.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    zero: Instant,
+    ntp_at_zero: u64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub fn start() -> Self {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Clock { zero: Instant::now(), ntp_at_zero: outflow_media::rtcp::ntp_time(wall) }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Time {
+        Time::ZERO + self.zero.elapsed()
+    }
+
+    /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
+    pub fn ntp_at_zero(&self) -> u64 {
+        self.ntp_at_zero
+    }
+
+    /// NTP time of `now`.
+    pub fn ntp(&self, now: Time) -> u64 {
+        self.ntp_at_zero.wrapping_add(((u128::from(now.as_nanos()) << 32) / 1_000_000_000) as u64)
+    }
+}

@@ -1,0 +1,32 @@
+//! The core on real sockets: threads that own streams ([`WorkerHandle`]), what is received and sent
+//! there, and the threads and programs that services run in. It knows streams, sinks and packets, and
+//! none of the protocols by which peers ask for them.
+//!
+//! What control and the workers say to each other are the values of [`message`].
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate owns time, threads and I/O"
+)]
+
+mod clock;
+mod context;
+mod external;
+pub mod limits;
+pub mod message;
+mod processors;
+mod receive;
+mod routes;
+mod send;
+pub mod system;
+mod worker;
+
+pub use clock::Clock;
+pub use context::{Contexts, Line, PLUGIN_CONTEXT};
+pub use external::External;
+pub use processors::Processors;
+pub use receive::{PortPair, bind_pair, bind_source};
+pub use send::stream::UNIT_HEAD;
+pub use send::{Worth, open_push};
+pub use worker::{Bell, Inlet, Outlet, WorkerHandle};

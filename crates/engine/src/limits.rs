@@ -1,0 +1,296 @@
+//! Every limit of the engine, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// Bytes of one receive slot. A datagram that is larger is copied once.
+pub const SLOT_BYTES: usize = 2048;
+
+/// Datagrams read by one system call.
+pub const RECEIVE_BATCH: usize = 32;
+
+/// The same from a socket that did not have so many the last time.
+pub const RECEIVE_FEW: usize = 8;
+
+/// Bytes of a receive block; packets in the ring keep their block alive.
+pub const BLOCK_BYTES: usize = 512 << 10;
+
+/// The largest datagram, or the largest run of them that the kernel has put together.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Batches read from one source socket before the others have their turn.
+pub const RECEIVE_ROUNDS: usize = 8;
+
+/// Packets taken from one publisher's queue before the others have their turn.
+pub const INGEST_ROUND_PACKETS: usize = 512;
+
+/// Packets on their way from the worker that has a stream's source to another one that serves it, too.
+/// Beyond, they are dropped there and counted (`hand-over-full`), and the receivers with that worker
+/// go on at a key frame. Such a queue takes half a megabyte.
+pub const HAND_OVER_PACKETS: usize = 4096;
+
+/// How long a source's sender must be silent before packets from another address are taken.
+pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
+
+/// How long one task may take before the next of its class has its turn, and tasks are done at all
+/// before the worker looks for new packets: a higher class waits no longer than about that.
+pub const WORK_ROUND: Duration = Duration::from_micros(200);
+
+/// Where a higher class is served by the same worker, lower ones do one part in so many of what they
+/// otherwise would before they look for it: rounds, orders and reading. What comes for the higher class
+/// then waits about 25 us, not 200; each look costs about a microsecond.
+pub const PARTS_BELOW: u32 = 8;
+
+/// Packets that a link lets go are sent together if they are due within that time: waking up for each would
+/// cost more than they do.
+pub const LINK_WAKE: Duration = Duration::from_millis(1);
+
+/// A link that is asked so late makes up for it; who sleeps longer than that loses the time, so that no burst
+/// is larger than what goes in it.
+pub const LINK_SLACK: Duration = Duration::from_millis(2);
+
+/// Packets that a link lets go at once; then others have their turn.
+pub const LINK_BATCH: usize = 256;
+
+/// Quantiles of the time that packets wait at a link are of the last so many seconds, and as many before.
+pub const LINK_DELAYS_OVER: Duration = Duration::from_secs(10);
+
+/// Sinks of one order that the relay's own system calls carry out: together about a
+/// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
+pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };
+
+/// Sinks of one order that goes through the kernel's classifier: about a [`WORK_ROUND`], too.
+pub const TC_ORDER_SINKS: usize = 512;
+
+/// Sinks of one order that goes as frames, which cost a fifth, and ten microseconds an order.
+pub const XDP_ORDER_SINKS: usize = 2048;
+
+/// From how many UDP receivers on the kernel's fan-out is worth its call.
+pub const KERNEL_SINKS_MIN: usize = 8;
+
+/// From how many on frames are worth the longer call that sends them.
+pub const XDP_SINKS_MIN: usize = 32;
+
+/// So many equal packets go through the classifier together more cheaply than as frames: a clone of
+/// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
+pub const GATHERED_BY_TC: usize = 5;
+
+/// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
+/// the relay's own system calls.
+pub const KERNEL_TARGETS_MAX: usize = 1 << 18;
+
+/// How often neighbours and routes are kept fresh.
+pub const ROUTES_REFRESH: Duration = Duration::from_millis(500);
+
+/// How often it is looked which routes nobody needs any more.
+pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
+
+/// Messages given to the kernel by one system call.
+pub const SEND_BATCH: usize = 256;
+
+/// Datagrams of one segmented send (UDP_MAX_SEGMENTS of the kernel is 64 before Linux 6.9).
+pub const GSO_SEGMENTS_MAX: usize = 64;
+
+/// Bytes of one segmented send, headers included.
+pub const GSO_BYTES_MAX: usize = 65_000;
+
+/// Clones of a packet that the kernel path sends at once. Beyond, it lets this core work on what it
+/// has sent before it sends more: rings of virtual devices have 256 places, the backlog of a core
+/// 1000. As BURST in `bpf/layout.h`.
+pub const KERNEL_BURST: u32 = 128;
+
+/// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
+pub const URING_BATCH: usize = 1024;
+
+/// Answers that the ring holds: those of a batch, and as many notices of buffers that are free
+/// again. Beyond, the kernel keeps them until there is room.
+pub const URING_ANSWERS: u32 = 4096;
+
+/// How often the ring may make no progress at all before it is given up.
+pub const URING_TRIES: u32 = 64;
+
+/// Sockets that the ring knows by number, 8 bytes each. Further ones are sent to by their plain
+/// descriptors.
+pub const REGISTERED_FILES_MAX: u32 = 32_768;
+
+/// Receivers of one order from which on one batch is cheaper than a write each.
+pub const URING_SINKS_MIN: usize = 2;
+
+/// Distinct framings of one order that are put together for the ring. Receivers with further ones
+/// get a write each.
+pub const FRAMINGS_MAX: usize = 16;
+
+/// Receivers of one order from which on its bytes are put together before they are sent by
+/// `sendmmsg`: 20 % cheaper for ten packets to a thousand receivers.
+pub const GATHERED_SINKS_MIN: usize = 8;
+
+/// Receivers of one order from which on sockets of their own pay (7 % at 8 receivers); below,
+/// `sendmmsg` does as well.
+pub const CONNECTED_SINKS_MIN: usize = 8;
+
+/// Sends from sockets of their own that go in one batch; further receivers are in the next.
+pub const CONNECTED_BATCH: usize = 256;
+
+/// Sockets of their own that receivers get while one order is carried out: 20 to 50 us each. The
+/// others get theirs with the next orders.
+pub const CONNECTED_PER_ORDER: usize = 4;
+
+/// Sockets of their own that a worker's receivers get beside its RTP ports; further receivers are
+/// served by `sendmmsg`. The kernel searches all sockets of a port to make one more, and for each
+/// stray packet that comes in there; and with some thousand in use, what they win is lost again
+/// to the processor's caches.
+pub const CONNECTED_AT_SHARED_PORTS_MAX: usize = 2048;
+
+/// The part of the process's descriptors that these sockets may take, one in so many. Receivers
+/// that find none are served by `sendmmsg`.
+pub const CONNECTED_SHARE: u64 = 2;
+
+/// Orders that a receiver for whom such a socket failed is served without one.
+pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
+
+/// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
+/// more than copying.
+pub const ZERO_COPY_BYTES_MIN: usize = 16 << 10;
+
+/// Bytes of a buffer for sends without a copy; a larger order is copied. An order of 64 packets of
+/// 1400 bytes fits.
+pub const ZERO_COPY_BUFFER_BYTES: usize = 128 << 10;
+
+/// Buffers of a worker for sends without a copy, made when they are needed. When receivers have
+/// not acknowledged what is in all of them, orders are copied.
+pub const ZERO_COPY_BUFFERS: usize = 32;
+
+/// Receive buffer that is asked of the kernel for source sockets.
+pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
+
+/// Send buffer that is asked of the kernel for UDP sockets that serve receivers.
+pub const UDP_SEND_BUFFER_BYTES: usize = 8 << 20;
+
+/// Send buffer of a receiver's TCP connection. What a dead receiver holds in the kernel is at
+/// most twice that (the kernel doubles it); what it lags beyond, it lags in the ring.
+pub const TCP_SEND_BUFFER_BYTES: usize = 128 << 10;
+
+/// Bytes that wait in user space for a receiver's connection besides ring packets: the rest of a
+/// packet, RTSP responses, reports. A connection with more is ended.
+pub const UNSENT_BYTES_MAX: usize = 64 << 10;
+
+/// Events taken from the kernel at once.
+pub const EVENTS: usize = 256;
+
+/// A worker that looks for packets instead of sleeping lost its core to others for longer than that:
+/// from now on it sleeps when it has nothing to do, for [`POLL_REST`]. Who sleeps goes first when
+/// packets come, who does not waits for his turn.
+pub const POLL_GAP: Duration = Duration::from_micros(500);
+
+/// See [`POLL_GAP`].
+pub const POLL_REST: Duration = Duration::from_secs(1);
+
+/// How often snapshots are made, at least.
+pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
+
+/// With many receivers snapshots are made more seldom: so much time for each. A receiver takes about
+/// a microsecond, so that is one percent of a core.
+pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
+
+/// A snapshot that is so late because of other work goes before it: who looks at an overloaded relay
+/// is to see that it is.
+pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
+
+/// Receivers that are sent their RTCP sender reports before other tasks have their turn.
+pub const REPORT_STEP: usize = 64;
+
+/// Receivers that a snapshot takes in before other tasks have their turn.
+pub const SNAPSHOT_STEP: usize = 64;
+
+/// How long a peer may leave data unacknowledged, or not take it, before the TCP stack gives it up.
+/// A receiver's media are an exception: `hopeless_after` judges there.
+pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes of one datagram of netlink. The kernel sends larger ones only where a device has hundreds
+/// of virtual functions; such a one counts as lost, and the tables are read anew.
+pub const NETLINK_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Receive buffer that is asked of the kernel for netlink sockets. When events overrun it, the
+/// tables are read anew.
+pub const NETLINK_BUFFER_BYTES: usize = 2 << 20;
+
+/// Datagrams of events read from netlink before the streams have their turn.
+pub const NETLINK_ROUNDS: usize = 256;
+
+/// Addresses of the machine from which RTP is sent though the system would choose others, a worker. Who asks at a
+/// further one is sent to from what the system chooses, with a warning.
+pub const NEAR_PORTS_MAX: usize = 64;
+
+/// Destinations whose routes one worker knows. Receivers beyond are sent to through sockets.
+pub const ROUTED_FLOWS_MAX: usize = 1 << 18;
+
+/// How often the kernel is asked to make sure of a neighbour in use. It doubts one 15 to 45 s
+/// after it was last confirmed (`base_reachable_time_ms`), and drops doubtful ones after 60 s
+/// (`gc_stale_time`) if nobody uses them.
+pub const NEIGHBOUR_CONFIRM_EVERY: Duration = Duration::from_secs(15);
+
+/// Neighbours confirmed at once; the others wait a second.
+pub const NEIGHBOURS_CONFIRMED_AT_ONCE: usize = 4_096;
+
+/// How often each route is asked for again, since the kernel does not tell of path MTUs and
+/// redirects.
+pub const ROUTE_ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Routes asked for again at once, which takes half a millisecond or so; the others wait 20 ms.
+pub const ROUTES_ASKED_AT_ONCE: usize = 128;
+
+/// How long after a device or an address has come or gone routes are asked for again: the kernel
+/// changes them a moment after its event, and says nothing of it.
+pub const ROUTES_SETTLE: Duration = Duration::from_millis(100);
+
+const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
+const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");
+
+/// Execution contexts of the relay. With more, services that name them are refused.
+pub const CONTEXTS_MAX: usize = 64;
+
+/// How far threads stand back behind others that plug-ins keep busy: the contexts that they have without
+/// asking, and the making of services. Whoever carries packets goes first.
+pub const BACKGROUND_NICE: i32 = 10;
+
+/// The turn on a processor that a worker asks for: the shortest that Linux gives.
+pub const WORKER_TURN: Duration = Duration::from_micros(100);
+
+/// Streams whose plug-ins have a context of their own without asking for it. Those of further ones share
+/// one.
+pub const PLUGIN_CONTEXTS_MAX: usize = 32;
+
+/// Packets in the queue to a context. Beyond, they are dropped and counted (`context-full`).
+pub const CONTEXT_PACKETS: usize = 4096;
+
+/// Places of such a queue that are kept for what is no packet.
+pub const CONTEXT_RESERVE: usize = 64;
+
+/// How long a context without work sleeps until it looks whether it is still needed.
+pub const CONTEXT_IDLE: Duration = Duration::from_secs(1);
+
+const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for packets");
+
+/// Packets that wait for another program. Beyond, they are dropped and counted (`context-full`).
+pub const EXTERNAL_PACKETS: usize = 4096;
+
+/// Chunks that another program has written and nobody has taken. Beyond, it waits. As many are taken
+/// with one batch of packets.
+pub const EXTERNAL_CHUNKS: usize = 256;
+
+/// Bytes of such a chunk at most.
+pub const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
+
+/// How long a program that has ended rests before it is started again; twice as long each time ...
+pub const EXTERNAL_REST: Duration = Duration::from_secs(1);
+
+/// ... up to this. One that has run for longer begins with the shortest rest again.
+pub const EXTERNAL_REST_MAX: Duration = Duration::from_secs(30);
+
+/// Lines of its standard error that are logged in a second. Further ones are counted.
+pub const EXTERNAL_LINES_PER_SECOND: u32 = 10;
+
+/// Bytes of such a line. Its rest is cut off.
+pub const EXTERNAL_LINE_BYTES_MAX: usize = 512;
+
+/// How long its last words are waited for when it has ended: what it has started may go on to speak.
+pub const EXTERNAL_LAST_WORDS: Duration = Duration::from_millis(200);

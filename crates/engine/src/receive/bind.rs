@@ -1,0 +1,188 @@
+//! Sockets that receive.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::limits::SOURCE_BUFFER_BYTES;
+use crate::message::ControlError;
+
+/// An RTP port and the RTCP port above it.
+#[derive(Debug)]
+pub struct PortPair {
+    pub rtp: UdpSocket,
+    pub rtcp: UdpSocket,
+    pub ports: (u16, u16),
+}
+
+/// Binds the next free pair of ports, even and odd (RFC 3550, section 11), from `range`.
+///
+/// # Errors
+/// All pairs of the range are taken.
+pub fn bind_pair(ip: IpAddr, range: &RangeInclusive<u16>) -> Result<PortPair, ControlError> {
+    // Where to look first; moving on lets a port rest before it is used again.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = u32::from(range.start().next_multiple_of(2));
+    let pairs = (u32::from(*range.end()) + 1).saturating_sub(first) / 2;
+    for _ in 0..pairs {
+        let port = (first + NEXT.fetch_add(1, Ordering::Relaxed) % pairs * 2) as u16;
+        if let Ok(pair) = bind_pair_at(ip, port) {
+            return Ok(pair);
+        }
+    }
+    let (what, key) = ("the RTP port pairs in use", "listen.rtp_ports");
+    Err(ControlError::Limit { what, limit: pairs as usize, key })
+}
+
+/// Binds this port and the one above it.
+///
+/// # Errors
+/// One of them is taken, or the address is not there.
+pub(crate) fn bind_pair_at(ip: IpAddr, port: u16) -> io::Result<PortPair> {
+    let rtp = bind(SocketAddr::new(ip, port))?;
+    let rtcp = bind(SocketAddr::new(ip, port + 1))?;
+    Ok(PortPair { rtp, rtcp, ports: (port, port + 1) })
+}
+
+/// Binds the ports of two sockets that are bound to no address, at this one.
+///
+/// # Errors
+/// The address is not there, or somebody else has the ports there.
+pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_>)) -> io::Result<PortPair> {
+    let beside = |shared: &SockRef<'_>| -> io::Result<(UdpSocket, u16)> {
+        let local = shared.local_addr()?.as_socket().map_or(0, |local| local.port());
+        let at = SocketAddr::new(ip, local);
+        let socket = open(at)?;
+        // Both must agree to share the port, and do so only as long as this takes, so that nobody else can sit
+        // down beside them.
+        socket.set_reuse_address(true)?;
+        shared.set_reuse_address(true)?;
+        let bound = socket.bind(&at.into());
+        shared.set_reuse_address(false)?;
+        bound?;
+        socket.set_reuse_address(false)?;
+        Ok((socket.into(), local))
+    };
+    let ((rtp, rtp_port), (rtcp, rtcp_port)) = (beside(&rtp)?, beside(&rtcp)?);
+    Ok(PortPair { rtp, rtcp, ports: (rtp_port, rtcp_port) })
+}
+
+/// Binds a socket for a configured source: a plain port, or a multicast group, of any source or
+/// of one (RFC 4607).
+///
+/// # Errors
+/// What the system says, with what was being done.
+pub fn bind_source(
+    at: SocketAddr,
+    from: Option<IpAddr>,
+    interface: Option<&str>,
+) -> Result<UdpSocket, ControlError> {
+    let doing = |step: &str| format!("{step} {at}");
+    let socket = open(at).map_err(|e| ControlError::system(doing("opening a socket for"), &e))?;
+    if at.ip().is_multicast() {
+        socket.set_reuse_address(true).map_err(|e| ControlError::system(doing("sharing"), &e))?;
+    }
+    socket.bind(&at.into()).map_err(|e| ControlError::system(doing("binding"), &e))?;
+    if at.ip().is_multicast() {
+        join(&socket, at.ip(), from, interface).map_err(|e| ControlError::system(doing("joining"), &e))?;
+    }
+    Ok(socket.into())
+}
+
+fn bind(at: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = open(at)?;
+    socket.bind(&at.into())?;
+    Ok(socket.into())
+}
+
+fn open(at: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    if at.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, SOURCE_BUFFER_BYTES);
+    // Both only help: a kernel without them still receives.
+    let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    let _ = set_int(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    Ok(socket)
+}
+
+/// Asks for a buffer beyond the system's limit, which root may, or else up to it.
+pub(crate) fn set_buffer(socket: &impl AsRawFd, force: i32, plain: i32, bytes: usize) {
+    let bytes = bytes as i32;
+    if set_int(socket, libc::SOL_SOCKET, force, bytes).is_err() {
+        let _ = set_int(socket, libc::SOL_SOCKET, plain, bytes);
+    }
+}
+
+/// Sets a socket option that is an int.
+pub(crate) fn set_int(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+    set_option(socket, level, option, &value)
+}
+
+/// Sets a socket option whose value is the C structure `value`.
+pub(crate) fn set_option<T>(socket: &impl AsRawFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at `value`, which outlives the call.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn join(socket: &Socket, group: IpAddr, from: Option<IpAddr>, interface: Option<&str>) -> io::Result<()> {
+    let index = match interface {
+        Some(name) => rustix::net::netdevice::name_to_index(socket, name)?,
+        None => 0,
+    };
+    match (group, from) {
+        (IpAddr::V4(group), Some(IpAddr::V4(source))) => {
+            let local = interface_address(socket, index)?;
+            socket.join_ssm_v4(&source, &group, &local)
+        }
+        (IpAddr::V4(group), _) => {
+            socket.join_multicast_v4_n(&group, &socket2::InterfaceIndexOrAddress::Index(index))
+        }
+        (IpAddr::V6(group), None) => socket.join_multicast_v6(&group, index),
+        (IpAddr::V6(_), Some(_)) => {
+            Err(io::Error::other("source-specific IPv6 multicast is not supported; leave ?source= out"))
+        }
+    }
+}
+
+/// The address by which source-specific joins name an interface.
+fn interface_address(socket: &Socket, index: u32) -> io::Result<Ipv4Addr> {
+    if index == 0 {
+        return Ok(Ipv4Addr::UNSPECIFIED);
+    }
+    // SAFETY: zeros are a valid ifreq; name and address are read only as far as the kernel wrote.
+    unsafe {
+        let mut request: libc::ifreq = core::mem::zeroed();
+        if libc::if_indextoname(index, request.ifr_name.as_mut_ptr()).is_null()
+            || libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFADDR, &raw mut request) != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        let address = &*(&raw const request.ifr_ifru.ifru_addr).cast::<libc::sockaddr_in>();
+        Ok(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_even_and_odd_and_end_with_the_range() {
+        let range = 42_001..=42_006;
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let a = bind_pair(ip, &range).expect("two pairs are free");
+        let b = bind_pair(ip, &range).expect("one pair is free");
+        assert!(a.ports.0.is_multiple_of(2) && a.ports.1 == a.ports.0 + 1 && a.ports != b.ports);
+        assert!(matches!(bind_pair(ip, &range), Err(ControlError::Limit { limit: 2, .. })));
+    }
+}

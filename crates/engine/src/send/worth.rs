@@ -1,0 +1,111 @@
+//! What a packet is worth to whoever cannot have all: told to the transports that choose themselves.
+
+use core::time::Duration;
+
+use outflow_media::Time;
+use outflow_media::importance::{Class, Importance};
+use outflow_relay::buffer::Packet;
+
+/// What a packet is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worth {
+    /// How much it is missed: the more, the higher.
+    pub rank: u8,
+    /// When it came to the relay, in milliseconds of its clock; they wrap after 49 days.
+    arrived_ms: u32,
+}
+
+impl Worth {
+    /// Bytes of what is written.
+    pub const BYTES: usize = 5;
+
+    /// By its importance.
+    pub fn of(packet: &Packet) -> Self {
+        Worth { rank: packet.tag.importance().rank(), ..Self::most(packet.arrived) }
+    }
+
+    /// What goes with the packet is worth as much as the best.
+    pub fn most(arrived: Time) -> Self {
+        Worth { rank: Importance::MOST.rank(), arrived_ms: arrived.as_millis() as u32 }
+    }
+
+    /// Whether it is better late than never.
+    pub fn is_key(self) -> bool {
+        let importance = Importance::of_rank(self.rank);
+        match importance.class() {
+            Class::Header | Class::Sound => true,
+            // The base of what cannot be read may be what others need.
+            Class::Key | Class::Opaque => importance.layer() == 0,
+            Class::Reference | Class::Disposable | Class::Enhancement | Class::Stuffing => false,
+        }
+    }
+
+    /// How long ago it came.
+    pub fn age(self, now: Time) -> Duration {
+        let age = (now.as_millis() as u32).wrapping_sub(self.arrived_ms);
+        // What was written with a later clock came now.
+        Duration::from_millis(u64::from(if age > u32::MAX / 2 { 0 } else { age }))
+    }
+
+    /// As bytes.
+    pub fn bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.arrived_ms.to_be_bytes();
+        [self.rank, a, b, c, d]
+    }
+
+    /// From bytes.
+    pub fn read([rank, time @ ..]: [u8; Self::BYTES]) -> Self {
+        Worth { rank, arrived_ms: u32::from_be_bytes(time) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use outflow_media::importance::examples;
+    use outflow_media::{Kind, Tag};
+
+    use super::*;
+
+    fn worth(kind: Kind, layer: u8) -> Worth {
+        let tag = Tag { kind, layer, ..Tag::default() };
+        Worth::of(&Packet { bytes: Bytes::new(), tag, arrived: Time::from_millis(70_000) })
+    }
+
+    #[test]
+    fn what_others_need_is_worth_more() {
+        let order = [
+            worth(Kind::Enhancement, 40),
+            worth(Kind::Bidirectional, 0),
+            worth(Kind::Predicted, 3),
+            worth(Kind::Predicted, 0),
+            worth(Kind::Intra, 31),
+            worth(Kind::Intra, 1),
+            worth(Kind::Intra, 0),
+            worth(Kind::Header, 0),
+        ];
+        assert!(order.windows(2).all(|pair| pair[0].rank < pair[1].rank), "{order:?}");
+        assert!(worth(Kind::Intra, 0).is_key() && !worth(Kind::Predicted, 0).is_key());
+        assert!(worth(Kind::Data, 0).is_key() && !worth(Kind::Data, 1).is_key());
+        assert!(!worth(Kind::Intra, 1).is_key(), "a layer on top");
+    }
+
+    #[test]
+    fn what_matters_more_is_worth_more() {
+        let packet = |tag| Packet { bytes: Bytes::new(), tag, arrived: Time::ZERO };
+        let order: Vec<_> =
+            examples().into_iter().map(|(name, tag)| (Worth::of(&packet(tag)), name)).collect();
+        assert!(order.is_sorted_by(|(more, _), (less, _)| more.rank > less.rank), "{order:?}");
+        let late: Vec<_> = order.iter().filter(|(worth, _)| worth.is_key()).map(|(_, name)| *name).collect();
+        assert_eq!(late, ["parameter sets", "intra", "sound", "opaque"], "better late than never");
+    }
+
+    #[test]
+    fn bytes_say_all_of_it() {
+        let worth = worth(Kind::Predicted, 2);
+        assert_eq!(Worth::read(worth.bytes()), worth);
+        let age = |ms| worth.age(Time::from_millis(ms));
+        assert_eq!([age(70_000), age(70_250), age(69_000)], [0, 250, 0].map(Duration::from_millis));
+        assert_eq!(age(70_000 + (1 << 32) + 5), Duration::from_millis(5), "after it wrapped");
+    }
+}

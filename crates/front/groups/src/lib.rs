@@ -1,0 +1,340 @@
+//! Streams that go to a group because somebody asked for that (by RTSP): one copy by each interface for all who
+//! are behind it, at the best level that any of them wants, while there is somebody.
+
+mod limits;
+mod names;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outflow_config::{DatagramSink, Prefix, SinkProtocol, SinkUrl};
+use outflow_relay::Level;
+use outflow_routing::demand::{Settings, Table};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use outflow_control::{Control, PushOptions};
+use outflow_engine::message::{ControlError, Destination};
+use outflow_relay::Selection;
+use limits::GROUP_PORT;
+pub use names::{number, of_path, of_tree};
+use outflow_engine::system::source_address;
+
+/// Where the members of a group find a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Group and port; a track `n` goes to the port plus `2 n`.
+    pub to: SocketAddrV4,
+    /// The address that its packets come from.
+    pub source: Ipv4Addr,
+    /// Hops that they may take.
+    pub ttl: u8,
+    interface: String,
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub struct Groups {
+    book: Mutex<Book>,
+}
+
+/// A stream, and the interface by which it goes.
+type Key = (String, String);
+
+#[derive(Debug, Default)]
+struct Book {
+    entries: BTreeMap<Key, Entry>,
+    /// Seats that there ever were.
+    seats: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    to: SocketAddrV4,
+    /// Who was told of it, and may be a member.
+    seats: usize,
+    /// What sends it is told what members want, as often as they ask by RTSP.
+    sending: Option<mpsc::UnboundedSender<Want>>,
+}
+
+/// A member wants this level, or nothing any more.
+type Want = (u64, Option<Level>);
+
+impl Groups {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many groups a stream goes to, and how many are in them.
+    pub fn of(&self, stream: &str) -> (u64, u64) {
+        let book = self.book();
+        let entries = book.entries.iter().filter(|((name, _), _)| name == stream);
+        let sent = entries.filter(|(_, entry)| entry.sending.as_ref().is_some_and(|one| !one.is_closed()));
+        sent.fold((0, 0), |(groups, seats), (_, entry)| (groups + 1, seats + entry.seats as u64))
+    }
+}
+
+impl Book {
+    /// The group of a stream by an interface: one that no other stream has there. It follows from the name where it
+    /// can, so that switches and routers see the same one again.
+    fn seat(&mut self, key: &Key, range: Prefix) -> Option<(u64, SocketAddrV4)> {
+        self.seats += 1;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.seats += 1;
+            return Some((self.seats, entry.to));
+        }
+        let first = number(&key.0) % range.count();
+        let is_free = |ip: &Ipv4Addr| {
+            let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
+            !others.any(|(_, entry)| entry.to.ip() == ip)
+        };
+        // With so many others, one of the next ones is free.
+        let tries = range.count().min(self.entries.len() as u64 + 1);
+        let ip = (0..tries).map(|n| range.nth(first + n)).find(is_free)?;
+        let to = SocketAddrV4::new(ip, GROUP_PORT);
+        self.entries.insert(key.clone(), Entry { to, seats: 1, sending: None });
+        Some((self.seats, to))
+    }
+
+    fn leave(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.seats -= 1;
+            if entry.seats == 0 {
+                self.entries.remove(key);
+            }
+        }
+    }
+}
+
+/// Somebody's place in a group; it is given up when this is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    control: Control,
+    key: Key,
+    number: u64,
+    group: Group,
+    /// While it is a member.
+    sending: Option<mpsc::UnboundedSender<Want>>,
+}
+
+impl Seat {
+    /// The group by which a stream goes to who is at this address. Nothing is sent before [`Seat::begin`].
+    ///
+    /// # Errors
+    /// Nothing goes to groups here, or not that way.
+    pub fn take(control: &Control, stream: &str, peer: IpAddr) -> Result<Seat, ControlError> {
+        let config = control.config();
+        let unfit = |text: &str| ControlError::Unsupported(text.to_owned());
+        let range = config.tree.groups.ok_or_else(|| {
+            unfit("nothing is sent by multicast here: set [tree] groups, or ask for unicast")
+        })?;
+        let IpAddr::V4(peer) = peer.to_canonical() else {
+            return Err(unfit("only IPv4 groups are sent to: connect by IPv4, or ask for unicast"));
+        };
+        let failed = |error| ControlError::system(format!("looking for the way to {peer}"), &error);
+        let interface = interface_to(peer).map_err(failed)?.ok_or_else(|| {
+            unfit("multicast goes out by interfaces, and there is none between: ask for unicast")
+        })?;
+        let key = (stream.to_owned(), interface);
+        let (number, to) = control.shared::<Groups>().book().seat(&key, range).ok_or(ControlError::Limit {
+            what: "streams that go to groups",
+            limit: usize::try_from(range.count()).unwrap_or(usize::MAX),
+            key: "[tree] groups",
+        })?;
+        let ttl = u8::try_from(config.tree.ttl).unwrap_or(u8::MAX);
+        let interface = key.1.clone();
+        let group = Group { to, source: Ipv4Addr::UNSPECIFIED, ttl, interface };
+        let mut seat = Seat { control: control.clone(), key, number, group, sending: None };
+        seat.group.source = seat.group.source()?;
+        Ok(seat)
+    }
+}
+
+impl Group {
+    /// The address that packets go out with. What sends them has a socket like this one.
+    fn source(&self) -> Result<Ipv4Addr, ControlError> {
+        let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
+        let socket = outflow_engine::open_push(&Destination {
+            to,
+            from: None,
+            ttl: Some(self.ttl),
+            interface,
+            loops: false,
+        })?;
+        let address = socket.connect(to).and_then(|()| socket.local_addr());
+        let doing = || format!("looking for the address of {}", self.interface);
+        match address.map_err(|error| ControlError::system(doing(), &error))?.ip() {
+            IpAddr::V4(source) => Ok(source),
+            IpAddr::V6(_) => Err(ControlError::Unsupported("only IPv4 groups are sent to".to_owned())),
+        }
+    }
+
+    fn sink(&self) -> SinkUrl {
+        let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
+        SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, to, ttl: Some(self.ttl), interface })
+    }
+}
+
+impl Seat {
+    /// Where the stream goes.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Becomes a member who wants this level: the stream goes to the group now, if it did not yet.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub async fn begin(&mut self, level: Level) -> Result<(), ControlError> {
+        let begun = self.join(level);
+        match begun {
+            Some(begun) => begun.await.map_err(|_| ControlError::ShuttingDown)?,
+            None => Ok(()),
+        }
+    }
+
+    fn join(&mut self, level: Level) -> Option<oneshot::Receiver<Result<(), ControlError>>> {
+        let mut book = self.control.shared::<Groups>().book();
+        let entry = book.entries.get_mut(&self.key)?;
+        let want = (self.number, Some(level));
+        if let Some(sending) = entry.sending.as_ref().filter(|sending| sending.send(want).is_ok()) {
+            self.sending = Some(sending.clone());
+            return None;
+        }
+        let (sending, wants) = mpsc::unbounded_channel();
+        // `wants` is there.
+        let _ = sending.send(want);
+        (entry.sending, self.sending) = (Some(sending.clone()), Some(sending));
+        let (begun, is_begun) = oneshot::channel();
+        tokio::spawn(send(self.control.clone(), self.options(level), wants, begun));
+        Some(is_begun)
+    }
+
+    /// Another level is wanted.
+    pub fn set_level(&self, level: Level) {
+        self.tell(Some(level));
+    }
+
+    /// Is no member any more.
+    pub fn end(&mut self) {
+        self.tell(None);
+        self.sending = None;
+    }
+
+    /// Waits until a member is sent nothing any more; for ever if it is none.
+    pub async fn ended(&self) {
+        match &self.sending {
+            Some(sending) => sending.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn tell(&self, level: Option<Level>) {
+        if let Some(sending) = &self.sending {
+            // What has ended needs not know.
+            let _ = sending.send((self.number, level));
+        }
+    }
+
+    fn options(&self, level: Level) -> PushOptions {
+        let (stream, interface) = &self.key;
+        let name = format!("tree:{interface}:{}", self.group.to);
+        let selection = Selection { level, ..Selection::default() };
+        // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
+        PushOptions { loops: false, ..PushOptions::new(stream, self.group.sink(), name, selection) }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.end();
+        self.control.shared::<Groups>().book().leave(&self.key);
+    }
+}
+
+/// Sends while somebody wants it.
+async fn send(
+    control: Control,
+    options: PushOptions,
+    mut wants: mpsc::UnboundedReceiver<Want>,
+    begun: oneshot::Sender<Result<(), ControlError>>,
+) {
+    let (stream, name) = (options.stream.clone(), options.name().to_owned());
+    let hold = control.config().tree.hold;
+    let mut table = Table::<(), u64>::new(Settings { hold, linger: Duration::ZERO });
+    tracing::info!(stream, name, "the stream goes to a group: somebody wants it there");
+    let sending = control.push_once(options, begun);
+    tokio::pin!(sending);
+    loop {
+        let due = table.next_timeout().map(|at| Instant::now() + at.since(control.now()));
+        tokio::select! {
+            () = &mut sending => break,
+            want = wants.recv() => match want {
+                Some(want) => note(&control, &mut table, want),
+                None => break,
+            },
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+        }
+        table.handle_timeout(control.now());
+        let Some(change) = table.poll() else { continue };
+        let Some(level) = change.demand else { break };
+        // If it is not there any more, this ends.
+        let _ = control.set_push_level(&stream, &name, of_path(level));
+    }
+    tracing::info!(stream, name, "the stream no longer goes to a group");
+}
+
+fn note(control: &Control, table: &mut Table<(), u64>, (member, level): Want) {
+    let now = control.now();
+    let Some(level) = level else { return table.handle_leave(now, (), &member) };
+    if let Err(full) = table.handle_want(now, (), member, of_tree(level), None) {
+        tracing::warn!(%full, "what a member of a group wants is not looked at");
+    }
+}
+
+/// The interface by which packets go to an address; none if it is this machine's.
+fn interface_to(peer: Ipv4Addr) -> std::io::Result<Option<String>> {
+    // The port is that of `discard`.
+    let local = source_address(SocketAddr::from((peer, 9)))?;
+    let all = if_addrs::get_if_addrs()?;
+    let found = all.into_iter().find(|one| one.ip() == local && !one.is_loopback());
+    Ok(found.filter(|_| local != IpAddr::V4(peer)).map(|one| one.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(stream: &str, interface: &str) -> Key {
+        (stream.to_owned(), interface.to_owned())
+    }
+
+    #[test]
+    fn a_stream_has_one_group_by_an_interface_while_somebody_has_a_seat() {
+        let mut book = Book::default();
+        let range: Prefix = "232.1.1.0/30".parse().expect("a range");
+        let all: Vec<_> =
+            ["a", "b", "c", "d"].iter().map(|name| book.seat(&key(name, "eth0"), range)).collect();
+        let mut ips: Vec<_> = all.iter().flatten().map(|(_, to)| *to.ip()).collect();
+        let again = book.seat(&key("a", "eth0"), range).expect("it has one");
+        assert_eq!(again.1, all[0].expect("the same").1);
+        assert!(all.iter().flatten().all(|(number, _)| *number != again.0), "another seat");
+        ips.sort();
+        ips.dedup();
+        assert_eq!(ips.len(), 4, "all have groups of their own");
+        assert_eq!(book.seat(&key("e", "eth0"), range), None, "there are no more");
+        assert!(book.seat(&key("e", "eth1"), range).is_some(), "but by another interface");
+        book.leave(&key("a", "eth0"));
+        assert_eq!(book.seat(&key("e", "eth0"), range), None, "somebody is there still");
+        book.leave(&key("a", "eth0"));
+        let (_, to) = book.seat(&key("e", "eth0"), range).expect("one is free");
+        assert_eq!(to, again.1);
+    }
+
+    #[test]
+    fn there_is_no_interface_to_this_machine() {
+        assert_eq!(interface_to(Ipv4Addr::LOCALHOST).expect("there is a way"), None);
+    }
+}

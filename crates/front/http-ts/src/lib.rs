@@ -1,0 +1,59 @@
+//! HTTP: streams in and out as MPEG-TS, and the connections by which the API is reached.
+//!
+//! A connection's first request is read here (`connection`). A plain `GET /NAME.ts` leaves HTTP at
+//! once: the response head goes out, and the socket itself goes to the worker that owns the stream
+//! (`play`). Everything else is hyper's and axum's: publishers (`ingest`), and the pages of
+//! [`outflow_api`].
+
+mod connection;
+mod ingest;
+pub mod limits;
+mod play;
+
+use std::sync::Arc;
+
+use axum::routing::get;
+pub use connection::{FirstRequest, first_request, serve};
+use outflow_api::{Http, Page, Pages};
+use outflow_control::{Control, Front, Started, Task};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// HTTP: `[listen] http` and `https`.
+pub fn front() -> Arc<dyn Front> {
+    Arc::new(HttpTs)
+}
+
+#[derive(Debug)]
+struct HttpTs;
+
+impl Front for HttpTs {
+    fn attach(&self, control: &Control) {
+        control.shared::<Pages>().add(Page { open: streams(), ..Page::default() });
+    }
+
+    fn listen(&self, control: Control) -> Started {
+        Box::pin(async move {
+            let config = control.config();
+            let listeners = control.listeners("HTTP", config.listen.http, config.listen.https).await?;
+            let router = outflow_api::router(control.clone());
+            let serve = |(listener, tls)| {
+                Box::pin(serve(listener, tls, control.clone(), router.clone())) as Task<()>
+            };
+            Ok(listeners.into_iter().map(serve).collect())
+        })
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(play::through_http, ingest::publish),
+    tags((name = "media", description = "Streams themselves, in and out"))
+)]
+struct Description;
+
+/// Streams, which no other path is in front of.
+fn streams() -> OpenApiRouter<Http> {
+    let streams = get(play::through_http).put(ingest::publish).post(ingest::publish);
+    OpenApiRouter::with_openapi(Description::openapi()).route("/{*stream}", streams)
+}

@@ -1,0 +1,96 @@
+//! Multicast.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::{Extension, Json};
+use outflow_routing::Level;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::{MulticastSaid, MulticastState};
+use crate::{Attached, LevelSaid};
+use outflow_api::guard::may_control;
+use outflow_api::limits::API_BODY_BYTES;
+use outflow_api::{Body, ErrorBody, Http, HttpError, Peer};
+use outflow_control::Control;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP")))]
+struct Description;
+
+/// What needs the right to control.
+pub(super) fn guarded() -> OpenApiRouter<Http> {
+    OpenApiRouter::with_openapi(<Description as utoipa::OpenApi>::openapi()).routes(routes!(show))
+}
+
+/// Who wants which groups by IGMP, and who brings them there
+#[utoipa::path(
+    get, path = "/api/v1/multicast", tag = "multicast",
+    responses((status = OK, body = MulticastState), (status = SERVICE_UNAVAILABLE, body = ErrorBody))
+)]
+pub(super) async fn show(State(control): State<Control>) -> Result<Json<MulticastState>, HttpError> {
+    Ok(Json(Attached::of(&control)?.state().await?))
+}
+
+/// Which level a host wants of a group.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LevelWish {
+    /// The group, which the host has joined.
+    #[schema(value_type = String, example = "239.1.1.1")]
+    group: Ipv4Addr,
+    /// The level, 1 is the best.
+    #[schema(example = 3)]
+    level: u8,
+    /// The host; whoever asks, if it is not given. For others the right to control is needed.
+    #[schema(value_type = Option<String>, example = "10.0.1.5")]
+    host: Option<Ipv4Addr>,
+}
+
+/// What hosts may ask for themselves: they need no right to control.
+pub(super) fn open() -> OpenApiRouter<Http> {
+    OpenApiRouter::new().routes(routes!(say_level)).layer(DefaultBodyLimit::max(API_BODY_BYTES))
+}
+
+/// Says which level a host wants of a group that it has joined
+///
+/// For programs that join by ordinary socket options and cannot say it in their reports. It holds as long as the host is a member, or until it says another one. The host needs no token.
+#[utoipa::path(
+    put, path = "/api/v1/multicast/levels", tag = "multicast",
+    request_body = LevelWish,
+    responses(
+        (status = OK, body = MulticastSaid),
+        (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody),
+        (status = NOT_FOUND, body = ErrorBody, description = "The host is not known as a member"),
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody),
+        (status = TOO_MANY_REQUESTS, body = ErrorBody)
+    )
+)]
+pub(super) async fn say_level(
+    State(control): State<Control>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+    uri: Uri,
+    Body(wish): Body<LevelWish>,
+) -> Result<Json<MulticastSaid>, HttpError> {
+    let own = match peer.ip().to_canonical() {
+        IpAddr::V4(own) => Some(own),
+        IpAddr::V6(_) => None,
+    };
+    let Some(host) = wish.host.or(own) else {
+        let what = "groups are joined by IPv4: ask from the address that joined, or name it as host";
+        return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
+    };
+    if Some(host) != own {
+        may_control(&control, peer, &headers, &uri)?;
+    }
+    let level = Level::try_from(wish.level).map_err(|no_level| {
+        HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{no_level}: say one of these"))
+    })?;
+    Ok(Json(Attached::of(&control)?.say_level(LevelSaid { host, group: wish.group, level }).await?))
+}

@@ -1,0 +1,114 @@
+//! The partial-order transport: who asks here for a stream or publishes one, and whom streams are sent to.
+//!
+//! What of a stream goes there comes from the worker through a local socket pair, as with TLS: a task of control
+//! reads packets out of it, each with what it is worth, and gives them to the transport.
+
+mod ledger;
+mod limits;
+mod pace;
+mod publish;
+mod resources;
+mod send;
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outflow_config::{Encryption, Poc, PocUrl};
+use outflow_poc_socket::noise::Keys;
+use outflow_poc_socket::{Options, Security};
+
+use outflow_config::{SourceUrl, StreamConfig};
+use outflow_control::{Control, Front, PushOptions, Started, Task};
+use outflow_engine::message::ControlError;
+use outflow_engine::system::random_u32;
+
+pub use resources::{Handler, Resources};
+pub use server::{REFUSED, serve};
+
+/// The partial-order transport: `poc://` as a source and as a receiver, `[listen] poc`.
+pub fn front() -> Arc<dyn Front> {
+    Arc::new(Transport)
+}
+
+#[derive(Debug)]
+struct Transport;
+
+impl Front for Transport {
+    fn listen(&self, control: Control) -> Started {
+        Box::pin(async move {
+            let listener = server::listen(&control)?;
+            let serve = |listener| Box::pin(serve(listener, control)) as Task<()>;
+            Ok(listener.map(serve).into_iter().collect())
+        })
+    }
+
+    fn source_schemes(&self) -> &'static [&'static str] {
+        &["poc"]
+    }
+
+    fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
+        Box::pin(outflow_front_pull::pull(control, stream, config, ask))
+    }
+
+    fn sink_schemes(&self) -> &'static [&'static str] {
+        &["poc"]
+    }
+
+    fn push(&self, control: Control, push: PushOptions) -> Task<()> {
+        Box::pin(send::keep_sending(control, push))
+    }
+}
+
+/// Where to ask for a configured source, and how.
+fn ask(control: &Control, config: &StreamConfig) -> Result<outflow_front_pull::Asked, ControlError> {
+    let SourceUrl::Poc(url) = &config.source else {
+        let text = format!("{} is no address of the partial-order transport", config.source);
+        return Err(ControlError::Unsupported(text));
+    };
+    let poc = &control.config().poc;
+    let options = outflow_client::Options {
+        poc: Some(options(poc, Some(url))?),
+        poc_latency: Some(latency(poc, url)),
+        seed: u64::from(random_u32()),
+        ..outflow_client::Options::default()
+    };
+    Ok((format!("poc://{}{}", url.place, url.resource), options))
+}
+
+/// How connections are to be: as the configuration says, and the address of the other end.
+///
+/// # Errors
+/// The keys cannot be read.
+pub fn options(config: &Poc, url: Option<&PocUrl>) -> Result<Options, ControlError> {
+    let own = url.and_then(|url| url.key_file.as_ref());
+    let is_plain = config.encryption == Encryption::Off || url.is_some_and(|url| url.is_plain);
+    let security = match own.or(config.key_file.as_ref().filter(|_| !is_plain)) {
+        None if is_plain => Security::Plain,
+        None => {
+            let text = "there are no keys: give [poc] key_file, or key-file= in the address".to_owned();
+            return Err(ControlError::Configuration(text));
+        }
+        Some(file) => {
+            let wrong = |why: &dyn std::fmt::Display| {
+                ControlError::Configuration(format!("{}: {why} (see `outflow poc key`)", file.display()))
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            Security::Keys(Arc::new(text.parse::<Keys>().map_err(|error| wrong(&error))?))
+        }
+    };
+    let mut options = Options::new(security);
+    let congestion = &mut options.settings.connection.congestion;
+    if let Some(rate) = config.min_rate {
+        congestion.min_bps = rate.0;
+    }
+    if let Some(rate) = config.max_rate {
+        congestion.max_bps = rate.0;
+    }
+    Ok(options)
+}
+
+/// For how long packets are sent again, to the other end at this address.
+fn latency(config: &Poc, url: &PocUrl) -> Duration {
+    url.latency.unwrap_or(config.latency)
+}

@@ -1,0 +1,10 @@
+//! Every limit of receivers of the partial-order transport, with what happens when it is reached.
+
+use core::time::Duration;
+
+/// What is given to the partial-order transport of what a receiver gets to catch up: as much as goes within that.
+/// The rest stays in the ring.
+pub const POC_CATCH_UP: Duration = Duration::from_millis(20);
+
+/// Bytes of what a receiver of the partial-order transport gets that are read at once.
+pub const POC_READ_BYTES: usize = 64 << 10;

@@ -1,0 +1,74 @@
+//! A stream that a client sends.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use outflow_media::{Format, sdp};
+use outflow_poc::connection::Closed;
+use outflow_poc_socket::PocSocket;
+use outflow_poc_socket::media::{Form, Packet};
+
+use super::server::reason;
+use outflow_control::{Control, PublishOptions, Publisher, Push};
+use outflow_engine::message::ControlError;
+
+/// Publishes what comes, until it ends. An error tells why it did not begin.
+pub(super) async fn publish(
+    control: &Control,
+    socket: PocSocket,
+    (stream, form): (&str, Form),
+    peer: SocketAddr,
+) -> Result<(), String> {
+    let format = match form {
+        Form::Ts => Format::Ts,
+        Form::Rtp => match described(&socket).await {
+            Ok(format) => format,
+            Err(why) => return Err(close(socket, &why)),
+        },
+    };
+    let options = PublishOptions { format, peer: format!("POC from {peer}"), configured: false };
+    let publisher = match control.publish(stream, options).await {
+        Ok(publisher) => publisher,
+        Err(error) => return Err(close(socket, &error.to_string())),
+    };
+    loop {
+        let unit = tokio::select! {
+            unit = socket.recv() => unit,
+            () = publisher.closed() => {
+                let text = ControlError::UnknownStream(stream.to_owned()).to_string();
+                close(socket, &text);
+                return Ok(());
+            }
+        };
+        let Ok((_, data)) = unit else { return Ok(()) };
+        if hand_on(&publisher, form, data) == Push::Closed {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads the first unit: what the others are.
+async fn described(socket: &PocSocket) -> Result<Format, String> {
+    let first = socket.recv().await;
+    let (_, text) =
+        first.map_err(|Closed { text, .. }| format!("it ended before its description: {text}"))?;
+    let description =
+        sdp::parse(&text).map_err(|error| format!("the first unit is no description: {error}"))?;
+    Ok(description.format())
+}
+
+fn hand_on(publisher: &Publisher, form: Form, unit: Bytes) -> Push {
+    match (form, Packet::read(unit.clone())) {
+        (Form::Ts, _) => publisher.try_send(0, unit),
+        (Form::Rtp, Some(packet)) if packet.is_rtcp => publisher.rtcp(packet.track, packet.bytes),
+        (Form::Rtp, Some(packet)) => publisher.try_send(packet.track, packet.bytes),
+        // Who sends nothing sends no media.
+        (Form::Rtp, None) => Push::Taken,
+    }
+}
+
+fn close(socket: PocSocket, text: &str) -> String {
+    let (code, text) = reason(text);
+    socket.close(code, text);
+    text.to_owned()
+}

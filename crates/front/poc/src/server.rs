@@ -1,0 +1,135 @@
+//! Those who ask here: to be sent a stream, or to publish one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outflow_door::{Permit, Request, Right};
+use outflow_poc::packet::Code;
+use outflow_poc_socket::media::{self, Form};
+use outflow_poc_socket::{Asking, OpenError, PocListener};
+
+use super::send::{Media, description};
+use super::{options, publish, send};
+use outflow_control::Control;
+use outflow_engine::message::{ControlError, Receiver};
+use crate::resources::Resources;
+
+/// A peer is refused that asks for what is not there. See [`Code`]: those from 64 on are the application's.
+pub const REFUSED: Code = Code(64);
+
+/// Opens the server, if there is to be one.
+///
+/// # Errors
+/// The keys cannot be read, or the address is not to be had.
+pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlError> {
+    let config = control.config();
+    let Some(at) = config.listen.poc else { return Ok(None) };
+    let bound = PocListener::bind(at, options(&config.poc, None)?);
+    let listener = bound.map_err(|error| {
+        let error = std::io::Error::other(error);
+        ControlError::system(format!("listening for POC at {at} (see [listen])"), &error)
+    })?;
+    tracing::info!(protocol = "POC", %at, "listening");
+    Ok(Some(listener))
+}
+
+/// Answers all that ask, until the socket fails.
+pub async fn serve(listener: PocListener, control: Control) {
+    let listener = Arc::new(listener);
+    loop {
+        match listener.accept().await {
+            Ok(asking) => match control.door().admit(asking.from().ip()) {
+                Ok(permit) => drop(tokio::spawn(answer(control.clone(), asking, permit))),
+                Err(full) => asking.refuse(REFUSED, &full.to_string()),
+            },
+            Err(error) => {
+                tracing::error!(%error, "nobody is served by the partial-order transport any more");
+                return;
+            }
+        }
+    }
+}
+
+/// What a client asks for.
+struct Wish {
+    request: Request,
+    form: Form,
+}
+
+impl Wish {
+    /// Reads the path and the query of a resource.
+    fn of(resource: &str) -> Result<Self, ControlError> {
+        let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
+        let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
+        let form = Form::of(resource).ok_or_else(unknown)?;
+        Ok(Wish { request: Request::parse(path.trim_start_matches('/'), query)?, form })
+    }
+}
+
+/// Serves a client to its end; its place is given back then.
+async fn answer(control: Control, asking: Asking, permit: Permit) {
+    let (peer, resource) = (asking.from(), asking.request().resource.clone());
+    let (path, query) = resource.split_once('?').unwrap_or((&resource, ""));
+    if let Some(handler) = control.shared::<Resources>().of(path) {
+        return handler(asking, permit, query).await;
+    }
+    let plays = asking.request().to_client.is_some();
+    let right = if plays { Right::Play } else { Right::Publish };
+    let admitted = Wish::of(&resource).and_then(|wish| {
+        control.door().enter(right, peer.ip(), wish.request.token.as_deref())?;
+        Ok(wish)
+    });
+    let wish = match admitted {
+        Ok(wish) => wish,
+        Err(error) => return drop(refuse(asking, &error)),
+    };
+    let stream = wish.request.stream.clone();
+    let ended = match plays {
+        true => play(&control, asking, wish, peer).await,
+        false => take(&control, asking, wish, peer).await,
+    };
+    if let Err(why) = ended {
+        tracing::info!(%stream, %peer, why, "a client of the partial-order transport was refused");
+    }
+}
+
+/// Sends a stream to a client, until one of both ends it.
+async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+    let receiver = Receiver::new("poc", peer, wish.request.selection.clone());
+    let opened = async {
+        let described =
+            description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
+        Ok::<_, ControlError>((
+            described,
+            control.play(&wish.request.stream, receiver, send::delivery(wish.form)).await?,
+        ))
+    };
+    let (described, playing) = match opened.await {
+        Ok(opened) => opened,
+        Err(error) => return Err(refuse(asking, &error)),
+    };
+    let latency = control.config().poc.latency;
+    let socket = asking.answer(Some(&media::stream(latency))).map_err(|error| error.to_string())?;
+    Media { form: wish.form, described, latency }.send(control, socket, playing).await;
+    Ok(())
+}
+
+/// Publishes what a client sends, until one of both ends it.
+async fn take(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+    if let Err(error) = control.takes_publisher(&wish.request.stream) {
+        return Err(refuse(asking, &error));
+    }
+    let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
+    publish::publish(control, socket, (&wish.request.stream, wish.form), peer).await
+}
+
+fn refuse(asking: Asking, error: &ControlError) -> String {
+    let text = error.to_string();
+    asking.refuse(REFUSED, &text);
+    text
+}
+
+/// Ends a connection because of what became of the stream.
+pub(super) fn reason(text: &str) -> (Code, &str) {
+    (send::ENDED, text)
+}

@@ -1,0 +1,131 @@
+//! The server as its clients see it, over real sockets.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use outflow_config::Config;
+use outflow_poc_socket::media::{self, Form};
+use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
+use tokio::time::{sleep, timeout};
+
+use outflow_control::Relay;
+
+/// Longer than anything here takes, so that a failure is one and no hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Server {
+    relay: Option<Relay>,
+    at: SocketAddr,
+}
+
+impl Server {
+    async fn start(config: &str) -> Server {
+        let all = format!(
+            "[listen]\nrtsp = \"off\"\nhttp = \"off\"\npoc = \"127.0.0.1:1\"\nrtp_ports = \"32000-32999\"\n\
+             [poc]\nencryption = \"off\"\n{config}\n\
+             [streams.demo]\nsource = \"demo://\"\n[streams.push]\n"
+        );
+        let mut config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
+        // Any port that is free serves here instead.
+        config.listen.poc = None;
+        let relay = Relay::start(config, None, vec![outflow_front_demo::front()]).await.expect("started");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = PocListener::bind(any, Options::new(Security::Plain)).expect("bound");
+        let at = listener.local_addr();
+        tokio::spawn(outflow_front_poc::serve(listener, relay.control().clone()));
+        Server { relay: Some(relay), at }
+    }
+
+    async fn connect(&self, request: outflow_poc::service::Request) -> Result<PocSocket, String> {
+        let options = Options::new(Security::Plain);
+        let connected = PocSocket::connect(self.at, request, &options);
+        timeout(PATIENCE, connected).await.expect("in time").map_err(|error| error.to_string())
+    }
+
+    async fn play(&self, resource: &str) -> Result<PocSocket, String> {
+        self.connect(media::to_receive(resource, Form::Ts, None)).await
+    }
+
+    async fn refused(&self, resource: &str) -> String {
+        self.play(resource).await.expect_err("it is refused")
+    }
+
+    async fn publish(&self, resource: &str) -> Result<PocSocket, String> {
+        self.connect(media::to_send(resource, Form::Ts, Duration::from_millis(200))).await
+    }
+
+    /// Waits until there is a place again for one that asks for this.
+    async fn play_soon(&self, resource: &str) -> PocSocket {
+        timeout(PATIENCE, async {
+            loop {
+                match self.play(resource).await {
+                    Ok(socket) => return socket,
+                    Err(_) => sleep(Duration::from_millis(20)).await,
+                }
+            }
+        })
+        .await
+        .expect("in time")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(relay) = self.relay.take() {
+            relay.shut_down();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_no_stream_can_be_called_is_refused_as_such() {
+    let server = Server::start("").await;
+    for (resource, name) in [("/", ""), ("/a%20b", "a b"), ("/.demo", ".demo"), ("/api/v1", "api/v1")] {
+        let expected = outflow_config::check_name(name).expect_err("no name").to_string();
+        let played = server.refused(resource).await;
+        assert!(played.contains(&expected), "{resource}: {played}");
+        let published = server.publish(resource).await.expect_err("refused");
+        assert!(published.contains(&expected), "{resource}: {published}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn connections_have_their_places_among_all_others() {
+    let server = Server::start("[limits]\nconnections_per_address = 2").await;
+    let playing = server.play_soon("/demo").await;
+    let _publishing = server.publish("/push").await.expect("there is a place");
+    let full = server.refused("/demo").await;
+    assert!(full.contains("limit of 2") && full.contains("connections_per_address"), "{full}");
+    drop(playing);
+    server.play_soon("/demo").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn relays_of_the_tree_have_theirs_too() {
+    let tree = "[limits]\nconnections_per_address = 1\n\
+                [tree]\nname = \"a\"\naddress = \"127.0.0.1:9\"";
+    let server = Server::start(tree).await;
+    let relay = server.connect(wire::request(None)).await.expect("there is a place");
+    let full = server.connect(wire::request(None)).await.expect_err("there is none");
+    assert!(full.contains("limit of 1"), "{full}");
+    drop(relay);
+    server.play_soon("/demo").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_address_that_guesses_tokens_has_to_wait() {
+    let server = Server::start("[access]\nplay = [\"one\"]").await;
+    drop(server.play_soon("/demo?token=one").await);
+    let mut guesses = 0;
+    let refused = loop {
+        let refused = server.refused("/demo?token=x").await;
+        if !refused.contains("is not one of those") {
+            break refused;
+        }
+        guesses += 1;
+        assert!(guesses < 100, "an address may guess for ever");
+    };
+    assert!(refused.contains("too many wrong tokens"), "{refused}");
+    let right = server.refused("/demo?token=one").await;
+    assert!(right.contains("too many wrong tokens"), "guessing would go on: {right}");
+}

@@ -1,0 +1,102 @@
+//! The RTSP server: players and publishers over RTSP 1.0 (RFC 2326), with media over UDP or
+//! within the connection.
+//!
+//! A connection is read by a task of its own. Once a player is served within it, its write side
+//! is the worker's, and answers go out through [`Playing::inject`](outflow_control::Playing).
+
+mod access;
+mod connection;
+mod limits;
+mod play;
+mod publish;
+mod reply;
+mod source;
+mod target;
+mod wire;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outflow_config::StreamConfig;
+use outflow_control::{Control, Front, Started, Task};
+use outflow_door::Permit;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use connection::Connection;
+use wire::Wire;
+
+/// RTSP: `rtsp://` as a source, `[listen] rtsp` and `rtsps`.
+pub fn front() -> Arc<dyn Front> {
+    Arc::new(Rtsp)
+}
+
+#[derive(Debug)]
+struct Rtsp;
+
+impl Front for Rtsp {
+    fn listen(&self, control: Control) -> Started {
+        Box::pin(async move {
+            let config = control.config();
+            let listeners = control.listeners("RTSP", config.listen.rtsp, config.listen.rtsps).await?;
+            let serve = |(listener, tls)| Box::pin(serve(listener, tls, control.clone())) as Task<()>;
+            Ok(listeners.into_iter().map(serve).collect())
+        })
+    }
+
+    fn source_schemes(&self) -> &'static [&'static str] {
+        &["rtsp"]
+    }
+
+    fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
+        Box::pin(outflow_front_pull::pull(control, stream, config, |_, config| source::ask(config)))
+    }
+}
+
+/// Serves all peers that connect to `listener`, with TLS if there is an acceptor. Does not return.
+pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, control: Control) {
+    let door = control.door().clone();
+    outflow_door::accept(listener, door, move |tcp, peer, permit| {
+        let (control, tls) = (control.clone(), tls.clone());
+        tokio::spawn(async move {
+            if let Err(error) = one(tcp, peer, tls, control, permit).await {
+                tracing::debug!(%peer, %error, "an RTSP connection has ended");
+            }
+        });
+    })
+    .await;
+}
+
+async fn one(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    control: Control,
+    permit: Permit,
+) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    // A peer that is gone without a word is found out, whatever the session waits for.
+    let keep_alive = TcpKeepalive::new()
+        .with_time(limits::KEEPALIVE_AFTER)
+        .with_interval(limits::KEEPALIVE_EVERY)
+        .with_retries(limits::KEEPALIVE_RETRIES);
+    SockRef::from(&tcp).set_tcp_keepalive(&keep_alive)?;
+    let local = tcp.local_addr()?;
+    let wire = match tls {
+        None => Wire::plain(tcp),
+        Some(acceptor) => {
+            let accepted = Box::pin(acceptor.accept(tcp));
+            match tokio::time::timeout(limits::REQUEST_WITHIN, accepted).await {
+                Ok(stream) => Wire::tls(stream?),
+                Err(_) => {
+                    permit.count_slow();
+                    return Ok(());
+                }
+            }
+        }
+    };
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    Connection::new(wire, peer, local, control, permit).run().await
+}

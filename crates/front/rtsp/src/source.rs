@@ -1,0 +1,35 @@
+//! Streams pulled from RTSP servers: cameras, and other relays.
+
+use outflow_client::{Credentials, Lower, Options};
+use outflow_config::{RtspSource, SourceUrl, StreamConfig, Transport};
+use outflow_engine::message::ControlError;
+use outflow_engine::system::random_u32;
+use outflow_front_pull::Asked;
+
+/// Where to ask for a configured source, and how.
+///
+/// # Errors
+/// It is none of RTSP.
+pub(super) fn ask(config: &StreamConfig) -> Result<Asked, ControlError> {
+    match &config.source {
+        SourceUrl::Rtsp(source) => Ok((source.url.clone(), options(source, config.transport))),
+        other => Err(ControlError::Unsupported(format!("{other} is no address of an RTSP server"))),
+    }
+}
+
+fn options(source: &RtspSource, transport: Transport) -> Options {
+    let password = source.password.as_ref().map(|password| password.reveal().to_owned());
+    let credentials = source.user.is_some() || password.is_some();
+    Options {
+        transport: match transport {
+            Transport::Tcp => Lower::Tcp,
+            Transport::Udp => Lower::Udp,
+        },
+        credentials: credentials.then(|| Credentials {
+            user: source.user.clone().unwrap_or_default(),
+            password: password.unwrap_or_default(),
+        }),
+        seed: u64::from(random_u32()),
+        ..Options::default()
+    }
+}

@@ -1,0 +1,313 @@
+//! Drives the state machine: what is wanted and what others say goes in, what it asks for is done.
+
+mod actions;
+mod links;
+mod show;
+mod streams;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use outflow_directory::Directory;
+use outflow_door::Permit;
+use outflow_media::Time;
+use outflow_poc_socket::PocSocket;
+use outflow_relay::Level;
+use outflow_routing::demand;
+use outflow_routing::tree::{Contact, Location, Node, Offer, RelayId, Settings, StreamId};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use super::feed::{Feed, Parent};
+use super::limits::{NAMES_MAX, SWEEP};
+use super::link::{Link, LinkEvent, LinkId};
+use super::view::{PeerView, RelayView};
+use super::wants::Wants;
+use super::wire::{Hello, Said, VERSION};
+use outflow_control::Control;
+use outflow_engine::message::ControlError;
+use outflow_engine::message::Demand;
+use crate::system::random_u32;
+use streams::Waiting;
+
+/// Makes a question of its number.
+type Question = Box<dyn FnOnce(u32) -> Said + Send>;
+
+/// What the driver is told.
+pub(super) enum Input {
+    /// Somebody will ask for a stream: is it to be had?
+    Reach {
+        stream: String,
+        level: Level,
+        reply: oneshot::Sender<bool>,
+    },
+    /// A relay has connected.
+    Accepted {
+        socket: PocSocket,
+        from: SocketAddr,
+        permit: Permit,
+    },
+    Link(LinkEvent),
+    /// Ask another relay something.
+    Ask {
+        to: To,
+        said: Question,
+        reply: oneshot::Sender<Said>,
+    },
+    /// Who has a stream.
+    Offers {
+        id: StreamId,
+        offers: Vec<Offer>,
+    },
+    /// Packets of a stream come.
+    FeedUp {
+        stream: String,
+    },
+    /// A parent is of no use.
+    FeedFailed {
+        stream: String,
+        parent: Parent,
+    },
+    /// A stream that nobody configured is there now, or cannot be.
+    Adopted {
+        stream: String,
+        is_there: bool,
+    },
+    /// Where a configured parent is.
+    Found {
+        place: usize,
+        found: Result<SocketAddr, ControlError>,
+    },
+    /// This relay's own part of the tree, and who else there is.
+    Own {
+        reply: oneshot::Sender<(RelayView, Vec<PeerView>)>,
+    },
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum To {
+    /// A configured parent, by its place in the list.
+    Parent(usize),
+    Relay(Contact),
+}
+
+/// A configured parent.
+#[derive(Debug)]
+struct Above {
+    /// Host and port.
+    place: String,
+    link: Option<LinkId>,
+    is_up: bool,
+    retry: Duration,
+    again_at: Instant,
+}
+
+/// Connections, and what is to be said over those that are not up yet.
+#[derive(Debug, Default)]
+struct Links {
+    newest: LinkId,
+    up: BTreeMap<LinkId, Link>,
+    /// The newest connection with a relay comes last.
+    of_relay: BTreeMap<RelayId, Vec<LinkId>>,
+    /// Being made: with whom, and what is to be said.
+    dialled: BTreeMap<LinkId, (RelayId, Vec<Said>)>,
+    /// All others that are not up yet.
+    unknown: BTreeSet<LinkId>,
+    /// Questions that wait for an answer.
+    asked: BTreeMap<u32, (LinkId, oneshot::Sender<Said>)>,
+    question: u32,
+    /// Names of relays, for people.
+    names: BTreeMap<RelayId, String>,
+}
+
+pub(super) struct Driver {
+    control: Control,
+    me: Hello,
+    node: Node,
+    /// Of streams that are something to this relay, or to others.
+    names: BTreeMap<StreamId, String>,
+    links: Links,
+    parents: Vec<Above>,
+    wants: Wants,
+    /// Streams whose source is here.
+    sources: BTreeSet<String>,
+    feeds: BTreeMap<String, Feed>,
+    /// Streams that nobody configured, and since when nobody has wanted them.
+    adopted: BTreeMap<String, Option<Time>>,
+    adopting: BTreeSet<String>,
+    waiting: Vec<Waiting>,
+    /// Streams that are looked up just now.
+    looking: BTreeSet<StreamId>,
+    directory: Option<Directory>,
+    events: Option<mpsc::Receiver<outflow_directory::Event>>,
+    inputs: mpsc::Sender<Input>,
+    turn: u64,
+    swept_at: Time,
+}
+
+impl Driver {
+    /// One that knows of nobody yet.
+    pub(super) fn new(
+        control: Control,
+        (name, address): (&str, SocketAddr),
+        inputs: mpsc::Sender<Input>,
+    ) -> Result<Self, ControlError> {
+        let config = control.config();
+        let tree = &config.tree;
+        let location = Location { x_km: tree.location.x_km, y_km: tree.location.y_km };
+        let contact = Contact { relay: RelayId(number(name)), address, location };
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let incarnation = since.as_millis() as u64;
+        let rtsp = config.listen.rtsp.map(|at| at.port());
+        let me = Hello { v: VERSION, contact, name: name.to_owned(), incarnation, rtsp };
+        let seed = u64::from(random_u32()) << 32 | u64::from(random_u32());
+        let node = Node::new(Settings {
+            me: contact,
+            incarnation,
+            seed,
+            children_max: tree.children,
+            demand: demand::Settings { hold: tree.hold, linger: tree.hold },
+        });
+        let (directory, events) = super::directory(tree, name, seed)?.unzip();
+        let above = |place: &String| Above {
+            place: place.clone(),
+            link: None,
+            is_up: false,
+            retry: Duration::ZERO,
+            again_at: Instant::now(),
+        };
+        let parents = tree.parents.iter().map(above).collect();
+        Ok(Driver {
+            me,
+            node,
+            parents,
+            directory,
+            events,
+            inputs,
+            names: BTreeMap::new(),
+            links: Links::default(),
+            wants: Wants::default(),
+            sources: BTreeSet::new(),
+            feeds: BTreeMap::new(),
+            adopted: BTreeMap::new(),
+            adopting: BTreeSet::new(),
+            waiting: Vec::new(),
+            looking: BTreeSet::new(),
+            turn: 0,
+            swept_at: control.now(),
+            control,
+        })
+    }
+
+    /// Its number among relays.
+    pub(super) fn relay(&self) -> RelayId {
+        self.me.contact.relay
+    }
+
+    /// Goes on until nobody tells anything any more.
+    pub(super) async fn run(
+        mut self,
+        mut queue: mpsc::Receiver<Input>,
+        mut demands: UnboundedReceiver<Demand>,
+    ) {
+        let mut states = self.control.watch();
+        self.tend_parents();
+        loop {
+            let deadline = self.next_timeout();
+            tokio::select! {
+                input = queue.recv() => match input {
+                    Some(input) => self.handle(input),
+                    None => return,
+                },
+                Some(demand) = demands.recv() => self.handle_demand(demand),
+                Ok(()) = states.changed() => {
+                    states.mark_unchanged();
+                    self.look_at_sources();
+                }
+                event = directory_event(&mut self.events) => self.handle_directory(event),
+                () = sleep_until(deadline) => {}
+            }
+            self.settle();
+        }
+    }
+
+    fn next_timeout(&self) -> Instant {
+        let now = self.control.now();
+        let others = self.node.next_timeout().into_iter().chain(self.waiting.iter().map(Waiting::until));
+        let next = others.fold(self.swept_at + SWEEP, Time::min);
+        Instant::now() + next.since(now)
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Reach { stream, level, reply } => self.handle_reach(&stream, level, reply),
+            Input::Accepted { socket, from, permit } => self.accept(socket, from, permit),
+            Input::Link(event) => self.handle_link(event),
+            Input::Ask { to, said, reply } => self.ask(to, said, reply),
+            Input::Offers { id, offers } => {
+                self.looking.remove(&id);
+                self.node.handle_offers(self.control.now(), id, &offers);
+            }
+            Input::FeedUp { stream } => self.handle_feed_up(&stream),
+            Input::FeedFailed { stream, parent } => self.handle_feed_failed(&stream, &parent),
+            Input::Adopted { stream, is_there } => self.handle_adopted(&stream, is_there),
+            Input::Found { place, found } => self.handle_found(place, found),
+            // Whoever asked may be gone.
+            Input::Own { reply } => drop(reply.send(self.show())),
+        }
+    }
+
+    fn handle_directory(&mut self, event: outflow_directory::Event) {
+        match event {
+            outflow_directory::Event::Back => {
+                self.announce();
+                self.node.handle_directory_back(self.control.now());
+            }
+            // It says so in the log; everything goes on with what is known.
+            outflow_directory::Event::Away { .. } => {}
+        }
+    }
+
+    /// Does what is due, and all that follows from what came in.
+    fn settle(&mut self) {
+        let now = self.control.now();
+        self.node.handle_timeout(now);
+        if self.swept_at + SWEEP <= now {
+            self.swept_at = now;
+            self.sweep(now);
+        }
+        self.settle_waiting(now);
+        while let Some(action) = self.node.poll() {
+            self.carry_out(action);
+        }
+    }
+
+    /// The number of a stream whose name is remembered from now on; none if too many are.
+    fn id(&mut self, stream: &str) -> Option<StreamId> {
+        let id = StreamId(number(stream));
+        match self.names.get(&id) {
+            Some(known) => (known == stream).then_some(id),
+            None if self.names.len() >= NAMES_MAX => None,
+            None => {
+                self.names.insert(id, stream.to_owned());
+                Some(id)
+            }
+        }
+    }
+}
+
+async fn directory_event(
+    events: &mut Option<mpsc::Receiver<outflow_directory::Event>>,
+) -> outflow_directory::Event {
+    match events {
+        Some(receiver) => match receiver.recv().await {
+            Some(event) => event,
+            None => pending().await,
+        },
+        None => pending().await,
+    }
+}

@@ -1,0 +1,449 @@
+//! A stream that comes from another relay: as any player does, this relay subscribes to it there, at the level that
+//! is wanted here, and publishes it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
+use outflow_config::TreeTransport;
+use outflow_media::Format;
+use outflow_relay::{DropReason, Level};
+use outflow_routing::tree::RelayId;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::driver::Input;
+use super::group::{Grouped, Shown};
+use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
+use super::splice::{Approach, Splice, Strange};
+use outflow_control::{Control, PublishOptions, Publisher, Push};
+use outflow_engine::message::ControlError;
+use outflow_front_pull::{Failure, hand_on};
+use crate::system::random_u32;
+
+/// Whether a parent is there is known otherwise: a source may be silent.
+const SILENCE: Duration = Duration::from_secs(3600);
+
+/// Of whom a stream is to be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parent {
+    pub(super) relay: RelayId,
+    pub(super) name: String,
+    /// Where it listens for the transport that is used.
+    pub(super) at: SocketAddr,
+    /// The number of this turn: the same parent may be taken again.
+    pub(super) turn: u64,
+}
+
+/// What a feed is told; when this is dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) parent: watch::Sender<Option<Parent>>,
+    level: watch::Sender<Level>,
+    /// Packets come.
+    pub(super) is_up: bool,
+    /// The parent, once the stream itself is there.
+    pub(super) planned: Option<Parent>,
+    /// How it comes, where that is by multicast.
+    pub(super) shown: Arc<Shown>,
+    task: AbortHandle,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Feed {
+    pub(super) fn start(control: Control, stream: &str, level: Level, inputs: mpsc::Sender<Input>) -> Feed {
+        let (parent, parents) = watch::channel(None);
+        let (level, levels) = watch::channel(level);
+        let shown = Arc::new(Shown::default());
+        let (stream, by) = (stream.to_owned(), shown.clone());
+        let feeding = Feeding { control, stream, parents, levels, inputs, published: None, shown: by };
+        let task = tokio::spawn(feeding.run()).abort_handle();
+        Feed { parent, level, is_up: false, planned: None, shown, task }
+    }
+}
+
+impl Feed {
+    /// Takes this level from now on.
+    pub(super) fn ask_level(&self, level: Level) {
+        self.level.send_if_modified(|asked| std::mem::replace(asked, level) != level);
+    }
+
+    /// Whether it is this turn of a parent that is asked for now.
+    pub(super) fn is_of(&self, parent: &Parent) -> bool {
+        self.parent.borrow().as_ref() == Some(parent)
+    }
+}
+
+struct Feeding {
+    control: Control,
+    stream: String,
+    parents: watch::Receiver<Option<Parent>>,
+    levels: watch::Receiver<Level>,
+    inputs: mpsc::Sender<Input>,
+    published: Option<Published>,
+    shown: Arc<Shown>,
+}
+
+/// How a stream comes of a parent.
+enum Way {
+    Alone(Box<Subscription>),
+    Grouped(Box<Grouped>),
+}
+
+impl Way {
+    fn format(&self) -> &Format {
+        match self {
+            Way::Alone(subscription) => subscription.format(),
+            Way::Grouped(grouped) => grouped.format(),
+        }
+    }
+
+    /// How many levels there are, if that was said.
+    fn levels(&self) -> Option<u8> {
+        match self {
+            Way::Alone(subscription) => subscription.levels(),
+            Way::Grouped(grouped) => grouped.levels(),
+        }
+    }
+
+    fn ask_level(&mut self, level: u8) -> Result<(), Error> {
+        match self {
+            Way::Alone(subscription) => subscription.ask_level(level),
+            Way::Grouped(grouped) => grouped.ask_level(level),
+        }
+    }
+
+    /// The next packet or report. Nothing is lost if this is cancelled.
+    async fn recv(&mut self) -> Result<Received, Failure> {
+        match self {
+            Way::Alone(subscription) => Ok(subscription.recv().await?),
+            Way::Grouped(grouped) => grouped.recv().await,
+        }
+    }
+}
+
+/// A subscription whose packets are not published yet: those of the parent before still are.
+struct Coming {
+    subscription: Way,
+    parent: Parent,
+    held: Vec<Received>,
+    /// When packets go on though it is not known how many levels there are.
+    until: Option<Instant>,
+    has_waited: bool,
+    layers: Option<u8>,
+    /// How near it is to what is published, while the parent before still sends.
+    approach: Approach,
+}
+
+impl Coming {
+    fn of(subscription: Way, parent: &Parent, level: Level) -> Self {
+        let layers = subscription.levels();
+        let until = (level == Level::BEST).then(Instant::now);
+        let (parent, held, approach) = (parent.clone(), Vec::new(), Approach::default());
+        Coming { subscription, parent, held, until, has_waited: false, layers, approach }
+    }
+}
+
+/// One whose packets are published.
+struct Current {
+    subscription: Way,
+    format: Format,
+    parent: Parent,
+}
+
+/// What is published, whoever it is taken of.
+struct Published {
+    publisher: Publisher,
+    splice: Splice,
+}
+
+/// What is to be done next.
+enum Step {
+    Parent,
+    Level,
+    Passed(Result<Received, Failure>),
+    Arrived(Result<bool, Failure>),
+}
+
+/// Of whom a stream is taken, and is to be taken.
+#[derive(Default)]
+struct Turn {
+    current: Option<Current>,
+    coming: Option<Coming>,
+    wanted: Option<Parent>,
+    tries: u32,
+}
+
+impl Feeding {
+    async fn run(mut self) {
+        let mut turn = Turn::default();
+        loop {
+            if let Some(parent) = turn.wanted.take() {
+                turn.coming = match self.begin(&parent).await {
+                    Ok(begun) => Some(begun),
+                    Err(failure) => {
+                        turn.wanted = self.again(parent, &mut turn.tries, &failure).await;
+                        continue;
+                    }
+                };
+            }
+            let is_other_there = turn.current.is_some();
+            let step = tokio::select! {
+                biased;
+                changed = self.parents.changed() => match changed {
+                    Ok(()) => Step::Parent,
+                    Err(_) => return,
+                },
+                changed = self.levels.changed() => match changed {
+                    Ok(()) => Step::Level,
+                    Err(_) => return,
+                },
+                arrived = arrive(&mut turn.coming, &self.published, is_other_there) => Step::Arrived(arrived),
+                passed = receive(&mut turn.current) => Step::Passed(passed),
+            };
+            self.take_step(&mut turn, step).await;
+        }
+    }
+
+    async fn take_step(&mut self, turn: &mut Turn, step: Step) {
+        let (parent, failure) = match step {
+            Step::Parent => {
+                turn.wanted = self.parents.borrow_and_update().clone();
+                (turn.coming, turn.tries) = (None, 0);
+                if turn.wanted.is_none() {
+                    turn.current = None;
+                }
+                return;
+            }
+            Step::Level => return self.ask_level(&mut turn.current, &mut turn.coming),
+            Step::Arrived(Ok(false)) => return,
+            Step::Arrived(Ok(true)) => {
+                turn.current = None;
+                let Some(begun) = turn.coming.take() else { return };
+                let parent = begun.parent.clone();
+                match self.go_on_with(begun).await {
+                    Ok(going) => return (turn.current, turn.tries) = (Some(going), 0),
+                    Err(failure) => (Some(parent), failure),
+                }
+            }
+            Step::Arrived(Err(failure)) => (turn.coming.take().map(|begun| begun.parent), failure),
+            Step::Passed(passed) => {
+                let Some(Current { format, parent, .. }) = &turn.current else { return };
+                let done = match passed {
+                    Ok(received) => self.pass(received, format, parent).await,
+                    Err(failure) => Err(failure),
+                };
+                let Err(failure) = done else { return };
+                let parent = turn.current.take().map(|ended| ended.parent);
+                // Another one may be on the way already.
+                (parent.filter(|_| turn.coming.is_none()), failure)
+            }
+        };
+        if let Some(parent) = parent {
+            turn.wanted = self.again(parent, &mut turn.tries, &failure).await;
+        }
+    }
+
+    /// Asks for the level that is wanted now.
+    fn ask_level(&mut self, current: &mut Option<Current>, coming: &mut Option<Coming>) {
+        let level = self.levels.borrow_and_update().number();
+        let both = current.iter_mut().map(|one| &mut one.subscription);
+        let both = both.chain(coming.iter_mut().map(|one| &mut one.subscription));
+        // All ways between relays can be asked for levels.
+        both.for_each(|subscription| _ = subscription.ask_level(level));
+    }
+
+    /// The same parent again, if another one is not wanted and this was not tried too often.
+    async fn again(&mut self, parent: Parent, tries: &mut u32, failure: &Failure) -> Option<Parent> {
+        let (stream, relay) = (&self.stream, &parent.name);
+        tracing::warn!(stream, relay, why = %failure, "the stream cannot be taken of this relay");
+        *tries += 1;
+        if *tries >= TRIES {
+            let input = Input::FeedFailed { stream: self.stream.clone(), parent: parent.clone() };
+            // The driver may have ended.
+            let _ = self.inputs.send(input).await;
+            return None;
+        }
+        let other = self.parents.wait_for(|now| now.as_ref() != Some(&parent));
+        if tokio::time::timeout(TRY_AGAIN, other).await.is_err() {
+            return Some(parent);
+        }
+        // What it changed to is looked at next.
+        self.parents.mark_changed();
+        None
+    }
+
+    async fn begin(&self, parent: &Parent) -> Result<Coming, Failure> {
+        let config = self.control.config();
+        let level = *self.levels.borrow();
+        let (tree, at) = (&config.tree, parent.at);
+        let token = tree.token.as_ref().map(|token| token.reveal().to_owned());
+        let mut options =
+            Options { token, seed: u64::from(random_u32()), silence: SILENCE, ..Options::default() };
+        let scheme = match tree.transport {
+            TreeTransport::Poc => {
+                options.poc = Some(outflow_front_poc::options(&config.poc, None)?);
+                options.poc_latency = Some(config.poc.latency);
+                "poc"
+            }
+            TreeTransport::Rtp => {
+                options.transport = Lower::Udp;
+                "rtsp"
+            }
+            TreeTransport::Multicast => return self.begin_grouped(parent, options, level).await,
+        };
+        let query = if level == Level::BEST { String::new() } else { format!("?level={level}") };
+        let url = format!("{scheme}://{at}/{}{query}", self.stream);
+        let mut subscription = subscribe(&url, options).await?;
+        subscription.ask_level(level.number())?;
+        Ok(Coming::of(Way::Alone(Box::new(subscription)), parent, level))
+    }
+
+    async fn begin_grouped(
+        &self,
+        parent: &Parent,
+        options: Options,
+        level: Level,
+    ) -> Result<Coming, Failure> {
+        let place = parent.at.to_string();
+        let of = (&place[..], &self.stream[..]);
+        let grouped = Grouped::begin(of, options, level.number(), self.shown.clone()).await?;
+        Ok(Coming::of(Way::Grouped(Box::new(grouped)), parent, level))
+    }
+
+    /// Publishes what a parent sends from now on: behind what was published before, or as another source's.
+    async fn go_on_with(&mut self, begun: Coming) -> Result<Current, Failure> {
+        let Coming { subscription, parent, held, layers, .. } = begun;
+        if let Some(layers) = layers {
+            self.control.set_layers(&self.stream, layers);
+        }
+        let format = subscription.format().clone();
+        let first = held.iter().find_map(packet);
+        let goes_on = |splice: &Splice| first.is_none_or(|first| splice.may_go_on(&format, first));
+        match self.published.as_mut().filter(|published| goes_on(&published.splice)) {
+            Some(Published { publisher, splice }) => {
+                splice.change();
+                publisher.set_peer(peer(&parent));
+            }
+            None => self.publish(&format, &parent).await?,
+        }
+        for received in held {
+            self.pass(received, &format, &parent).await?;
+        }
+        // The driver may have ended.
+        let _ = self.inputs.send(Input::FeedUp { stream: self.stream.clone() }).await;
+        Ok(Current { subscription, format, parent })
+    }
+
+    /// Begins as a new source.
+    async fn publish(&mut self, format: &Format, parent: &Parent) -> Result<(), Failure> {
+        // The place of the one before is free then.
+        self.published = None;
+        let options = PublishOptions { format: format.clone(), peer: peer(parent), configured: true };
+        let publisher = self.control.publish(&self.stream, options).await?;
+        self.published = Some(Published { publisher, splice: Splice::new(format) });
+        Ok(())
+    }
+
+    /// Passes one thing on that a parent has sent.
+    async fn pass(&mut self, received: Received, format: &Format, parent: &Parent) -> Result<(), Failure> {
+        let gone = || Failure::from(ControlError::UnknownStream(self.stream.clone()));
+        let Some(Published { publisher, splice }) = &mut self.published else { return Err(gone()) };
+        let mut pushed = Push::Taken;
+        let mut hand_on = |publisher: &Publisher, received| {
+            if hand_on(publisher, received) == Push::Closed {
+                pushed = Push::Closed;
+            }
+        };
+        match received {
+            Received::Packet(packet) => {
+                let taken = splice.take(packet, |packet| hand_on(publisher, Received::Packet(packet)));
+                let left_out = splice.take_left_out();
+                publisher.dropped(DropReason::Duplicate, left_out.repeated);
+                publisher.dropped(DropReason::Late, left_out.late);
+                if let Err(Strange(packets)) = taken {
+                    self.publish(format, parent).await?;
+                    let Some(Published { publisher, splice }) = &mut self.published else { return Ok(()) };
+                    for packet in packets {
+                        // Nothing was published of it that it could be strange to.
+                        let _ = splice.take(packet, |packet| hand_on(publisher, Received::Packet(packet)));
+                    }
+                }
+            }
+            Received::Levels { rates, .. } => {
+                self.control.set_layers(&self.stream, u8::try_from(rates.len()).unwrap_or(0));
+            }
+            report @ Received::SenderReport { .. } => hand_on(publisher, report),
+        }
+        match pushed {
+            Push::Closed => Err(ControlError::UnknownStream(self.stream.clone()).into()),
+            Push::Taken | Push::Full => Ok(()),
+        }
+    }
+}
+
+fn peer(parent: &Parent) -> String {
+    format!("relay {} at {}", parent.name, parent.at)
+}
+
+fn packet(received: &Received) -> Option<&Packet> {
+    match received {
+        Received::Packet(packet) => Some(packet),
+        Received::SenderReport { .. } | Received::Levels { .. } => None,
+    }
+}
+
+/// Waits for the first packets of a new parent. True once they can go on: at once, where it is known how many
+/// levels there are and nothing was published before, so that those below need not wait for packets to be told of
+/// the stream; while another one sends, once they have come to what that sends.
+async fn arrive(
+    coming: &mut Option<Coming>,
+    published: &Option<Published>,
+    is_other_there: bool,
+) -> Result<bool, Failure> {
+    let Some(begun) = coming else { return std::future::pending().await };
+    if begun.layers.is_some() && published.is_none() {
+        return Ok(true);
+    }
+    let late = begun.until.filter(|_| !begun.held.is_empty());
+    let received = tokio::select! {
+        received = begun.subscription.recv() => received?,
+        () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
+            (begun.until, begun.has_waited) = (None, true);
+            return Ok(!is_other_there);
+        }
+    };
+    let mut is_near = !is_other_there;
+    match &received {
+        Received::Levels { rates, .. } => begun.layers = u8::try_from(rates.len()).ok(),
+        Received::Packet(packet) => {
+            if begun.layers.is_none() && !begun.has_waited {
+                begun.until.get_or_insert_with(|| Instant::now() + LEVELS_WAIT);
+            }
+            if let Some(Published { splice, .. }) = published {
+                is_near |= !splice.may_go_on(begun.subscription.format(), packet)
+                    || splice.is_reached(&mut begun.approach, packet);
+            }
+        }
+        Received::SenderReport { .. } => {}
+    }
+    begun.held.push(received);
+    let has_packet = begun.held.iter().any(|held| packet(held).is_some());
+    let is_ready = has_packet && (begun.layers.is_some() || begun.has_waited) && is_near;
+    Ok(is_ready || begun.held.len() >= LEVELS_PACKETS)
+}
+
+/// What the parent sends next.
+async fn receive(current: &mut Option<Current>) -> Result<Received, Failure> {
+    match current {
+        Some(Current { subscription, .. }) => subscription.recv().await,
+        None => std::future::pending().await,
+    }
+}

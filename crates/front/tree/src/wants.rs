@@ -1,0 +1,138 @@
+//! What is wanted of each stream here, by whom: the best of it is asked for of other relays.
+
+use std::collections::BTreeMap;
+
+use outflow_media::Time;
+use outflow_routing::Level;
+
+use outflow_engine::message::StreamId;
+
+/// Who wants a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    /// Receivers with a worker, by the stream's number there.
+    Receivers(StreamId),
+    /// Another stream, of which it is a rendition, by that one's number.
+    Rendition(StreamId),
+    /// Somebody who will be there soon, or not at all.
+    Soon(u64),
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    by: BTreeMap<Who, (Level, Option<Time>)>,
+    /// The best of it that was told last.
+    told: Option<Level>,
+}
+
+/// All that is wanted.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    streams: BTreeMap<String, Stream>,
+}
+
+/// The best level of a stream is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) stream: String,
+    pub(super) before: Option<Level>,
+    pub(super) after: Option<Level>,
+}
+
+impl Wants {
+    /// Somebody wants a level, until then if a time is given; or nothing any more.
+    pub(super) fn set(
+        &mut self,
+        stream: &str,
+        who: Who,
+        level: Option<Level>,
+        until: Option<Time>,
+    ) -> Option<Change> {
+        if level.is_some() && !self.streams.contains_key(stream) {
+            self.streams.insert(stream.to_owned(), Stream::default());
+        }
+        let wanted = self.streams.get_mut(stream)?;
+        match level {
+            Some(level) => _ = wanted.by.insert(who, (level, until)),
+            None => _ = wanted.by.remove(&who),
+        }
+        self.settle(stream)
+    }
+
+    /// Somebody has come who wants this level: who was to come for that, or for less, is here or gets it.
+    pub(super) fn come(&mut self, stream: &str, level: Level) {
+        if let Some(wanted) = self.streams.get_mut(stream) {
+            let stays = |who: &Who, wish: Level| !matches!(who, Who::Soon(_)) || wish < level;
+            wanted.by.retain(|who, (wish, _)| stays(who, *wish));
+        }
+    }
+
+    /// Who did not come in time wants nothing any more.
+    pub(super) fn expire(&mut self, now: Time) -> Vec<Change> {
+        let mut late = Vec::new();
+        for (name, stream) in &mut self.streams {
+            let before = stream.by.len();
+            stream.by.retain(|_, (_, until)| until.is_none_or(|until| now < until));
+            if stream.by.len() != before {
+                late.push(name.clone());
+            }
+        }
+        late.iter().filter_map(|name| self.settle(name)).collect()
+    }
+
+    /// The best level of a stream that is wanted.
+    pub(super) fn best(&self, stream: &str) -> Option<Level> {
+        self.streams.get(stream)?.told
+    }
+
+    fn settle(&mut self, name: &str) -> Option<Change> {
+        let stream = self.streams.get_mut(name)?;
+        let after = stream.by.values().map(|(level, _)| *level).min();
+        let before = std::mem::replace(&mut stream.told, after);
+        if after.is_none() {
+            self.streams.remove(name);
+        }
+        (before != after).then(|| Change { stream: name.to_owned(), before, after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_of_all_is_wanted_until_the_last_has_gone() {
+        let mut wants = Wants::default();
+        let [one, two] = [1, 2].map(Level::new);
+        let change = |before, after| Some(Change { stream: "a".to_owned(), before, after });
+        assert_eq!(wants.set("a", Who::Receivers(1), None, None), None);
+        assert_eq!(wants.set("a", Who::Receivers(1), two, None), change(None, two));
+        let until = Some(Time::from_millis(100));
+        assert_eq!(wants.set("a", Who::Soon(1), one, until), change(two, one));
+        assert_eq!(wants.set("a", Who::Receivers(2), one, None), None);
+        assert_eq!(wants.expire(Time::from_millis(99)), []);
+        assert_eq!(wants.expire(Time::from_millis(100)), [], "others want it as well");
+        assert_eq!(wants.set("a", Who::Receivers(2), None, None), change(one, two));
+        assert_eq!(wants.set("a", Who::Receivers(1), None, None), change(two, None));
+        assert_eq!(wants.best("a"), None);
+        wants.set("a", Who::Soon(2), one, until);
+        assert_eq!(wants.expire(Time::from_millis(100)), change(one, None).into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_has_come_is_not_waited_for_any_longer() {
+        let mut wants = Wants::default();
+        let [one, two, three] = [1, 2, 3].map(Level::new);
+        let until = Some(Time::from_millis(100));
+        for (who, level) in [(Who::Soon(1), two), (Who::Soon(2), one), (Who::Soon(3), three)] {
+            wants.set("a", who, level, until);
+        }
+        wants.set("a", Who::Receivers(1), two, None);
+        wants.come("a", two.expect("a level"));
+        assert_eq!(wants.best("a"), one, "somebody is still to come for more");
+        wants.set("a", Who::Receivers(1), one, None);
+        wants.come("a", one.expect("a level"));
+        let gone = Change { stream: "a".to_owned(), before: one, after: None };
+        assert_eq!(wants.set("a", Who::Receivers(1), None, None), Some(gone));
+    }
+}
