@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
+use outflow_control::Control;
 use outflow_door::{Refused, Request, Right, query_value};
 
 use crate::HttpError;
-use outflow_control::Control;
 
 /// The token of a header: `Authorization: Bearer TOKEN`, or the password of `Authorization: Basic …` (RFC 7617).
 pub fn in_header(value: &[u8]) -> Option<String> {

@@ -5,10 +5,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use outflow_config::Invalid;
 use outflow_door::Refused;
+use outflow_engine::message::ControlError;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use outflow_engine::message::ControlError;
 
 /// A request that was not granted.
 #[derive(Debug)]
@@ -26,6 +25,7 @@ pub struct ErrorBody {
 }
 
 impl HttpError {
+    /// One with this status; the text says what went wrong, and what to do.
     pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
         HttpError { status, body: ErrorBody { error: error.into() }, retry_after_s: None }
     }
@@ -130,5 +130,17 @@ impl IntoResponse for HttpError {
             headers.insert(header::RETRY_AFTER, wait_s.into());
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_being_removed_is_not_there() {
+        let gone = HttpError::from(ControlError::StreamGone);
+        assert_eq!(gone.status, StatusCode::NOT_FOUND);
+        assert!(!gone.body.error.contains("shutting down"), "{}", gone.body.error);
     }
 }

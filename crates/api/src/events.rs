@@ -9,9 +9,8 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use tokio::sync::Semaphore;
 
-use crate::Http;
-use crate::{ErrorBody, HttpError};
 use crate::limits::{EVENT_STREAMS_MAX, EVENTS_EVERY};
+use crate::{ErrorBody, Http, HttpError};
 
 /// What all pages that are kept up to date have in common.
 #[derive(Debug)]

@@ -8,12 +8,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use outflow_control::Control;
 use outflow_door::Right;
 
-use crate::credentials;
-use crate::HttpError;
-use crate::Peer;
-use outflow_control::Control;
+use crate::{HttpError, Peer, credentials};
 
 /// Lets a request through if it comes with the right to control.
 pub(crate) async fn control_only(

@@ -3,14 +3,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use outflow_control::Control;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Http;
-use crate::{ErrorBody, HttpError};
-use outflow_control::Control;
+use crate::{ErrorBody, Http, HttpError};
 
 /// What a supervisor wants to know.
 #[derive(Debug, Serialize, ToSchema)]

@@ -7,6 +7,9 @@ use std::fmt;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use outflow_engine::message::{
+    ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
+};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -16,10 +19,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::{Http, HttpError, Pages};
-use crate::HttpError;
-use outflow_engine::message::{
-    ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
-};
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
 pub type Count<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> u64);

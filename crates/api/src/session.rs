@@ -3,20 +3,16 @@
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
+use outflow_control::{Control, Playing};
 use outflow_door::Right;
+use outflow_engine::message::{ControlError, SessionState};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Http;
-use crate::credentials;
-use crate::{ErrorBody, HttpError};
-use crate::Body;
-use crate::Peer;
-use outflow_control::{Control, Playing};
-use outflow_engine::message::{ControlError, SessionState};
 use crate::limits::API_BODY_BYTES;
+use crate::{Body, ErrorBody, Http, HttpError, Peer, credentials};
 
 /// The header of an answer that names the player's own session.
 pub const HEADER: &str = "Outflow-Session";

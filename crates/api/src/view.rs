@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
+use outflow_door::Counts;
+use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
 use crate::limits::RECEIVERS_SHOWN;
-use outflow_door::Counts;
 
 /// The whole relay.
 #[derive(Debug, Clone, Serialize, ToSchema)]

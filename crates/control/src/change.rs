@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use outflow_config::{Branches, ByteSize, Elements, StreamConfig};
-
 use outflow_engine::message::{ControlError, Reply};
 
 /// Limits of a stream to be changed; what is `None` stays as it is.

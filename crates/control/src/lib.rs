@@ -11,9 +11,9 @@ mod control;
 mod decisions;
 mod front;
 pub mod limits;
+mod links;
 mod listen;
 mod load;
-mod links;
 mod placing;
 mod publisher;
 mod push;
@@ -36,12 +36,10 @@ pub use control::Control;
 pub use decisions::{RuleDecision, RuleLog};
 pub use front::{Front, Started, Task};
 pub use listen::Listener;
-
-
+pub use load::load;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
-pub use receiver::Playing;
-pub use load::load;
+pub use receiver::{Playing, Reporter};
 pub use relay::Relay;
 pub use session::SessionToken;

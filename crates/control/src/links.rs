@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outflow_config::LinkConfig;
+use outflow_engine::message::{Command, ControlError};
 use outflow_relay::LinkId;
 
-use outflow_engine::message::{Command, ControlError};
 use crate::control::Control;
 use crate::registry::Owner;
 
@@ -74,8 +74,16 @@ impl Control {
         place.ok_or_else(|| ControlError::UnknownLink(name.to_owned()))
     }
 
+    /// Whether there is a link of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn knows_link(&self, name: &str) -> Result<(), ControlError> {
+        self.link(name).map(drop)
+    }
+
     /// The link that receivers of a stream are behind, if they do not say otherwise.
-    pub(crate) fn stream_link(&self, stream: &str) -> Option<String> {
+    pub fn stream_link(&self, stream: &str) -> Option<String> {
         let config = self.config();
         config.streams.get(stream)?.link.as_ref().map(|link| link.0.clone())
     }

@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use outflow_relay::{LevelBounds, StreamOptions};
+use outflow_engine::Inlet;
+use outflow_engine::message::{Command, ControlError, ReceiverId, StreamId, UdpSite};
+use outflow_relay::{LevelBounds, Selection, StreamOptions};
 use tokio::sync::watch;
 
 use super::registry::StreamEntry;
-use outflow_engine::message::{Command, ControlError, ReceiverId, StreamId, UdpSite};
 use crate::control::Control;
+use crate::limits::REPLICA_LINGER;
 use crate::links::LinkPlace;
 use crate::registry::Owner;
-use outflow_relay::Selection;
-use crate::limits::REPLICA_LINGER;
-use outflow_engine::Inlet;
 
 /// Receivers by worker.
 pub(crate) type Load = BTreeMap<usize, usize>;

@@ -5,16 +5,17 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use outflow_engine::message::{
+    Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
+};
 use outflow_media::Format;
-use tokio::sync::mpsc;
-
-use outflow_engine::message::{Command, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec};
-use crate::control::Control;
-use outflow_engine::message::ControlError;
-use crate::registry::Owner;
-use crate::limits::INGEST_QUEUE_PACKETS;
 use outflow_relay::DropReason;
 use outflow_relay::receive::Incoming;
+use tokio::sync::mpsc;
+
+use crate::control::Control;
+use crate::limits::INGEST_QUEUE_PACKETS;
+use crate::registry::Owner;
 
 /// Who publishes, and what.
 #[derive(Debug, Clone)]

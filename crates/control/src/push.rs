@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol};
+use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, Ends, ReceiverId};
 use outflow_relay::{Carriage, Level};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, Ends, ReceiverId};
 use crate::control::Control;
 use crate::pushes::{Claim, PushOptions};
 use crate::receiver::Playing;
@@ -40,11 +40,7 @@ impl Control {
 
     /// Sends to a receiver until its stream goes or has another format, or somebody removes it, and says as soon
     /// as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
-    pub async fn push_once(
-        &self,
-        options: PushOptions,
-        begun: oneshot::Sender<Result<(), ControlError>>,
-    ) {
+    pub async fn push_once(&self, options: PushOptions, begun: oneshot::Sender<Result<(), ControlError>>) {
         let Some(sink) = options.to.datagrams().cloned() else { return };
         let claim = match Claim::new(self.pushes(), &options) {
             Ok(claim) => claim,

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_config::BitRate;
+use outflow_engine::message::{
+    CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Receiver, ReceiverId, WriteSide,
+};
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Priority, Report, SinkSpec, Timing, Transport};
 use tokio::sync::oneshot;
 
-use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Receiver, ReceiverId};
 use crate::control::Control;
 use crate::registry::Owner;
-use outflow_engine::message::WriteSide;
 
 /// A receiver's place at a stream; it leaves when this is dropped.
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl Control {
 
 impl Control {
     /// When a stream's packets go, where a receiver does not say otherwise.
-    pub(crate) fn stream_timing(&self, stream: &str) -> Timing {
+    pub fn stream_timing(&self, stream: &str) -> Timing {
         let config = self.config();
         config.streams.get(stream).map_or_else(Timing::default, |s| timing(s.latency_budget, s.pace))
     }

@@ -6,12 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outflow_config::SourceUrl;
+use outflow_engine::message::{ControlError, ReceiverId, SourceId, StreamId};
 use outflow_relay::{LevelBounds, StreamOptions};
 
-use outflow_engine::message::ControlError;
-use crate::session::SessionToken;
 use super::placing::{Admitted, Load, Placing, Ready, Replica, Replication, Terms};
-use outflow_engine::message::{ReceiverId, SourceId, StreamId};
+use crate::session::SessionToken;
 
 /// Which worker a stream is with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,22 +5,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use outflow_config::Config;
+use outflow_engine::limits::SNAPSHOT_EVERY;
+use outflow_engine::message::{Command, ControlError, RelayState, together};
+use outflow_engine::system::{Usage, rss_bytes};
+use outflow_engine::{Clock, Processors, WorkerHandle};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use outflow_engine::Clock;
-use outflow_engine::message::{Command, ControlError, RelayState};
 use crate::change::{ConfigChange, ConfigRequest};
 use crate::control::Control;
 use crate::front::{Front, Fronts};
-use crate::registry::Owner;
 use crate::limits::REPLICA_LINGER;
-use outflow_engine::limits::SNAPSHOT_EVERY;
-use outflow_engine::message::together;
-use outflow_engine::Processors;
+use crate::registry::Owner;
 use crate::supervise::Supervisor;
-use outflow_engine::system::{Usage, rss_bytes};
-use outflow_engine::WorkerHandle;
 
 /// A running relay.
 pub struct Relay {

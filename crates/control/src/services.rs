@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outflow_config::Share;
+use outflow_engine::External;
+use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
+use outflow_relay::Selection;
 use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
 use crate::control::Control;
-use outflow_relay::Selection;
-use outflow_engine::External;
 use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.

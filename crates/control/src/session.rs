@@ -4,10 +4,10 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::control::Control;
-use outflow_engine::message::{ControlError, ReceiverId, ServicesCommand, SessionState};
-use outflow_engine::message::Command;
+use outflow_engine::message::{Command, ControlError, ReceiverId, ServicesCommand, SessionState};
 use outflow_engine::system::random_bytes;
+
+use crate::control::Control;
 
 /// What names a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

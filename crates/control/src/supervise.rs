@@ -2,36 +2,30 @@
 //! the configuration changes, whatever changed in it and nothing else.
 
 mod adopted;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_config::{
-    Action, Branches, Config, Datagrams, Elements, SinkConfig, SourceUrl, StreamConfig, UdpSource,
-};
-use outflow_media::{Format, Track};
+use outflow_config::{Action, Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig};
+use outflow_engine::Clock;
+use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
+use outflow_engine::system::random_u32;
 use outflow_relay::graph::PlanError;
-use outflow_relay::{LevelBounds, Priority, StreamOptions, WhenFull};
+use outflow_relay::{LevelBounds, Priority, Selection, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
-use outflow_engine::Clock;
 use crate::change::{Changed, StreamLimits};
-use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver, SocketRole, SourceSocket};
 use crate::control::Control;
-use crate::registry::{Owner, StreamEntry};
-use crate::publisher::PublishOptions;
-use crate::pushes::PushOptions;
 use crate::decisions::RuleDecision;
-use outflow_relay::Selection;
-use outflow_engine::bind_source;
+use crate::load::load;
+use crate::pushes::PushOptions;
+use crate::receiver::timing;
+use crate::registry::{Owner, StreamEntry};
 use crate::rules::{Decision, Rules};
 use crate::services::Trials;
-use outflow_engine::system::random_u32;
-use crate::load::load;
-use crate::receiver::timing;
 
 /// What runs because the configuration says so.
 pub(crate) struct Supervisor {
@@ -347,70 +341,6 @@ impl Supervisor {
         }
     }
 
-    fn start_source(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
-        let control = self.control.clone();
-        let stream = name.to_owned();
-        let task = match &config.source {
-            // Others bring it.
-            SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Relays => return Ok(()),
-            SourceUrl::Udp(at) => {
-                let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
-                let format = match at.datagrams {
-                    Datagrams::Ts => Format::Ts,
-                    Datagrams::Ppm => Format::Images,
-                    Datagrams::Data => Format::Data,
-                };
-                tokio::spawn(report(
-                    stream.clone(),
-                    keep_open(control, stream, format, at.at.to_string(), sockets),
-                ))
-            }
-            SourceUrl::Rtp(at) => {
-                let described = Self::described(config)?;
-                let mut sockets = Vec::new();
-                for (track, media) in (0_u8..).zip(&described) {
-                    let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
-                    let rtp = SocketAddr::new(at.at.ip(), port);
-                    let rtcp = SocketAddr::new(at.at.ip(), port + 1);
-                    sockets.push(source_socket(at, rtp, track, SocketRole::Rtp)?);
-                    sockets.push(source_socket(at, rtcp, track, SocketRole::Rtcp)?);
-                }
-                let format = Format::Rtp(described.into_iter().map(|media| media.track).collect());
-                tokio::spawn(report(
-                    stream.clone(),
-                    keep_open(control, stream, format, at.at.to_string(), sockets),
-                ))
-            }
-            pulled => {
-                let front = self.control.fronts().of_source(pulled.scheme())?;
-                tokio::spawn(front.pull(control, stream, config.clone()))
-            }
-        };
-        self.sources.insert(name.to_owned(), task);
-        Ok(())
-    }
-
-    /// The tracks of an RTP source: from its description, or one transport stream.
-    fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
-        let Some(sdp) = &config.sdp else {
-            return Ok(vec![Described { track: Track::mp2t(), port: None }]);
-        };
-        let wrong = |why: &dyn std::fmt::Display| {
-            ControlError::Configuration(format!(
-                "{}: {why}: give the session description of the source",
-                sdp.display()
-            ))
-        };
-        let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
-        let described = outflow_media::sdp::parse(&text).map_err(|e| wrong(&e))?;
-        let port = |port: u16| (port != 0).then_some(port);
-        Ok(described
-            .media
-            .into_iter()
-            .map(|media| Described { track: media.track, port: port(media.port) })
-            .collect())
-    }
-
     fn remove_sink(&mut self, name: &str) {
         let config = self.control.config();
         let Some(sink) = config.sinks.iter().find(|sink| sink.name == name) else { return };
@@ -430,22 +360,6 @@ fn renditions_first<'n>(config: &Config, names: impl Iterator<Item = &'n String>
     names
 }
 
-/// A track and the port that its description gives for it.
-struct Described {
-    track: Track,
-    port: Option<u16>,
-}
-
-fn source_socket(
-    source: &UdpSource,
-    at: SocketAddr,
-    track: u8,
-    role: SocketRole,
-) -> Result<SourceSocket, ControlError> {
-    let socket = bind_source(at, source.source, source.interface.as_deref())?;
-    Ok(SourceSocket { socket, track, role, from: source.source })
-}
-
 fn push_options(sink: &SinkConfig) -> PushOptions {
     let selection = Selection { branch: sink.branch.clone(), view: sink.view, level: sink.level };
     let mut options = PushOptions::new(&sink.stream, sink.to.clone(), sink.name.clone(), selection);
@@ -456,26 +370,6 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         ..options.receiver
     };
     options
-}
-
-/// Keeps a source that is read from sockets open until the stream is removed.
-async fn keep_open(
-    control: Control,
-    stream: String,
-    format: Format,
-    peer: String,
-    sockets: Vec<SourceSocket>,
-) -> Result<(), ControlError> {
-    let options = PublishOptions { format, peer, configured: true };
-    let _publisher = control.publish_sockets(&stream, options, sockets).await?;
-    std::future::pending().await
-}
-
-/// Says when a source could not be started.
-async fn report(stream: String, source: impl Future<Output = Result<(), ControlError>>) {
-    if let Err(error) = source.await {
-        tracing::error!(stream, %error, "the source cannot be used");
-    }
 }
 
 /// The policy that the configuration names.

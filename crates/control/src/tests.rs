@@ -1,15 +1,17 @@
 //! What control promises of a running relay.
 
 use outflow_config::Config;
+use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
+use outflow_media::Format;
+use outflow_relay::{Carriage, Selection};
 use tokio::sync::oneshot;
 
-use super::*;
-use crate::Relay;
+use crate::registry::Owner;
+use crate::{PublishOptions, Relay};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
-    let text = "[listen]\nrtsp = \"off\"\nhttp = \"off\"\n[limits]\nworkers = 1\n[streams.a]\n";
-    let relay = Relay::start(Config::parse(text, "test").expect("valid"), None).await.expect("started");
+    let relay = relay().await;
     let control = relay.control();
     let owner = control.entry("a").expect("there").owner;
     let mut answers = Vec::new();
@@ -22,5 +24,28 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
     let mut answers = answers.iter_mut().map(|answer| answer.try_recv().expect("it has been answered"));
     assert_eq!(answers.next(), Some(Err(ControlError::NoSource("a".to_owned()))));
     assert_eq!(answers.next(), Some(Err(ControlError::StreamGone)), "there never was such a stream");
+    relay.shut_down();
+}
+
+/// A relay that has one stream, "a", which takes publishers.
+async fn relay() -> Relay {
+    let text = "[listen]\nrtsp = \"off\"\nhttp = \"off\"\n[limits]\nworkers = 1\n[streams.a]\n";
+    Relay::start(Config::parse(text, "test").expect("valid"), None, Vec::new()).await.expect("started")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_that_is_being_removed_is_not_there() {
+    let relay = relay().await;
+    let control = relay.control();
+    let options = PublishOptions { format: Format::Ts, peer: "a test".to_owned(), configured: false };
+    let _publisher = control.publish("a", options).await.expect("it takes one");
+    let owner = control.entry("a").expect("there").owner;
+    let reason = CloseReason::StreamRemoved;
+    control.tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
+    assert_eq!(control.describe("a", Selection::default()).await, Err(ControlError::StreamGone));
+    let receiver = Receiver::new("test", "nowhere", Selection::default());
+    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let refused = control.play("a", receiver, delivery).await.expect_err("there is nothing to be played");
+    assert_eq!(refused, ControlError::StreamGone);
     relay.shut_down();
 }

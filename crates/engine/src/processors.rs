@@ -10,6 +10,7 @@ use crate::message::ControlError;
 /// How many workers there are, and where they and everything else run; anywhere, if nothing else is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processors {
+    /// How many workers there are.
     pub workers: usize,
     /// The processor of each worker.
     own: Vec<usize>,

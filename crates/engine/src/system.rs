@@ -17,6 +17,7 @@ pub struct Usage {
 const SHORTEST_INTERVAL: f64 = 0.05;
 
 impl Usage {
+    /// Begins to measure.
     pub fn new() -> Self {
         Usage { at: Instant::now(), cpu: cpu_time() }
     }

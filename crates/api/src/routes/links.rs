@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-
 use outflow_control::Control;
 use outflow_engine::message::LinkState;
 

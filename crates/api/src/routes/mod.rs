@@ -12,9 +12,8 @@ use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Http;
-use crate::events;
 use crate::limits::API_BODY_BYTES;
+use crate::{Http, events};
 
 /// Everything that needs the right to control.
 pub(super) fn router() -> OpenApiRouter<Http> {

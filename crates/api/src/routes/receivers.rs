@@ -3,16 +3,15 @@
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
+use outflow_control::Control;
 use outflow_door::query_value;
+use outflow_engine::message::{ControlError, ReceiverState, read_view};
 use outflow_relay::{Level, Priority};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ErrorBody, HttpError};
 use crate::extract::{Body, receiver_id};
-use outflow_control::Control;
-use outflow_engine::message::{ControlError, ReceiverState};
-use outflow_engine::message::read_view;
+use crate::{ErrorBody, HttpError};
 
 /// Who is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

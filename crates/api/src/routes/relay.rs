@@ -2,13 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use outflow_control::Control;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Http;
-use crate::{ErrorBody, HttpError};
 use crate::view::Overview;
-use outflow_control::Control;
+use crate::{ErrorBody, Http, HttpError};
 
 /// What a reload changed.
 #[derive(Debug, Serialize, ToSchema)]

@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use outflow_config::{Branches, Config, Elements};
+use outflow_control::{Changed, Control, RuleLog};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ErrorBody, HttpError};
-use crate::Body;
-use outflow_control::{Changed, Control, RuleLog};
+use crate::{Body, ErrorBody, HttpError};
 
 /// Services as in the tables of the configuration.
 #[derive(Debug, Deserialize, ToSchema)]

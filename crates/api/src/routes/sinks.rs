@@ -4,17 +4,14 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use outflow_config::SinkUrl;
-use outflow_relay::{Level, Timing};
+use outflow_control::{Control, PushOptions};
+use outflow_engine::message::{ControlError, LinkChoice, Receiver, read_view};
+use outflow_relay::{Level, Selection, Timing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ErrorBody, HttpError};
-use crate::Body;
 use super::receivers::PriorityName;
-use outflow_control::{Control, PushOptions};
-use outflow_engine::message::{ControlError, LinkChoice, Receiver};
-use outflow_relay::Selection;
-use outflow_engine::message::read_view;
+use crate::{Body, ErrorBody, HttpError};
 
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -100,7 +97,7 @@ pub(super) async fn add(
     let level = wish.level.map(Level::try_from).transpose().map_err(ControlError::from)?.unwrap_or_default();
     let selection = Selection { branch: wish.branch, view, level };
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
-    link.as_deref().map(|link| control.link(link)).transpose()?;
+    link.as_deref().map(|link| control.knows_link(link)).transpose()?;
     let mut options = PushOptions::new(&stream, to, name.clone(), selection);
     options.receiver = Receiver { class, timing, link: LinkChoice::of(link), ..options.receiver };
     let id = control.add_push(options).await?;

@@ -8,16 +8,15 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use outflow_config::{StreamConfig, Written, parse_duration};
+use outflow_control::{Control, StreamLimits};
 use outflow_door::query_value;
+use outflow_engine::message::{ControlError, Described, StreamState};
 use outflow_media::sdp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ErrorBody, HttpError};
-use crate::Body;
 use crate::view::StreamView;
-use outflow_control::{Control, StreamLimits};
-use outflow_engine::message::{ControlError, Described, StreamState};
+use crate::{Body, ErrorBody, HttpError};
 
 /// All streams, without their receivers
 #[utoipa::path(get, path = "/api/v1/streams", tag = "streams", responses((status = OK, body = [StreamView])))]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use outflow_config::{Config, Log, LogFormat};
-use outflow_live::Relay;
-use outflow_live::control::{Control, RelayState};
+use outflow_control::{Control, Relay};
+use outflow_engine::message::RelayState;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::fail;
@@ -26,8 +26,7 @@ pub(super) enum Status {
 pub(super) fn start_log(log: &Log) {
     let level = log.level.as_str();
     // What NATS's client says, the directory says in its own words.
-    let filter =
-        format!("warn,async_nats=off,outflow={level},outflow_live={level},outflow_directory={level}");
+    let filter = format!("warn,async_nats=off,outflow={level}");
     let filter = tracing_subscriber::EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
@@ -47,7 +46,7 @@ pub(super) fn until_ended(
         Ok(runtime) => runtime,
         Err(error) => return fail(format!("the system gives no threads: {error}")),
     };
-    let relay = match runtime.block_on(Relay::start(config, path)) {
+    let relay = match runtime.block_on(Relay::start(config, path, outflow_fronts::all())) {
         Ok(relay) => relay,
         Err(error) => return fail(error),
     };
@@ -156,7 +155,7 @@ fn rate(bps: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use outflow_live::control::StreamState;
+    use outflow_engine::message::StreamState;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! Streams that nobody configured, and that come from other relays while somebody wants them.
 
 use outflow_config::{Config, SourceUrl, StreamConfig};
+use outflow_engine::message::ControlError;
 
 use super::Supervisor;
 use crate::change::Changed;
-use outflow_engine::message::ControlError;
 
 impl Supervisor {
     /// Makes a stream that comes from other relays, as `[defaults]` says.

@@ -17,9 +17,9 @@ mod thread;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use line::Ringer;
 pub(crate) use line::Arrived;
 pub use line::Line;
+use line::Ringer;
 use thread::Thread;
 
 use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};

@@ -29,129 +29,205 @@ pub type SourceId = u64;
 /// A request to the worker that owns the stream.
 #[derive(Debug)]
 pub enum Command {
+    /// Make a stream.
     AddStream {
+        /// The number of the stream.
         stream: StreamId,
+        /// Its name.
         name: String,
+        /// What its source is, for people.
         url: String,
+        /// What the stream is like.
         options: StreamOptions,
         /// From its renditions, if it has no source of its own.
         inlets: Vec<Inlet>,
     },
+    /// Remove one.
     RemoveStream {
+        /// The number of the stream.
         stream: StreamId,
+        /// Why, for its receivers.
         reason: CloseReason,
     },
     /// Serve receivers of a stream whose home is with another worker, with what comes through the
     /// queues; `stream` is its number here.
     Replicate {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number that it has where its source is.
         home: StreamId,
+        /// Its name.
         name: String,
+        /// What the stream is like.
         options: StreamOptions,
+        /// The queues by which its packets come.
         inlets: Vec<Inlet>,
     },
     /// Hand what comes in to another worker, too.
     Share {
+        /// The number of the stream.
         stream: StreamId,
+        /// The queue.
         outlet: Outlet,
     },
     /// The stream has no receivers here: let its packets go, until it is replicated anew.
     Rest {
+        /// The number of the stream.
         stream: StreamId,
     },
+    /// Let a stream be otherwise.
     SetOptions {
+        /// The number of the stream.
         stream: StreamId,
+        /// What the stream is like.
         options: StreamOptions,
     },
+    /// Let receivers of a stream have no more than this.
     SetBounds {
+        /// The number of the stream.
         stream: StreamId,
+        /// What they may have.
         bounds: LevelBounds,
     },
+    /// A source begins its turn at a stream.
     OpenSource {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the turn.
         source: SourceId,
+        /// What it is.
         spec: SourceSpec,
+        /// Where the answer goes.
         reply: Reply<()>,
     },
+    /// Its turn is over.
     CloseSource {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the turn.
         source: SourceId,
     },
     /// Its packets come from somebody else now.
     NameSource {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the turn.
         source: SourceId,
+        /// What they come from, for people.
         peer: String,
     },
+    /// What a receiver would get of a stream.
     Describe {
+        /// The number of the stream.
         stream: StreamId,
+        /// What of it.
         wanted: Selection,
+        /// Where the answer goes.
         reply: Reply<Described>,
     },
     /// About the services of a stream.
     Services(ServicesCommand),
+    /// Take a receiver in; nothing is sent yet.
     Join {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// What it is.
         spec: Box<JoinSpec>,
+        /// Where the answer goes.
         reply: Reply<Joined>,
     },
+    /// Send to it from now on.
     Start {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// Where a byte stream goes.
         connection: Option<WriteSide>,
     },
+    /// Send nothing to it until it is resumed.
     Pause {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
     },
+    /// Let it have a place at the newest key frame again.
     Resume {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// Where the answer goes.
         reply: Reply<Vec<StartPoint>>,
     },
+    /// Let a receiver go.
     Leave {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// Why, for its receivers.
         reason: CloseReason,
     },
+    /// Let a receiver be of another class.
     SetPriority {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// Its class.
         priority: Priority,
     },
     /// Bytes that are no media (an RTSP response) for a receiver that is a byte stream.
     Inject {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// The bytes.
         bytes: Bytes,
     },
     /// An RTCP packet that a receiver sent inside its RTSP connection.
     ReceiverRtcp {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// The bytes.
         bytes: Bytes,
     },
     /// What was handed on to a receiver has not come to it.
     Undelivered {
+        /// The number of the stream.
         stream: StreamId,
+        /// The number of the receiver.
         receiver: ReceiverId,
+        /// What became of it.
         report: Report,
     },
     /// There is such a link from now on, or it is another one.
     PutLink {
+        /// The number of the link.
         link: LinkId,
+        /// Its name.
         name: String,
+        /// What it is like.
         config: Box<LinkConfig>,
     },
     /// A link is no more.
     RemoveLink {
+        /// The number of the link.
         link: LinkId,
     },
     /// Answer when all commands before this one have been carried out.
     Settle {
+        /// What is told.
         done: oneshot::Sender<()>,
     },
+    /// End, and all streams with you.
     Shutdown,
 }
 
@@ -160,6 +236,7 @@ pub enum Command {
 pub struct Demand {
     /// Its number there.
     pub stream: StreamId,
+    /// The level.
     pub level: Option<Level>,
 }
 
@@ -198,20 +275,64 @@ impl From<NoLevel> for ControlError {
 #[derive(Debug)]
 pub enum ServicesCommand {
     /// Put other services in place; what was there before comes back.
-    Put { stream: StreamId, services: Services, reply: Reply<Swapped> },
+    Put {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The services.
+        services: Services,
+        /// Where the answer goes.
+        reply: Reply<Swapped>,
+    },
     /// Let a receiver see something else from now on.
-    View { stream: StreamId, receiver: ReceiverId, view: View, reply: Reply<()> },
+    View {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The number of the receiver.
+        receiver: ReceiverId,
+        /// What it is to see.
+        view: View,
+        /// Where the answer goes.
+        reply: Reply<()>,
+    },
     /// Let a receiver have another quality from now on.
-    Level { stream: StreamId, receiver: ReceiverId, level: Level, reply: Reply<()> },
+    Level {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The number of the receiver.
+        receiver: ReceiverId,
+        /// The level.
+        level: Level,
+        /// Where the answer goes.
+        reply: Reply<()>,
+    },
     /// What a receiver asks its own session: what it gets, and for a level if it names one.
-    Session { stream: StreamId, receiver: ReceiverId, level: Option<u8>, reply: Reply<SessionState> },
+    Session {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The number of the receiver.
+        receiver: ReceiverId,
+        /// The level.
+        level: Option<u8>,
+        /// Where the answer goes.
+        reply: Reply<SessionState>,
+    },
     /// Let an element pass everything as it is, or no longer.
-    Bypass { stream: StreamId, element: String, bypass: bool, reply: Reply<()> },
+    Bypass {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The name of the element.
+        element: String,
+        /// Whether it is passed by.
+        bypass: bool,
+        /// Where the answer goes.
+        reply: Reply<()>,
+    },
 }
 
 /// Services to be put in place.
 #[derive(Debug)]
 pub struct Services {
+    /// The elements; none if packets go through as they are.
     pub graph: Option<Box<Graph>>,
     /// Through the contexts in which stages of it run, if there are such.
     pub line: Option<Line>,
@@ -238,6 +359,7 @@ pub struct SourceSpec {
     pub format: Format,
     /// Who it is, for people.
     pub peer: String,
+    /// How its packets come.
     pub feed: Feed,
 }
 
@@ -254,18 +376,36 @@ pub enum Feed {
 #[derive(Debug)]
 pub enum Ingest {
     /// An RTP packet, or whole transport stream packets.
-    Media { track: u8, bytes: Incoming },
+    Media {
+        /// The track.
+        track: u8,
+        /// The bytes.
+        bytes: Incoming,
+    },
     /// A compound RTCP packet.
-    Rtcp { track: u8, bytes: Bytes },
+    Rtcp {
+        /// The track.
+        track: u8,
+        /// The bytes.
+        bytes: Bytes,
+    },
     /// So many packets found the queue full before this.
-    Dropped { reason: DropReason, packets: u64 },
+    Dropped {
+        /// Why, for its receivers.
+        reason: DropReason,
+        /// How many.
+        packets: u64,
+    },
 }
 
 /// A UDP socket that a source sends to.
 #[derive(Debug)]
 pub struct SourceSocket {
+    /// The socket itself.
     pub socket: std::net::UdpSocket,
+    /// The track.
     pub track: u8,
+    /// What comes in there.
     pub role: SocketRole,
     /// Only packets from this address count, if it is known.
     pub from: Option<IpAddr>,
@@ -285,7 +425,9 @@ pub enum SocketRole {
 /// A receiver that joins.
 #[derive(Debug)]
 pub struct JoinSpec {
+    /// The number of the receiver.
     pub receiver: Receiver,
+    /// How it is reached.
     pub delivery: Delivery,
     /// The same for the core, with what the stream says where the receiver says nothing; the worker puts in the
     /// number of its branch.

@@ -73,6 +73,7 @@ pub enum Ends {
 /// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpSite {
+    /// The number of the worker.
     pub worker: usize,
     /// The address that its packets come from.
     pub from: IpAddr,

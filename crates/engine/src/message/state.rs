@@ -304,6 +304,7 @@ pub struct StreamPart {
     pub home: StreamId,
     /// It has no source of its own.
     pub is_replica: bool,
+    /// What it shows.
     pub state: StreamState,
 }
 

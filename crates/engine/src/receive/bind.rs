@@ -14,8 +14,11 @@ use crate::message::ControlError;
 /// An RTP port and the RTCP port above it.
 #[derive(Debug)]
 pub struct PortPair {
+    /// For media.
     pub rtp: UdpSocket,
+    /// For reports.
     pub rtcp: UdpSocket,
+    /// Their ports.
     pub ports: (u16, u16),
 }
 

@@ -40,11 +40,16 @@ pub struct Bell {
 }
 
 impl Bell {
+    /// One that has not rung.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }
 
+    /// Wakes the worker.
     pub fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
             // Only a full counter could fail, which rings as well.

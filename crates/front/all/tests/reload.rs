@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outflow_live::{Relay, load};
+use outflow_control::{Relay, load};
 
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
@@ -21,7 +21,7 @@ fn configuration(streams: &str) -> String {
 
 async fn start(path: &Path) -> Relay {
     let config = load(path).expect("valid");
-    Relay::start(config, Some(path.to_owned())).await.expect("started")
+    Relay::start(config, Some(path.to_owned()), outflow_fronts::all()).await.expect("started")
 }
 
 /// A null packet of a transport stream.

@@ -8,12 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_live::control::{
-    CloseReason, Control, Delivery, Framing, Playing, PublishOptions, Publisher, Receiver, StreamLimits,
-    TrackChannel, WriteSide,
+use outflow_control::limits::REPLICA_LINGER;
+use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay, StreamLimits, load};
+use outflow_engine::message::{
+    CloseReason, Delivery, Framing, Receiver, StreamState, TrackChannel, WriteSide,
 };
-use outflow_live::limits::REPLICA_LINGER;
-use outflow_live::{Relay, load};
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::Carriage;
@@ -27,7 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A relay of three workers that share a stream from its third receiver on.
 async fn relay(path: &Path, streams: &str) -> Relay {
     std::fs::write(path, configuration(streams)).expect("written");
-    Relay::start(load(path).expect("valid"), Some(path.to_owned())).await.expect("started")
+    Relay::start(load(path).expect("valid"), Some(path.to_owned()), outflow_fronts::all())
+        .await
+        .expect("started")
 }
 
 fn configuration(streams: &str) -> String {
@@ -139,7 +140,7 @@ async fn all_get(players: &mut [Player], count: usize) -> Vec<Bytes> {
     first.expect("players")
 }
 
-async fn until(control: &Control, what: &str, is_so: impl Fn(&outflow_live::control::StreamState) -> bool) {
+async fn until(control: &Control, what: &str, is_so: impl Fn(&StreamState) -> bool) {
     let mut states = control.watch();
     let so = states.wait_for(|state| state.streams.iter().any(&is_so));
     timeout(PATIENCE, so).await.unwrap_or_else(|_| panic!("not in time: {what}")).expect("running");

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::Format;
-use outflow_media::ts::TsLoop;
-use tokio::time::{Duration, Instant, sleep_until};
-
 use outflow_config::StreamConfig;
 use outflow_control::{Control, Front, PublishOptions, Push, Task};
 use outflow_engine::message::ControlError;
+use outflow_media::Format;
+use outflow_media::ts::TsLoop;
+use tokio::time::{Duration, Instant, sleep_until};
 
 /// The clip: H.264 and AAC, of the project's own making (`scripts/make-demo-clip`).
 static CLIP: &[u8] = include_bytes!("../../../../assets/demo.ts");

@@ -10,17 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, Prefix, SinkProtocol, SinkUrl};
-use outflow_relay::Level;
+use outflow_control::{Control, PushOptions};
+use outflow_engine::message::{ControlError, Destination};
+use outflow_engine::system::source_address;
+use outflow_relay::{Level, Selection};
 use outflow_routing::demand::{Settings, Table};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use outflow_control::{Control, PushOptions};
-use outflow_engine::message::{ControlError, Destination};
-use outflow_relay::Selection;
 use limits::GROUP_PORT;
 pub use names::{number, of_path, of_tree};
-use outflow_engine::system::source_address;
 
 /// Where the members of a group find a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,11 +137,12 @@ impl Seat {
             unfit("multicast goes out by interfaces, and there is none between: ask for unicast")
         })?;
         let key = (stream.to_owned(), interface);
-        let (number, to) = control.shared::<Groups>().book().seat(&key, range).ok_or(ControlError::Limit {
-            what: "streams that go to groups",
-            limit: usize::try_from(range.count()).unwrap_or(usize::MAX),
-            key: "[tree] groups",
-        })?;
+        let (number, to) =
+            control.shared::<Groups>().book().seat(&key, range).ok_or(ControlError::Limit {
+                what: "streams that go to groups",
+                limit: usize::try_from(range.count()).unwrap_or(usize::MAX),
+                key: "[tree] groups",
+            })?;
         let ttl = u8::try_from(config.tree.ttl).unwrap_or(u8::MAX);
         let interface = key.1.clone();
         let group = Group { to, source: Ipv4Addr::UNSPECIFIED, ttl, interface };
@@ -196,7 +196,8 @@ impl Seat {
     }
 
     fn join(&mut self, level: Level) -> Option<oneshot::Receiver<Result<(), ControlError>>> {
-        let mut book = self.control.shared::<Groups>().book();
+        let groups = self.control.shared::<Groups>();
+        let mut book = groups.book();
         let entry = book.entries.get_mut(&self.key)?;
         let want = (self.number, Some(level));
         if let Some(sending) = entry.sending.as_ref().filter(|sending| sending.send(want).is_ok()) {

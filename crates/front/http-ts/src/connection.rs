@@ -10,17 +10,17 @@ use bytes::{Buf, BytesMut};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use outflow_api::Peer;
+use outflow_api::limits::REQUEST_TIMEOUT;
+use outflow_control::Control;
 use outflow_door::{Permit, Request};
+use outflow_engine::limits::TCP_USER_TIMEOUT;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::play;
-use outflow_api::Peer;
-use outflow_control::Control;
-use outflow_api::limits::REQUEST_TIMEOUT;
-use outflow_engine::limits::TCP_USER_TIMEOUT;
 use crate::limits::{HTTP_HEAD_BYTES, TCP_KEEPALIVE_AFTER, TCP_KEEPALIVE_EVERY};
 
 /// What a connection's first request asks for.

@@ -1,20 +1,18 @@
 //! `PUT /NAME.ts`: a stream published as MPEG-TS over HTTP.
 
-use axum::Extension;
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use futures_util::StreamExt;
+use outflow_api::{ErrorBody, HttpError, Peer, credentials};
+use outflow_control::{Control, PublishOptions, Push};
 use outflow_door::Right;
 use outflow_media::Format;
 use outflow_media::ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use outflow_api::credentials;
-use outflow_api::{ErrorBody, HttpError, Peer};
-use outflow_control::{Control, PublishOptions, Push};
 use crate::limits::INGEST_SILENCE;
 
 /// What was published, told when it is over.

@@ -13,11 +13,12 @@ mod play;
 use std::sync::Arc;
 
 use axum::routing::get;
-pub use connection::{FirstRequest, first_request, serve};
 use outflow_api::{Http, Page, Pages};
 use outflow_control::{Control, Front, Started, Task};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+
+pub use connection::{FirstRequest, first_request, serve};
 
 /// HTTP: `[listen] http` and `https`.
 pub fn front() -> Arc<dyn Front> {
@@ -37,9 +38,8 @@ impl Front for HttpTs {
             let config = control.config();
             let listeners = control.listeners("HTTP", config.listen.http, config.listen.https).await?;
             let router = outflow_api::router(control.clone());
-            let serve = |(listener, tls)| {
-                Box::pin(serve(listener, tls, control.clone(), router.clone())) as Task<()>
-            };
+            let serve =
+                |(listener, tls)| Box::pin(serve(listener, tls, control.clone(), router.clone())) as Task<()>;
             Ok(listeners.into_iter().map(serve).collect())
         })
     }

@@ -9,17 +9,13 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use bytes::BytesMut;
+use outflow_api::{ErrorBody, HttpError, Peer, credentials, session};
+use outflow_control::{Control, Playing};
 use outflow_door::{Request, Right};
+use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
 use outflow_relay::Carriage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
-
-use outflow_api::credentials;
-use outflow_api::{ErrorBody, HttpError, Peer};
-use outflow_api::session;
-use outflow_control::{Control, Playing};
-use outflow_engine::message::{Delivery, Framing, Receiver};
-use outflow_engine::message::WriteSide;
 
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";

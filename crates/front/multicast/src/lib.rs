@@ -18,7 +18,10 @@ mod task;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use outflow_api::{Page, Pages};
 use outflow_config::Config;
+use outflow_control::{Control, Front, Started, Task};
+use outflow_engine::message::ControlError;
 use outflow_routing::Level;
 use tokio::sync::{mpsc, oneshot};
 
@@ -27,9 +30,6 @@ pub use self::state::{
     MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
     MulticastNeighbours, MulticastRoute, MulticastSaid, MulticastSent, MulticastState, MulticastUpstream,
 };
-use outflow_api::{Page, Pages};
-use outflow_control::{Control, Front, Started, Task};
-use outflow_engine::message::ControlError;
 use limits::MULTICAST_ASKS_MAX;
 
 /// Multicast by IGMP and DVMRP: `[multicast]`.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use outflow_api::metrics::{Count, Families, Level, reasons};
 use outflow_api::HttpError;
+use outflow_api::metrics::{Count, Families, Level, reasons};
 use outflow_control::{Control, Task};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;

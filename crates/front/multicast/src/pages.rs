@@ -5,6 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
+use outflow_api::guard::may_control;
+use outflow_api::limits::API_BODY_BYTES;
+use outflow_api::{Body, ErrorBody, Http, HttpError, Peer};
+use outflow_control::Control;
 use outflow_routing::Level;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -13,10 +17,6 @@ use utoipa_axum::routes;
 
 use crate::state::{MulticastSaid, MulticastState};
 use crate::{Attached, LevelSaid};
-use outflow_api::guard::may_control;
-use outflow_api::limits::API_BODY_BYTES;
-use outflow_api::{Body, ErrorBody, Http, HttpError, Peer};
-use outflow_control::Control;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP")))]

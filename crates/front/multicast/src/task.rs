@@ -5,8 +5,10 @@ use std::future::pending;
 use std::net::Ipv4Addr;
 
 use outflow_config::{Forward, SinkUrl};
+use outflow_control::{Control, PushOptions};
+use outflow_engine::message::ControlError;
 use outflow_multicast::{Error, Event, Multicast, Options};
-use outflow_relay::Level;
+use outflow_relay::{Level, Selection};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -17,9 +19,6 @@ use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
 };
 use super::{Ask, LevelSaid};
-use outflow_control::{Control, PushOptions};
-use outflow_engine::message::ControlError;
-use outflow_relay::Selection;
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 
 /// A group on an interface.

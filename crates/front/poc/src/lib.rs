@@ -14,14 +14,12 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_config::{Encryption, Poc, PocUrl};
-use outflow_poc_socket::noise::Keys;
-use outflow_poc_socket::{Options, Security};
-
-use outflow_config::{SourceUrl, StreamConfig};
+use outflow_config::{Encryption, Poc, PocUrl, SourceUrl, StreamConfig};
 use outflow_control::{Control, Front, PushOptions, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
+use outflow_poc_socket::noise::Keys;
+use outflow_poc_socket::{Options, Security};
 
 pub use resources::{Handler, Resources};
 pub use server::{REFUSED, serve};

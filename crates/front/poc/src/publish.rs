@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use outflow_control::{Control, PublishOptions, Publisher, Push};
+use outflow_engine::message::ControlError;
 use outflow_media::{Format, sdp};
 use outflow_poc::connection::Closed;
 use outflow_poc_socket::PocSocket;
 use outflow_poc_socket::media::{Form, Packet};
 
 use super::server::reason;
-use outflow_control::{Control, PublishOptions, Publisher, Push};
-use outflow_engine::message::ControlError;
 
 /// Publishes what comes, until it ends. An error tells why it did not begin.
 pub(super) async fn publish(

@@ -6,13 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use outflow_control::limits::{PULL_GOOD_AFTER, PULL_WAIT_MIN};
+use outflow_control::{Backoff, Control, Playing, PushOptions, Reporter};
+use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, Framing, WriteSide};
+use outflow_engine::system::random_u32;
+use outflow_engine::{UNIT_HEAD, Worth};
 use outflow_media::sdp;
 use outflow_poc::connection::{self as transport, Event, SendError};
 use outflow_poc::packet::Code;
 use outflow_poc::recovery::Class;
 use outflow_poc_socket::media::{self, Form, Packet};
 use outflow_poc_socket::{Address, PocSocket, look_up};
-use outflow_relay::{Carriage, DropReason, Report};
+use outflow_relay::{Carriage, DropReason, Report, Selection};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
@@ -20,15 +25,7 @@ use tokio::time::{Instant, sleep};
 use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
 use super::{latency, options};
-use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, Framing};
-use outflow_control::{Control, Playing, PushOptions, Reporter};
-use outflow_relay::Selection;
 use crate::limits::{POC_CATCH_UP, POC_READ_BYTES};
-use outflow_control::limits::{PULL_GOOD_AFTER, PULL_WAIT_MIN};
-use outflow_engine::message::WriteSide;
-use outflow_engine::{UNIT_HEAD, Worth};
-use outflow_control::Backoff;
-use crate::system::random_u32;
 
 /// The relay ends it: the text says why. Codes from 64 on are the application's.
 pub(super) const ENDED: Code = Code(65);

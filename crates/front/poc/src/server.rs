@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use outflow_control::Control;
 use outflow_door::{Permit, Request, Right};
+use outflow_engine::message::{ControlError, Receiver};
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Asking, OpenError, PocListener};
 
 use super::send::{Media, description};
 use super::{options, publish, send};
-use outflow_control::Control;
-use outflow_engine::message::{ControlError, Receiver};
 use crate::resources::Resources;
 
 /// A peer is refused that asks for what is not there. See [`Code`]: those from 64 on are the application's.

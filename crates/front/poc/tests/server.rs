@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use outflow_config::Config;
+use outflow_control::Relay;
+use outflow_front_tree::wire;
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
 use tokio::time::{sleep, timeout};
-
-use outflow_control::Relay;
 
 /// Longer than anything here takes, so that a failure is one and no hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,7 +28,10 @@ impl Server {
         let mut config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
         // Any port that is free serves here instead.
         config.listen.poc = None;
-        let relay = Relay::start(config, None, vec![outflow_front_demo::front()]).await.expect("started");
+        let relay =
+            Relay::start(config, None, vec![outflow_front_demo::front(), outflow_front_tree::front()])
+                .await
+                .expect("started");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = PocListener::bind(any, Options::new(Security::Plain)).expect("bound");
         let at = listener.local_addr();

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use outflow_control::Control;
 use outflow_door::{Permit, Right};
 use outflow_rtsp::header::Session as SessionHeader;
 use outflow_rtsp::{DecodeError, Decoder, Item, Method, Request, StatusCode, Version, headers};
@@ -19,7 +20,6 @@ use super::publish::Publication;
 use super::reply::Reply;
 use super::target::Target;
 use super::wire::Wire;
-use outflow_control::Control;
 
 const PUBLIC: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER, ANNOUNCE, RECORD";

@@ -6,21 +6,21 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use outflow_control::{Control, Playing};
 use outflow_door::{Right, StreamName};
-use outflow_media::Format;
-use outflow_media::sdp;
-use outflow_relay::Carriage;
+use outflow_engine::message::{
+    ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel, UdpSite,
+    read_level, read_view,
+};
+use outflow_front_groups::Seat;
+use outflow_media::{Format, sdp};
+use outflow_relay::{Carriage, Selection};
 use outflow_rtsp::header::RtpInfo;
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
-use outflow_control::{Control, Playing};
-use outflow_engine::message::{ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel, UdpSite};
-use outflow_front_groups::Seat;
-use outflow_relay::Selection;
-use outflow_engine::message::{read_level, read_view};
 
 /// A session that plays, or will.
 pub(super) struct Player {

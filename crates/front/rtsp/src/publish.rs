@@ -1,6 +1,7 @@
 //! Publishers: ANNOUNCE, SETUP, RECORD.
 
 use bytes::Bytes;
+use outflow_control::{Control, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::{Right, StreamName};
 use outflow_media::sdp::{self, MediaDescription};
 use outflow_media::{Codec, Format};
@@ -10,8 +11,6 @@ use url::Url;
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{Target, is_control};
-use outflow_control::{Control, PublishOptions, Publisher, Push, UdpPorts};
-use outflow_engine::message::ControlError;
 
 /// A session that publishes, or will.
 pub(super) struct Publication {
@@ -39,13 +38,7 @@ impl Connection {
             return Err(Reply::error(StatusCode::UnsupportedMediaType, why));
         }
         // What would fail at RECORD is better told now.
-        let entry = self.control.entry(&target.request.stream)?;
-        if let Some(source) = entry.source {
-            return Err(ControlError::NotPushed(target.request.stream.to_string(), source).into());
-        }
-        if let Some((_, publisher)) = entry.publisher {
-            return Err(ControlError::Busy(target.request.stream.to_string(), publisher).into());
-        }
+        self.control.takes_publisher(&target.request.stream)?;
         self.role = Role::Publisher(Box::new(Publication {
             stream: target.request.stream,
             announced: request.request_uri().cloned().ok_or_else(|| out_of_order("no URL"))?,

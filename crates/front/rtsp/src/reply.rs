@@ -2,9 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use outflow_door::Refused;
-use outflow_rtsp::{HeaderName, Request, StatusCode, encode_response, headers};
-
 use outflow_engine::message::ControlError;
+use outflow_rtsp::{HeaderName, Request, StatusCode, encode_response, headers};
 
 /// An answer before it is written.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use outflow_engine::message::WriteSide;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
@@ -13,7 +14,6 @@ use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
 use super::limits::ENCRYPT_BYTES;
-use outflow_engine::message::WriteSide;
 
 /// A connection, plain or encrypted.
 pub(super) enum Wire {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use outflow_config::Config;
+use outflow_control::Relay;
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_rtsp::auth::{Challenge, Credentials};
 use outflow_rtsp::header::RtpInfo;
@@ -12,8 +13,6 @@ use outflow_rtsp::{Decoder, Item, Response, StatusCode, Transport, headers, inte
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
-
-use outflow_control::Relay;
 
 /// Longer than anything here takes, so that a failure is one and no hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -61,7 +60,9 @@ impl Server {
     async fn demo_is_up(&self) {
         timeout(PATIENCE, async {
             let mut states = self.relay.control().watch();
-            let up = |state: &outflow_engine::message::StreamState| state.name == "demo" && state.source.packets > 0;
+            let up = |state: &outflow_engine::message::StreamState| {
+                state.name == "demo" && state.source.packets > 0
+            };
             states.wait_for(|state| state.streams.iter().any(up)).await.map(drop)
         })
         .await

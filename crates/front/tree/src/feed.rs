@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
 use outflow_config::TreeTransport;
+use outflow_control::{Control, PublishOptions, Publisher, Push};
+use outflow_engine::message::ControlError;
+use outflow_engine::system::random_u32;
+use outflow_front_pull::{Failure, hand_on};
 use outflow_media::Format;
 use outflow_relay::{DropReason, Level};
 use outflow_routing::tree::RelayId;
@@ -18,10 +22,6 @@ use super::driver::Input;
 use super::group::{Grouped, Shown};
 use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
 use super::splice::{Approach, Splice, Strange};
-use outflow_control::{Control, PublishOptions, Publisher, Push};
-use outflow_engine::message::ControlError;
-use outflow_front_pull::{Failure, hand_on};
-use crate::system::random_u32;
 
 /// Whether a parent is there is known otherwise: a source may be silent.
 const SILENCE: Duration = Duration::from_secs(3600);

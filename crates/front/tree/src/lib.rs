@@ -29,9 +29,9 @@ pub mod wire;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use outflow_directory::{Auth, Directory, Tls};
 use outflow_api::{Page, Pages};
 use outflow_control::{Control, Front, Reach, Started, Task};
+use outflow_directory::{Auth, Directory, Tls};
 use outflow_door::{Permit, Right, query_value};
 use outflow_engine::message::{ControlError, Demand};
 use outflow_front_poc::{REFUSED, Resources};
@@ -99,14 +99,15 @@ impl Attached {
 /// Talks to another relay of the tree.
 async fn talk(control: &Control, asking: Asking, permit: Permit, token: Option<String>) {
     let peer = asking.from();
-    let denied = match (Attached::of(control), control.door().enter(Right::Relay, peer.ip(), token.as_deref())) {
-        (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
-        (Some(_), Err(refused)) => refused.to_string(),
-        (Some(tree), Ok(())) => match asking.answer(Some(&wire::flow())) {
-            Ok(socket) => return tree.accept(socket, peer, permit).await,
-            Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
-        },
-    };
+    let denied =
+        match (Attached::of(control), control.door().enter(Right::Relay, peer.ip(), token.as_deref())) {
+            (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
+            (Some(_), Err(refused)) => refused.to_string(),
+            (Some(tree), Ok(())) => match asking.answer(Some(&wire::flow())) {
+                Ok(socket) => return tree.accept(socket, peer, permit).await,
+                Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
+            },
+        };
     tracing::info!(%peer, why = denied, "a relay is not admitted to the tree");
     asking.refuse(REFUSED, &denied);
 }

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-
 use outflow_api::Http;
 use outflow_control::Control;
 use utoipa_axum::router::OpenApiRouter;

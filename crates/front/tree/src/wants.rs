@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use outflow_engine::message::StreamId;
 use outflow_media::Time;
 use outflow_routing::Level;
-
-use outflow_engine::message::StreamId;
 
 /// Who wants a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

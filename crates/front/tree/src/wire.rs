@@ -107,7 +107,7 @@ pub(crate) fn flow() -> Flow {
 }
 
 /// Asks another relay to talk.
-pub(crate) fn request(token: Option<&str>) -> Request {
+pub fn request(token: Option<&str>) -> Request {
     Request {
         resource: token.map_or(RESOURCE.to_owned(), |token| media::with_query(RESOURCE, "token", token)),
         to_server: Some(flow()),

@@ -177,21 +177,6 @@ async fn an_address_that_guesses_tokens_has_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_that_is_being_removed_is_not_there() {
-    let bench = Bench::start("[streams.clip]\nsource = \"demo://\"\n").await;
-    bench.wait("/api/v1/streams/clip", |stream| stream["ring_packets"].as_u64() > Some(0)).await;
-    let control = bench.relay().control();
-    let owner = control.entry("clip").expect("there").owner;
-    let reason = crate::control::CloseReason::StreamRemoved;
-    control.tell(&owner, crate::control::Command::RemoveStream { stream: owner.stream, reason });
-    for path in ["/clip.ts", "/api/v1/streams/clip/sdp"] {
-        let answer = bench.get(path).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {}", answer.text());
-        assert!(!answer.error().contains("shutting down"), "{path}: {}", answer.text());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn limits_hold_until_the_file_is_loaded_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let bench = Bench::start_from("[streams.a]\n", Some(folder.path().join("o.toml"))).await;

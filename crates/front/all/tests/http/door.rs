@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::http::Method;
+use outflow_api::limits::EVENT_STREAMS_MAX;
+use outflow_front_http_ts::limits::HTTP_HEAD_BYTES;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Bench, PATIENCE};
-use crate::limits::{EVENT_STREAMS_MAX, HTTP_HEAD_BYTES};
 
 const TS_PACKET: usize = 188;
 

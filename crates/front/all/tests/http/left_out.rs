@@ -1,11 +1,11 @@
 //! Tracks that MPEG-TS has no place for: receivers of the others are told.
 
 use axum::http::{Method, StatusCode};
+use outflow_control::{PublishOptions, Publisher};
 use outflow_media::{Codec, Format, Track};
 
 use super::Bench;
 use super::door::{connect, read_until};
-use crate::control::{PublishOptions, Publisher};
 
 fn track(codec: Codec, encoding: &str) -> Track {
     Track { codec, encoding: encoding.to_owned(), ..Track::mp2t() }

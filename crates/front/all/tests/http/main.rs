@@ -1,5 +1,7 @@
 //! The HTTP side of a real relay: what it answers, and how it takes what it should not get.
 
+#![allow(clippy::disallowed_methods, reason = "a test of sockets and files")]
+
 mod api;
 mod door;
 mod left_out;
@@ -13,12 +15,11 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use axum::{Extension, Router};
 use http_body_util::BodyExt;
+use outflow_api::Peer;
 use outflow_config::Config;
+use outflow_control::Relay;
 use serde_json::Value;
 use tower::ServiceExt;
-
-use super::front::Peer;
-use crate::Relay;
 
 /// How long anything may take that should happen at once, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,8 +49,8 @@ impl Bench {
             std::fs::write(path, &text).expect("written");
         }
         let config = Config::parse(&text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let relay = Relay::start(config, path).await.expect("started");
-        let router = super::router(relay.control().clone());
+        let relay = Relay::start(config, path, outflow_fronts::all()).await.expect("started");
+        let router = outflow_api::router(relay.control().clone());
         let bench = Bench { relay: Some(relay), router };
         bench.wait("/readyz", |answer| answer["status"] == "ok").await;
         bench
@@ -106,7 +107,7 @@ impl Bench {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let control = self.relay().control().clone();
-        tokio::spawn(super::serve(listener, None, control, self.router.clone()));
+        tokio::spawn(outflow_front_http_ts::serve(listener, None, control, self.router.clone()));
         address
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outflow_engine::message::read_level;
+use outflow_front_groups::Seat;
 use outflow_relay::View;
 use outflow_rtsp::{Pair, StatusCode, Transport};
 
@@ -10,8 +12,6 @@ use super::super::limits::{GROUP_SESSION_TIMEOUT, SESSION_TIMEOUT};
 use super::super::reply::Reply;
 use super::super::target::Target;
 use super::Player;
-use outflow_front_groups::Seat;
-use outflow_engine::message::read_level;
 
 impl Connection {
     /// The group that a track goes to.

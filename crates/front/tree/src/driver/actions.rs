@@ -2,13 +2,12 @@
 
 use outflow_config::TreeTransport;
 use outflow_directory::{Entry, RelayRecord};
+use outflow_front_groups::of_path;
 use outflow_routing::tree::{Action, RelayId, StreamId};
 
 use super::super::feed::{Feed, Parent};
 use super::super::lookup::{self, Question};
 use super::super::wire::Said;
-use outflow_front_groups::of_path;
-
 use super::Driver;
 
 impl Driver {

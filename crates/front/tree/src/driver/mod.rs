@@ -10,8 +10,12 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
+use outflow_control::Control;
 use outflow_directory::Directory;
 use outflow_door::Permit;
+use outflow_engine::message::{ControlError, Demand};
+use outflow_engine::system::random_u32;
+use outflow_front_groups::number;
 use outflow_media::Time;
 use outflow_poc_socket::PocSocket;
 use outflow_relay::Level;
@@ -27,10 +31,6 @@ use super::link::{Link, LinkEvent, LinkId};
 use super::view::{PeerView, RelayView};
 use super::wants::Wants;
 use super::wire::{Hello, Said, VERSION};
-use outflow_control::Control;
-use outflow_engine::message::ControlError;
-use outflow_engine::message::Demand;
-use crate::system::random_u32;
 use streams::Waiting;
 
 /// Makes a question of its number.

@@ -1,11 +1,12 @@
 //! What is shown.
 
 use outflow_config::TreeTransport;
+use outflow_front_groups::{Groups, number};
 use outflow_routing::tree::{RelayId, StreamId};
 
 use super::super::group::Shown;
 use super::super::view::{PeerView, RelayView, StreamView};
-use super::{Driver, number};
+use super::Driver;
 
 impl Driver {
     /// This relay's part of the tree, and others that it knows.

@@ -1,5 +1,7 @@
 //! Streams: who wants them, which are here, and which come from other relays.
 
+use outflow_engine::message::Demand;
+use outflow_front_groups::{number, of_path, of_tree};
 use outflow_media::Time;
 use outflow_relay::Level;
 use outflow_routing::tree::StreamId;
@@ -10,10 +12,7 @@ use super::super::limits::{ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, W
 use super::super::link::LinkId;
 use super::super::wants::{Change, Who};
 use super::super::wire::Said;
-use outflow_front_groups::{number, of_path, of_tree};
-
 use super::{Driver, Input};
-use outflow_engine::message::Demand;
 
 /// Somebody waits for a stream.
 pub(super) struct Waiting {

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use outflow_client::{AskBy, Error, Lower, Options, Received, Subscription, subscribe};
+use outflow_engine::system::random_u32;
+use outflow_front_pull::Failure;
 use outflow_media::Format;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::limits::{GROUP_AGAIN, GROUP_GRACE, GROUP_MEET, GROUP_QUIET, GROUP_WAIT};
-use outflow_front_pull::Failure;
-use crate::system::random_u32;
 use merge::Merge;
 
 /// How a stream comes, as others see it.
