@@ -1,5 +1,5 @@
-//! Publishing a stream: the handle that an RTSP or HTTP publisher, a pulled camera or the
-//! built-in clip gives its packets to.
+//! Publishing a stream: the handle that a publisher or a source that is pulled gives its packets
+//! to.
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use crate::registry::Owner;
 pub struct PublishOptions {
     /// What the packets will be.
     pub format: Format,
-    /// Who it is, for people: "RTSP from 10.0.0.7:51234".
+    /// Its protocol and address, for people: "HTTP from 10.0.0.7:51234".
     pub peer: String,
     /// Publish to a stream whose configured source is this one (a pulled camera, the built-in
     /// clip), instead of one that takes pushes.

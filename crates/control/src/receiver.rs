@@ -1,4 +1,4 @@
-//! Playing a stream: the handle that an RTSP session or an HTTP response holds.
+//! Playing a stream: the handle that a session holds.
 
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ impl Playing {
         Ok(&self.starts)
     }
 
-    /// Sends bytes that are no media (an RTSP response) between two packets.
+    /// Sends bytes that are no media (a response) between two packets.
     pub fn inject(&self, bytes: Bytes) {
         self.tell(Command::Inject { stream: self.owner.stream, receiver: self.id, bytes });
     }

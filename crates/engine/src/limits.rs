@@ -170,7 +170,7 @@ pub const UDP_SEND_BUFFER_BYTES: usize = 8 << 20;
 pub const TCP_SEND_BUFFER_BYTES: usize = 128 << 10;
 
 /// Bytes that wait in user space for a receiver's connection besides ring packets: the rest of a
-/// packet, RTSP responses, reports. A connection with more is ended.
+/// packet, responses, reports. A connection with more is ended.
 pub const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 /// Events taken from the kernel at once.

@@ -1,11 +1,13 @@
 //! RTCP (RFC 3550 section 6): the reports, and what ends a source.
 
 mod estimate;
+mod key_frame;
 mod level;
 
 use core::time::Duration;
 
 pub use estimate::{Limit, limit_noted};
+pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
 use rtcp_types::{
     App, Bye, Compound, CompoundBuilder, Packet, ReceiverReport as WireReceiverReport,
@@ -118,6 +120,13 @@ pub enum Report {
         /// It is a request that is to be answered (RFC 5104), and no estimate (REMB).
         is_tmmbr: bool,
     },
+    /// A receiver asks for a key frame.
+    KeyFrame {
+        /// Who asks.
+        from: u32,
+        /// The source that it is asked of.
+        media: u32,
+    },
 }
 
 /// Reads a compound packet and tells each thing in it, in its order. Packets of other types are
@@ -153,8 +162,9 @@ pub fn read(data: &[u8], mut tell: impl FnMut(Report)) -> Result<(), Malformed> 
                 });
             }
             Packet::PayloadFeedback(feedback) => {
-                let Ok(Remb(limits)) = feedback.parse_fci() else { continue };
                 let from = feedback.sender_ssrc();
+                key_frame::asked_of(&feedback).into_iter().for_each(|media| tell(Report::KeyFrame { from, media }));
+                let Ok(Remb(limits)) = feedback.parse_fci() else { continue };
                 limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: false }));
             }
             Packet::TransportFeedback(feedback) => {

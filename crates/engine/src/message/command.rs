@@ -181,7 +181,7 @@ pub enum Command {
         /// Its class.
         priority: Priority,
     },
-    /// Bytes that are no media (an RTSP response) for a receiver that is a byte stream.
+    /// Bytes that are no media (a response) for a receiver that is a byte stream.
     Inject {
         /// The number of the stream.
         stream: StreamId,
@@ -190,7 +190,7 @@ pub enum Command {
         /// The bytes.
         bytes: Bytes,
     },
-    /// An RTCP packet that a receiver sent inside its RTSP connection.
+    /// An RTCP packet that a receiver sent inside its connection.
     ReceiverRtcp {
         /// The number of the stream.
         stream: StreamId,

@@ -228,7 +228,7 @@ pub struct ReceiverState {
     pub id: u64,
     /// Name of its stream.
     pub stream: String,
-    /// How it is served: "rtsp-udp", "rtsp-tcp", "http-ts", "udp", "rtp".
+    /// How it is served: a word of its front, "udp" or "rtp".
     pub kind: &'static str,
     /// By which way its packets leave: "user" (the relay's own system calls), "tc" or "xdp" (the
     /// kernel's fan-out).

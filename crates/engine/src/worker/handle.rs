@@ -71,7 +71,7 @@ pub struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
     states: Arc<arc_swap::ArcSwap<WorkerState>>,
-    /// Ports from which RTSP receivers are served: RTP, RTCP.
+    /// Ports from which receivers that were told them are served: RTP, RTCP.
     pub rtp_ports: (u16, u16),
 }
 

@@ -204,7 +204,7 @@ impl LiveStream {
     pub(super) fn warn_of_left_out(&self, left_out: &[String], receivers: usize) {
         if !left_out.is_empty() {
             let (stream, left_out) = (&self.name, left_out.join(", "));
-            tracing::warn!(stream, left_out, receivers, "MPEG-TS has no place for tracks that RTSP has");
+            tracing::warn!(stream, left_out, receivers, "MPEG-TS has no place for these tracks");
         }
     }
 
