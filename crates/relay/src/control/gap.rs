@@ -84,7 +84,7 @@ impl Gap {
 impl Stream {
     /// Takes a packet while some track waits for a key frame.
     pub(super) fn take_after_gap(&mut self, now: Time, understood: Understood) {
-        let Some(gap) = &mut self.gap else { return };
+        let Some(gap) = self.state.sharing.gap_mut() else { return };
         let Verdict::Passes(packets) = gap.judge(understood) else { return };
         if gap.broken.is_empty() {
             self.settle_gap();
@@ -97,11 +97,11 @@ impl Stream {
     /// The gap is over: it is counted for everyone who was served. Who joined meanwhile did so at a
     /// key frame before the gap, and did not get the rest either.
     pub(super) fn settle_gap(&mut self) {
-        let Some(mut gap) = self.gap.take() else { return };
+        let Some(mut gap) = self.state.sharing.take_gap() else { return };
         for track in 0..TRACKS_MAX as u8 {
             gap.forget(track);
         }
-        for (_, sink) in &mut self.sinks {
+        for (_, sink) in &mut self.state.out.sinks {
             if matches!(sink.place, Place::Behind(_) | Place::Live { .. }) {
                 sink.drops.add(DropReason::HandOverFull, gap.missed(sink.spec.tracks));
             }

@@ -3,55 +3,20 @@
 use outflow_media::{Content, Format, Tag, Time};
 
 use super::output::Event;
-use super::share::Understood;
+use super::share::{Handed, Understood};
+use super::state::State;
 use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::drops::DropReason;
 use crate::graph::Message;
 use crate::receive::{Incoming, Receive, TurnBy};
-use crate::send::ReportClock;
 use crate::understand::Understand;
-
-/// What the stream knows of what it carries.
-#[derive(Debug)]
-pub(super) struct Input {
-    /// What receivers get.
-    pub(super) format: Format,
-    /// How often the format has changed: one that was in force before is still another one.
-    pub(super) turn: u64,
-    /// `None` in a replica, which is handed what came out of its home's.
-    pub(super) intake: Option<Intake>,
-    pub(super) clocks: Vec<ReportClock>,
-    pub(super) ssrcs: Vec<u32>,
-}
 
 /// What makes packets out of what comes in.
 #[derive(Debug)]
 pub(super) struct Intake {
     pub(super) receive: Receive,
     pub(super) understand: Understand,
-}
-
-impl Input {
-    /// Everything from its beginning. Clocks and SSRCs are known with the first packets.
-    pub(super) fn new(
-        format: Format,
-        turn: u64,
-        intake: Option<Intake>,
-        (ssrc, ntp_at_zero): (u32, u64),
-    ) -> Self {
-        let tracks = format.tracks();
-        let clock = |track: usize| ReportClock::new(format.clock_rate(track as u8), ntp_at_zero);
-        let clocks = (0..tracks).map(clock).collect();
-        Input { format, turn, intake, clocks, ssrcs: vec![ssrc; tracks] }
-    }
-
-    /// Notes what a packet says of its track's clock. Returns whether that goes by something else now.
-    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) -> bool {
-        let [_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *header else { return false };
-        self.ssrcs[usize::from(track)] = u32::from_be_bytes([s0, s1, s2, s3]);
-        self.clocks[usize::from(track)].packet(now, u32::from_be_bytes([t0, t1, t2, t3]), delta)
-    }
 }
 
 /// A packet of a stream that has so many layers, though the others may not come: none is new when it comes.
@@ -68,28 +33,36 @@ impl Stream {
     /// key frame.
     pub fn handle_source(&mut self, now: Time, declared: Format) {
         let format = Receive::effective(&declared);
-        match &mut self.input {
-            Some(Input { format: known, intake: Some(intake), clocks, .. }) if *known == format => {
-                let by = if self.options.is_relayed { TurnBy::Relay } else { TurnBy::Source };
+        let State { intake, out, .. } = &mut self.state;
+        match (intake, &mut out.origin) {
+            (Some(intake), Some(origin)) if *origin.format() == format => {
+                let by = if out.options.is_relayed { TurnBy::Relay } else { TurnBy::Source };
                 intake.receive.restart(&declared, by);
                 intake.understand.restart(&format);
-                clocks.iter_mut().for_each(ReportClock::restart);
+                origin.restart();
                 self.hand_clocks();
                 self.break_off();
-                self.tell_services(now, Message::Break);
+                self.state.out.tell_services(now, Message::Break);
             }
-            input => {
-                let turn = input.as_ref().map_or(0, |input| input.turn + 1);
-                let receive = Receive::new(&declared, self.options.ssrc);
+            (_, origin) => {
+                let turn = origin.as_ref().map_or(0, |origin| origin.turn() + 1);
+                let receive = Receive::new(&declared, out.options.ssrc);
                 let intake = Intake { receive, understand: Understand::new(&format) };
                 self.change_format(now, format, turn, Some(intake));
             }
         }
     }
 
+    /// The packets from now on are of this format, and made by this, if they are not handed over.
+    pub(super) fn change_format(&mut self, now: Time, format: Format, turn: u64, intake: Option<Intake>) {
+        self.state.intake = intake;
+        self.state.out.change_format(now, format.clone(), turn);
+        self.state.sharing.hand(Handed::Format { format, turn });
+    }
+
     /// The source's turn is over.
     pub fn handle_source_end(&mut self, now: Time) {
-        if self.source.up {
+        if self.state.source.is_up() {
             self.source_went_away(now);
         }
     }
@@ -106,43 +79,52 @@ impl Stream {
 
     /// The source's RTCP sender report of a track came in.
     pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
-        let Some(Input { format: Format::Rtp(tracks), intake: Some(intake), clocks, .. }) = &mut self.input
-        else {
-            return;
-        };
+        let State { intake: Some(intake), out, .. } = &mut self.state else { return };
+        let Some(origin) = &mut out.origin else { return };
+        let Format::Rtp(tracks) = origin.format() else { return };
         // What is encrypted cannot be told from what it says (RFC 3711, section 3.4).
         if tracks.get(usize::from(track)).is_some_and(|track| track.codec.is_srtp()) {
             return;
         }
         let delta = intake.receive.timestamp_delta(track);
-        let Some(clock) = clocks.get_mut(usize::from(track)) else { return };
-        if clock.source_report(now, ntp, rtp, delta).is_some() {
-            self.tell_clock(now, track);
+        let Some(goes_by_another) = origin.source_report(now, track, (ntp, rtp, delta)) else { return };
+        if goes_by_another {
+            out.tell_clock(now, track);
         }
         self.hand_clock(track);
     }
 
     /// Counts packets that the driver dropped before they came here.
     pub fn count_drop(&mut self, reason: DropReason, packets: u64) {
-        self.source.counters.drops.add(reason, packets);
+        self.state.source.drop(reason, packets);
     }
 
     pub(super) fn source_went_away(&mut self, now: Time) {
-        let silent = now.since(self.source.last_packet);
-        self.source.went_away(now);
-        self.events.push_back(Event::SourceAway { silent });
-        self.hand_away();
+        let State { source, out, sharing, .. } = &mut self.state;
+        let silent = now.since(source.last_packet());
+        source.went_away(now);
+        out.events.push_back(Event::SourceAway { silent });
+        sharing.hand(Handed::Away);
     }
 
     /// What comes from now on does not go on from what came.
     pub(super) fn break_off(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.ring_mut().break_off());
-        self.hand_break();
+        self.state.out.break_off();
+        self.state.sharing.hand(Handed::Break);
+    }
+
+    /// Puts a packet into the branches, and down for replicas.
+    pub(super) fn spread(&mut self, now: Time, understood: Understood) {
+        let State { source, out, sharing, .. } = &mut self.state;
+        sharing.hand_packet(&understood);
+        if out.spread(now, understood) {
+            source.key_frame(now);
+        }
     }
 
     fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
-        let is_back = !self.source.up && self.source.counters.starts > 0;
-        let least = self.options.layers;
+        let is_back = self.state.source.is_away();
+        let least = self.state.out.options.layers;
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
@@ -151,9 +133,9 @@ impl Stream {
         if track == format.main_track() {
             with_layers(&mut tag, least);
         }
-        let came = self.source.packet(now, bytes.len());
+        let came = self.state.source.packet(now, bytes.len());
         if came {
-            self.events.push_back(Event::SourceUp);
+            self.state.out.events.push_back(Event::SourceUp);
             if !goes_on {
                 self.break_off();
             }
@@ -173,20 +155,19 @@ impl Stream {
     }
 
     fn intake(&mut self) -> Option<(&Format, &mut Intake)> {
-        let input = self.input.as_mut()?;
-        Some((&input.format, input.intake.as_mut()?))
+        let State { intake, out, .. } = &mut self.state;
+        Some((out.origin.as_ref()?.format(), intake.as_mut()?))
     }
 
     fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
-        let Some(input) = &mut self.input else { return };
-        let at = usize::from(track);
-        let ssrc = input.ssrcs[at];
-        let goes_by_another = input.note(now, track, header, delta);
-        let is_another = input.ssrcs[at] != ssrc;
-        if goes_by_another {
-            self.tell_clock(now, track);
+        let out = &mut self.state.out;
+        let Some(noted) = out.origin.as_mut().map(|origin| origin.note(now, track, header, delta)) else {
+            return;
+        };
+        if noted.clock {
+            out.tell_clock(now, track);
         }
-        if goes_by_another || is_another {
+        if noted.clock || noted.ssrc {
             self.hand_clock(track);
         }
     }

@@ -1,16 +1,19 @@
 //! A stream as its driver sees it: what it is asked, what it answers.
 
+mod audience;
 mod branches;
-mod deadlines;
+mod distribution;
 mod gap;
 mod intake;
 mod levels;
 mod meter;
 mod negotiation;
+mod origin;
 mod output;
 mod renditions;
 mod share;
 mod source;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -23,4 +26,5 @@ pub use negotiation::{Asked, Granted, Refusal};
 pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
 pub use share::{Handed, TrackClock, Understood};
 pub use source::SourceCounters;
+pub use state::State;
 pub use stream::{Stream, StreamOptions};

@@ -8,7 +8,7 @@
 use outflow_media::Time;
 use outflow_media::rtcp::{LevelAnswer, LevelRequest, Limit};
 
-use super::Stream;
+use super::{State, Stream};
 use crate::graph::Unfit;
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
 use crate::schedule::{Level, SinkKey};
@@ -92,7 +92,7 @@ impl Stream {
         request: LevelRequest,
     ) -> Option<LevelAnswer> {
         let media = self.media_of(key)?;
-        let asked = &mut self.sinks.get_mut(key.0)?.asked;
+        let asked = &mut self.state.out.sinks.get_mut(key.0)?.asked;
         if !asked.may(now) {
             return None;
         }
@@ -105,7 +105,7 @@ impl Stream {
         asked.newest = Some(number);
         asked.taken += 1;
         if step > 0 && Level::new(level).is_none_or(|level| self.set_level(key, level).is_err()) {
-            self.sinks.get_mut(key.0)?.asked.refuse(Refusal::NoSuchLevel);
+            self.state.out.sinks.get_mut(key.0)?.asked.refuse(Refusal::NoSuchLevel);
         }
         let Granted { level, rates } = self.granted(now, key);
         let bytes = |bps: &u64| u32::try_from(bps / 8).unwrap_or(u32::MAX);
@@ -123,7 +123,7 @@ impl Stream {
         key: SinkKey,
         level: Option<u8>,
     ) -> Result<Granted, (Refusal, Unfit)> {
-        if let Some(sink) = self.sinks.get_mut(key.0) {
+        if let Some(sink) = self.state.out.sinks.get_mut(key.0) {
             if !sink.asked.may(now) {
                 let often = LEVEL_REQUEST_EVERY.as_millis();
                 let what = format!("a session is asked once in {often} ms, and that was more often");
@@ -136,7 +136,7 @@ impl Stream {
             let known = Level::new(number);
             let known = known.ok_or_else(|| Unfit::new(format!("there is no level {number}"), help()));
             if let Err(unfit) = known.and_then(|level| self.set_level(key, level)) {
-                let sink = self.sinks.get_mut(key.0);
+                let sink = self.state.out.sinks.get_mut(key.0);
                 sink.into_iter().for_each(|sink| sink.asked.refuse(Refusal::NoSuchLevel));
                 return Err((Refusal::NoSuchLevel, unfit));
             }
@@ -144,20 +144,12 @@ impl Stream {
         Ok(self.granted(now, key))
     }
 
-    fn granted(&self, now: Time, key: SinkKey) -> Granted {
-        let rates = self.rates_of(now, key);
-        let level = self.sinks.get(key.0).map_or(Level::BEST, |sink| sink.spec.level);
-        // Beyond the last level there is the base.
-        let last = u8::try_from(rates.len()).ok().filter(|last| *last > 0).unwrap_or(Level::MAX);
-        Granted { level: level.number().min(last), rates }
-    }
-
     /// A receiver says that its way carries so much: it gets the best level that fits. Returns whether that
     /// was taken, whatever has changed.
     pub fn handle_limit(&mut self, now: Time, key: SinkKey, limit: Limit) -> bool {
         let Some(media) = self.media_of(key) else { return false };
         let rates = self.rates_of(now, key);
-        let Some(sink) = self.sinks.get_mut(key.0) else { return false };
+        let Some(sink) = self.state.out.sinks.get_mut(key.0) else { return false };
         if !sink.asked.may(now) {
             return false;
         }
@@ -173,11 +165,21 @@ impl Stream {
         }
         true
     }
+}
+
+impl State {
+    fn granted(&self, now: Time, key: SinkKey) -> Granted {
+        let rates = self.rates_of(now, key);
+        let level = self.spec(key).map_or(Level::BEST, |spec| spec.level);
+        // Beyond the last level there is the base.
+        let last = u8::try_from(rates.len()).ok().filter(|last| *last > 0).unwrap_or(Level::MAX);
+        Granted { level: level.number().min(last), rates }
+    }
 
     /// The SSRC of the main track of what a sink receives.
     fn media_of(&self, key: SinkKey) -> Option<u32> {
-        let branch = self.sinks.get(key.0)?.branch?;
-        Some(self.branch_sender(branch, self.main_track(branch)?)?.1)
+        let branch = self.sink(key)?.branch?;
+        Some(self.out.branch_sender(branch, self.main_track(branch)?)?.1)
     }
 }
 

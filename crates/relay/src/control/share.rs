@@ -7,7 +7,8 @@ use outflow_media::{Format, Time};
 
 use super::branches::{ORIGINAL, held};
 use super::gap::Gap;
-use super::intake::Input;
+use super::origin::Origin;
+use super::state::State;
 use super::stream::Stream;
 use crate::buffer::Packet;
 use crate::schedule::Counters;
@@ -65,13 +66,46 @@ pub struct TrackClock {
     pub passed: Counters,
 }
 
+/// What is handed over: from a stream's home, or lost on the way to a replica.
+#[derive(Debug, Default)]
+pub(super) struct Sharing {
+    /// What replicas are to be handed, if there are any.
+    handed: Option<Vec<Handed>>,
+    /// What got lost on the way to this replica.
+    gap: Option<Box<Gap>>,
+}
+
+impl Sharing {
+    /// Puts something down for the replicas.
+    pub(super) fn hand(&mut self, what: Handed) {
+        if let Some(handed) = &mut self.handed {
+            handed.push(what);
+        }
+    }
+
+    pub(super) fn hand_packet(&mut self, understood: &Understood) {
+        if let Some(handed) = &mut self.handed {
+            handed.push(Handed::Packet(understood.clone()));
+        }
+    }
+
+    pub(super) fn gap_mut(&mut self) -> Option<&mut Gap> {
+        self.gap.as_deref_mut()
+    }
+
+    pub(super) fn take_gap(&mut self) -> Option<Box<Gap>> {
+        self.gap.take()
+    }
+}
+
 /// At home.
 impl Stream {
     /// From now on what replicas need is put down for [`Stream::handed`], or no longer.
     pub fn set_shared(&mut self, shared: bool) {
-        match (shared, &self.handed) {
-            (true, None) => self.handed = Some(Vec::new()),
-            (false, Some(_)) => self.handed = None,
+        let handed = &mut self.state.sharing.handed;
+        match (shared, &handed) {
+            (true, None) => *handed = Some(Vec::new()),
+            (false, Some(_)) => *handed = None,
             _ => {}
         }
     }
@@ -79,9 +113,24 @@ impl Stream {
     /// Takes out what replicas are to be handed; the driver does so after whatever it gave the
     /// stream, and gives it to each replica by [`Stream::handle_handed`].
     pub fn handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
-        self.handed.iter_mut().flat_map(|handed| handed.drain(..))
+        self.state.sharing.handed.iter_mut().flat_map(|handed| handed.drain(..))
     }
 
+    pub(super) fn hand_clock(&mut self, track: u8) {
+        let State { out, sharing, .. } = &mut self.state;
+        if let Some(clock) = out.clock(track) {
+            sharing.hand(Handed::Clock(clock));
+        }
+    }
+
+    pub(super) fn hand_clocks(&mut self) {
+        for track in 0..self.state.out.origin.as_ref().map_or(0, Origin::tracks) {
+            self.hand_clock(track);
+        }
+    }
+}
+
+impl State {
     /// All that a replica has to know when it begins, or has missed something: the format, the
     /// clocks, whether the source is away.
     pub fn situation(&self) -> Vec<Handed> {
@@ -95,64 +144,19 @@ impl Stream {
     }
 
     fn introduce(&self, with_packets: bool) -> Vec<Handed> {
-        let (Some(input), Some(original)) = (&self.input, self.branches.get(ORIGINAL)) else {
+        let (Some(origin), Some(original)) = (&self.out.origin, self.out.branches.get(ORIGINAL)) else {
             return Vec::new();
         };
-        let mut all = vec![Handed::Format { format: input.format.clone(), turn: input.turn }];
+        let mut all = vec![Handed::Format { format: origin.format().clone(), turn: origin.turn() }];
         let ring = original.ring();
         if with_packets {
             all.extend(held(ring, ring.join_floor()).into_iter().map(Handed::Packet));
         }
-        let clocks = (0..input.clocks.len()).filter_map(|track| self.clock(u8::try_from(track).ok()?));
-        all.extend(clocks.map(Handed::Clock));
-        if !self.source.up {
+        all.extend((0..origin.tracks()).filter_map(|track| self.out.clock(track)).map(Handed::Clock));
+        if !self.source.is_up() {
             all.push(Handed::Away);
         }
         all
-    }
-
-    pub(super) fn hand_format(&mut self) {
-        if let (Some(handed), Some(Input { format, turn, .. })) = (&mut self.handed, &self.input) {
-            handed.push(Handed::Format { format: format.clone(), turn: *turn });
-        }
-    }
-
-    pub(super) fn hand_clock(&mut self, track: u8) {
-        let clock = self.clock(track);
-        if let Some(handed) = &mut self.handed {
-            handed.extend(clock.map(Handed::Clock));
-        }
-    }
-
-    pub(super) fn hand_clocks(&mut self) {
-        for track in 0..self.input.as_ref().map_or(0, |input| input.clocks.len()) {
-            self.hand_clock(track as u8);
-        }
-    }
-
-    pub(super) fn hand_away(&mut self) {
-        if let Some(handed) = &mut self.handed {
-            handed.push(Handed::Away);
-        }
-    }
-
-    pub(super) fn hand_break(&mut self) {
-        if let Some(handed) = &mut self.handed {
-            handed.push(Handed::Break);
-        }
-    }
-
-    pub(super) fn hand_packet(&mut self, understood: &Understood) {
-        if let Some(handed) = &mut self.handed {
-            handed.push(Handed::Packet(understood.clone()));
-        }
-    }
-
-    pub(super) fn clock(&self, track: u8) -> Option<TrackClock> {
-        let input = self.input.as_ref()?;
-        let clock = *input.clocks.get(usize::from(track))?;
-        let ssrc = *input.ssrcs.get(usize::from(track))?;
-        Some(TrackClock { track, clock, ssrc, passed: self.branches.get(ORIGINAL)?.passed(track) })
     }
 }
 
@@ -162,53 +166,49 @@ impl Stream {
     pub fn handle_handed(&mut self, now: Time, handed: Handed) {
         match handed {
             Handed::Format { format, turn } => {
-                if self.input.as_ref().is_none_or(|input| input.turn != turn || input.format != format) {
+                let known = self.state.out.origin.as_ref();
+                if known.is_none_or(|known| known.turn() != turn || *known.format() != format) {
                     self.settle_gap();
                     self.change_format(now, format, turn, None);
                 }
             }
             Handed::Clock(clock) => self.take_clock(now, clock),
-            Handed::Packet(understood) if self.gap.is_some() => self.take_after_gap(now, understood),
+            Handed::Packet(understood) if self.state.sharing.gap.is_some() => {
+                self.take_after_gap(now, understood)
+            }
             Handed::Packet(understood) => self.take_understood(now, understood),
-            Handed::Away => self.source.went_away(now),
+            Handed::Away => self.state.source.went_away(now),
             Handed::Break => self.break_off(),
             Handed::Missed { track, packets } => {
-                self.gap.get_or_insert_with(|| Box::new(Gap::new())).miss(track, packets);
+                self.state.sharing.gap.get_or_insert_with(|| Box::new(Gap::new())).miss(track, packets);
             }
         }
     }
 
-    /// It serves nobody and will be handed nothing until it is introduced anew: it forgets the
+    /// It serves nobody and will be handed nothing until it is introduced again: it forgets the
     /// source and its packets, but not what it has sent.
     pub fn handle_rest(&mut self, now: Time) {
         self.settle_gap();
-        self.unhouse(now, false);
-        self.clear_branches();
-        self.forget_renditions();
-        self.input = None;
-        self.source.went_away(now);
-    }
-
-    pub(super) fn is_replica(&self) -> bool {
-        self.input.as_ref().is_some_and(|input| input.intake.is_none())
+        let State { source, intake, out, .. } = &mut self.state;
+        out.rest(now);
+        *intake = None;
+        source.went_away(now);
     }
 
     pub(super) fn take_understood(&mut self, now: Time, understood: Understood) {
         // By its arrival: those of an introduction come all at once, and make no rate.
-        self.source.packet(understood.packet.arrived, understood.packet.bytes.len());
+        self.state.source.packet(understood.packet.arrived, understood.packet.bytes.len());
         self.spread(now, understood);
     }
 
     fn take_clock(&mut self, now: Time, told: TrackClock) {
-        let (Some(input), Some(original)) = (&mut self.input, self.branches.get_mut(ORIGINAL)) else {
+        let out = &mut self.state.out;
+        let (Some(origin), Some(original)) = (&mut out.origin, out.branches.get_mut(ORIGINAL)) else {
             return;
         };
-        let track = usize::from(told.track);
-        let (Some(clock), Some(ssrc)) = (input.clocks.get_mut(track), input.ssrcs.get_mut(track)) else {
-            return;
-        };
-        (*clock, *ssrc) = (told.clock, told.ssrc);
-        original.set_passed(told.track, told.passed);
-        self.tell_clock(now, told.track);
+        if origin.set_sender(&told) {
+            original.set_passed(told.track, told.passed);
+            out.tell_clock(now, told.track);
+        }
     }
 }

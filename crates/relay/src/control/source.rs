@@ -3,7 +3,7 @@
 use outflow_media::Time;
 
 use super::Meter;
-use crate::drops::Drops;
+use crate::drops::{DropReason, Drops};
 
 /// What came from the source. Cumulative.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,20 +20,20 @@ pub struct SourceCounters {
 
 /// Whether packets come, and how many.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
-    pub(crate) counters: SourceCounters,
-    pub(crate) meter: Meter,
-    pub(crate) up: bool,
+pub(super) struct Source {
+    counters: SourceCounters,
+    meter: Meter,
+    up: bool,
     /// When it last came or went.
-    pub(crate) since: Time,
-    pub(crate) last_packet: Time,
+    since: Time,
+    last_packet: Time,
     last_key: Option<Time>,
-    pub(crate) key_interval_ns: u64,
+    key_interval_ns: u64,
 }
 
 impl Source {
     /// A packet was taken. Returns whether the source was away before.
-    pub(crate) fn packet(&mut self, now: Time, bytes: usize) -> bool {
+    pub(super) fn packet(&mut self, now: Time, bytes: usize) -> bool {
         self.counters.packets += 1;
         self.counters.bytes += bytes as u64;
         self.meter.add(now, bytes);
@@ -47,15 +47,51 @@ impl Source {
         true
     }
 
-    pub(crate) fn key_frame(&mut self, now: Time) {
+    pub(super) fn key_frame(&mut self, now: Time) {
         if let Some(last) = self.last_key.replace(now) {
             self.key_interval_ns = u64::try_from(now.since(last).as_nanos()).unwrap_or(u64::MAX);
         }
     }
 
-    pub(crate) fn went_away(&mut self, now: Time) {
+    pub(super) fn went_away(&mut self, now: Time) {
         self.up = false;
         self.since = now;
         self.last_key = None;
+    }
+
+    /// Counts packets that were dropped.
+    pub(super) fn drop(&mut self, reason: DropReason, packets: u64) {
+        self.counters.drops.add(reason, packets);
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Whether it has been there, and is away.
+    pub(super) fn is_away(&self) -> bool {
+        !self.up && self.counters.starts > 0
+    }
+
+    /// When it last came or went.
+    pub(super) fn since(&self) -> Time {
+        self.since
+    }
+
+    pub(super) fn last_packet(&self) -> Time {
+        self.last_packet
+    }
+
+    pub(super) fn counters(&self) -> SourceCounters {
+        self.counters
+    }
+
+    pub(super) fn bps(&self, now: Time) -> u64 {
+        self.meter.bps(now)
+    }
+
+    /// Nanoseconds between the last two key frames; 0 before the second.
+    pub(super) fn key_interval_ns(&self) -> u64 {
+        self.key_interval_ns
     }
 }

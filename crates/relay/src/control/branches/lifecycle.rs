@@ -1,55 +1,45 @@
 //! Branches come and go.
 
-use core::mem;
-
 use outflow_media::{Format, Time};
 
 use super::{Made, ORIGINAL, Slot};
+use crate::control::SinkEnd;
+use crate::control::distribution::Distribution;
 use crate::control::levels::TsLevels;
-use crate::control::{SinkEnd, Stream};
 use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
 
-impl Stream {
+impl Distribution {
     /// All branches anew, for another format.
     pub(in crate::control) fn begin_branches(&mut self, format: &Format) {
         self.clear_branches();
         let ring = self.ring(format.main_track());
         let original = Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None);
-        self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..original }));
+        self.branches.push(Slot { levels: TsLevels::of(format), ..original });
         self.forget_entrances();
         for index in 1..self.rendition_count() {
             let slot = Slot::new(Branch::new(index, self.ring(format.main_track())), Made::Rendition, None);
-            self.branches.slots.push(Some(Slot { levels: TsLevels::of(format), ..slot }));
+            self.branches.push(Slot { levels: TsLevels::of(format), ..slot });
         }
         self.branches.set_layers(self.options.layers);
-        if let Some(graph) = &mut self.branches.graph {
-            graph.bind(format);
-        }
+        self.services.bind(format);
     }
 
     /// No branches, until there is a format again.
     pub(in crate::control) fn clear_branches(&mut self) {
-        let slots = mem::take(&mut self.branches.slots);
-        for chain in slots.iter().flatten().filter_map(Slot::chain) {
-            self.branches.keep_drops(chain);
-        }
-        if let Some(graph) = &mut self.branches.graph {
-            (0..graph.exits().count()).for_each(|exit| graph.set_wanted(exit, false));
-        }
-        self.branches.waiting = 0;
-        self.branches.map_exits();
+        self.branches.clear();
+        self.services.rest();
     }
 
     /// A sink has left a branch: it rests soon if nobody else wants it.
     pub(in crate::control) fn left_branch(&mut self, now: Time, index: usize) {
         let lasts = |slot: &Slot| matches!(slot.made, Made::Original | Made::Rendition);
-        if self.branches.slots.get(index).and_then(Option::as_ref).is_none_or(lasts) {
+        if self.branches.slot(index).is_none_or(lasts) {
             return;
         }
         let is_of = |(_, sink): (usize, &Sink)| sink.branch == Some(index);
-        let derives = |slot: &Slot| slot.base() == Some(index);
-        let wanted = self.sinks.iter().any(is_of) || self.branches.slots.iter().flatten().any(derives);
-        if let Some(Some(slot)) = self.branches.slots.get_mut(index)
+        let derives = |(_, slot): (usize, &Slot)| slot.base() == Some(index);
+        let wanted = self.sinks.iter().any(is_of) || self.branches.slots().any(derives);
+        if let Some(slot) = self.branches.slot_mut(index)
             && !wanted
         {
             slot.idle_since.get_or_insert(now);
@@ -58,17 +48,13 @@ impl Stream {
 
     /// The branch at `index` goes.
     pub(in crate::control) fn remove_branch(&mut self, now: Time, index: usize) {
-        let Some(slot) = self.branches.slots.get_mut(index).and_then(Option::take) else { return };
+        let Some(slot) = self.branches.take(index) else { return };
         self.forget_branch(index);
         match slot.made {
             Made::Original | Made::Rendition => {}
             Made::Declared(id) => {
-                self.branches.map_exits();
-                let exit = self.branches.exit(id);
-                if let (Some(exit), Some(graph)) = (exit, &mut self.branches.graph) {
-                    graph.set_wanted(exit, false);
-                }
-                self.wishes_changed();
+                self.services.map_exits(&self.branches);
+                self.services.unwanted(id);
             }
             Made::Derived { base, chain, .. } => {
                 self.branches.keep_drops(&chain);
@@ -80,14 +66,13 @@ impl Stream {
 
     /// Brings the branches into line with the services that are there now.
     pub(in crate::control) fn reconcile(&mut self, now: Time) {
-        self.branches.map_exits();
-        for index in 0..self.branches.slots.len() {
-            let Some(Some(Slot { made: Made::Declared(id), format, .. })) = self.branches.slots.get(index)
-            else {
+        self.services.map_exits(&self.branches);
+        for index in 0..self.branches.end() {
+            let Some(Slot { made: Made::Declared(id), format, .. }) = self.branches.slot(index) else {
                 continue;
             };
-            let exit = self.branches.exit(*id);
-            let gives = exit.and_then(|exit| self.branches.graph.as_ref()?.exit_format(exit).ok());
+            let exit = self.services.exit(*id);
+            let gives = exit.and_then(|exit| self.services.graph()?.exit_format(exit).ok());
             if exit.is_some() && gives == format.as_ref() {
                 continue;
             }
@@ -98,7 +83,7 @@ impl Stream {
 
     /// A branch carries this from now on: what is derived from it is made anew, if that is something else.
     pub(in crate::control) fn set_branch_format(&mut self, now: Time, index: usize, format: Option<Format>) {
-        let Some(Some(slot)) = self.branches.slots.get_mut(index) else { return };
+        let Some(slot) = self.branches.slot_mut(index) else { return };
         if slot.format == format {
             return;
         }
@@ -134,8 +119,7 @@ impl Stream {
 
     /// Takes a sink out of its branch, or from among those that wait for one.
     pub(in crate::control) fn displace(&mut self, key: SinkKey) {
-        self.homeless.retain(|&k| k != key);
-        self.new_reports.retain(|&k| k != key);
+        self.audience.withdraw(key);
         let Some(sink) = self.sinks.get_mut(key.0) else { return };
         sink.place = match sink.place {
             Place::Waiting if sink.branch.is_none() => Place::Paused,
@@ -150,8 +134,8 @@ impl Stream {
     }
 
     /// What a branch carries.
-    pub fn branch_format(&self, index: usize) -> Option<&Format> {
-        let slot = self.branches.slots.get(index)?.as_ref()?;
+    pub(in crate::control) fn branch_format(&self, index: usize) -> Option<&Format> {
+        let slot = self.branches.slot(index)?;
         slot.format.as_ref().or_else(|| self.format())
     }
 }

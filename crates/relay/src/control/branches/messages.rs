@@ -3,8 +3,8 @@
 
 use outflow_media::{Time, Track};
 
-use super::{Branches, Far, Made, ORIGINAL, Slot, What};
-use crate::control::Stream;
+use super::{Made, ORIGINAL, Slot, What};
+use crate::control::distribution::Distribution;
 use crate::control::share::Understood;
 use crate::graph::{Graph, Message, Target, TrackTime};
 use crate::limits::TRACKS_MAX;
@@ -18,7 +18,7 @@ pub(super) struct Sender {
     ssrc: u32,
 }
 
-impl Stream {
+impl Distribution {
     /// Tells all services what the source tells.
     pub(in crate::control) fn tell_services(&mut self, now: Time, message: Message) {
         self.serve(now);
@@ -26,9 +26,8 @@ impl Stream {
         self.tell_branch(now, ORIGINAL, message);
     }
 
-    /// Messages come out of the last of the stages that run elsewhere; or come back without having been in
-    /// all of them, because those were on their way.
-    pub fn hear_near(&mut self, now: Time, messages: Vec<(Target, Message)>) {
+    /// See [`Stream::hear_near`](crate::Stream::hear_near).
+    pub(in crate::control) fn hear_near(&mut self, now: Time, messages: Vec<(Target, Message)>) {
         self.tell_graph(now, |graph, further, each| graph.tell_on(now, messages, further, each));
     }
 
@@ -38,9 +37,7 @@ impl Stream {
         tell: impl FnOnce(&mut Graph, &mut dyn FnMut(Target, Message), &mut dyn FnMut(usize, Message)),
     ) {
         let mut made = Vec::new();
-        let Branches { graph: Some(graph), far, .. } = &mut self.branches else { return };
-        let mut further = |target, message| far.push(Far::Message(now, target, message));
-        tell(graph, &mut further, &mut |exit, message| made.push((exit, message)));
+        self.services.tell(now, tell, &mut |exit, message| made.push((exit, message)));
         made.into_iter().for_each(|(exit, message)| self.tell_exit(now, exit, message));
     }
 
@@ -68,7 +65,7 @@ impl Stream {
     }
 
     fn tell_exit(&mut self, now: Time, exit: usize, message: Message) {
-        if let Some(slot) = self.branches.exits.get(exit).copied().flatten() {
+        if let Some(slot) = self.services.branch_at(exit) {
             self.tell_branch(now, slot, message);
         }
     }
@@ -77,16 +74,16 @@ impl Stream {
     pub(in crate::control) fn tell_branch(&mut self, now: Time, index: usize, message: Message) {
         let ntp_at_zero = self.options.ntp_at_zero;
         let mut further = Vec::new();
-        for (at, slot) in self.branches.slots.iter_mut().enumerate() {
-            match slot.as_mut().map(|slot| &mut slot.made) {
-                Some(Made::Derived { base, chain, .. }) if *base == index => {
+        for (at, slot) in self.branches.slots_mut() {
+            match &mut slot.made {
+                Made::Derived { base, chain, .. } if *base == index => {
                     chain.tell(now, message, &mut |_, _| {}, &mut |_, message| further.push((at, message)));
                 }
-                Some(Made::Level { base, .. }) if *base == index => further.push((at, message)),
+                Made::Level { base, .. } if *base == index => further.push((at, message)),
                 _ => {}
             }
         }
-        if let Some(Some(slot)) = self.branches.slots.get_mut(index) {
+        if let Some(slot) = self.branches.slot_mut(index) {
             if let (Some(levels), Message::Break) = (&mut slot.levels, message) {
                 levels.restart();
             }
@@ -101,11 +98,10 @@ impl Stream {
     /// branch is made of, as far as that can be known.
     pub(in crate::control) fn branch_sender(&self, index: usize, track: u8) -> Option<(ReportClock, u32)> {
         let at = usize::from(track);
-        let slot = self.branches.slots.get(index)?.as_ref()?;
+        let slot = self.branches.slot(index)?;
         let made_of = match slot.made {
             Made::Original | Made::Rendition => {
-                let input = self.input.as_ref()?;
-                return Some((*input.clocks.get(at)?, *input.ssrcs.get(at)?));
+                return self.origin.as_ref()?.sender(track);
             }
             Made::Declared(_) => Some(ORIGINAL),
             Made::Derived { base, what: What::View(_), .. } | Made::Level { base, .. } => Some(base),

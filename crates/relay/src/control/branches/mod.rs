@@ -6,6 +6,9 @@ mod messages;
 mod places;
 mod services;
 
+pub use services::Far;
+pub(in crate::control) use services::Services;
+
 use outflow_media::{Format, Time};
 
 use super::levels::{TsLevelBranch, TsLevels};
@@ -13,9 +16,9 @@ use super::share::Understood;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::drops::Drops;
 use crate::element::view::View;
-use crate::graph::{Graph, Item, Message, Probe, Target};
+use crate::graph::Graph;
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId, Cut};
+use crate::schedule::{Branch, BranchId};
 use messages::Sender;
 
 /// The stream as it came in.
@@ -60,41 +63,11 @@ pub(in crate::control) enum What {
     View(View),
 }
 
-/// What goes to the stages of a graph that run elsewhere, in this order, and from each to the next.
-#[derive(Debug, Clone)]
-pub enum Far {
-    /// A packet, and where it goes.
-    Packet(Target, Item),
-    /// The packets before this belong together: the stage works on them, at this time.
-    End(Time),
-    /// What the source tells, and where it goes.
-    Message(Time, Target, Message),
-    /// Whether anybody wants what comes out of each element ([`Graph::wishes`]).
-    Wanted(std::sync::Arc<[bool]>),
-    /// An element is to let everything pass as it is, or no longer.
-    Bypass(std::sync::Arc<str>, bool),
-}
-
-/// All branches of a stream, and what makes them.
+/// All branches of a stream.
 #[derive(Debug, Default)]
 pub(in crate::control) struct Branches {
     /// By index; empty where one was.
-    pub(in crate::control) slots: Vec<Option<Slot>>,
-    /// The declared services.
-    graph: Option<Box<Graph>>,
-    /// By number of an exit of the services: the slot of that branch, if there is one.
-    exits: Vec<Option<usize>>,
-    /// Names of declared branches that were ever asked for; their indices are [`BranchId`]s.
-    names: Vec<String>,
-    /// Packets that wait for services.
-    waiting: usize,
-    /// Packets that came while the services may not work.
-    held: Option<Vec<Understood>>,
-    /// What is for stages that run elsewhere.
-    far: Vec<Far>,
-    probe: Option<Probe>,
-    /// Kept so that no memory is asked for a batch.
-    made: Vec<(usize, Understood)>,
+    slots: Vec<Option<Slot>>,
     /// Drops of chains that are gone.
     past_drops: Drops,
 }
@@ -106,6 +79,28 @@ impl Branches {
 
     pub(in crate::control) fn get_mut(&mut self, index: usize) -> Option<&mut Branch> {
         Some(&mut self.slots.get_mut(index)?.as_mut()?.branch)
+    }
+
+    pub(in crate::control) fn slot(&self, index: usize) -> Option<&Slot> {
+        self.slots.get(index)?.as_ref()
+    }
+
+    pub(in crate::control) fn slot_mut(&mut self, index: usize) -> Option<&mut Slot> {
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    /// The first index behind all branches.
+    pub(in crate::control) fn end(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The branches, with their indices.
+    pub(in crate::control) fn slots(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
+    }
+
+    pub(in crate::control) fn slots_mut(&mut self) -> impl Iterator<Item = (usize, &mut Slot)> {
+        self.slots.iter_mut().enumerate().filter_map(|(index, slot)| Some((index, slot.as_mut()?)))
     }
 
     pub(in crate::control) fn iter(&self) -> impl Iterator<Item = &Branch> {
@@ -127,21 +122,14 @@ impl Branches {
     }
 
     /// The tracks of the stream that have no place in a branch, nor in what it is made of.
-    fn left_out(&self, index: usize) -> impl Iterator<Item = &str> {
-        let slot = |at: usize| self.slots.get(at).and_then(Option::as_ref);
-        let way = core::iter::successors(Some(index), move |at| slot(*at)?.base());
-        way.filter_map(slot).flat_map(|slot| self.left_out_by(&slot.made)).map(String::as_str)
-    }
-
-    fn left_out_by<'a>(&'a self, made: &'a Made) -> &'a [String] {
-        match made {
+    fn left_out<'a>(&'a self, index: usize, services: &'a Services) -> impl Iterator<Item = &'a str> {
+        let way = core::iter::successors(Some(index), move |at| self.slot(*at)?.base());
+        let left_out = move |slot: &'a Slot| match &slot.made {
             Made::Original | Made::Rendition | Made::Level { .. } => &[],
             Made::Derived { chain, .. } => chain.exit_left_out(0),
-            Made::Declared(id) => {
-                let graph = self.exit(*id).zip(self.graph.as_ref());
-                graph.map_or(&[], |(exit, graph)| graph.exit_left_out(exit))
-            }
-        }
+            Made::Declared(id) => services.left_out(*id),
+        };
+        way.filter_map(|at| self.slot(at)).flat_map(left_out).map(String::as_str)
     }
 
     fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
@@ -151,18 +139,24 @@ impl Branches {
             Some(place) => *place = slot,
             None => self.slots.push(slot),
         }
-        self.map_exits();
         index
     }
 
-    /// A branch that is a level of another one; nobody wants it yet.
-    pub(in crate::control) fn insert_level(&mut self, now: Time, base: usize, cut: Cut, ring: Ring) -> usize {
-        let level = Box::new(TsLevelBranch::new(cut));
-        self.insert(|index| Slot {
-            levels: None,
-            idle_since: Some(now),
-            ..Slot::new(Branch::new(index, ring), Made::Level { base, level }, Some(Format::Ts))
-        })
+    /// Adds a branch behind all others.
+    fn push(&mut self, slot: Slot) {
+        self.slots.push(Some(slot));
+    }
+
+    /// Takes a branch out.
+    fn take(&mut self, index: usize) -> Option<Slot> {
+        self.slots.get_mut(index).and_then(Option::take)
+    }
+
+    /// Takes all branches out.
+    fn clear(&mut self) {
+        for chain in core::mem::take(&mut self.slots).iter().flatten().filter_map(Slot::chain) {
+            self.keep_drops(chain);
+        }
     }
 
     /// The branches that are derived from one, and from those; none stands before what it is derived from.
@@ -177,7 +171,7 @@ impl Branches {
         of.split_off(1)
     }
 
-    fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
+    pub(in crate::control) fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(|slot| slot.as_ref().is_some_and(&mut is))
     }
 
@@ -191,33 +185,11 @@ impl Branches {
         views.contains(&wanted) || views.len() < VIEWS_MAX
     }
 
-    /// Looks anew which slot belongs to which exit of the services.
-    fn map_exits(&mut self) {
-        let Branches { slots, graph, names, exits, .. } = self;
-        let name = |slot: &Option<Slot>| match slot {
-            Some(Slot { made: Made::Declared(id), .. }) => names.get(id.0 as usize).map(String::as_str),
-            _ => None,
-        };
-        let slot = |exit: &str| slots.iter().position(|slot| name(slot) == Some(exit));
-        *exits = graph.as_ref().map_or_else(Vec::new, |graph| graph.exits().map(slot).collect());
-    }
-
-    /// The name under which a branch is declared, or was.
-    pub(in crate::control) fn name(&self, id: BranchId) -> Option<&str> {
-        self.names.get(id.0 as usize).map(String::as_str)
-    }
-
     /// How many layers transport streams have at least.
     pub(in crate::control) fn set_layers(&mut self, layers: u8) {
         for levels in self.slots.iter_mut().flatten().filter_map(|slot| slot.levels.as_mut()) {
             levels.set_least(layers);
         }
-    }
-
-    /// The number that a branch has among what the services make.
-    fn exit(&self, id: BranchId) -> Option<usize> {
-        let name = self.name(id)?;
-        self.graph.as_ref()?.exits().position(|exit| exit == name)
     }
 
     fn keep_drops(&mut self, graph: &Graph) {
@@ -229,6 +201,16 @@ impl Slot {
     fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
         let levels = format.as_ref().and_then(TsLevels::of);
         Slot { branch, format, made, levels, senders: Vec::new(), idle_since: None }
+    }
+
+    /// A level of another branch, which nobody wants yet.
+    pub(in crate::control) fn of_level(
+        now: Time,
+        branch: Branch,
+        (base, level): (usize, Box<TsLevelBranch>),
+    ) -> Self {
+        let slot = Slot::new(branch, Made::Level { base, level }, Some(Format::Ts));
+        Slot { levels: None, idle_since: Some(now), ..slot }
     }
 
     /// The branch that it is a level of, and how it is made.

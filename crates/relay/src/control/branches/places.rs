@@ -4,14 +4,15 @@ use outflow_media::{Format, Time, Track};
 
 use super::{Made, ORIGINAL, Slot, What, held};
 use crate::buffer::Ring;
+use crate::control::distribution::Distribution;
 use crate::control::share::Understood;
-use crate::control::{Stream, StreamOptions};
+use crate::control::{State, Stream, StreamOptions};
 use crate::element::view::View;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId, Carriage, Sink, SinkKey, SinkSpec, Transport};
 
-impl Stream {
+impl State {
     /// What a sink of this kind would get.
     ///
     /// # Errors
@@ -43,7 +44,7 @@ impl Stream {
         if view == View::default() {
             return Ok(format);
         }
-        if !self.branches.has_room_for(view) {
+        if !self.out.branches.has_room_for(view) {
             let help = "ask for one that others have, or for all there is";
             return Err(Unfit::new(format!("the stream has {VIEWS_MAX} views already"), help));
         }
@@ -55,19 +56,21 @@ impl Stream {
     /// # Errors
     /// There is no such branch, or nothing comes out of it, and why.
     pub fn carries(&self, branch: Option<BranchId>) -> Result<Option<Format>, Unfit> {
-        let Some(input) = &self.input else { return Ok(None) };
-        let Some(id) = branch else { return Ok(Some(input.format.clone())) };
-        let (Some(exit), Some(graph)) = (self.branches.exit(id), self.branches.graph.as_ref()) else {
-            return Err(self.no_branch(self.branches.name(id).unwrap_or_default()));
+        let Some(format) = self.format() else { return Ok(None) };
+        let Some(id) = branch else { return Ok(Some(format.clone())) };
+        let services = &self.out.services;
+        let (Some(exit), Some(graph)) = (services.exit(id), services.graph()) else {
+            return Err(services.no_branch(services.name(id).unwrap_or_default()));
         };
         graph.exit_format(exit).cloned().map(Some).map_err(Clone::clone)
     }
 
     /// The tracks of the stream that have no place in what a sink gets, by their names.
     pub fn left_out(&self, key: SinkKey) -> Vec<String> {
-        let Some(Sink { branch, spec, .. }) = self.sinks.get(key.0) else { return Vec::new() };
+        let Distribution { branches, services, sinks, .. } = &self.out;
+        let Some(Sink { branch, spec, .. }) = sinks.get(key.0) else { return Vec::new() };
         match (branch, spec, self.format()) {
-            (Some(branch), ..) => self.branches.left_out(*branch).map(str::to_owned).collect(),
+            (Some(branch), ..) => branches.left_out(*branch, services).map(str::to_owned).collect(),
             // It waits, as no transport stream can be made of any of them.
             (None, SinkSpec { carriage: Carriage::Ts, branch: None, .. }, Some(Format::Rtp(tracks))) => {
                 tracks.iter().map(Track::name).collect()
@@ -76,35 +79,60 @@ impl Stream {
         }
     }
 
+    /// What a branch carries.
+    pub fn branch_format(&self, index: usize) -> Option<&Format> {
+        self.out.branch_format(index)
+    }
+
+    /// The stream's services, as they run.
+    pub fn services(&self) -> Option<&Graph> {
+        self.out.services.graph()
+    }
+
+    /// Whether the services cannot work before they are whole again: they are to be bound again.
+    pub fn services_wait(&self) -> bool {
+        self.services().is_some_and(|graph| !graph.is_whole() && graph.is_unbound())
+    }
+
+    /// Whether the services know what comes in.
+    pub fn services_are_bound(&self) -> bool {
+        self.services().is_some_and(|graph| !graph.is_unbound())
+    }
+}
+
+impl Stream {
     /// A sink wants to see something else of its branch from now on: it joins the branch of those who see
     /// that, at its newest key frame.
     ///
     /// # Errors
     /// It cannot be had; the sink stays where it is.
     pub fn set_view(&mut self, now: Time, key: SinkKey, view: View) -> Result<(), Unfit> {
-        let Some(spec) = self.sinks.get(key.0).map(|sink| sink.spec) else { return Ok(()) };
+        let Some(spec) = self.spec(key) else { return Ok(()) };
         self.offer(&SinkSpec { view, ..spec })?;
-        let before = self.sinks[key.0].branch;
-        self.displace(key);
-        self.sinks[key.0].spec.view = view;
-        self.place(now, key);
+        let out = &mut self.state.out;
+        let before = out.sinks[key.0].branch;
+        out.displace(key);
+        out.sinks[key.0].spec.view = view;
+        out.place(now, key);
         if let Some(before) = before {
-            self.left_branch(now, before);
+            out.left_branch(now, before);
         }
         Ok(())
     }
+}
 
+impl Distribution {
     /// Finds a sink's branch, making it if need be, and lets it join there.
     pub(in crate::control) fn place(&mut self, now: Time, key: SinkKey) {
         let Some(spec) = self.sinks.get(key.0).map(|sink| sink.spec) else { return };
-        let slot = self.input.is_some().then(|| self.slot_for(now, &spec)).flatten();
+        let slot = self.origin.is_some().then(|| self.slot_for(now, &spec)).flatten();
         match slot {
             Some(slot) => {
-                let Some(Some(slot)) = self.branches.slots.get_mut(slot) else { return };
+                let Some(slot) = self.branches.slot_mut(slot) else { return };
                 slot.idle_since = None;
                 slot.branch.join(&mut self.sinks, key);
             }
-            None => self.homeless.push(key),
+            None => self.audience.awaits(key),
         }
     }
 
@@ -130,22 +158,14 @@ impl Stream {
         if let Some(known) = self.branches.find(is) {
             return Some(known);
         }
-        let exit = self.branches.exit(id)?;
-        let format = self.branches.graph.as_ref()?.exit_format(exit).ok()?.clone();
+        let exit = self.services.exit(id)?;
+        let format = self.services.graph()?.exit_format(exit).ok()?.clone();
         self.serve(now);
         let ring = self.ring(format.main_track());
         let slot = |index| Slot::new(Branch::new(index, ring), Made::Declared(id), Some(format));
-        let index = self.branches.insert(slot);
+        let index = self.insert(slot);
         let held = self.held(ORIGINAL);
-        let graph = self.branches.graph.as_mut()?;
-        // Stages elsewhere cannot be run ahead of what they are given.
-        let primes = graph.is_whole() && !graph.shares(exit);
-        graph.set_wanted(exit, true);
-        let mut made = Vec::new();
-        if primes {
-            graph.prime(now, exit, held, &mut |understood| made.push(understood));
-        }
-        self.wishes_changed();
+        let made = self.services.wanted(now, exit, held);
         made.into_iter().for_each(|understood| self.push_to(now, index, understood));
         self.repeat_clocks(now);
         Some(index)
@@ -167,11 +187,18 @@ impl Stream {
         self.held(base).into_iter().for_each(|understood| chain.enter(understood));
         let ring = self.ring(format.main_track());
         let made = Made::Derived { base, what, chain: Box::new(chain) };
-        let index = self.branches.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+        let index = self.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
         told.into_iter().for_each(|message| self.tell_branch(now, index, message));
-        self.branches.waiting += 1;
+        self.services.chain_waits();
         self.serve(now);
         Some(index)
+    }
+
+    /// Adds a branch, in the first free place.
+    pub(in crate::control) fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
+        let index = self.branches.insert(make);
+        self.services.map_exits(&self.branches);
+        index
     }
 
     /// What a ring holds from where one joins on.

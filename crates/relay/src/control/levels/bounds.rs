@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::control::distribution::Distribution;
 use crate::control::stream::Stream;
 use crate::schedule::{Level, Sink, SinkKey};
 
@@ -24,25 +25,33 @@ impl LevelBounds {
         };
         *bound = to.max(*bound);
     }
+
+    /// The bound of those who receive a declared branch, or the stream as it comes in.
+    pub(in crate::control) fn of(&self, branch: Option<&str>) -> Level {
+        let of_branch = branch.and_then(|name| self.branches.get(name));
+        self.stream.max(of_branch.copied().unwrap_or_default())
+    }
 }
 
 impl Stream {
     /// Puts other bounds in place of those that are there. Whoever gets another level by that gets less from
     /// the next frame on, and more from where it can be decoded.
     pub fn set_bounds(&mut self, bounds: LevelBounds) {
-        self.bounds = bounds;
+        let out = &mut self.state.out;
+        out.audience.set_bounds(bounds);
         let changes = |(key, sink): (usize, &Sink)| {
-            let is_other = self.bounded(sink) != sink.spec.level;
+            let is_other = out.bounded(sink) != sink.spec.level;
             is_other.then_some(SinkKey(key))
         };
-        let keys: Vec<_> = self.sinks.iter().filter_map(changes).collect();
-        keys.into_iter().for_each(|key| self.take_level(key));
+        let keys: Vec<_> = out.sinks.iter().filter_map(changes).collect();
+        keys.into_iter().for_each(|key| out.take_level(key));
     }
+}
 
+impl Distribution {
     /// The level that a sink gets.
     pub(in crate::control) fn bounded(&self, sink: &Sink) -> Level {
-        let name = sink.spec.branch.and_then(|branch| self.branches.name(branch));
-        let of_branch = name.and_then(|name| self.bounds.branches.get(name));
-        sink.wanted_level.max(self.bounds.stream).max(of_branch.copied().unwrap_or_default())
+        let name = sink.spec.branch.and_then(|branch| self.services.name(branch));
+        sink.wanted_level.max(self.audience.bounds().of(name))
     }
 }

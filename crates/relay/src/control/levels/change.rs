@@ -17,7 +17,7 @@ use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
 use super::frames::{Mark, Start};
 use crate::buffer::Seq;
-use crate::control::stream::Stream;
+use crate::control::distribution::Distribution;
 use crate::schedule::{Carriage, Cut, Greeting, Place, SinkKey};
 
 /// From where to where a sink goes.
@@ -30,11 +30,11 @@ struct Hop {
     to: (usize, Start),
 }
 
-impl Stream {
+impl Distribution {
     /// Looks where sinks change their levels that want to. Returns whether any may have something to do.
     pub(in crate::control) fn change_levels(&mut self, now: Time) -> bool {
         let mut any = self.look_at_renditions(now);
-        for index in 0..self.branches.slots.len() {
+        for index in 0..self.branches.end() {
             any |= self.look_at_news(now, index);
             let stopped = self.branches.get(index).map_or_else(Vec::new, |branch| branch.stopped().to_vec());
             any |= !stopped.is_empty();
@@ -117,8 +117,10 @@ impl Stream {
 
     /// The layers that a branch has of a transport stream.
     fn cut_at(&self, index: usize) -> Cut {
-        let slot = self.branches.slots.get(index).and_then(Option::as_ref);
-        slot.and_then(|slot| slot.level()).map_or(Cut::ALL, |(_, level)| level.filter.cut())
+        self.branches
+            .slot(index)
+            .and_then(|slot| slot.level())
+            .map_or(Cut::ALL, |(_, level)| level.filter.cut())
     }
 
     /// The first change from a branch towards other layers that is not before a position there, nor before a
@@ -153,7 +155,7 @@ impl Stream {
 
     /// Where a frame begins in a branch, if that has it still.
     fn start_in(&self, index: usize, mark: &Mark) -> Option<Start> {
-        let slot = self.branches.slots.get(index)?.as_ref()?;
+        let slot = self.branches.slot(index)?;
         let start = match slot.level() {
             Some((_, level)) => *level.start_of(mark.start.frame)?,
             None => mark.start,
@@ -194,7 +196,7 @@ impl Stream {
             (bytes.slice(begins..bytes.len().min(begins + DATAGRAM_BYTES)), header)
         };
         let greeting = Greeting::new((0..datagrams).map(datagram).collect());
-        let Some(Some(slot)) = self.branches.slots.get_mut(to) else { return };
+        let Some(slot) = self.branches.slot_mut(to) else { return };
         slot.idle_since = None;
         slot.branch.enter(&mut self.sinks, key, (Some(entered.frame), at, lowered), greeting);
         self.left_branch(now, from);

@@ -19,8 +19,10 @@ use outflow_media::Time;
 pub use bounds::LevelBounds;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
 
-use super::branches::{Made, ORIGINAL};
+use super::branches::{Made, ORIGINAL, Slot};
+use super::distribution::Distribution;
 use super::share::Understood;
+use super::state::State;
 use super::stream::Stream;
 use crate::buffer::Seq;
 use crate::element::ts_level::Piece;
@@ -34,19 +36,40 @@ impl Stream {
     /// # Errors
     /// There is no such level; the sink keeps the one it has.
     pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
-        let Some(sink) = self.sinks.get(key.0) else { return Ok(()) };
-        let levels = sink.branch.map_or(0, |index| self.levels_of(index));
+        let out = &mut self.state.out;
+        let Some(sink) = out.sinks.get(key.0) else { return Ok(()) };
+        let levels = sink.branch.map_or(0, |index| out.levels_of(index));
         if levels > 0 && level.number() > levels {
             let help = format!("write 1 (the best) to {levels}");
             return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
         }
-        self.sinks[key.0].wanted_level = level;
-        self.take_level(key);
+        out.sinks[key.0].wanted_level = level;
+        out.take_level(key);
         Ok(())
     }
+}
 
+impl State {
+    /// Bits a second of each level of the stream as it comes in, the best first.
+    pub fn rate_table(&self, now: Time) -> Vec<u64> {
+        self.out.rates_at(now, ORIGINAL)
+    }
+
+    /// Bits a second of each level of what a sink receives, the best first.
+    pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
+        let branch = self.out.sinks.get(key.0).and_then(|sink| sink.branch);
+        branch.map_or_else(Vec::new, |branch| self.out.rates_at(now, branch))
+    }
+
+    /// How many levels there are of the stream as it comes in; 0 before that is known.
+    pub fn levels(&self) -> u8 {
+        self.out.levels_of(ORIGINAL).max(self.out.options.layers)
+    }
+}
+
+impl Distribution {
     /// Gives a sink the level that it wants, or that its bound leaves of it.
-    fn take_level(&mut self, key: SinkKey) {
+    pub(in crate::control) fn take_level(&mut self, key: SinkKey) {
         let Some(sink) = self.sinks.get(key.0) else { return };
         let level = self.bounded(sink);
         let Some(index) = sink.branch else {
@@ -65,17 +88,6 @@ impl Stream {
         }
     }
 
-    /// Bits a second of each level of the stream as it comes in, the best first.
-    pub fn rate_table(&self, now: Time) -> Vec<u64> {
-        self.rates_at(now, ORIGINAL)
-    }
-
-    /// Bits a second of each level of what a sink receives, the best first.
-    pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
-        let branch = self.sinks.get(key.0).and_then(|sink| sink.branch);
-        branch.map_or_else(Vec::new, |branch| self.rates_at(now, branch))
-    }
-
     fn rates_at(&self, now: Time, index: usize) -> Vec<u64> {
         if self.renditions.is_some() {
             return self.rendition_rates(now);
@@ -84,11 +96,6 @@ impl Stream {
             Some(levels) => levels.rate_table(now),
             None => self.branches.get(index).map_or_else(Vec::new, |branch| branch.rate_table(now)),
         }
-    }
-
-    /// How many levels there are of the stream as it comes in; 0 before that is known.
-    pub fn levels(&self) -> u8 {
-        self.levels_of(ORIGINAL).max(self.options.layers)
     }
 
     /// How many levels there are of what a branch carries; 0 before that is known.
@@ -104,18 +111,18 @@ impl Stream {
 
     /// The branch of which this one is a level, or itself.
     fn whole(&self, index: usize) -> usize {
-        match self.branches.slots.get(index) {
-            Some(Some(slot)) => slot.level().map_or(index, |(whole, _)| whole),
+        match self.branches.slot(index) {
+            Some(slot) => slot.level().map_or(index, |(whole, _)| whole),
             _ => index,
         }
     }
 
     fn ts_levels(&self, index: usize) -> Option<&TsLevels> {
-        self.branches.slots.get(index)?.as_ref()?.levels.as_deref()
+        self.branches.slot(index)?.levels.as_deref()
     }
 
     fn ts_levels_mut(&mut self, index: usize) -> Option<&mut TsLevels> {
-        self.branches.slots.get_mut(index)?.as_mut()?.levels.as_deref_mut()
+        self.branches.slot_mut(index)?.levels.as_deref_mut()
     }
 
     /// The branch for a sink that wants this level of a branch: if that is a transport stream with layers, one
@@ -137,7 +144,8 @@ impl Stream {
         if let Some(known) = self.find_cut(whole, cut) {
             return known;
         }
-        let index = self.branches.insert_level(now, whole, cut, self.ring(0));
+        let (ring, level) = (self.ring(0), Box::new(TsLevelBranch::new(cut)));
+        let index = self.insert(|index| Slot::of_level(now, Branch::new(index, ring), (whole, level)));
         let mut pieces = Vec::new();
         if let (Some(levels), Some(branch)) = (self.ts_levels(whole), self.branches.get(whole)) {
             levels.replay(branch.ring(), |piece| pieces.push(piece));
@@ -148,10 +156,7 @@ impl Stream {
 
     fn find_cut(&self, whole: usize, cut: Cut) -> Option<usize> {
         let is = |(of, branch): (usize, &TsLevelBranch)| of == whole && branch.filter.cut() == cut;
-        self.branches
-            .slots
-            .iter()
-            .position(|slot| slot.as_ref().and_then(|slot| slot.level()).is_some_and(is))
+        self.branches.find(|slot| slot.level().is_some_and(is))
     }
 
     /// A datagram of a transport stream stands at `at` in its ring, or was refused there: its packets go into
@@ -163,13 +168,13 @@ impl Stream {
         at: (Seq, bool),
         datagram: &Understood,
     ) {
-        let Some(Some(slot)) = self.branches.slots.get_mut(index) else { return };
+        let Some(slot) = self.branches.slot_mut(index) else { return };
         let Some(levels) = &mut slot.levels else { return };
         let mut pieces = core::mem::take(&mut self.pieces);
         levels.push(now, at, datagram, &mut pieces);
         levels.forget_before(slot.branch.ring().first());
-        for level in 0..self.branches.slots.len() {
-            let slot = self.branches.slots[level].as_ref();
+        for level in 0..self.branches.end() {
+            let slot = self.branches.slot(level);
             if slot.and_then(|slot| slot.level()).is_some_and(|(whole, _)| whole == index) {
                 pieces.iter().for_each(|piece| self.feed(now, level, piece));
             }
@@ -198,7 +203,7 @@ impl Stream {
     }
 
     fn level_mut(&mut self, index: usize) -> Option<&mut TsLevelBranch> {
-        match &mut self.branches.slots.get_mut(index)?.as_mut()?.made {
+        match &mut self.branches.slot_mut(index)?.made {
             Made::Level { level, .. } => Some(level),
             _ => None,
         }

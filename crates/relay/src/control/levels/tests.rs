@@ -329,7 +329,7 @@ fn a_stream_that_cannot_be_parted_goes_to_everyone_as_it_is() {
 fn branches_of_levels_come_and_go_with_those_who_want_them() {
     let mut bench = h264();
     bench.group(None);
-    let branches = |bench: &Bench| bench.stream.branches.iter().count();
+    let branches = |bench: &Bench| bench.stream.out.branches.iter().count();
     assert_eq!(branches(&bench), 1);
     bench.join(3, false);
     bench.join(2, false);

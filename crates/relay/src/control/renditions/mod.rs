@@ -20,8 +20,10 @@ use outflow_media::rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
 use outflow_media::{Format, Kind, Tag, Time, Track};
 
 use super::branches::ORIGINAL;
+use super::distribution::Distribution;
 use super::output::Event;
 use super::share::{Handed, TrackClock, Understood};
+use super::state::State;
 use super::stream::{Stream, StreamOptions};
 use crate::drops::DropReason;
 use crate::limits::RENDITION_AWAITED;
@@ -150,39 +152,13 @@ impl Fit {
     }
 }
 
-impl Stream {
-    /// A stream whose levels are so many renditions, which are handed to it: see
-    /// [`Stream::handle_rendition`].
-    pub fn of_renditions(options: StreamOptions, count: usize) -> Self {
-        let mut stream = Stream::new(options);
-        stream.renditions = Some(Box::new(Renditions::new(count)));
-        stream
-    }
-
-    /// How many renditions it has; 0 if it has a source of its own.
-    pub fn rendition_count(&self) -> usize {
+impl Distribution {
+    /// How many renditions there are; 0 if the stream has a source of its own.
+    pub(in crate::control) fn rendition_count(&self) -> usize {
         self.renditions.as_ref().map_or(0, |renditions| renditions.count())
     }
 
-    /// Takes what the home of a rendition hands over. It begins with that stream's
-    /// [`Stream::introduction`].
-    pub fn handle_rendition(&mut self, now: Time, index: usize, handed: Handed) {
-        let Some(renditions) = self.renditions.as_mut().filter(|all| index < all.count()) else { return };
-        match handed {
-            Handed::Format { format, .. } => self.fit(now, index, format),
-            Handed::Clock(clock) if index == renditions.reference => self.take_reference_clock(now, clock),
-            Handed::Clock(_) => {}
-            Handed::Packet(understood) => self.take_of_rendition(now, index, understood),
-            Handed::Away => self.rendition_went_away(now, index),
-            Handed::Break => {
-                self.branches.get_mut(index).into_iter().for_each(|branch| branch.ring_mut().break_off());
-            }
-            // Receivers see by its sequence numbers that something is missing.
-            Handed::Missed { packets, .. } => self.count_drop(DropReason::HandOverFull, packets),
-        }
-    }
-
-    /// Forgets what it was handed.
+    /// Forgets what came of renditions.
     pub(in crate::control) fn forget_renditions(&mut self) {
         let count = self.rendition_count();
         self.renditions = self.renditions.take().map(|_| Box::new(Renditions::new(count)));
@@ -199,79 +175,113 @@ impl Stream {
             |index| self.branches.get(index).and_then(|branch| branch.rate_table(now).first().copied());
         (0..self.rendition_count()).map(|index| rate(index).unwrap_or(0)).collect()
     }
+}
+
+impl Stream {
+    /// A stream whose levels are so many renditions, which are handed to it: see
+    /// [`Stream::handle_rendition`].
+    pub fn of_renditions(options: StreamOptions, count: usize) -> Self {
+        let mut stream = Stream::new(options);
+        stream.state.out.renditions = Some(Box::new(Renditions::new(count)));
+        stream
+    }
+
+    /// Takes what the home of a rendition hands over. It begins with that stream's
+    /// [`Stream::introduction`].
+    pub fn handle_rendition(&mut self, now: Time, index: usize, handed: Handed) {
+        let State { out, .. } = &mut self.state;
+        let Some(renditions) = out.renditions.as_mut().filter(|all| index < all.count()) else { return };
+        match handed {
+            Handed::Format { format, .. } => self.fit(now, index, format),
+            Handed::Clock(clock) if index == renditions.reference => self.take_reference_clock(now, clock),
+            Handed::Clock(_) => {}
+            Handed::Packet(understood) => self.take_of_rendition(now, index, understood),
+            Handed::Away => self.rendition_went_away(now, index),
+            Handed::Break => {
+                out.branches.get_mut(index).into_iter().for_each(|branch| branch.ring_mut().break_off());
+            }
+            // Receivers see by its sequence numbers that something is missing.
+            Handed::Missed { packets, .. } => self.count_drop(DropReason::HandOverFull, packets),
+        }
+    }
 
     /// A rendition carries this from now on.
     fn fit(&mut self, now: Time, index: usize, format: Format) {
-        let Some(renditions) = &mut self.renditions else { return };
+        let out = &mut self.state.out;
+        let Some(renditions) = &mut out.renditions else { return };
         renditions.each[index].format = Some(format.clone());
-        let known = self.input.as_ref().map(|input| &input.format);
-        if known.is_none() || (index == renditions.reference && known != Some(&format)) {
+        let known = out.origin.as_ref();
+        let is_known = known.is_some_and(|known| *known.format() == format);
+        if known.is_none() || (index == renditions.reference && !is_known) {
             renditions.reference = index;
             let rate = format.clock_rate(format.main_track());
             renditions.timeline = Timeline::new(rate, renditions.count());
-            let turn = self.input.as_ref().map_or(0, |input| input.turn + 1);
+            let turn = known.map_or(0, |known| known.turn() + 1);
             self.change_format(now, format, turn, None);
         }
-        let (Some(renditions), Some(input)) = (&mut self.renditions, &mut self.input) else { return };
-        for (track, ssrc) in (0..).zip(&mut input.ssrcs) {
-            *ssrc = self.options.ssrc.wrapping_add(track);
-        }
+        let out = &mut self.state.out;
+        let Distribution { renditions: Some(renditions), origin: Some(origin), options, .. } = out else {
+            return;
+        };
+        origin.set_ssrcs(options.ssrc);
         for rendition in &mut renditions.each {
-            let fit = |format: &Format| Fit::new(format, &input.format, self.options.ssrc);
+            let fit = |format: &Format| Fit::new(format, origin.format(), options.ssrc);
             rendition.fit = rendition.format.as_ref().and_then(fit);
         }
-        let formats = renditions.each.iter().map(|rendition| rendition.as_of(&input.format));
+        let formats = renditions.each.iter().map(|rendition| rendition.as_of(origin.format()));
         let formats: Vec<_> = formats.collect();
         for (index, format) in formats.into_iter().enumerate() {
-            self.set_branch_format(now, index, format);
+            out.set_branch_format(now, index, format);
         }
-        self.renditions_changed();
+        out.renditions_changed();
     }
 
     /// The clocks of the reference are the stream's.
     fn take_reference_clock(&mut self, now: Time, told: TrackClock) {
-        let (Some(renditions), Some(input)) = (&mut self.renditions, &mut self.input) else { return };
+        let out = &mut self.state.out;
+        let (Some(renditions), Some(origin)) = (&mut out.renditions, &mut out.origin) else { return };
         let Renditions { timeline, reference, clock: kept, .. } = &mut **renditions;
         let mut clock = told.clock;
-        if told.track == input.format.main_track() {
+        if told.track == origin.format().main_track() {
             *kept = Some(told);
             // It is told again when packets have shown how far it is from the others.
             let Some(shift) = timeline.shift_of(*reference) else { return };
             clock = clock.later(shift);
         }
-        if let Some(known) = input.clocks.get_mut(usize::from(told.track)) {
-            *known = clock;
-            self.tell_renditions(now, told.track);
+        if origin.set_clock(told.track, clock) {
+            out.tell_renditions(now, told.track);
         }
     }
 
     fn rendition_went_away(&mut self, now: Time, index: usize) {
-        let Some(renditions) = &mut self.renditions else { return };
+        let out = &mut self.state.out;
+        let Some(renditions) = &mut out.renditions else { return };
         (renditions.each[index].is_up, renditions.each[index].is_missed) = (false, true);
         let is_last = renditions.each.iter().all(|rendition| !rendition.is_up);
-        self.rendition_pauses(index);
-        self.renditions_changed();
-        if is_last && self.source.up {
+        out.rendition_pauses(index);
+        out.renditions_changed();
+        if is_last && self.state.source.is_up() {
             self.source_went_away(now);
         }
     }
 
     fn take_of_rendition(&mut self, now: Time, index: usize, understood: Understood) {
-        let (Some(renditions), Some(input)) = (&mut self.renditions, &self.input) else {
+        let State { source, out, .. } = &mut self.state;
+        let (Some(renditions), Some(origin)) = (&mut out.renditions, &out.origin) else {
             return self.count_drop(DropReason::NoFormat, 1);
         };
         let Renditions { each, timeline, reference, began, .. } = &mut **renditions;
         let (rendition, is_reference) = (&mut each[index], index == *reference);
         let Some(fit) = &mut rendition.fit else { return self.count_drop(DropReason::Unfit, 1) };
-        let main_track = input.format.main_track();
+        let main_track = origin.format().main_track();
         let (understood, is_main) = match fit {
             Fit::Ts(wrap) => {
                 let rtp_header = wrap.next(understood.packet.arrived);
                 (Some(Understood { rtp_header, ..understood }), true)
             }
             Fit::Rtp { main, preamble } if understood.packet.tag.track == *main => {
-                let Some(track) = input.format.track(main_track) else { return };
-                let ssrc = input.ssrcs.get(usize::from(main_track)).copied().unwrap_or_default();
+                let Some(track) = origin.format().track(main_track) else { return };
+                let ssrc = origin.ssrc(main_track).unwrap_or_default();
                 let shift = timeline.shift(index, stamp(&understood));
                 let preamble = preamble.clone().filter(|_| understood.packet.tag.key);
                 let taken = (main_track, track.payload_type, ssrc, shift);
@@ -279,8 +289,8 @@ impl Stream {
             }
             Fit::Rtp { .. } if is_reference => {
                 let track = understood.packet.tag.track;
-                let ssrc = input.ssrcs.get(usize::from(track)).copied().unwrap_or_default();
-                let payload_type = input.format.track(track).map_or(0, |track| track.payload_type);
+                let ssrc = origin.ssrc(track).unwrap_or_default();
+                let payload_type = origin.format().track(track).map_or(0, |track| track.payload_type);
                 (relabel(understood, (track, payload_type, ssrc, 0)), false)
             }
             Fit::Rtp { .. } => return,
@@ -290,24 +300,38 @@ impl Stream {
         began.get_or_insert(now);
         let Some(understood) = understood else { return self.count_drop(DropReason::Malformed, 1) };
         let Understood { packet, .. } = &understood;
-        if self.source.packet(packet.arrived, packet.bytes.len()) {
-            self.events.push_back(Event::SourceUp);
+        if source.packet(packet.arrived, packet.bytes.len()) {
+            out.events.push_back(Event::SourceUp);
         }
         if has_come {
-            self.renditions_changed();
-            let clock =
-                self.renditions.as_ref().and_then(|all| all.clock).filter(|_| is_reference && is_main);
+            out.renditions_changed();
+            let clock = out.renditions.as_ref().and_then(|all| all.clock).filter(|_| is_reference && is_main);
             clock.into_iter().for_each(|clock| self.take_reference_clock(now, clock));
         }
         if is_main {
             self.push_rendition(now, index, understood);
         } else {
-            for index in 0..self.rendition_count() {
-                self.push_to(now, index, understood.clone());
+            let out = &mut self.state.out;
+            for index in 0..out.rendition_count() {
+                out.push_to(now, index, understood.clone());
             }
         }
     }
 
+    fn push_rendition(&mut self, now: Time, index: usize, understood: Understood) {
+        let State { source, out, .. } = &mut self.state;
+        let before = out.newest_key(index);
+        out.push_to(now, index, understood);
+        if out.newest_key(index) > before {
+            out.miss_renditions(now);
+            if index == ORIGINAL {
+                source.key_frame(now);
+            }
+        }
+    }
+}
+
+impl Distribution {
     /// Those that have not come are not waited for any longer.
     fn miss_renditions(&mut self, now: Time) {
         let Some(renditions) = &mut self.renditions else { return };
@@ -319,18 +343,6 @@ impl Stream {
         late.for_each(|rendition| rendition.is_missed = true);
         if is_any {
             self.renditions_changed();
-        }
-    }
-
-    fn push_rendition(&mut self, now: Time, index: usize, understood: Understood) {
-        let newest_key = |stream: &Self| stream.branches.get(index).and_then(|b| b.ring().newest_key());
-        let before = newest_key(self);
-        self.push_to(now, index, understood);
-        if newest_key(self) > before {
-            self.miss_renditions(now);
-            if index == ORIGINAL {
-                self.source.key_frame(now);
-            }
         }
     }
 }

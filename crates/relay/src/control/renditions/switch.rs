@@ -17,7 +17,7 @@ use outflow_media::{Format, Tag, Time};
 
 use crate::buffer::{Packet, Ring, Seq};
 use crate::control::branches::{Made, Slot, What};
-use crate::control::stream::Stream;
+use crate::control::distribution::Distribution;
 use crate::schedule::{Carriage, Entered, Greeting, Place, SinkKey};
 
 /// Key frames at which receivers may come that are kept in mind, of all renditions together.
@@ -114,7 +114,7 @@ impl Switch {
     }
 }
 
-impl Stream {
+impl Distribution {
     /// A sink may want another rendition than it takes.
     pub(in crate::control) fn wants_other_rendition(&mut self, key: SinkKey) {
         let Some(renditions) = &mut self.renditions else { return };
@@ -142,7 +142,7 @@ impl Stream {
     /// Whether somebody is about to go to a branch.
     pub(in crate::control) fn is_awaited(&mut self, now: Time, index: usize) -> bool {
         let changing = self.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
-        let specs: Vec<_> = changing.iter().filter_map(|key| self.spec(*key)).collect();
+        let specs: Vec<_> = changing.iter().filter_map(|key| Some(self.sinks.get(key.0)?.spec)).collect();
         specs.iter().any(|spec| self.slot_for(now, spec) == Some(index))
     }
 
@@ -156,7 +156,7 @@ impl Stream {
     /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
     fn carries_rendition(&self, index: usize) -> Option<(usize, bool)> {
         let is_ts = |index| self.branch_format(index) == Some(&Format::Ts);
-        match &self.branches.slots.get(index)?.as_ref()?.made {
+        match &self.branches.slot(index)?.made {
             Made::Original | Made::Rendition => Some((index, is_ts(index))),
             Made::Derived { base, what: What::Ts, .. } => {
                 let (rendition, _) = self.carries_rendition(*base)?;
@@ -172,12 +172,12 @@ impl Stream {
         let is_beside = |other: &usize| {
             self.carries_rendition(*other).is_some_and(|(of, ts)| of != rendition && ts == is_ts)
         };
-        (0..self.branches.slots.len()).filter(is_beside).collect()
+        (0..self.branches.end()).filter(is_beside).collect()
     }
 
     /// The position of the newest frame of a transport stream, with its number, if frames can be told.
     fn newest_start(&self, index: usize) -> Option<(u32, Seq, usize)> {
-        self.branches.slots.get(index)?.as_ref()?.levels.as_ref()?.newest_start()
+        self.branches.slot(index)?.levels.as_ref()?.newest_start()
     }
 
     /// A packet has come into a branch.
@@ -211,7 +211,7 @@ impl Stream {
 
     /// The source of a rendition is away: its last frame is over.
     pub(super) fn rendition_pauses(&mut self, rendition: usize) {
-        for index in 0..self.branches.slots.len() {
+        for index in 0..self.branches.end() {
             if self.carries_rendition(index).is_some_and(|(of, _)| of == rendition) {
                 if let Some(renditions) = &mut self.renditions {
                     renditions.switch.progress(index).in_frame = false;
@@ -309,7 +309,7 @@ impl Stream {
             return false;
         }
         // Who has been sent nothing joins anew.
-        let is_begun = self.sink_counters(key).packets > 0;
+        let is_begun = self.sent_to(key).packets > 0;
         if place == Place::Waiting || (!is_begun && needs_preamble) {
             self.take_out(from, key);
             self.place(now, key);
@@ -379,7 +379,7 @@ impl Stream {
         };
         let greeting = greeting.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
         let greeting = Greeting::new(greeting.collect());
-        if let Some(Some(slot)) = self.branches.slots.get_mut(to) {
+        if let Some(slot) = self.branches.slot_mut(to) {
             slot.idle_since = None;
             slot.branch.enter(&mut self.sinks, key, (None, at, lowered), greeting);
         }
@@ -390,7 +390,7 @@ impl Stream {
     /// begins anew.
     fn announcement(&self, (from, leaves): (usize, Leaves), (to, at): (usize, Seq)) -> Vec<Bytes> {
         let is_ts = self.carries_rendition(to).is_some_and(|(_, is_ts)| is_ts);
-        let slot = self.branches.slots.get(to).and_then(Option::as_ref).filter(|_| is_ts);
+        let slot = self.branches.slot(to).filter(|_| is_ts);
         let Some(entry) = slot.and_then(|slot: &Slot| slot.branch.ring().get(at)) else { return Vec::new() };
         let before = self.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));
         let rest = before.and_then(|before| {
