@@ -18,7 +18,8 @@ run:
 
 # All of the workspace is named wherever something is built: what is built for one is of use to all.
 # The tests of these folders by name, as cargo wants them; names differ across the workspace.
-tests = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/tests/*.rs))))
+tests = $(addprefix --test ,$(sort $(foreach folder,$(1),$(basename $(notdir $(wildcard $(folder)/tests/*.rs))) \
+    $(notdir $(patsubst %/main.rs,%,$(wildcard $(folder)/tests/*/main.rs))))))
 
 test: unit e2e
 
@@ -26,7 +27,7 @@ test: unit e2e
 unit:
 	@scripts/setup test
 	@scripts/tidy
-	@cargo test --locked --workspace --lib --bins $(call tests,crates/*)
+	@cargo test --locked --workspace --lib --bins $(call tests,crates/* crates/front/*)
 	@cargo test --locked --workspace --doc
 
 # Real publishers and players in network namespaces.

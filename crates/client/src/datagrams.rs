@@ -139,6 +139,13 @@ impl RtpDatagrams {
             track.ask(now, level);
         }
     }
+
+    /// Asks for a key frame of a track.
+    pub(crate) fn ask_key_frame(&mut self, track: u8) {
+        if let Some(track) = self.tracks.get_mut(usize::from(track)) {
+            track.ask_key_frame();
+        }
+    }
 }
 
 fn place_of(place: &Place, media: &MediaDescription, index: usize) -> Result<Place, Error> {

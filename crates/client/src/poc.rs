@@ -67,6 +67,13 @@ impl PocSession {
         }
     }
 
+    /// Asks for a key frame of a track.
+    pub(crate) fn ask_key_frame(&mut self, track: u8) {
+        if let Some(track) = self.tracks.get_mut(usize::from(track)) {
+            track.ask_key_frame();
+        }
+    }
+
     /// Says goodbye, and gives that a moment to go.
     pub(crate) async fn close(self) {
         self.socket.close(Code::DONE, "");

@@ -130,6 +130,13 @@ impl RtspSession {
         }
     }
 
+    /// Asks for a key frame of a track.
+    pub(crate) fn ask_key_frame(&mut self, track: u8) {
+        if let Some(track) = self.tracks.get_mut(usize::from(track)) {
+            track.ask_key_frame();
+        }
+    }
+
     /// The status with which the server refused the last wish, if it did.
     pub(crate) fn refused(&self) -> Option<u16> {
         self.refused

@@ -160,6 +160,16 @@ impl Subscription {
         Ok(())
     }
 
+    /// Asks for a key frame of a track, where what carries the stream has a way to say that: RTCP.
+    pub fn ask_key_frame(&mut self, track: u8) {
+        match &mut self.source {
+            Source::Rtsp(session) => session.ask_key_frame(track),
+            Source::Rtp(source) => source.ask_key_frame(track),
+            Source::Poc(session) => session.ask_key_frame(track),
+            Source::Http(_) | Source::Udp(_) => {}
+        }
+    }
+
     /// Whether packets have RTP headers, whose timestamps tell how long packets wait on the way.
     pub fn is_by_rtp(&self) -> bool {
         matches!(self.source, Source::Rtsp(_) | Source::Rtp(_) | Source::Poc(_))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use core::time::Duration;
-use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, Report};
+use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, Report, key_frame_request};
 use outflow_media::rtp::{Reception, RtpHeader};
 use outflow_media::{Codec, Time, Track};
 
@@ -28,6 +28,8 @@ pub(crate) struct RtpTrack {
     random: u64,
     report_at: Option<Time>,
     negotiation: Negotiation,
+    /// A key frame is to be asked for; how often it was, which wraps.
+    key_frame: (bool, u8),
     pub(crate) malformed: u64,
 }
 
@@ -46,6 +48,7 @@ impl RtpTrack {
             random,
             report_at: None,
             negotiation: Negotiation::new((random >> 32) as u16),
+            key_frame: (false, 0),
             malformed: 0,
         }
     }
@@ -121,8 +124,16 @@ impl RtpTrack {
         self.negotiation.ask(now, level);
     }
 
+    /// A key frame is to be asked for.
+    pub(crate) fn ask_key_frame(&mut self) {
+        self.key_frame.0 = true;
+    }
+
     /// When there is something to report or to ask.
     pub(crate) fn rtcp_at(&self) -> Option<Time> {
+        if self.key_frame.0 {
+            return Some(Time::ZERO);
+        }
         self.report_at.into_iter().chain(self.negotiation.due()).min()
     }
 
@@ -130,6 +141,12 @@ impl RtpTrack {
     pub(crate) fn rtcp(&mut self, now: Time) -> Option<Vec<u8>> {
         if let Some(request) = self.negotiation.poll(now) {
             return Some(LevelMessage::Request(request).emit(self.ssrc, &self.cname));
+        }
+        if core::mem::take(&mut self.key_frame.0)
+            && let Some(reception) = &self.reception
+        {
+            self.key_frame.1 = self.key_frame.1.wrapping_add(1);
+            return Some(key_frame_request(self.ssrc, reception.ssrc(), self.key_frame.1, &self.cname));
         }
         self.report(now)
     }

@@ -8,6 +8,9 @@ use outflow_engine::limits::SNAPSHOT_EVERY;
 /// the packet is dropped and counted (`ingest-full`).
 pub const INGEST_QUEUE_PACKETS: usize = 4096;
 
+/// What receivers say that a publisher's front has not taken. Beyond, it is left out: it is said again.
+pub const FEEDBACK_MAX: usize = 4;
+
 /// How long a worker goes on taking a stream's packets after the last receiver that it served has
 /// left, before it lets them go.
 pub const REPLICA_LINGER: Duration = Duration::from_secs(5);

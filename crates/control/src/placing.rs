@@ -218,7 +218,11 @@ impl Control {
 
     /// Lets streams hand their packets to another one, at this worker, which is told of the queues first.
     pub(crate) fn feed(&self, from: &[Owner], worker: usize, tell: impl FnOnce(Vec<Inlet>)) {
-        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(|_| self.workers()[worker].queue()).unzip();
+        let queue = |home: &Owner| {
+            let upward = self.workers()[home.worker].upward(home.stream);
+            self.workers()[worker].queue(upward)
+        };
+        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
         tell(inlets);
         for (home, outlet) in from.iter().zip(outlets) {
             self.tell(home, Command::Share { stream: home.stream, outlet });

@@ -9,12 +9,12 @@ use outflow_engine::message::{
     Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
 };
 use outflow_media::Format;
-use outflow_relay::DropReason;
 use outflow_relay::receive::Incoming;
+use outflow_relay::{DropReason, Feedback};
 use tokio::sync::mpsc;
 
 use crate::control::Control;
-use crate::limits::INGEST_QUEUE_PACKETS;
+use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
 use crate::registry::Owner;
 
 /// Who publishes, and what.
@@ -37,6 +37,7 @@ pub struct Publisher {
     owner: Owner,
     source: SourceId,
     queue: mpsc::Sender<Ingest>,
+    feedback: Option<mpsc::Receiver<Feedback>>,
     /// Packets that found the queue full and are not counted yet.
     full: AtomicU64,
 }
@@ -143,6 +144,7 @@ impl Control {
             return Err(ControlError::NotPushed(stream.to_owned(), source.clone()));
         }
         let source = self.new_id();
+        let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
         let owner = self.registry().claim(stream, source, &options.peer)?;
         // Made before asking, so that the claim is given back however this ends.
         let publisher = Publisher {
@@ -151,9 +153,10 @@ impl Control {
             owner,
             source,
             queue,
+            feedback: Some(feedback),
             full: AtomicU64::new(0),
         };
-        let spec = SourceSpec { format: options.format, peer: options.peer, feed };
+        let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told };
         self.ask(&owner, |reply| Command::OpenSource { stream: owner.stream, source, spec, reply }).await?;
         Ok(publisher)
     }
@@ -182,6 +185,12 @@ impl Publisher {
     /// Gives a compound RTCP packet of a track.
     pub fn rtcp(&self, track: u8, bytes: Bytes) -> Push {
         self.give(Ingest::Rtcp { track, bytes })
+    }
+
+    /// What receivers say of the stream; a front says it to its publisher in the words of its protocol. To be
+    /// taken once. Of sockets that a worker reads ([`Control::publish_udp`]), the worker does.
+    pub fn take_feedback(&mut self) -> Option<mpsc::Receiver<Feedback>> {
+        self.feedback.take()
     }
 
     /// Counts packets that the publisher itself left out.

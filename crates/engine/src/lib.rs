@@ -29,4 +29,4 @@ pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::stream::UNIT_HEAD;
 pub use send::{Worth, open_push};
-pub use worker::{Bell, Inlet, Outlet, WorkerHandle};
+pub use worker::{Bell, Inlet, Outlet, Upward, WorkerHandle};

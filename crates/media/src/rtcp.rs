@@ -163,7 +163,9 @@ pub fn read(data: &[u8], mut tell: impl FnMut(Report)) -> Result<(), Malformed> 
             }
             Packet::PayloadFeedback(feedback) => {
                 let from = feedback.sender_ssrc();
-                key_frame::asked_of(&feedback).into_iter().for_each(|media| tell(Report::KeyFrame { from, media }));
+                key_frame::asked_of(&feedback)
+                    .into_iter()
+                    .for_each(|media| tell(Report::KeyFrame { from, media }));
                 let Ok(Remb(limits)) = feedback.parse_fci() else { continue };
                 limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: false }));
             }

@@ -39,7 +39,7 @@ pub struct Reception {
 
 /// Gathers it.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// Track of which a key frame is wanted.
     wanted: Option<u8>,
     asked_at: Option<Time>,
@@ -50,29 +50,43 @@ pub struct Gathered {
 
 impl Gathered {
     /// A receiver wants a key frame of a track.
-    pub fn want_key_frame(&mut self, track: u8) {
+    pub(crate) fn want_key_frame(&mut self, track: u8) {
         self.wanted.get_or_insert(track);
     }
 
     /// A key frame of the stream came in: receivers that waited for one have it.
-    pub fn key_frame_came(&mut self) {
+    pub(crate) fn key_frame_came(&mut self) {
         self.wanted = None;
     }
 
     /// A receiver has lost this share of its packets lately, in 256ths.
-    pub fn lost(&mut self, share: u8) {
+    pub(crate) fn lost(&mut self, share: u8) {
         self.reception.reports = self.reception.reports.saturating_add(1);
         self.reception.lost_most = self.reception.lost_most.max(share);
         self.lost_sum += u64::from(share);
     }
 
     /// The path to a receiver carries that many bits a second, as it says.
-    pub fn estimate(&mut self, bps: u64) {
+    pub(crate) fn estimate(&mut self, bps: u64) {
         self.reception.estimate_bps = self.reception.estimate_bps.max(Some(bps));
     }
 
+    /// What others have gathered.
+    pub(crate) fn add(&mut self, feedback: Feedback) {
+        match feedback {
+            Feedback::KeyFrame { track } => self.want_key_frame(track),
+            Feedback::Reception(Reception { reports, lost_most, lost_mean, estimate_bps }) => {
+                let own = &mut self.reception;
+                own.reports = own.reports.saturating_add(reports);
+                own.lost_most = own.lost_most.max(lost_most);
+                own.estimate_bps = own.estimate_bps.max(estimate_bps);
+                self.lost_sum += u64::from(lost_mean) * u64::from(reports);
+            }
+        }
+    }
+
     /// What is to be handed on now.
-    pub fn poll(&mut self, now: Time) -> Option<Feedback> {
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Feedback> {
         if let Some(track) = self.wanted.filter(|_| is_due(now, self.asked_at, KEY_FRAME_EVERY)) {
             (self.wanted, self.asked_at) = (None, Some(now));
             return Some(Feedback::KeyFrame { track });
@@ -88,7 +102,7 @@ impl Gathered {
     }
 
     /// When to poll next.
-    pub fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         let after = |last: Option<Time>, every| last.map_or(Time::ZERO, |last| last + every);
         let key_frame = self.wanted.map(|_| after(self.asked_at, KEY_FRAME_EVERY));
         let reception = self.has_reception().then(|| after(self.handed_on_at, RECEPTION_EVERY));
@@ -135,13 +149,24 @@ mod tests {
     }
 
     #[test]
+    fn what_replicas_have_gathered_counts_like_what_was_heard_here() {
+        let (mut owner, mut replica) = (Gathered::default(), Gathered::default());
+        owner.lost(0);
+        [64, 128].into_iter().for_each(|share| replica.lost(share));
+        owner.add(replica.poll(at(0)).expect("two reports"));
+        owner.add(Feedback::KeyFrame { track: 2 });
+        assert_eq!(owner.poll(at(0)), Some(Feedback::KeyFrame { track: 2 }));
+        let all = Reception { reports: 3, lost_most: 128, lost_mean: 64, estimate_bps: None };
+        assert_eq!(owner.poll(at(0)), Some(Feedback::Reception(all)));
+    }
+
+    #[test]
     fn reports_are_put_together() {
         let mut gathered = Gathered::default();
         [0, 128, 64, 64].into_iter().for_each(|share| gathered.lost(share));
         gathered.estimate(2_000_000);
         gathered.estimate(1_000_000);
-        let all =
-            Reception { reports: 4, lost_most: 128, lost_mean: 64, estimate_bps: Some(2_000_000) };
+        let all = Reception { reports: 4, lost_most: 128, lost_mean: 64, estimate_bps: Some(2_000_000) };
         assert_eq!(gathered.poll(at(0)), Some(Feedback::Reception(all)));
         gathered.lost(255);
         assert_eq!(gathered.poll(at(500)), None);

@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod control;
 pub mod drops;
 pub mod element;
+pub mod feedback;
 pub mod graph;
 pub mod limits;
 pub mod link;
@@ -28,6 +29,7 @@ pub use buffer::WhenFull;
 pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wake};
 pub use drops::{DropReason, Drops};
 pub use element::view::View;
+pub use feedback::Feedback;
 pub use schedule::{
     BranchId, Carriage, Cut, Level, LinkId, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing,
     TrackMask, Transport,

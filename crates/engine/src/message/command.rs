@@ -10,8 +10,8 @@ use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{
-    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Report, Selection, SinkSpec, StreamOptions,
-    View,
+    DropReason, Feedback, Level, LevelBounds, LinkId, NoLevel, Priority, Report, Selection, SinkSpec,
+    StreamOptions, View,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -208,6 +208,13 @@ pub enum Command {
         /// What became of it.
         report: Report,
     },
+    /// What receivers of the stream with other workers say of it.
+    Feedback {
+        /// The number of the stream.
+        stream: StreamId,
+        /// What they say.
+        feedback: Feedback,
+    },
     /// There is such a link from now on, or it is another one.
     PutLink {
         /// The number of the link.
@@ -361,6 +368,8 @@ pub struct SourceSpec {
     pub peer: String,
     /// How its packets come.
     pub feed: Feed,
+    /// What receivers say, for its front. What finds it full is left out: it is said again.
+    pub feedback: mpsc::Sender<Feedback>,
 }
 
 /// How a source's packets reach the worker.

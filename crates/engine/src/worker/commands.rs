@@ -80,6 +80,9 @@ impl Worker {
             Command::Undelivered { stream, receiver, report } => {
                 self.with_sink(stream, receiver, |stream, key| stream.core.handle_report(key, report));
             }
+            Command::Feedback { stream, feedback } => {
+                self.with(stream, |stream| stream.core.handle_feedback(feedback));
+            }
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
             // If nothing waits for it any more, there is nothing to tell.
@@ -114,7 +117,14 @@ impl Worker {
     fn open_source(&mut self, id: StreamId, source: SourceId, spec: SourceSpec) -> Result<(), ControlError> {
         let index = self.find(id)?;
         let now = self.clock.now();
-        let mut opened = LiveSource { id: source, peer: spec.peer, queue: None, sockets: Vec::new() };
+        let mut opened = LiveSource {
+            id: source,
+            peer: spec.peer,
+            queue: None,
+            sockets: Vec::new(),
+            feedback: spec.feedback,
+            requests: 0,
+        };
         match spec.feed {
             Feed::Queue(queue) => opened.queue = Some(queue),
             Feed::Sockets(sockets, queue) => {

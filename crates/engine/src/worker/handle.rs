@@ -15,6 +15,7 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::feedback::Upward;
 use super::links::Links;
 use super::serve::Shares;
 use super::share::{Inlet, Outlet};
@@ -24,7 +25,7 @@ use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
 use crate::limits::UDP_SEND_BUFFER_BYTES;
-use crate::message::{Command, ControlError, Demand, Destination, WorkerState};
+use crate::message::{Command, ControlError, Demand, Destination, StreamId, WorkerState};
 use crate::processors::Processors;
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
 use crate::send::fanout::Fanout;
@@ -128,9 +129,15 @@ impl WorkerHandle {
         }
     }
 
-    /// A queue through which the worker is handed a stream's packets by another one.
-    pub fn queue(&self) -> (Outlet, Inlet) {
-        super::share::queue(Arc::clone(&self.bell))
+    /// A queue through which the worker is handed a stream's packets by another one, and hands up what its
+    /// receivers say.
+    pub fn queue(&self, upward: Upward) -> (Outlet, Inlet) {
+        super::share::queue(Arc::clone(&self.bell), upward)
+    }
+
+    /// The way up to a stream that this worker has the source of.
+    pub fn upward(&self, stream: StreamId) -> Upward {
+        Upward { stream, commands: self.commands.clone(), bell: Arc::clone(&self.bell) }
     }
 
     /// What wakes it.

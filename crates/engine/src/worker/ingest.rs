@@ -30,10 +30,14 @@ impl Worker {
                     core.count_drop(DropReason::Oversized, 1);
                 } else if role == SocketRole::Rtcp {
                     sender_reports(core, now, track, &datagram.bytes);
+                    sender.sent(now, datagram.from, None);
                 } else if !sender.may_send(now, datagram.from) {
                     core.count_drop(DropReason::ForeignSource, 1);
-                } else if core.handle_media(now, track, datagram.bytes.into()) {
-                    sender.sent(now, datagram.from);
+                } else {
+                    let ssrc = ssrc_of(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
+                    if core.handle_media(now, track, datagram.bytes.into()) {
+                        sender.sent(now, datagram.from, ssrc);
+                    }
                 }
             });
             match received {
@@ -78,19 +82,37 @@ impl Worker {
     }
 }
 
-/// Who sends to a socket: one at a time, so that a second sender cannot mix its packets in. Whoever
-/// sends something that is understood has the place until he is silent.
+/// The sender to a socket: one at a time, so that a second one cannot mix its packets in. One that
+/// sends something that can be read has the place until it is silent.
 #[derive(Debug, Default)]
-pub(super) struct Sender(Option<(SocketAddr, Time)>);
+pub(super) struct Sender {
+    last: Option<(SocketAddr, Time)>,
+    ssrc: Option<u32>,
+}
 
 impl Sender {
     fn may_send(&self, now: Time, from: SocketAddr) -> bool {
-        self.0.is_none_or(|(sender, last)| sender == from || now.since(last) >= SENDER_SILENCE)
+        self.last.is_none_or(|(sender, last)| sender == from || now.since(last) >= SENDER_SILENCE)
     }
 
-    fn sent(&mut self, now: Time, from: SocketAddr) {
-        self.0 = Some((from, now));
+    fn sent(&mut self, now: Time, from: SocketAddr, ssrc: Option<u32>) {
+        (self.last, self.ssrc) = (Some((from, now)), ssrc);
     }
+
+    /// Its address.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.last.map(|(from, _)| from)
+    }
+
+    /// The SSRC of its last packet, if that was one of RTP.
+    pub(super) fn ssrc(&self) -> Option<u32> {
+        self.ssrc
+    }
+}
+
+/// The SSRC of an RTP packet (RFC 3550, section 5.1).
+fn ssrc_of(packet: &[u8]) -> Option<u32> {
+    packet.get(8..12)?.try_into().ok().map(u32::from_be_bytes)
 }
 
 fn sender_reports(core: &mut outflow_relay::Stream, now: Time, track: u8, bytes: &[u8]) {
@@ -113,7 +135,7 @@ mod tests {
         let [a, b] = [1, 2].map(|port| SocketAddr::from(([10, 0, 0, 1], port)));
         let mut sender = Sender::default();
         assert!(sender.may_send(Time::ZERO, a) && sender.may_send(Time::ZERO, b));
-        sender.sent(Time::ZERO, a);
+        sender.sent(Time::ZERO, a, None);
         let soon = Time::from_millis(100);
         assert!(sender.may_send(soon, a) && !sender.may_send(soon, b));
         assert!(sender.may_send(Time::ZERO + SENDER_SILENCE, b));

@@ -5,6 +5,7 @@
 
 mod commands;
 mod demand;
+mod feedback;
 mod handle;
 mod ingest;
 mod links;
@@ -32,6 +33,7 @@ use rustix::event::epoll;
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
+pub use feedback::Upward;
 pub use handle::{Bell, WorkerHandle};
 use ingest::Sender;
 use links::Links;

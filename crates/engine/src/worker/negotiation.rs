@@ -50,6 +50,9 @@ impl Worker {
             }
             Wish::Limit { limit, owner } => {
                 let is_taken = stream.core.handle_limit(now, key, limit);
+                if is_taken {
+                    stream.core.handle_estimate(limit.bps);
+                }
                 if is_taken
                     && let Some(sink) = stream.sink_mut(key)
                     && let Some(behind) = &sink.behind

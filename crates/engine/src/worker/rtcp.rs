@@ -41,7 +41,7 @@ impl Worker {
         let ntp = self.clock.ntp(now);
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(branch) = stream.core.sink(sink).and_then(|sink| sink.branch) else { return };
-        let (mut found, mut wishes) = (Vec::new(), Vec::new());
+        let (mut found, mut wishes, mut wanted) = (Vec::new(), Vec::new(), None);
         // What was told before a malformed part holds; the rest is the receiver's own loss.
         let _ = rtcp::read(bytes, |report| match report {
             rtcp::Report::Block { block, .. } => {
@@ -50,13 +50,23 @@ impl Worker {
                     found.push((track, block));
                 }
             }
+            rtcp::Report::KeyFrame { media, .. } => {
+                let by_ssrc = || track_of(stream, now, branch, media);
+                wanted = track.or_else(by_ssrc);
+            }
             report => wishes.extend(Wish::of(report)),
         });
+        if let Some(track) = wanted {
+            stream.core.handle_key_frame_request(track);
+            stream.touched = true;
+        }
         for wish in wishes {
             self.negotiate(index, sink, wish);
         }
         let Some(stream) = self.streams.get_mut(index) else { return };
         for (track, block) in found {
+            stream.core.handle_loss(block.fraction_lost);
+            stream.touched = true;
             let rate = stream.core.branch_format(branch).map_or(90_000, |format| format.clock_rate(track));
             let report = ReceiverReport {
                 track,

@@ -83,6 +83,7 @@ impl Worker {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
                 Output::Event(event) => self.tell(index, event),
+                Output::Feedback(feedback) => self.hand_up(index, feedback),
                 Output::Wait { until } => {
                     stream.wake = until.map(|(at, _)| at).into_iter().chain(stream.wake).min();
                     stream.hand_over();

@@ -13,6 +13,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::watch;
 
 use super::Worker;
+use super::feedback::Upward;
 use super::handle::Bell;
 use super::stream::LiveStream;
 use crate::limits::{HAND_OVER_PACKETS, INGEST_ROUND_PACKETS};
@@ -36,6 +37,8 @@ pub struct Inlet {
     /// The class of the replica's most urgent sinks, for the home to read the source in.
     class: Arc<AtomicU8>,
     ready: watch::Sender<bool>,
+    /// To the worker at the other end.
+    pub(super) upward: Upward,
 }
 
 /// What is in a queue.
@@ -47,11 +50,11 @@ enum Passed {
 }
 
 /// A queue whose reader hears this bell.
-pub(super) fn queue(bell: Arc<Bell>) -> (Outlet, Inlet) {
+pub(super) fn queue(bell: Arc<Bell>, upward: Upward) -> (Outlet, Inlet) {
     let (producer, consumer) = RingBuffer::new(HAND_OVER_PACKETS);
     let class = Arc::new(AtomicU8::new(Priority::Low as u8));
     let outlet = Outlet { queue: producer, bell, class: Arc::clone(&class), missed: None };
-    (outlet, Inlet { queue: consumer, class, ready: watch::Sender::new(false) })
+    (outlet, Inlet { queue: consumer, class, ready: watch::Sender::new(false), upward })
 }
 
 impl Outlet {
@@ -237,7 +240,10 @@ mod tests {
 
     impl Pair {
         fn new() -> Self {
-            let (outlet, inlet) = queue(Arc::new(Bell::new().expect("an eventfd")));
+            let bell = Arc::new(Bell::new().expect("an eventfd"));
+            let (commands, _) = std::sync::mpsc::channel();
+            let upward = Upward { stream: 1, commands, bell: Arc::clone(&bell) };
+            let (outlet, inlet) = queue(bell, upward);
             let (mut home, mut replica) = (stream(1), stream(2));
             home.core.handle_source(Time::ZERO, h264());
             replica.inlets.push(inlet);

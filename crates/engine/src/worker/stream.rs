@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Drops, Level, Priority, SinkKey, Stream, StreamOptions, View};
+use outflow_relay::{Drops, Feedback, Level, Priority, SinkKey, Stream, StreamOptions, View};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{mpsc, oneshot};
 
@@ -64,6 +64,10 @@ pub(super) struct LiveSource {
     pub(super) queue: Option<mpsc::Receiver<Ingest>>,
     /// Tokens of its sockets.
     pub(super) sockets: Vec<usize>,
+    /// To its front.
+    pub(super) feedback: mpsc::Sender<Feedback>,
+    /// Key frames that its sender was asked for; it wraps.
+    pub(super) requests: u8,
 }
 
 /// A receiver.

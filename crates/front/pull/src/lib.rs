@@ -8,6 +8,8 @@ use outflow_control::{Backoff, Control, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_media::rtcp;
+use outflow_relay::Feedback;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 /// The name under which reports are passed on.
@@ -59,13 +61,27 @@ async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Aske
     let mut subscription = subscribe(&url, options).await?;
     let format = subscription.format().clone();
     let options = PublishOptions { format, peer: shown.to_owned(), configured: true };
-    let publisher = control.publish(stream, options).await?;
+    let mut publisher = control.publish(stream, options).await?;
+    let mut feedback = publisher.take_feedback();
     loop {
-        let received = subscription.recv().await?;
+        let received = tokio::select! {
+            received = subscription.recv() => received?,
+            Some(said) = next(&mut feedback) => {
+                if let Feedback::KeyFrame { track } = said {
+                    subscription.ask_key_frame(track);
+                }
+                continue;
+            }
+        };
         if hand_on(&publisher, received) == Push::Closed {
             return Ok(());
         }
     }
+}
+
+/// What receivers say next.
+async fn next(feedback: &mut Option<mpsc::Receiver<Feedback>>) -> Option<Feedback> {
+    feedback.as_mut()?.recv().await
 }
 
 /// Publishes what another server has sent.

@@ -102,10 +102,13 @@ impl Connection {
                         return Ok(());
                     }
                 }
-                why = self.role.ended() => {
-                    tracing::info!(peer = %self.peer, why, "an RTSP session was ended");
-                    return Ok(());
-                }
+                news = self.role.news() => match news {
+                    News::Say(bytes) => self.send(bytes).await?,
+                    News::Ended(why) => {
+                        tracing::info!(peer = %self.peer, why, "an RTSP session was ended");
+                        return Ok(());
+                    }
+                },
                 () = sleep_until(deadline) => {
                     if self.is_overdue() {
                         return Ok(());
@@ -291,6 +294,14 @@ impl Connection {
     }
 }
 
+/// What the relay has to say of a session.
+pub(super) enum News {
+    /// It is over: why.
+    Ended(String),
+    /// The peer is to be told this.
+    Say(Bytes),
+}
+
 impl Role {
     fn read_bytes(&self) -> usize {
         if matches!(self, Role::Publisher(_)) { READ_BYTES_PUBLISHER } else { READ_BYTES }
@@ -304,11 +315,11 @@ impl Role {
         }
     }
 
-    /// Waits until the relay ends the session, and says why.
-    async fn ended(&mut self) -> String {
+    /// Waits for what the relay has to say of the session.
+    async fn news(&mut self) -> News {
         match self {
-            Role::Player(player) => player.ended().await,
-            Role::Publisher(publication) => publication.ended().await,
+            Role::Player(player) => News::Ended(player.ended().await),
+            Role::Publisher(publication) => publication.news().await,
             Role::None => std::future::pending().await,
         }
     }

@@ -3,14 +3,20 @@
 use bytes::Bytes;
 use outflow_control::{Control, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::{Right, StreamName};
+use outflow_engine::system::random_u32;
 use outflow_media::sdp::{self, MediaDescription};
-use outflow_media::{Codec, Format};
-use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
+use outflow_media::{Codec, Format, rtcp};
+use outflow_relay::Feedback;
+use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers, interleaved_prefix};
+use tokio::sync::mpsc;
 use url::Url;
 
-use super::connection::{Connection, Role, out_of_order};
+use super::connection::{Connection, News, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{Target, is_control};
+
+/// The name under which the relay asks.
+const CNAME: &str = "outflow";
 
 /// A session that publishes, or will.
 pub(super) struct Publication {
@@ -20,6 +26,13 @@ pub(super) struct Publication {
     setups: Vec<Option<Transport>>,
     udp: Option<UdpPorts>,
     publisher: Option<Publisher>,
+    feedback: Option<mpsc::Receiver<Feedback>>,
+    /// Of the last packet of each track within the connection.
+    ssrcs: Vec<Option<u32>>,
+    /// The one that the relay asks in the name of.
+    own_ssrc: u32,
+    /// Key frames that were asked for; it wraps.
+    requests: u8,
     /// Packets of the stream as they were counted when last looked at.
     packets: u64,
 }
@@ -39,6 +52,7 @@ impl Connection {
         }
         // What would fail at RECORD is better told now.
         self.control.takes_publisher(&target.request.stream)?;
+        let tracks = description.media.len();
         self.role = Role::Publisher(Box::new(Publication {
             stream: target.request.stream,
             announced: request.request_uri().cloned().ok_or_else(|| out_of_order("no URL"))?,
@@ -46,6 +60,10 @@ impl Connection {
             media: description.media,
             udp: None,
             publisher: None,
+            feedback: None,
+            ssrcs: vec![None; tracks],
+            own_ssrc: random_u32(),
+            requests: 0,
             packets: 0,
         }));
         Ok(Reply::ok())
@@ -93,12 +111,19 @@ impl Connection {
         let peer = format!("RTSP from {}", self.peer);
         let options = PublishOptions { format, peer, configured: false };
         let stream = &publication.stream;
-        publication.publisher = Some(match (lower, publication.udp.take()) {
+        let mut publisher = match (lower, publication.udp.take()) {
             (Lower::Udp, Some(ports)) => self.control.publish_udp(stream, options, ports).await?,
             _ => self.control.publish(stream, options).await?,
-        });
+        };
+        publication.feedback = publisher.take_feedback();
+        publication.publisher = Some(publisher);
         Ok(Reply::ok())
     }
+}
+
+/// What receivers say next.
+async fn next(feedback: &mut Option<mpsc::Receiver<Feedback>>) -> Option<Feedback> {
+    feedback.as_mut()?.recv().await
 }
 
 impl Publication {
@@ -154,6 +179,8 @@ impl Publication {
         for (track, setup) in (0..=u8::MAX).zip(&self.setups) {
             let Some(pair) = setup.as_ref().and_then(|transport| transport.interleaved) else { continue };
             if pair.rtp == channel {
+                let ssrc = bytes.get(8..12).and_then(|ssrc| ssrc.try_into().ok()).map(u32::from_be_bytes);
+                self.ssrcs.get_mut(usize::from(track)).into_iter().for_each(|known| *known = ssrc);
                 return publisher.send(track, bytes).await != Push::Closed;
             }
             if pair.rtcp == channel {
@@ -164,14 +191,30 @@ impl Publication {
         true
     }
 
-    pub(super) async fn ended(&mut self) -> String {
-        match &self.publisher {
-            Some(publisher) => {
-                publisher.closed().await;
-                "its stream was taken away".to_owned()
+    /// Waits for what the relay has to say: that it is over, or that receivers want something.
+    pub(super) async fn news(&mut self) -> News {
+        let Some(publisher) = &self.publisher else { return std::future::pending().await };
+        loop {
+            tokio::select! {
+                () = publisher.closed() => return News::Ended("its stream was taken away".to_owned()),
+                Some(said) = next(&mut self.feedback) => {
+                    let Feedback::KeyFrame { track } = said else { continue };
+                    self.requests = self.requests.wrapping_add(1);
+                    if let Some(request) = self.key_frame_request(track) {
+                        return News::Say(request);
+                    }
+                }
             }
-            None => std::future::pending().await,
         }
+    }
+
+    /// Asks for a key frame of a track, within the connection (RFC 2326, section 10.12).
+    fn key_frame_request(&self, track: u8) -> Option<Bytes> {
+        let channel = self.setups.get(usize::from(track))?.as_ref()?.interleaved?.rtcp;
+        let media = (*self.ssrcs.get(usize::from(track))?)?;
+        let request = rtcp::key_frame_request(self.own_ssrc, media, self.requests, CNAME);
+        let prefix = interleaved_prefix(channel, u16::try_from(request.len()).ok()?);
+        Some([&prefix[..], &request].concat().into())
     }
 
     /// Of a publisher over UDP, packets are signs of life.

@@ -115,10 +115,11 @@ impl Stream {
 
     /// Puts a packet into the branches, and down for replicas.
     pub(super) fn spread(&mut self, now: Time, understood: Understood) {
-        let State { source, out, sharing, .. } = &mut self.state;
+        let State { source, out, sharing, feedback, .. } = &mut self.state;
         sharing.hand_packet(&understood);
         if out.spread(now, understood) {
             source.key_frame(now);
+            feedback.key_frame_came();
         }
     }
 

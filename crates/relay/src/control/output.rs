@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
+use crate::feedback::Feedback;
 use crate::schedule::SinkKey;
 use crate::send::Order;
 
@@ -14,6 +15,8 @@ pub enum Output {
     Order(Order),
     /// Send RTCP sender reports (see [`Stream::sender_report`](crate::Stream::sender_report)).
     SenderReports(ReportTo),
+    /// What receivers say of the stream, for its publisher: where its source is.
+    Feedback(Feedback),
     /// Something happened that people or other parts of the program want to know.
     Event(Event),
     /// Nothing to do until something comes in, or until `until`. Polling earlier is harmless; any
@@ -47,6 +50,8 @@ pub enum Wake {
     SenderReports,
     /// A derived branch has no receivers any more.
     BranchLinger,
+    /// What receivers have said is handed on to the publisher.
+    Feedback,
 }
 
 /// Something that happened.

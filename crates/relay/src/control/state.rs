@@ -12,6 +12,7 @@ use super::share::Sharing;
 use super::source::Source;
 use super::stream::StreamOptions;
 use crate::buffer::{Entry, Seq};
+use crate::feedback::Gathered;
 use crate::schedule::{Branch, Priority, Share, SinkKey, StartPoint};
 use crate::send::{Order, Whom, align};
 
@@ -28,6 +29,8 @@ pub struct State {
     pub(super) out: Distribution,
     /// What replicas get, and what this one missed.
     pub(super) sharing: Sharing,
+    /// What receivers say, for the publisher.
+    pub(super) feedback: Gathered,
     /// When sender reports go out next.
     pub(super) reports_due: Time,
 }
@@ -39,6 +42,7 @@ impl State {
             intake: None,
             out: Distribution::new(options),
             sharing: Sharing::default(),
+            feedback: Gathered::default(),
             reports_due: Time::ZERO,
         }
     }
@@ -158,6 +162,7 @@ impl State {
             out.hopeless_check().map(|at| (at, Wake::Hopeless)),
             up.then_some((self.reports_due, Wake::SenderReports)),
             out.linger_ends().map(|at| (at, Wake::BranchLinger)),
+            self.feedback.next_timeout().map(|at| (at, Wake::Feedback)),
         ]
         .into_iter()
         .flatten()

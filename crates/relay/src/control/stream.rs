@@ -8,6 +8,7 @@ use outflow_media::Time;
 use super::output::{Output, ReportTo};
 use super::state::State;
 use crate::buffer::WhenFull;
+use crate::feedback::Feedback;
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::schedule::{Priority, Room, SinkKey, SinkSpec};
 use crate::send::{Order, Report};
@@ -110,6 +111,26 @@ impl Stream {
         self.state.out.report(key, report);
     }
 
+    /// A receiver, or all those of a replica, cannot go on without a key frame of a track.
+    pub fn handle_key_frame_request(&mut self, track: u8) {
+        self.state.feedback.want_key_frame(track);
+    }
+
+    /// A receiver has lost this share of its packets lately, in 256ths.
+    pub fn handle_loss(&mut self, share: u8) {
+        self.state.feedback.lost(share);
+    }
+
+    /// The path to a receiver carries that many bits a second, as it says.
+    pub fn handle_estimate(&mut self, bps: u64) {
+        self.state.feedback.estimate(bps);
+    }
+
+    /// What the receivers of a replica, or of a stream that this one is a rendition of, say.
+    pub fn handle_feedback(&mut self, feedback: Feedback) {
+        self.state.feedback.add(feedback);
+    }
+
     /// Changes a sink's class. Nothing that it is owed gets lost.
     pub fn set_priority(&mut self, key: SinkKey, priority: Priority) {
         self.state.out.set_priority(key, priority);
@@ -147,7 +168,10 @@ impl Stream {
                 break;
             }
         }
-        let State { out, source, reports_due, .. } = &mut self.state;
+        let State { out, source, feedback, reports_due, .. } = &mut self.state;
+        if let Some(feedback) = feedback.poll(now) {
+            return Output::Feedback(feedback);
+        }
         if let Some(key) = out.audience.next_begun() {
             return Output::SenderReports(ReportTo::One(key));
         }

@@ -1,6 +1,7 @@
 //! A stream from source to order, with RTP packets of H.264.
 
 mod back;
+mod feedback;
 mod links;
 mod services;
 mod share;
@@ -14,6 +15,7 @@ use outflow_media::{Codec, Format, Time, Track};
 use super::*;
 use crate::buffer::WhenFull;
 use crate::drops::DropReason;
+use crate::feedback::{Feedback, KEY_FRAME_EVERY, Reception};
 use crate::schedule::{Carriage, Place, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
@@ -50,6 +52,7 @@ struct Bench {
     events: Vec<Event>,
     orders: usize,
     reports: Vec<ReportTo>,
+    feedback: Vec<Feedback>,
     /// Sequence numbers sent, by sink.
     sent: Vec<Vec<u16>>,
 }
@@ -67,6 +70,7 @@ impl Bench {
             events: Vec::new(),
             orders: 0,
             reports: Vec::new(),
+            feedback: Vec::new(),
             sent: vec![Vec::new(); 16],
         }
     }
@@ -107,6 +111,7 @@ impl Bench {
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::SenderReports(to) => self.reports.push(to),
+                Output::Feedback(feedback) => self.feedback.push(feedback),
                 Output::Wait { until } => return until,
             }
         }

@@ -45,7 +45,7 @@ impl Site {
                     members.iter().for_each(|key| self.sent[key.0].extend(wire.iter().cloned()));
                 }
                 Output::Event(event) => self.events.push(event),
-                Output::SenderReports(_) => {}
+                Output::SenderReports(_) | Output::Feedback(_) => {}
                 Output::Wait { until } => {
                     assert!(until.is_none_or(|(at, why)| at > now || why == Wake::CatchUp), "{until:?}");
                     return;

@@ -1,5 +1,7 @@
 //! The server as its peers see it, over real sockets.
 
+mod feedback;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
