@@ -7,6 +7,7 @@ use outflow_media::{Format, Time};
 
 use super::audience::Audience;
 use super::branches::{Branches, ORIGINAL, Services};
+use super::levels::Levels;
 use super::origin::Origin;
 use super::output::{Event, SinkEnd};
 use super::renditions::Renditions;
@@ -61,7 +62,7 @@ impl Distribution {
         for branch in self.branches.iter_mut() {
             branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
-        self.branches.set_layers(options.layers);
+        self.set_layers(options.layers);
     }
 
     pub(super) fn format(&self) -> Option<&Format> {
@@ -228,7 +229,7 @@ impl Distribution {
             if idle_since.is_none_or(|since| now.since(since) < BRANCH_LINGER) {
                 continue;
             }
-            if self.is_awaited(now, index) {
+            if self.levels_at(index).is_awaited(self, now, index) {
                 self.branches.slot_mut(index).into_iter().for_each(|slot| slot.idle_since = Some(now));
             } else {
                 self.remove_branch(now, index);

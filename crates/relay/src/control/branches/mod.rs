@@ -185,13 +185,6 @@ impl Branches {
         views.contains(&wanted) || views.len() < VIEWS_MAX
     }
 
-    /// How many layers transport streams have at least.
-    pub(in crate::control) fn set_layers(&mut self, layers: u8) {
-        for levels in self.slots.iter_mut().flatten().filter_map(|slot| slot.levels.as_mut()) {
-            levels.set_least(layers);
-        }
-    }
-
     fn keep_drops(&mut self, graph: &Graph) {
         graph.report().for_each(|report| self.past_drops.merge(&report.drops));
     }

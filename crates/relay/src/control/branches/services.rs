@@ -8,7 +8,7 @@ use super::{Branches, Made, ORIGINAL, Slot};
 use crate::buffer::Seq;
 use crate::control::Stream;
 use crate::control::distribution::Distribution;
-use crate::control::renditions::Pushed;
+use crate::control::levels::Levels;
 use crate::control::share::Understood;
 use crate::drops::{DropReason, Drops};
 use crate::graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
@@ -435,18 +435,13 @@ impl Distribution {
         if index != ORIGINAL {
             slot.note(&understood, ntp_at_zero);
         }
-        let whole = slot.levels.is_some().then(|| understood.clone());
+        let levels = self.levels_at(index);
+        let coming = levels.comes(self, index, &understood);
+        let Some(branch) = self.branches.get_mut(index) else { return };
         let Understood { packet, rtp_header, preamble } = understood;
-        let ring = slot.branch.ring();
-        let at = ring.head();
-        let pushed = self.renditions.is_some().then(|| Pushed::new(&packet, &rtp_header, ring));
-        slot.branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
-        let is_there = slot.branch.ring().head() > at;
-        if let Some(whole) = whole {
-            self.part(now, index, (at, is_there), &whole);
-        }
-        if let Some(pushed) = pushed.filter(|_| is_there) {
-            self.look_for_entrances(index, pushed);
-        }
+        let at = branch.ring().head();
+        branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
+        let is_there = branch.ring().head() > at;
+        levels.came(self, now, (index, at, is_there), coming);
     }
 }

@@ -7,6 +7,7 @@
 //! between two pictures, at a key frame: see [`switch`]. Sound, and whatever else there is beside the main
 //! track, is that of one rendition, the *reference*: the first that had a format.
 
+mod simulcast;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::drops::DropReason;
 use crate::limits::RENDITION_AWAITED;
 use crate::receive::RtpWrap;
 use crate::schedule::Level;
+pub(in crate::control) use simulcast::Simulcast;
 pub(in crate::control) use switch::Pushed;
 use switch::Switch;
 use timeline::{Stamp, Timeline};
@@ -163,18 +165,6 @@ impl Distribution {
         let count = self.rendition_count();
         self.renditions = self.renditions.take().map(|_| Box::new(Renditions::new(count)));
     }
-
-    /// The branch that has a level's rendition.
-    pub(in crate::control) fn rendition_at(&self, level: Level) -> Option<usize> {
-        self.renditions.as_ref().map(|renditions| renditions.of_level(level))
-    }
-
-    /// Bits a second of each rendition, the first first.
-    pub(in crate::control) fn rendition_rates(&self, now: Time) -> Vec<u64> {
-        let rate =
-            |index| self.branches.get(index).and_then(|branch| branch.rate_table(now).first().copied());
-        (0..self.rendition_count()).map(|index| rate(index).unwrap_or(0)).collect()
-    }
 }
 
 impl Stream {
@@ -258,7 +248,7 @@ impl Stream {
         let Some(renditions) = &mut out.renditions else { return };
         (renditions.each[index].is_up, renditions.each[index].is_missed) = (false, true);
         let is_last = renditions.each.iter().all(|rendition| !rendition.is_up);
-        out.rendition_pauses(index);
+        Simulcast::at(index).pauses(out, index);
         out.renditions_changed();
         if is_last && self.state.source.is_up() {
             self.source_went_away(now);
