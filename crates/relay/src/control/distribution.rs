@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use outflow_media::ts::Found;
 use outflow_media::{Format, Time};
 
 use super::audience::Audience;
@@ -33,6 +34,9 @@ pub(super) struct Distribution {
     pub(super) events: VecDeque<Event>,
     /// When hopeless sinks are looked for next.
     hopeless_check: Time,
+    /// What the source's reader found in the packets of the datagram that comes, if that is one of a transport
+    /// stream.
+    pub(super) found: Vec<Found>,
     /// Kept so that no memory is asked for a packet.
     pub(super) pieces: Vec<Piece>,
     /// The same.
@@ -51,6 +55,7 @@ impl Distribution {
             audience: Audience::default(),
             events: VecDeque::new(),
             hopeless_check: Time::ZERO,
+            found: Vec::new(),
             pieces: Vec::new(),
             made: Vec::new(),
         }

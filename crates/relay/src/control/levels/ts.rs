@@ -14,7 +14,7 @@ use super::Levels;
 use super::coming::Coming;
 use super::frames::{TsLevelBranch, TsLevels};
 use crate::buffer::Seq;
-use crate::control::branches::{Made, Slot};
+use crate::control::branches::{Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;
 use crate::control::share::Understood;
 use crate::element::ts_level::Piece;
@@ -125,7 +125,8 @@ impl TsBranches {
         let Some(slot) = out.branches.slot_mut(self.whole) else { return };
         let Some(levels) = &mut slot.levels else { return };
         let mut pieces = core::mem::take(&mut out.pieces);
-        levels.push(now, at, datagram, &mut pieces);
+        let found = if self.whole == ORIGINAL { &out.found[..] } else { &[] };
+        levels.push(now, at, (datagram, found), &mut pieces);
         levels.forget_before(slot.branch.ring().first());
         for level in 0..out.branches.end() {
             let slot = out.branches.slot(level);
