@@ -87,7 +87,8 @@ impl Distribution {
     pub(super) fn rest(&mut self, now: Time) {
         self.unhouse(now, false);
         self.clear_branches();
-        self.forget_renditions();
+        let renditions = self.renditions.as_ref().map(|all| Renditions::new(all.count()));
+        self.renditions = renditions.map(Box::new);
         self.origin = None;
     }
 
@@ -95,11 +96,6 @@ impl Distribution {
     pub(super) fn clock(&self, track: u8) -> Option<TrackClock> {
         let (clock, ssrc) = self.origin.as_ref()?.sender(track)?;
         Some(TrackClock { track, clock, ssrc, passed: self.branches.get(ORIGINAL)?.passed(track) })
-    }
-
-    /// What comes from now on does not go on from what came.
-    pub(super) fn break_off(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.ring_mut().break_off());
     }
 
     /// A sink joins.

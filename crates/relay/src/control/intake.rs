@@ -113,7 +113,7 @@ impl Stream {
 
     /// What comes from now on does not go on from what came.
     pub(super) fn break_off(&mut self) {
-        self.state.out.break_off();
+        self.state.out.branches.break_off();
         self.state.sharing.hand(Handed::Break);
     }
 

@@ -107,6 +107,7 @@ impl Bench {
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::SenderReports(to) => self.reports.push(to),
+                Output::HandOver | Output::Stages(_) => {}
                 Output::Wait { until } => return until,
             }
         }

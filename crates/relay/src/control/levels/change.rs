@@ -38,8 +38,9 @@ impl TsBranches {
         let layers = levels.layers();
         let mut changing = core::mem::take(&mut levels.changing);
         if core::mem::replace(&mut levels.layers_before, layers) != layers {
-            let of_whole =
-                |key: &SinkKey| out.place_of(*key).is_some_and(|(at, _)| out.whole(at) == self.whole);
+            let of_whole = |key: &SinkKey| {
+                out.place_of(*key).is_some_and(|(at, _)| out.branches.whole(at) == self.whole)
+            };
             changing = out.sinks.iter().map(|(key, _)| SinkKey(key)).filter(of_whole).collect();
         }
         changing.retain(|key| self.hop_or_stop(out, now, *key));
@@ -52,7 +53,9 @@ impl TsBranches {
     /// Lets a sink go on in another branch if this is where it can, or stop where that will be. Returns whether
     /// it still takes other layers than it wants.
     pub(super) fn hop_or_stop(self, out: &mut Distribution, now: Time, key: SinkKey) -> bool {
-        let Some((from, place)) = out.place_of(key).filter(|(from, _)| out.whole(*from) == self.whole) else {
+        let Some((from, place)) =
+            out.place_of(key).filter(|(from, _)| out.branches.whole(*from) == self.whole)
+        else {
             return false;
         };
         let (Some(levels), Some(sink)) = (self.frames(out), out.sinks.get(key.0)) else { return false };

@@ -217,7 +217,7 @@ impl Distribution {
         if self.renditions.is_some() {
             return Kind::Renditions(Simulcast::at(index));
         }
-        let whole = self.whole(index);
+        let whole = self.branches.whole(index);
         match self.branches.slot(whole).is_some_and(|slot| slot.levels.is_some()) {
             true => Kind::Ts(TsBranches::of(whole)),
             false => Kind::Layers(Layers { branch: index }),
@@ -267,14 +267,6 @@ impl Distribution {
         }
         if let Some(sink) = self.sinks.get_mut(key.0) {
             sink.branch = None;
-        }
-    }
-
-    /// The branch of which this one is a level, or itself.
-    fn whole(&self, index: usize) -> usize {
-        match self.branches.slot(index) {
-            Some(slot) => slot.level().map_or(index, |(whole, _)| whole),
-            _ => index,
         }
     }
 }

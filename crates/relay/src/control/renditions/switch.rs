@@ -107,6 +107,11 @@ impl Pushed {
 }
 
 impl Switch {
+    /// Renditions have come or gone.
+    pub(super) fn look_at_all(&mut self) {
+        (self.news, self.all) = (true, true);
+    }
+
     fn progress(&mut self, index: usize) -> &mut Progress {
         if self.progress.len() <= index {
             self.progress.resize(index + 1, Progress::default());
@@ -408,17 +413,9 @@ impl Simulcast {
     }
 }
 
-impl Distribution {
-    pub(super) fn renditions_changed(&mut self) {
-        if let Some(renditions) = &mut self.renditions {
-            (renditions.switch.news, renditions.switch.all) = (true, true);
-        }
-    }
-
-    /// Tells all renditions, and what is made of them, what the clock of a track is now.
-    pub(super) fn tell_renditions(&mut self, now: Time, track: u8) {
-        if let Some(clock) = self.clock_of(0, track) {
-            (0..self.rendition_count()).for_each(|index| self.tell_branch(now, index, clock));
-        }
+/// Tells all renditions, and what is made of them, what the clock of a track is now.
+pub(super) fn tell_clock(out: &mut Distribution, now: Time, track: u8) {
+    if let Some(clock) = out.clock_of(0, track) {
+        (0..out.rendition_count()).for_each(|index| out.tell_branch(now, index, clock));
     }
 }
