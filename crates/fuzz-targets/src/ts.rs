@@ -78,10 +78,15 @@ pub(crate) fn ts_reader(data: &[u8]) {
 
 /// Packets, one after the other. Those of a seed begin with its tables.
 pub(crate) fn ts_frames(data: &[u8]) {
-    let mut frames = TsFrames::default();
+    let (mut reader, mut frames) = (TsReader::default(), TsFrames::default());
+    let mut found = Vec::new();
     for packet in data.chunks_exact(PACKET_BYTES) {
         let before = frames.number();
-        let part = frames.packet(packet);
+        found.clear();
+        let is_read = reader.read_into(packet, &mut found).is_ok();
+        assert_eq!(found.len(), usize::from(is_read));
+        let Some(found) = found.first() else { continue };
+        let part = frames.packet(packet, found);
         assert_eq!(part.starts, frames.number() != before);
         if let Some(told) = frames.told() {
             assert!(told.layer < told.layers.max(1));

@@ -150,6 +150,11 @@ impl Frames {
         self.seen.slice.is_some()
     }
 
+    /// The number of the current frame.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// What is known of the current frame.
     pub fn current(&self) -> Frame {
         let mut frame = Frame {

@@ -202,7 +202,12 @@ impl World {
                     self.players[id as usize].key = None;
                     self.outcome.ended += 1;
                 }
-                Output::Event(_) | Output::SenderReports(_) | Output::Feedback(_) => {}
+                // There are no replicas, and all services run here.
+                Output::Event(_)
+                | Output::SenderReports(_)
+                | Output::Feedback(_)
+                | Output::HandOver
+                | Output::Stages(_) => {}
                 Output::Wait { until: Some((at, _)) } if at > now => {
                     // A poll too many is harmless; one is put down only if none comes before it.
                     if self.agenda.next_at().is_none_or(|next| at < next) {

@@ -82,6 +82,9 @@ impl Worker {
             match output {
                 Output::Order(order) => self.carry_out(index, &order),
                 Output::SenderReports(to) => self.send_reports(index, to),
+                Output::HandOver => stream.hand_over(),
+                // They were seen to just now.
+                Output::Stages(_) => {}
                 Output::Event(event) => self.tell(index, event),
                 Output::Feedback(feedback) => self.hand_up(index, feedback),
                 Output::Wait { until } => {

@@ -2,28 +2,40 @@
 
 use bytes::Bytes;
 
-use super::TsReader;
+use super::Found;
 use super::fill::fill;
-use super::packet::{PACKET_BYTES, Packet};
+use super::packet::{NULL_PID, PACKET_BYTES, Packet, pid_of};
 use super::pes::VIDEO_ID;
 use crate::frames::Frame;
 use crate::limits::UNTOLD_PACKETS_MAX;
 use crate::{Content, Kind, Needs};
 
+/// PIDs beside the main stream whose content is kept in mind.
+const OTHERS_MAX: usize = 16;
+
 /// Tells, packet by packet, where the frames of the main stream begin and what they are, so that a
 /// transport stream can be parted between them.
 ///
 /// A *frame* here is all from the first packet of an access unit of the main stream up to the first
-/// packet of the next one: packets of other PIDs between them count to it. They are those of
-/// [`TsReader`], with their numbers.
+/// packet of the next one: packets of other PIDs between them count to it. They are those that a
+/// [`TsReader`](super::TsReader) found; their numbers rise also where another reader goes on.
 ///
 /// A stream can be parted if each of its PES packets holds one access unit, or a part of one, and is not
 /// scrambled. Where one shows otherwise, the stream counts as one of a single layer from there on, until
 /// [`restart`](Self::restart).
 #[derive(Debug)]
 pub struct TsFrames {
-    reader: TsReader,
+    /// The number of the frame that arrives.
+    number: u32,
+    /// What is known of it; `None` before there was a main stream.
+    arriving: Option<Frame>,
     main_pid: Option<u16>,
+    /// How many layers the main stream has shown.
+    layers: u8,
+    /// What other PIDs hold that is worth more than what is not known.
+    others: [(u16, Content); OTHERS_MAX],
+    /// How many of these are known.
+    known: usize,
     /// It has shown that it cannot be parted.
     is_mixed: bool,
     /// Packets of the main stream are missing since its last PES packet began.
@@ -39,8 +51,12 @@ pub struct TsFrames {
 impl Default for TsFrames {
     fn default() -> Self {
         TsFrames {
-            reader: TsReader::default(),
+            number: 0,
+            arriving: None,
             main_pid: None,
+            layers: 0,
+            others: [(0, Content::Opaque); OTHERS_MAX],
+            known: 0,
             is_mixed: false,
             has_gap: false,
             packets: 0,
@@ -74,25 +90,44 @@ pub struct Told {
 }
 
 impl TsFrames {
-    /// Reads the next packet, of [`PACKET_BYTES`](super::PACKET_BYTES). What is damaged belongs to the
-    /// frame that arrives.
-    pub fn packet(&mut self, bytes: &[u8]) -> Part {
-        let (number, errors) = (self.number(), self.reader.continuity_errors());
-        let tag = self.reader.read(bytes).unwrap_or_default();
-        if self.reader.main_pid() != self.main_pid {
-            (self.main_pid, self.is_mixed, self.counter) = (self.reader.main_pid(), false, None);
+    /// Takes the next packet, of [`PACKET_BYTES`](super::PACKET_BYTES), and what its reader found. What is
+    /// damaged belongs to the frame that arrives.
+    pub fn packet(&mut self, bytes: &[u8], found: &Found) -> Part {
+        if found.main_pid.is_some() && found.main_pid != self.main_pid {
+            (self.main_pid, self.layers, self.is_mixed) = (found.main_pid, 0, false);
+            (self.counter, self.known) = (None, 0);
         }
-        let begun = self.number().wrapping_sub(number);
-        let is_main = self.main_pid.is_some() && super::packet::pid_of(bytes) == self.main_pid;
+        if let Some(frame) = found.arriving {
+            self.layers = self.layers.max(frame.layers);
+            self.arriving = Some(frame);
+        }
+        let begun = found.begun;
+        self.number = self.number.wrapping_add(begun);
+        let pid = pid_of(bytes);
+        let is_main = self.main_pid.is_some() && pid == self.main_pid;
         if let Some(packet) = Packet::new_checked(bytes).ok().filter(|_| is_main) {
-            self.has_gap |= self.reader.continuity_errors() != errors || packet.adaptation().discontinuity();
+            self.has_gap |= found.is_behind_gap || packet.adaptation().discontinuity();
             self.main_packet(&packet, begun);
+        } else if let (Some(pid), Content::Sound | Content::Tables) = (pid, found.content) {
+            self.learn(pid, found.content);
         }
         if begun > 0 {
             self.packets = 0;
         }
         self.packets += 1;
-        Part { starts: begun > 0, ends: is_main && tag.last && begun == 0, is_main }
+        Part { starts: begun > 0, ends: is_main && found.ends && begun == 0, is_main }
+    }
+
+    /// What a PID holds that is not the main stream.
+    fn learn(&mut self, pid: u16, content: Content) {
+        match self.others[..self.known].iter_mut().find(|(known, _)| *known == pid) {
+            Some((_, known)) => *known = content.max(*known),
+            None if self.known < OTHERS_MAX => {
+                self.others[self.known] = (pid, content);
+                self.known += 1;
+            }
+            None => {}
+        }
     }
 
     /// Begins anew with what the stream is; its frames are counted on.
@@ -102,13 +137,13 @@ impl TsFrames {
 
     /// The number of the frame that arrives.
     pub fn number(&self) -> u32 {
-        self.reader.arriving().map_or(0, |frame| frame.number)
+        self.number
     }
 
     /// What the frame that arrives is; `None` as long as it has not shown it. One that has not for
     /// [`UNTOLD_PACKETS_MAX`] packets counts as of the lowest layer.
     pub fn told(&self) -> Option<Told> {
-        let Some(frame) = self.reader.arriving() else { return Some(self.untold()) };
+        let Some(frame) = self.arriving else { return Some(self.untold()) };
         let is_known = frame.kind != Kind::Header || self.packets >= UNTOLD_PACKETS_MAX || self.is_mixed;
         is_known.then(|| self.of(frame))
     }
@@ -121,8 +156,7 @@ impl TsFrames {
 
     /// How many layers there are, as far as is known; 0 before there was a frame.
     pub fn layers(&self) -> u8 {
-        let layers = self.reader.arriving().map_or(0, |frame| frame.layers);
-        if self.is_mixed { layers.min(1) } else { layers }
+        if self.is_mixed { self.layers.min(1) } else { self.layers }
     }
 
     /// The PID of the main stream, once it is known.
@@ -130,11 +164,17 @@ impl TsFrames {
         self.main_pid
     }
 
-    /// What these packets hold beside the main stream, as [`Tag::content`](crate::Tag::content) says it.
+    /// What packets held beside the main stream that came before, as [`Tag::content`](crate::Tag::content) says
+    /// it, by their PIDs.
     pub fn content(&self, packets: &[u8]) -> Content {
         let packets = packets.chunks_exact(PACKET_BYTES).filter_map(|bytes| Packet::new_checked(bytes).ok());
         let others = packets.filter(|packet| Some(packet.pid()) != self.main_pid || !packet.has_payload());
-        others.map(|packet| self.reader.content(&packet)).max().unwrap_or(Content::Stuffing)
+        let known = |pid| self.others[..self.known].iter().find(|(known, _)| *known == pid);
+        let content = |packet: Packet<'_>| match packet.pid() {
+            NULL_PID => Content::Stuffing,
+            pid => known(pid).map_or(Content::Opaque, |(_, content)| *content),
+        };
+        others.map(content).max().unwrap_or(Content::Stuffing)
     }
 
     /// The last continuity counter of the main stream.
@@ -145,11 +185,6 @@ impl TsFrames {
     /// Packets of the main stream that add nothing to it, behind one with this counter: see [`fill`].
     pub fn fill(&self, counter: u8, count: u8) -> Bytes {
         self.main_pid.map_or_else(Bytes::new, |pid| fill(pid, self.stream_id, counter, count))
-    }
-
-    /// See [`TsReader::preamble`].
-    pub fn preamble(&self) -> Option<Bytes> {
-        self.reader.preamble()
     }
 
     fn main_packet(&mut self, packet: &Packet<'_>, begun: u32) {

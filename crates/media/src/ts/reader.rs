@@ -1,7 +1,9 @@
 //! What the datagrams of a transport stream mean.
 
+mod found;
 mod told;
 
+pub use self::found::Found;
 use bytes::Bytes;
 
 use self::told::{Candidate, Shown, better};
@@ -40,6 +42,8 @@ pub struct TsReader {
     pcr: Option<u64>,
     frames: Frames,
     shown: Shown,
+    /// The frame that arrives is complete with the packet that was read last.
+    ended: bool,
     transport_errors: u64,
 }
 
@@ -54,6 +58,7 @@ impl Default for TsReader {
             pcr: None,
             frames: Frames::new(),
             shown: Shown::default(),
+            ended: false,
             transport_errors: 0,
         }
     }
@@ -121,13 +126,38 @@ impl TsReader {
     pub fn read(&mut self, datagram: &[u8]) -> Result<Tag, Malformed> {
         check_aligned(datagram)?;
         self.shown = Shown::default();
+        datagram.chunks_exact(PACKET_BYTES).for_each(|bytes| self.checked(bytes));
+        Ok(self.tag())
+    }
+
+    /// The same; and adds to `found` what there is to know of each packet.
+    ///
+    /// # Errors
+    /// See [`read`](Self::read).
+    pub fn read_into(&mut self, datagram: &[u8], found: &mut Vec<Found>) -> Result<Tag, Malformed> {
+        check_aligned(datagram)?;
+        self.shown = Shown::default();
         for bytes in datagram.chunks_exact(PACKET_BYTES) {
-            match Packet::new_checked(bytes) {
-                Ok(packet) if !packet.transport_error() => self.packet(&packet),
-                _ => self.transport_errors += 1,
-            }
+            let (number, errors) = (self.frames.number(), self.continuity.errors());
+            self.ended = false;
+            self.checked(bytes);
+            found.push(Found {
+                begun: self.frames.number().wrapping_sub(number),
+                ends: self.ended,
+                is_behind_gap: self.continuity.errors() != errors,
+                main_pid: self.main_pid(),
+                arriving: self.arriving(),
+                content: self.beside(bytes),
+            });
         }
         Ok(self.tag())
+    }
+
+    fn checked(&mut self, bytes: &[u8]) {
+        match Packet::new_checked(bytes) {
+            Ok(packet) if !packet.transport_error() => self.packet(&packet),
+            _ => self.transport_errors += 1,
+        }
     }
 
     /// There was a long silence before this datagram, which is not read yet: whether it goes on where the last one
@@ -194,8 +224,14 @@ impl TsReader {
         self.transport_errors + self.tables.errors()
     }
 
-    /// What a packet holds beside the main stream.
-    pub(super) fn content(&self, packet: &Packet<'_>) -> Content {
+    /// What a packet holds beside the main stream; nothing if it is one of that.
+    fn beside(&self, bytes: &[u8]) -> Content {
+        let packet = Packet::new_checked(bytes).ok();
+        let packet = packet.filter(|packet| Some(packet.pid()) != self.main_pid() || !packet.has_payload());
+        packet.map_or(Content::Stuffing, |packet| self.content(&packet))
+    }
+
+    fn content(&self, packet: &Packet<'_>) -> Content {
         let pid = packet.pid();
         let is_clock = pid == self.pcr_pid && packet.adaptation().pcr().is_some();
         match pid {
@@ -264,7 +300,7 @@ impl TsReader {
         if !packet.has_payload() {
             return;
         }
-        let mut reading = Reading { main, frames: &mut self.frames, shown };
+        let mut reading = Reading { main, frames: &mut self.frames, shown, ended: &mut self.ended };
         let scanner = &mut self.scanner;
         if packet.is_scrambled() {
             scanner.reset();
@@ -321,6 +357,7 @@ struct Reading<'a> {
     main: &'a mut Main,
     frames: &'a mut Frames,
     shown: &'a mut Shown,
+    ended: &'a mut bool,
 }
 
 impl Reading<'_> {
@@ -370,7 +407,7 @@ impl Reading<'_> {
             if *left == 0 {
                 self.main.packet_left = None;
                 self.finish_units(scanner);
-                self.shown.last = true;
+                (self.shown.last, *self.ended) = (true, true);
             }
         }
     }
@@ -435,6 +472,7 @@ impl Reading<'_> {
             shown.best = better(shown.best, Some(ended));
         }
         (shown.any, shown.first, shown.last) = (true, true, false);
+        *self.ended = false;
         if pts.is_some() {
             self.main.pts = pts;
         }

@@ -3,10 +3,12 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use outflow_media::ts::Found;
 use outflow_media::{Format, Time};
 
 use super::audience::Audience;
 use super::branches::{Branches, ORIGINAL, Services};
+use super::levels::Levels;
 use super::origin::Origin;
 use super::output::{Event, SinkEnd};
 use super::renditions::Renditions;
@@ -32,6 +34,9 @@ pub(super) struct Distribution {
     pub(super) events: VecDeque<Event>,
     /// When hopeless sinks are looked for next.
     hopeless_check: Time,
+    /// What the source's reader found in the packets of the datagram that comes, if that is one of a transport
+    /// stream.
+    pub(super) found: Vec<Found>,
     /// Kept so that no memory is asked for a packet.
     pub(super) pieces: Vec<Piece>,
     /// The same.
@@ -50,6 +55,7 @@ impl Distribution {
             audience: Audience::default(),
             events: VecDeque::new(),
             hopeless_check: Time::ZERO,
+            found: Vec::new(),
             pieces: Vec::new(),
             made: Vec::new(),
         }
@@ -61,7 +67,7 @@ impl Distribution {
         for branch in self.branches.iter_mut() {
             branch.ring_mut().set_limits(options.ring_bytes, options.when_full, seed);
         }
-        self.branches.set_layers(options.layers);
+        self.set_layers(options.layers);
     }
 
     pub(super) fn format(&self) -> Option<&Format> {
@@ -81,7 +87,8 @@ impl Distribution {
     pub(super) fn rest(&mut self, now: Time) {
         self.unhouse(now, false);
         self.clear_branches();
-        self.forget_renditions();
+        let renditions = self.renditions.as_ref().map(|all| Renditions::new(all.count()));
+        self.renditions = renditions.map(Box::new);
         self.origin = None;
     }
 
@@ -89,11 +96,6 @@ impl Distribution {
     pub(super) fn clock(&self, track: u8) -> Option<TrackClock> {
         let (clock, ssrc) = self.origin.as_ref()?.sender(track)?;
         Some(TrackClock { track, clock, ssrc, passed: self.branches.get(ORIGINAL)?.passed(track) })
-    }
-
-    /// What comes from now on does not go on from what came.
-    pub(super) fn break_off(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.ring_mut().break_off());
     }
 
     /// A sink joins.
@@ -228,7 +230,7 @@ impl Distribution {
             if idle_since.is_none_or(|since| now.since(since) < BRANCH_LINGER) {
                 continue;
             }
-            if self.is_awaited(now, index) {
+            if self.levels_at(index).is_awaited(self, now, index) {
                 self.branches.slot_mut(index).into_iter().for_each(|slot| slot.idle_since = Some(now));
             } else {
                 self.remove_branch(now, index);

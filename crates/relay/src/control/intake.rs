@@ -1,5 +1,6 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
+use outflow_media::ts::{Found, PACKET_BYTES};
 use outflow_media::{Content, Format, Tag, Time};
 
 use super::output::Event;
@@ -70,7 +71,10 @@ impl Stream {
     /// A packet came in: RTP with its header, or whole transport stream packets. Returns whether it
     /// was taken; if not, it is counted.
     pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) -> bool {
-        let taken = self.take(now, track, incoming);
+        let mut found = core::mem::take(&mut self.state.out.found);
+        let taken = self.take(now, track, incoming, &mut found);
+        found.clear();
+        self.state.out.found = found;
         if let Err(reason) = taken {
             self.count_drop(reason, 1);
         }
@@ -109,7 +113,7 @@ impl Stream {
 
     /// What comes from now on does not go on from what came.
     pub(super) fn break_off(&mut self) {
-        self.state.out.break_off();
+        self.state.out.branches.break_off();
         self.state.sharing.hand(Handed::Break);
     }
 
@@ -123,14 +127,20 @@ impl Stream {
         }
     }
 
-    fn take(&mut self, now: Time, track: u8, incoming: Incoming) -> Result<(), DropReason> {
+    fn take(
+        &mut self,
+        now: Time,
+        track: u8,
+        incoming: Incoming,
+        found: &mut Vec<Found>,
+    ) -> Result<(), DropReason> {
         let is_back = self.state.source.is_away();
         let least = self.state.out.options.layers;
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
         let goes_on = !is_back || intake.understand.resume(&bytes);
-        let mut tag = intake.understand.tag(track, &bytes)?;
+        let mut tag = intake.understand.tag_into(track, &bytes, found)?;
         if track == format.main_track() {
             with_layers(&mut tag, least);
         }
@@ -151,7 +161,9 @@ impl Stream {
         let preamble = if tag.key { intake.understand.preamble() } else { None };
         let header = if *format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
         self.note(now, track, header, delta);
+        core::mem::swap(&mut self.state.out.found, found);
         self.spread(now, Understood { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble });
+        core::mem::swap(&mut self.state.out.found, found);
         Ok(())
     }
 
@@ -179,7 +191,10 @@ impl Stream {
         let Some(bytes) = intake.understand.discontinuity(next) else { return };
         let rtp_header = intake.receive.rtp_header(now);
         let tag = Tag { content: Content::Tables, ..Tag::default() };
+        // Its reader is not told of it.
+        let packets = bytes.len() / PACKET_BYTES;
         let packet = Packet { bytes, tag, arrived: now };
+        self.state.out.found = vec![Found::put_in(tag.content); packets];
         self.spread(now, Understood { packet, rtp_header, preamble: None });
     }
 }

@@ -23,7 +23,7 @@ pub use branches::Far;
 pub use levels::LevelBounds;
 pub use meter::Meter;
 pub use negotiation::{Asked, Granted, Refusal};
-pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
+pub use output::{Event, Output, ReportTo, SinkEnd, Stages, Wake};
 pub use share::{Handed, TrackClock, Understood};
 pub use source::SourceCounters;
 pub use state::State;

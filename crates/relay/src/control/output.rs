@@ -8,7 +8,7 @@ use crate::feedback::Feedback;
 use crate::schedule::SinkKey;
 use crate::send::Order;
 
-/// What the driver has to do next.
+/// What the driver has to do next. This is all: when it is [`Output::Wait`], nothing else has to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Send these packets, then report what did not go.
@@ -17,6 +17,11 @@ pub enum Output {
     SenderReports(ReportTo),
     /// What receivers say of the stream, for its publisher: where its source is.
     Feedback(Feedback),
+    /// Give what [`Stream::handed`](crate::Stream::handed) yields to each replica. Said once for all that is
+    /// there.
+    HandOver,
+    /// See to the services' stages that run elsewhere.
+    Stages(Stages),
     /// Something happened that people or other parts of the program want to know.
     Event(Event),
     /// Nothing to do until something comes in, or until `until`. Polling earlier is harmless; any
@@ -25,6 +30,19 @@ pub enum Output {
         /// When to poll again at the latest, and why.
         until: Option<(Time, Wake)>,
     },
+}
+
+/// What is to be done for the stages of the services that run elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stages {
+    /// Give them what [`Stream::far`](crate::Stream::far) yields. Said once for all that is there.
+    Give,
+    /// The services know what comes in: stages of other contexts can be taken out
+    /// ([`Stream::take_stages`](crate::Stream::take_stages)) and sent there. Until that is done, they work here.
+    TakeOut,
+    /// What comes in is something else, and the services are to be bound to it: call the stages back, and put
+    /// them back ([`Stream::put_stages`](crate::Stream::put_stages)).
+    Recall,
 }
 
 /// To whom sender reports go.

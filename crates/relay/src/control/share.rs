@@ -71,6 +71,8 @@ pub struct TrackClock {
 pub(super) struct Sharing {
     /// What replicas are to be handed, if there are any.
     handed: Option<Vec<Handed>>,
+    /// The driver knows that there is something.
+    is_told: bool,
     /// What got lost on the way to this replica.
     gap: Option<Box<Gap>>,
 }
@@ -87,6 +89,12 @@ impl Sharing {
         if let Some(handed) = &mut self.handed {
             handed.push(Handed::Packet(understood.clone()));
         }
+    }
+
+    /// Whether there is something to hand over that the driver was not told of.
+    pub(super) fn is_due(&mut self) -> bool {
+        let is_any = self.handed.as_ref().is_some_and(|handed| !handed.is_empty());
+        is_any && !core::mem::replace(&mut self.is_told, true)
     }
 
     pub(super) fn gap_mut(&mut self) -> Option<&mut Gap> {
@@ -110,9 +118,11 @@ impl Stream {
         }
     }
 
-    /// Takes out what replicas are to be handed; the driver does so after whatever it gave the
-    /// stream, and gives it to each replica by [`Stream::handle_handed`].
+    /// Takes out what replicas are to be handed; the driver does so when it is told to
+    /// ([`Output::HandOver`](super::Output::HandOver)), or earlier, and gives it to each replica by
+    /// [`Stream::handle_handed`].
     pub fn handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
+        self.state.sharing.is_told = false;
         self.state.sharing.handed.iter_mut().flat_map(|handed| handed.drain(..))
     }
 

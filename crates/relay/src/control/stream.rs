@@ -54,7 +54,66 @@ impl Default for StreamOptions {
     }
 }
 
-/// A stream: what its driver tells it, and what it is asked to do next. What can be read of it is in [`State`].
+/// A stream: what its driver tells it, and what the driver is to do next. What can be read of it is in [`State`].
+///
+/// The driver calls a `handle_…` method when something comes in, and then [`poll`](Stream::poll) until there is
+/// nothing more to do before a certain time. It has no other duty: whatever there is to send, to hand on or to know
+/// comes out of `poll`. This is all of a driver, with a clock and a network of its own:
+///
+/// ```
+/// use outflow_media::{Format, Time};
+/// use outflow_relay::{Carriage, Output, Report, SinkSpec, Stream, StreamOptions, Transport};
+///
+/// /// Does all that a stream wants. Returns when it wants to be polled again, if at all.
+/// fn drive(stream: &mut Stream, now: Time, sent: &mut Vec<(u64, Vec<u8>)>) -> Option<Time> {
+///     loop {
+///         match stream.poll(now) {
+///             Output::Order(order) => {
+///                 for key in stream.members(&order).to_vec() {
+///                     let share = stream.share(&order, key);
+///                     let Some(id) = stream.sink(key).map(|sink| sink.id) else { continue };
+///                     // What it begins with: the tables of a transport stream, say.
+///                     if let Some((bytes, _)) = stream.preamble(&order) {
+///                         sent.push((id, bytes.to_vec()));
+///                     }
+///                     let mut blocked = None;
+///                     for (seq, entry, _sequence_offset) in stream.packets(&order, share) {
+///                         let is_full = sent.len() >= 100;
+///                         if is_full {
+///                             blocked = Some(seq);
+///                             break;
+///                         }
+///                         sent.push((id, entry.packet.bytes.to_vec()));
+///                     }
+///                     if let Some(next) = blocked {
+///                         stream.handle_report(key, Report::Blocked { next });
+///                     }
+///                 }
+///             }
+///             // RTCP, for receivers that get RTP: see `sender_report`.
+///             Output::SenderReports(_to) => {}
+///             // Replicas elsewhere, if `set_shared` says that there are any.
+///             Output::HandOver => stream.handed().for_each(drop),
+///             // Stages of the services in other threads, if there are any.
+///             Output::Stages(_) => stream.far().for_each(drop),
+///             Output::Event(event) => println!("{event:?}"),
+///             Output::Wait { until } => return until.map(|(at, _reason)| at),
+///         }
+///     }
+/// }
+///
+/// let mut stream = Stream::new(StreamOptions::default());
+/// let (mut now, mut sent) = (Time::ZERO, Vec::new());
+/// stream.handle_source(now, Format::Data);
+/// stream.handle_join(now, 7, SinkSpec::new(Carriage::Ts, Transport::Datagram));
+/// for datagram in [&b"one"[..], b"two"] {
+///     stream.handle_media(now, 0, bytes::Bytes::from_static(datagram).into());
+///     let again = drive(&mut stream, now, &mut sent).expect("the source may go away");
+///     assert!(again > now);
+///     now = now + core::time::Duration::from_millis(20);
+/// }
+/// assert_eq!(sent, [(7, b"one".to_vec()), (7, b"two".to_vec())]);
+/// ```
 #[derive(Debug)]
 pub struct Stream {
     pub(super) state: State,
@@ -156,6 +215,9 @@ impl Stream {
         let out = &mut self.state.out;
         out.check_hopeless(now);
         out.check_linger(now);
+        if let Some(stages) = out.services.next_of_stages() {
+            return Output::Stages(stages);
+        }
         if let Some(event) = out.events.pop_front() {
             return Output::Event(event);
         }
@@ -168,9 +230,12 @@ impl Stream {
                 break;
             }
         }
-        let State { out, source, feedback, reports_due, .. } = &mut self.state;
+        let State { out, source, feedback, reports_due, sharing, .. } = &mut self.state;
         if let Some(feedback) = feedback.poll(now) {
             return Output::Feedback(feedback);
+        }
+        if sharing.is_due() {
+            return Output::HandOver;
         }
         if let Some(key) = out.audience.next_begun() {
             return Output::SenderReports(ReportTo::One(key));

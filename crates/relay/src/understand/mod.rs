@@ -4,7 +4,7 @@ use bytes::Bytes;
 use outflow_media::image::ppm;
 use outflow_media::payload::RtpReader;
 use outflow_media::rtp::Reception;
-use outflow_media::ts::{Programme, TsReader};
+use outflow_media::ts::{Found, Programme, TsReader};
 use outflow_media::{Format, Kind, Malformed, Tag};
 
 use crate::drops::DropReason;
@@ -83,6 +83,17 @@ impl Understand {
             }
         };
         tag.map_err(|_| DropReason::Malformed)
+    }
+
+    /// The same; and, of a transport stream, adds to `found` what there is to know of each packet in it.
+    ///
+    /// # Errors
+    /// It is not what its format says.
+    pub fn tag_into(&mut self, track: u8, bytes: &[u8], found: &mut Vec<Found>) -> Result<Tag, DropReason> {
+        match self {
+            Understand::Ts(reader, _) => reader.read_into(bytes, found).map_err(|_| DropReason::Malformed),
+            Understand::Images(_) | Understand::Data(_) | Understand::Rtp(_) => self.tag(track, bytes),
+        }
     }
 
     /// What a receiver that joins now needs before anything else.

@@ -70,7 +70,12 @@ impl Node {
             match self.stream.poll(now) {
                 Output::Order(order) => self.carry_out(&order, out),
                 Output::Event(Event::SinkEnded { key, .. }) => _ = self.flows.remove(&key),
-                Output::Event(_) | Output::SenderReports(_) | Output::Feedback(_) => {}
+                // There are no replicas, and no services.
+                Output::Event(_)
+                | Output::SenderReports(_)
+                | Output::Feedback(_)
+                | Output::HandOver
+                | Output::Stages(_) => {}
                 Output::Wait { until } => {
                     let at = until.map(|(at, _)| at).filter(|at| *at > now)?;
                     if self.awaited.is_some_and(|awaited| awaited <= at) {

@@ -5,7 +5,7 @@ use outflow_media::{Format, Time};
 use super::{Made, ORIGINAL, Slot};
 use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
-use crate::control::levels::TsLevels;
+use crate::control::levels::{Levels, TsLevels};
 use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
 
 impl Distribution {
@@ -15,13 +15,19 @@ impl Distribution {
         let ring = self.ring(format.main_track());
         let original = Slot::new(Branch::new(ORIGINAL, ring), Made::Original, None);
         self.branches.push(Slot { levels: TsLevels::of(format), ..original });
-        self.forget_entrances();
-        for index in 1..self.rendition_count() {
+        let levels = self.levels_at(ORIGINAL);
+        levels.begin(self);
+        for index in 1..levels.roots(self) {
             let slot = Slot::new(Branch::new(index, self.ring(format.main_track())), Made::Rendition, None);
             self.branches.push(Slot { levels: TsLevels::of(format), ..slot });
         }
-        self.branches.set_layers(self.options.layers);
+        self.set_layers(self.options.layers);
         self.services.bind(format);
+    }
+
+    /// The source has so many layers at least.
+    pub(in crate::control) fn set_layers(&mut self, layers: u8) {
+        (0..self.branches.end()).for_each(|index| self.levels_at(index).set_least(self, layers));
     }
 
     /// No branches, until there is a format again.
@@ -49,7 +55,7 @@ impl Distribution {
     /// The branch at `index` goes.
     pub(in crate::control) fn remove_branch(&mut self, now: Time, index: usize) {
         let Some(slot) = self.branches.take(index) else { return };
-        self.forget_branch(index);
+        self.levels_at(index).forget(self, index);
         match slot.made {
             Made::Original | Made::Rendition => {}
             Made::Declared(id) => {

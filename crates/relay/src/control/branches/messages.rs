@@ -5,6 +5,7 @@ use outflow_media::{Time, Track};
 
 use super::{Made, ORIGINAL, Slot, What};
 use crate::control::distribution::Distribution;
+use crate::control::levels::Levels;
 use crate::control::share::Understood;
 use crate::graph::{Graph, Message, Target, TrackTime};
 use crate::limits::TRACKS_MAX;
@@ -83,13 +84,11 @@ impl Distribution {
                 _ => {}
             }
         }
-        if let Some(slot) = self.branches.slot_mut(index) {
-            if let (Some(levels), Message::Break) = (&mut slot.levels, message) {
-                levels.restart();
-            }
-            if index != ORIGINAL {
-                slot.told(message, ntp_at_zero);
-            }
+        if let Message::Break = message {
+            self.levels_at(index).restart(self);
+        }
+        if let Some(slot) = self.branches.slot_mut(index).filter(|_| index != ORIGINAL) {
+            slot.told(message, ntp_at_zero);
         }
         further.into_iter().for_each(|(at, message)| self.tell_branch(now, at, message));
     }

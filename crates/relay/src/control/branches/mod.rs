@@ -103,6 +103,21 @@ impl Branches {
         self.slots.iter_mut().enumerate().filter_map(|(index, slot)| Some((index, slot.as_mut()?)))
     }
 
+    /// Where the newest key frame of a branch begins.
+    pub(in crate::control) fn newest_key(&self, index: usize) -> Option<Seq> {
+        self.get(index)?.ring().newest_key()
+    }
+
+    /// The branch of which this one is a level, or itself.
+    pub(in crate::control) fn whole(&self, index: usize) -> usize {
+        self.slot(index).and_then(Slot::level).map_or(index, |(whole, _)| whole)
+    }
+
+    /// What comes from now on does not go on from what came.
+    pub(in crate::control) fn break_off(&mut self) {
+        self.iter_mut().for_each(|branch| branch.ring_mut().break_off());
+    }
+
     pub(in crate::control) fn iter(&self) -> impl Iterator<Item = &Branch> {
         self.slots.iter().flatten().map(|slot| &slot.branch)
     }
@@ -183,13 +198,6 @@ impl Branches {
         });
         let views: Vec<View> = views.collect();
         views.contains(&wanted) || views.len() < VIEWS_MAX
-    }
-
-    /// How many layers transport streams have at least.
-    pub(in crate::control) fn set_layers(&mut self, layers: u8) {
-        for levels in self.slots.iter_mut().flatten().filter_map(|slot| slot.levels.as_mut()) {
-            levels.set_least(layers);
-        }
     }
 
     fn keep_drops(&mut self, graph: &Graph) {

@@ -5,6 +5,7 @@ use outflow_media::{Format, Time, Track};
 use super::{Made, ORIGINAL, Slot, What, held};
 use crate::buffer::Ring;
 use crate::control::distribution::Distribution;
+use crate::control::levels::Levels;
 use crate::control::share::Understood;
 use crate::control::{State, Stream, StreamOptions};
 use crate::element::view::View;
@@ -138,7 +139,7 @@ impl Distribution {
 
     pub(in crate::control) fn slot_for(&mut self, now: Time, spec: &SinkSpec) -> Option<usize> {
         let base = match spec.branch {
-            None => self.rendition_at(spec.level).unwrap_or(ORIGINAL),
+            None => self.levels_at(ORIGINAL).root_for(self, spec.level),
             Some(id) => self.declared(now, id)?,
         };
         let base = match spec.view == View::default() {
@@ -149,7 +150,7 @@ impl Distribution {
             (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts)?,
             _ => base,
         };
-        Some(self.at_level(now, whole, spec.level))
+        Some(self.levels_at(whole).branch_for(self, now, spec.level))
     }
 
     /// The slot of a declared branch; it begins with what the ring of the stream holds.

@@ -5,11 +5,10 @@ use core::mem;
 use outflow_media::{Format, Time};
 
 use super::{Branches, Made, ORIGINAL, Slot};
-use crate::buffer::Seq;
-use crate::control::Stream;
 use crate::control::distribution::Distribution;
-use crate::control::renditions::Pushed;
+use crate::control::levels::Levels;
 use crate::control::share::Understood;
+use crate::control::{Stages, Stream};
 use crate::drops::{DropReason, Drops};
 use crate::graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
@@ -44,6 +43,10 @@ pub(in crate::control) struct Services {
     held: Option<Vec<Understood>>,
     /// What is for stages that run elsewhere.
     far: Vec<Far>,
+    /// The driver knows that there is something.
+    is_far_told: bool,
+    /// What the driver was told to do with the stages, as long as that is to be done.
+    told: Option<Stages>,
     probe: Option<Probe>,
     /// Kept so that no memory is asked for a batch.
     made: Vec<(usize, Understood)>,
@@ -169,6 +172,24 @@ impl Services {
         tell(graph, &mut further, each);
     }
 
+    /// What the driver is to do for stages that run elsewhere, if it was not told so.
+    pub(in crate::control) fn next_of_stages(&mut self) -> Option<Stages> {
+        let graph = self.graph.as_ref()?;
+        if !self.far.is_empty() && !mem::replace(&mut self.is_far_told, true) {
+            return Some(Stages::Give);
+        }
+        if graph.contexts().next().is_none() && graph.is_whole() {
+            return None;
+        }
+        let next = match (graph.is_whole(), graph.is_unbound()) {
+            (true, false) => Some(Stages::TakeOut),
+            (false, true) => Some(Stages::Recall),
+            _ => None,
+        };
+        let before = mem::replace(&mut self.told, next);
+        next.filter(|_| next != before)
+    }
+
     /// A packet waits in a chain.
     pub(super) fn chain_waits(&mut self) {
         self.waiting += 1;
@@ -228,7 +249,7 @@ impl Services {
             }
         }
         let changes = [&before, &graph].into_iter().flatten().any(|graph| graph.hears_clocks());
-        self.graph = graph;
+        (self.graph, self.told) = (graph, None);
         (before, changes)
     }
 
@@ -239,6 +260,7 @@ impl Services {
         if let Some(format) = format {
             graph.bind(format);
         }
+        self.is_far_told = false;
         let late = mem::take(&mut self.far).into_iter().filter_map(|far| match far {
             Far::Message(_, target, message) => Some((target, message)),
             _ => None,
@@ -337,8 +359,10 @@ impl Stream {
         self.state.out.services.release();
     }
 
-    /// Takes out what is for the stages that run elsewhere.
+    /// Takes out what is for the stages that run elsewhere; the driver does so when it is told to
+    /// ([`Stages::Give`]), or earlier.
     pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
+        self.state.out.services.is_far_told = false;
         self.state.out.services.far.drain(..)
     }
 
@@ -405,18 +429,13 @@ impl Distribution {
     /// Puts a packet of the source into the branches. Returns whether a key frame begins with it.
     pub(in crate::control) fn spread(&mut self, now: Time, understood: Understood) -> bool {
         self.services.enter(&understood);
-        let before = self.newest_key(ORIGINAL);
+        let before = self.branches.newest_key(ORIGINAL);
         self.push_to(now, ORIGINAL, understood);
-        let is_key = self.newest_key(ORIGINAL) > before;
+        let is_key = self.branches.newest_key(ORIGINAL) > before;
         if self.services.waiting >= SERVICE_BATCH {
             self.serve(now);
         }
         is_key
-    }
-
-    /// Where the newest key frame of a branch begins.
-    pub(in crate::control) fn newest_key(&self, index: usize) -> Option<Seq> {
-        self.branches.get(index)?.ring().newest_key()
     }
 
     /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
@@ -435,18 +454,13 @@ impl Distribution {
         if index != ORIGINAL {
             slot.note(&understood, ntp_at_zero);
         }
-        let whole = slot.levels.is_some().then(|| understood.clone());
+        let levels = self.levels_at(index);
+        let coming = levels.comes(self, index, &understood);
+        let Some(branch) = self.branches.get_mut(index) else { return };
         let Understood { packet, rtp_header, preamble } = understood;
-        let ring = slot.branch.ring();
-        let at = ring.head();
-        let pushed = self.renditions.is_some().then(|| Pushed::new(&packet, &rtp_header, ring));
-        slot.branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
-        let is_there = slot.branch.ring().head() > at;
-        if let Some(whole) = whole {
-            self.part(now, index, (at, is_there), &whole);
-        }
-        if let Some(pushed) = pushed.filter(|_| is_there) {
-            self.look_for_entrances(index, pushed);
-        }
+        let at = branch.ring().head();
+        branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
+        let is_there = branch.ring().head() > at;
+        levels.came(self, now, (index, at, is_there), coming);
     }
 }

@@ -16,6 +16,7 @@ use outflow_media::rtp::{HEADER, set_sequence};
 use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
 use super::frames::{Mark, Start};
+use super::ts::TsBranches;
 use crate::buffer::Seq;
 use crate::control::distribution::Distribution;
 use crate::schedule::{Carriage, Cut, Greeting, Place, SinkKey};
@@ -23,101 +24,75 @@ use crate::schedule::{Carriage, Cut, Greeting, Place, SinkKey};
 /// From where to where a sink goes.
 #[derive(Debug, Clone, Copy)]
 struct Hop {
-    /// The whole stream, and the place of the frame among its marks.
-    whole: usize,
+    /// The place of the frame among those of the whole stream.
     mark: usize,
     from: (usize, Start),
     to: (usize, Start),
 }
 
-impl Distribution {
-    /// Looks where sinks change their levels that want to. Returns whether any may have something to do.
-    pub(in crate::control) fn change_levels(&mut self, now: Time) -> bool {
-        let mut any = self.look_at_renditions(now);
-        for index in 0..self.branches.end() {
-            any |= self.look_at_news(now, index);
-            let stopped = self.branches.get(index).map_or_else(Vec::new, |branch| branch.stopped().to_vec());
-            any |= !stopped.is_empty();
-            let whole = self.whole(index);
-            for key in stopped {
-                self.change(now, whole, key);
-            }
-        }
-        any
-    }
-
+impl TsBranches {
     /// More is known of a transport stream than before: for some this is where they change.
-    fn look_at_news(&mut self, now: Time, whole: usize) -> bool {
-        let Some(levels) = self.ts_levels_mut(whole).filter(|levels| levels.news) else { return false };
+    pub(super) fn look_at_news(self, out: &mut Distribution, now: Time) -> bool {
+        let Some(levels) = self.frames_mut(out).filter(|levels| levels.news) else { return false };
         levels.news = false;
         let layers = levels.layers();
         let mut changing = core::mem::take(&mut levels.changing);
         if core::mem::replace(&mut levels.layers_before, layers) != layers {
-            let of_whole = |key: &SinkKey| self.place_of(*key).is_some_and(|(at, _)| self.whole(at) == whole);
-            changing = self.sinks.iter().map(|(key, _)| SinkKey(key)).filter(of_whole).collect();
+            let of_whole = |key: &SinkKey| {
+                out.place_of(*key).is_some_and(|(at, _)| out.branches.whole(at) == self.whole)
+            };
+            changing = out.sinks.iter().map(|(key, _)| SinkKey(key)).filter(of_whole).collect();
         }
-        changing.retain(|key| self.change(now, whole, *key));
-        if let Some(levels) = self.ts_levels_mut(whole) {
+        changing.retain(|key| self.hop_or_stop(out, now, *key));
+        if let Some(levels) = self.frames_mut(out) {
             levels.changing = changing;
         }
         true
     }
 
-    fn place_of(&self, key: SinkKey) -> Option<(usize, Place)> {
-        let sink = self.sinks.get(key.0)?;
-        Some((sink.branch?, sink.place))
-    }
-
     /// Lets a sink go on in another branch if this is where it can, or stop where that will be. Returns whether
     /// it still takes other layers than it wants.
-    fn change(&mut self, now: Time, whole: usize, key: SinkKey) -> bool {
-        if self.renditions.is_some() {
-            return self.change_rendition(now, key);
-        }
-        let Some((from, place)) = self.place_of(key).filter(|(from, _)| self.whole(*from) == whole) else {
+    pub(super) fn hop_or_stop(self, out: &mut Distribution, now: Time, key: SinkKey) -> bool {
+        let Some((from, place)) =
+            out.place_of(key).filter(|(from, _)| out.branches.whole(*from) == self.whole)
+        else {
             return false;
         };
-        let (Some(levels), Some(sink)) = (self.ts_levels(whole), self.sinks.get(key.0)) else { return false };
-        let (cut, wish) = (self.cut_at(from), levels.cut(sink.spec.level));
+        let (Some(levels), Some(sink)) = (self.frames(out), out.sinks.get(key.0)) else { return false };
+        let (cut, wish) = (self.cut_at(out, from), levels.cut(sink.spec.level));
         if cut == wish || place == Place::Paused {
-            self.go_on(from, key);
+            out.go_on(from, key);
             return false;
         }
         // Who has been sent nothing joins anew.
         if place == Place::Waiting || sink.needs_preamble {
-            self.take_out(from, key);
-            self.place(now, key);
-            self.left_branch(now, from);
+            out.take_out(from, key);
+            out.place(now, key);
+            out.left_branch(now, from);
             return false;
         }
         let (is_greeted, came_at) = (sink.greeting.is_given(), sink.came_at);
-        let cursor = self.branches.get(from).and_then(|branch| branch.cursor(&self.sinks, key));
-        let hop = |cursor| Some((cursor, self.hop_behind(now, (whole, from), (cursor, came_at), wish)?));
+        let cursor = out.branches.get(from).and_then(|branch| branch.cursor(&out.sinks, key));
+        let hop = |cursor| Some((cursor, self.hop_behind(out, now, from, (cursor, came_at), wish)?));
         let hop = cursor.and_then(hop);
         match hop {
             Some((cursor, hop)) if hop.from.1.at == cursor && is_greeted => {
-                self.hop(now, key, hop);
-                return self.cut_at(hop.to.0) != wish;
+                self.hop(out, now, key, hop);
+                return self.cut_at(out, hop.to.0) != wish;
             }
             Some((_, hop)) => {
-                if let Some(branch) = self.branches.get_mut(from) {
-                    branch.stop_at(&mut self.sinks, key, hop.from.1.at);
+                if let Some(branch) = out.branches.get_mut(from) {
+                    branch.stop_at(&mut out.sinks, key, hop.from.1.at);
                 }
             }
-            None => self.go_on(from, key),
+            None => out.go_on(from, key),
         }
         true
     }
 
-    pub(in crate::control) fn go_on(&mut self, index: usize, key: SinkKey) {
-        if let Some(branch) = self.branches.get_mut(index) {
-            branch.go_on(&mut self.sinks, key);
-        }
-    }
-
     /// The layers that a branch has of a transport stream.
-    fn cut_at(&self, index: usize) -> Cut {
-        self.branches
+    fn cut_at(self, out: &Distribution, index: usize) -> Cut {
+        out.branches
             .slot(index)
             .and_then(|slot| slot.level())
             .map_or(Cut::ALL, |(_, level)| level.filter.cut())
@@ -126,36 +101,37 @@ impl Distribution {
     /// The first change from a branch towards other layers that is not before a position there, nor before a
     /// frame.
     fn hop_behind(
-        &mut self,
+        self,
+        out: &mut Distribution,
         now: Time,
-        (whole, from): (usize, usize),
+        from: usize,
         (cursor, frame): (Seq, Option<u32>),
         wish: Cut,
     ) -> Option<Hop> {
-        let cut = self.cut_at(from);
+        let cut = self.cut_at(out, from);
         let is_behind = |start: &Start| {
             let steps = frame.map_or(0, |frame| start.frame.wrapping_sub(frame).cast_signed());
             start.at >= cursor && steps >= 0
         };
         for mark in 0.. {
-            let known = self.ts_levels(whole)?.marks.get(mark)?;
+            let known = self.frames(out)?.marks.get(mark)?;
             let next = known.cut_from(cut, wish);
-            let Some(start) = self.start_in(from, known).filter(is_behind) else { continue };
+            let Some(start) = self.start_in(out, from, known).filter(is_behind) else { continue };
             if next == cut {
                 continue;
             }
-            let to = self.at_cut(now, whole, next);
-            let known = self.ts_levels(whole)?.marks.get(mark)?;
-            if let Some(there) = self.start_in(to, known) {
-                return Some(Hop { whole, mark, from: (from, start), to: (to, there) });
+            let to = self.at_cut(out, now, next);
+            let known = self.frames(out)?.marks.get(mark)?;
+            if let Some(there) = self.start_in(out, to, known) {
+                return Some(Hop { mark, from: (from, start), to: (to, there) });
             }
         }
         None
     }
 
     /// Where a frame begins in a branch, if that has it still.
-    fn start_in(&self, index: usize, mark: &Mark) -> Option<Start> {
-        let slot = self.branches.slot(index)?;
+    fn start_in(self, out: &Distribution, index: usize, mark: &Mark) -> Option<Start> {
+        let slot = out.branches.slot(index)?;
         let start = match slot.level() {
             Some((_, level)) => *level.start_of(mark.start.frame)?,
             None => mark.start,
@@ -163,21 +139,11 @@ impl Distribution {
         (start.at >= slot.branch.ring().first()).then_some(start)
     }
 
-    /// Takes a sink out of its branch, to be put into another.
-    pub(in crate::control) fn take_out(&mut self, from: usize, key: SinkKey) {
-        if let Some(branch) = self.branches.get_mut(from) {
-            branch.remove(&mut self.sinks, key);
-        }
-        if let Some(sink) = self.sinks.get_mut(key.0) {
-            sink.branch = None;
-        }
-    }
-
-    fn hop(&mut self, now: Time, key: SinkKey, hop: Hop) {
+    fn hop(self, out: &mut Distribution, now: Time, key: SinkKey, hop: Hop) {
         let ((from, left), (to, entered)) = (hop.from, hop.to);
-        let bytes = self.greeting(key, hop);
-        self.take_out(from, key);
-        let Some(sink) = self.sinks.get(key.0) else { return };
+        let bytes = self.greeting(out, key, hop);
+        out.take_out(from, key);
+        let Some(sink) = out.sinks.get(key.0) else { return };
         // Of the datagram that the frame begins in, the rest is in the greeting, if there is one.
         let at = entered.at + Seq::from(entered.skip > 0 && !bytes.is_empty());
         let datagrams = bytes.len().div_ceil(DATAGRAM_BYTES) as u16;
@@ -196,21 +162,21 @@ impl Distribution {
             (bytes.slice(begins..bytes.len().min(begins + DATAGRAM_BYTES)), header)
         };
         let greeting = Greeting::new((0..datagrams).map(datagram).collect());
-        let Some(slot) = self.branches.slot_mut(to) else { return };
+        let Some(slot) = out.branches.slot_mut(to) else { return };
         slot.idle_since = None;
-        slot.branch.enter(&mut self.sinks, key, (Some(entered.frame), at, lowered), greeting);
-        self.left_branch(now, from);
+        slot.branch.enter(&mut out.sinks, key, (Some(entered.frame), at, lowered), greeting);
+        out.left_branch(now, from);
     }
 
     /// What a sink is sent between two branches. Nothing for one that has lost something: there is nothing that
     /// could be continued.
-    fn greeting(&self, key: SinkKey, hop: Hop) -> Bytes {
-        let Hop { whole, mark, from: (from, left), to: (to, entered) } = hop;
-        let sink = self.sinks.get(key.0).filter(|sink| sink.broken.is_empty());
-        let mark = self.ts_levels(whole).and_then(|levels| Some((levels, levels.marks.get(mark)?)));
+    fn greeting(self, out: &Distribution, key: SinkKey, hop: Hop) -> Bytes {
+        let Hop { mark, from: (from, left), to: (to, entered) } = hop;
+        let sink = out.sinks.get(key.0).filter(|sink| sink.broken.is_empty());
+        let mark = self.frames(out).and_then(|levels| Some((levels, levels.marks.get(mark)?)));
         let (Some(_), Some((levels, mark))) = (sink, mark) else { return Bytes::new() };
         let datagram = |index: usize, at: Seq| {
-            let entry = self.branches.get(index).and_then(|branch| branch.ring().get(at));
+            let entry = out.branches.get(index).and_then(|branch| branch.ring().get(at));
             entry.map_or(&[][..], |entry| &entry.packet.bytes[..])
         };
         let head = datagram(from, left.at).get(..left.skip * PACKET_BYTES).unwrap_or_default();

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
-use outflow_media::ts::{PACKET_BYTES, Told, TsFrames};
-use outflow_media::{Format, Tag, Time};
+use outflow_media::ts::{Found, PACKET_BYTES, Told, TsFrames, TsReader};
+use outflow_media::{Content, Format, Tag, Time};
 
 use crate::buffer::{Ring, Seq};
 use crate::control::Understood;
@@ -54,6 +54,10 @@ impl Mark {
 /// The frames of a transport stream that is a branch, and its levels.
 #[derive(Debug, Default)]
 pub(in crate::control) struct TsLevels {
+    /// For a stream that nobody has read before: one that is handed over, or made here.
+    reader: Option<Box<TsReader>>,
+    /// What that found in the datagram that comes. Kept so that no memory is asked for it.
+    found: Vec<Found>,
     frames: TsFrames,
     rates: Rates,
     /// The frames that the ring still has, and the one before them.
@@ -82,6 +86,11 @@ impl TsLevels {
     /// For a branch of this format, if it is a transport stream.
     pub(in crate::control) fn of(format: &Format) -> Option<Box<Self>> {
         (*format == Format::Ts).then(Box::default)
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_reader(&self) -> bool {
+        self.reader.is_some()
     }
 
     /// How many layers the main stream has, as far as is known; 0 before that.
@@ -131,40 +140,62 @@ impl TsLevels {
         self.frames.restart();
     }
 
-    /// The next datagram, which is the one at `at`, if the ring took it; else the next one will be. What is
-    /// known of it, and of those before it, is handed to `out`.
+    /// The next datagram, which is the one at `at`, if the ring took it; else the next one will be. With it comes
+    /// what its reader found in its packets; nothing if it was not read yet. What is known of it, and of those
+    /// before it, is handed to `out`.
     pub(in crate::control) fn push(
         &mut self,
         now: Time,
         (at, is_there): (Seq, bool),
-        datagram: &Understood,
+        (datagram, found): (&Understood, &[Found]),
+        out: &mut Vec<Piece>,
+    ) {
+        if !found.is_empty() {
+            return self.push_read(now, (at, is_there), (datagram, found), out);
+        }
+        let mut own = core::mem::take(&mut self.found);
+        let reader = self.reader.get_or_insert_default();
+        // What is no transport stream has no packets.
+        if reader.read_into(&datagram.packet.bytes, &mut own).is_ok() {
+            self.push_read(now, (at, is_there), (datagram, &own), out);
+        }
+        own.clear();
+        self.found = own;
+    }
+
+    fn push_read(
+        &mut self,
+        now: Time,
+        (at, is_there): (Seq, bool),
+        (datagram, found): (&Understood, &[Found]),
         out: &mut Vec<Piece>,
     ) {
         let mut run = 0..0;
-        let mut starts = false;
-        for packet in datagram.packet.bytes.chunks_exact(PACKET_BYTES) {
+        let (mut starts, mut content) = (false, Content::Stuffing);
+        for (packet, found) in datagram.packet.bytes.chunks_exact(PACKET_BYTES).zip(found) {
             let (counter, main_pid) = (self.frames.counter(), self.frames.main_pid());
-            let part = self.frames.packet(packet);
+            let part = self.frames.packet(packet, found);
             if main_pid != self.frames.main_pid() {
                 self.marks.clear();
             }
             if part.starts {
-                self.part(datagram, &mut run, (starts, false));
+                self.part((datagram, &mut content), &mut run, (starts, false));
                 self.end_frame(now, out);
                 let skip = if is_there { run.start } else { 0 };
                 self.begin_frame(counter, Start { skip, ..self.start(at, datagram) });
                 starts = true;
             }
             run.end += 1;
+            content = content.max(found.content);
             if self.told.is_none() {
                 self.told = self.frames.told();
-                self.told.into_iter().for_each(|told| self.know(told));
+                self.told.into_iter().for_each(|told| self.know(told, datagram.preamble.as_ref()));
             }
             if part.ends {
-                self.part(datagram, &mut run, (core::mem::take(&mut starts), true));
+                self.part((datagram, &mut content), &mut run, (core::mem::take(&mut starts), true));
             }
         }
-        self.part(datagram, &mut run, (starts, false));
+        self.part((datagram, &mut content), &mut run, (starts, false));
         self.release(now, out);
     }
 
@@ -180,9 +211,16 @@ impl TsLevels {
         Start { frame, at, skip: 0, lowered: 0, rtp_header }
     }
 
-    /// These packets of a datagram belong to the frame that arrives.
-    fn part(&mut self, datagram: &Understood, run: &mut Range<usize>, (starts, ends): (bool, bool)) {
+    /// These packets of a datagram belong to the frame that arrives; beside the main stream, they have this
+    /// content.
+    fn part(
+        &mut self,
+        (datagram, content): (&Understood, &mut Content),
+        run: &mut Range<usize>,
+        (starts, ends): (bool, bool),
+    ) {
         let packets = core::mem::replace(run, run.end..run.end);
+        let content = core::mem::replace(content, Content::Stuffing);
         if packets.is_empty() {
             return;
         }
@@ -191,7 +229,7 @@ impl TsLevels {
             starts,
             ends,
             main_pid: self.frames.main_pid(),
-            content: self.frames.content(&bytes),
+            content,
             bytes,
             arrived: datagram.packet.arrived,
             rtp_header: datagram.rtp_header,
@@ -212,13 +250,13 @@ impl TsLevels {
         if self.told.is_none() {
             let untold = self.frames.untold();
             self.told = Some(untold);
-            self.know(untold);
+            self.know(untold, None);
         }
         self.release(now, out);
     }
 
     /// The newest frame shows what it is.
-    fn know(&mut self, told: Told) {
+    fn know(&mut self, told: Told, preamble: Option<&Bytes>) {
         let told = Told { layers: told.layers.max(self.least), ..told };
         self.told = Some(told);
         self.news = true;
@@ -231,7 +269,8 @@ impl TsLevels {
         mark.opens_all = self.is_leading && !is_leading;
         mark.told = Some(told);
         if told.key {
-            (self.key, mark.preamble) = (Some(number), self.frames.preamble());
+            let own = || self.reader.as_ref()?.preamble();
+            (self.key, mark.preamble) = (Some(number), preamble.cloned().or_else(own));
         }
         self.is_leading = told.key || (self.is_leading && is_leading);
     }

@@ -1,33 +1,177 @@
-//! Levels of transport streams.
+//! Levels: how a stream is thinned for those who want less of it.
 //!
-//! The packets of a transport stream share datagrams and continuity counters, so that a level of it is a
-//! branch of its own, derived from the whole stream ([`TsLevel`](crate::element::ts_level)). For each branch
-//! that is a transport stream, [`TsLevels`] knows where its frames begin and what they are, once for all
-//! levels, and counts what each costs, whether or not somebody takes it.
-//!
-//! All branches are cut where frames of the original begin, so that a sink goes from one to another between
-//! two frames, and gets what it had got had it been there before: see [`change`].
+//! There are three ways, behind one trait ([`Levels`]): layers of RTP ([`layers`]), branches of a transport
+//! stream ([`ts`]), and renditions ([`super::renditions`]). The levels of a branch are all of one kind; which
+//! one is known here ([`Distribution::levels_at`]) and nowhere else.
 
 mod bounds;
 mod change;
+mod coming;
 mod frames;
+mod layers;
 #[cfg(test)]
 mod tests;
+mod ts;
 
 use outflow_media::Time;
 
 pub use bounds::LevelBounds;
+pub(in crate::control) use coming::Coming;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
+pub(in crate::control) use ts::TsBranches;
 
-use super::branches::{Made, ORIGINAL, Slot};
+use self::layers::Layers;
+use super::branches::ORIGINAL;
 use super::distribution::Distribution;
+use super::renditions::Simulcast;
 use super::share::Understood;
 use super::state::State;
 use super::stream::Stream;
 use crate::buffer::Seq;
-use crate::element::ts_level::Piece;
 use crate::graph::Unfit;
-use crate::schedule::{Branch, Cut, Level, SinkKey};
+use crate::schedule::{Level, Place, SinkKey};
+
+/// One way to thin a stream. What it knows is with the branches; its methods are given these.
+pub(in crate::control) trait Levels: Copy {
+    /// How many levels there are; 0 before that is known.
+    fn count(self, out: &Distribution) -> u8;
+
+    /// Bits a second of each level, the best first.
+    fn rates(self, out: &Distribution, now: Time) -> Vec<u64>;
+
+    /// The branch that a sink reads which wants this level; made if need be.
+    fn branch_for(self, out: &mut Distribution, now: Time, level: Level) -> usize;
+
+    /// A sink is to get another level, as soon as it can.
+    fn take(self, out: &mut Distribution, key: SinkKey, level: Level);
+
+    /// There are so many layers at least, whatever comes.
+    fn set_least(self, _: &mut Distribution, _: u8) {}
+
+    /// The source begins again.
+    fn restart(self, _: &mut Distribution) {}
+
+    /// A packet is about to come into the branch of this index.
+    fn comes(self, _: &Distribution, _: usize, _: &Understood) -> Coming {
+        Coming::default()
+    }
+
+    /// It has come: into this branch, where it stands at this position if the ring took it.
+    fn came(self, _: &mut Distribution, _: Time, _: (usize, Seq, bool), _: Coming) {}
+
+    /// If more is known than before, looks which sinks change now. Returns whether any may have something to
+    /// do.
+    fn look(self, _: &mut Distribution, _: Time) -> bool {
+        false
+    }
+
+    /// Lets a sink go on at the level that it wants if this is where it can, or stop where that will be.
+    /// Returns whether it still takes another one.
+    fn change(self, _: &mut Distribution, _: Time, _: SinkKey) -> bool {
+        false
+    }
+
+    /// How many branches the source fills, from [`ORIGINAL`] on.
+    fn roots(self, _: &Distribution) -> usize {
+        1
+    }
+
+    /// The one of these that a level is made of.
+    fn root_for(self, _: &Distribution, _: Level) -> usize {
+        ORIGINAL
+    }
+
+    /// All branches are made again.
+    fn begin(self, _: &mut Distribution) {}
+
+    /// A branch is gone; its index may be another one's.
+    fn forget(self, _: &mut Distribution, _: usize) {}
+
+    /// Whether some sink is about to go to a branch that nobody reads.
+    fn is_awaited(self, _: &mut Distribution, _: Time, _: usize) -> bool {
+        false
+    }
+}
+
+/// The levels of a branch, of whichever kind.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::control) enum Kind {
+    Layers(Layers),
+    Ts(TsBranches),
+    Renditions(Simulcast),
+}
+
+macro_rules! each {
+    ($self:ident, $levels:ident => $call:expr) => {
+        match $self {
+            Kind::Layers($levels) => $call,
+            Kind::Ts($levels) => $call,
+            Kind::Renditions($levels) => $call,
+        }
+    };
+}
+
+impl Levels for Kind {
+    fn count(self, out: &Distribution) -> u8 {
+        each!(self, levels => levels.count(out))
+    }
+
+    fn rates(self, out: &Distribution, now: Time) -> Vec<u64> {
+        each!(self, levels => levels.rates(out, now))
+    }
+
+    fn branch_for(self, out: &mut Distribution, now: Time, level: Level) -> usize {
+        each!(self, levels => levels.branch_for(out, now, level))
+    }
+
+    fn take(self, out: &mut Distribution, key: SinkKey, level: Level) {
+        each!(self, levels => levels.take(out, key, level));
+    }
+
+    fn set_least(self, out: &mut Distribution, layers: u8) {
+        each!(self, levels => levels.set_least(out, layers));
+    }
+
+    fn restart(self, out: &mut Distribution) {
+        each!(self, levels => levels.restart(out));
+    }
+
+    fn comes(self, out: &Distribution, index: usize, understood: &Understood) -> Coming {
+        each!(self, levels => levels.comes(out, index, understood))
+    }
+
+    fn came(self, out: &mut Distribution, now: Time, at: (usize, Seq, bool), coming: Coming) {
+        each!(self, levels => levels.came(out, now, at, coming));
+    }
+
+    fn look(self, out: &mut Distribution, now: Time) -> bool {
+        each!(self, levels => levels.look(out, now))
+    }
+
+    fn change(self, out: &mut Distribution, now: Time, key: SinkKey) -> bool {
+        each!(self, levels => levels.change(out, now, key))
+    }
+
+    fn roots(self, out: &Distribution) -> usize {
+        each!(self, levels => levels.roots(out))
+    }
+
+    fn root_for(self, out: &Distribution, level: Level) -> usize {
+        each!(self, levels => levels.root_for(out, level))
+    }
+
+    fn begin(self, out: &mut Distribution) {
+        each!(self, levels => levels.begin(out));
+    }
+
+    fn forget(self, out: &mut Distribution, index: usize) {
+        each!(self, levels => levels.forget(out, index));
+    }
+
+    fn is_awaited(self, out: &mut Distribution, now: Time, index: usize) -> bool {
+        each!(self, levels => levels.is_awaited(out, now, index))
+    }
+}
 
 impl Stream {
     /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
@@ -38,7 +182,7 @@ impl Stream {
     pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
         let out = &mut self.state.out;
         let Some(sink) = out.sinks.get(key.0) else { return Ok(()) };
-        let levels = sink.branch.map_or(0, |index| out.levels_of(index));
+        let levels = sink.branch.map_or(0, |index| out.levels_at(index).count(out));
         if levels > 0 && level.number() > levels {
             let help = format!("write 1 (the best) to {levels}");
             return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
@@ -52,160 +196,77 @@ impl Stream {
 impl State {
     /// Bits a second of each level of the stream as it comes in, the best first.
     pub fn rate_table(&self, now: Time) -> Vec<u64> {
-        self.out.rates_at(now, ORIGINAL)
+        self.out.levels_at(ORIGINAL).rates(&self.out, now)
     }
 
     /// Bits a second of each level of what a sink receives, the best first.
     pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
         let branch = self.out.sinks.get(key.0).and_then(|sink| sink.branch);
-        branch.map_or_else(Vec::new, |branch| self.out.rates_at(now, branch))
+        branch.map_or_else(Vec::new, |branch| self.out.levels_at(branch).rates(&self.out, now))
     }
 
     /// How many levels there are of the stream as it comes in; 0 before that is known.
     pub fn levels(&self) -> u8 {
-        self.out.levels_of(ORIGINAL).max(self.out.options.layers)
+        self.out.levels_at(ORIGINAL).count(&self.out).max(self.out.options.layers)
     }
 }
 
 impl Distribution {
+    /// The levels of what a branch carries.
+    pub(in crate::control) fn levels_at(&self, index: usize) -> Kind {
+        if self.renditions.is_some() {
+            return Kind::Renditions(Simulcast::at(index));
+        }
+        let whole = self.branches.whole(index);
+        match self.branches.slot(whole).is_some_and(|slot| slot.levels.is_some()) {
+            true => Kind::Ts(TsBranches::of(whole)),
+            false => Kind::Layers(Layers { branch: index }),
+        }
+    }
+
     /// Gives a sink the level that it wants, or that its bound leaves of it.
     pub(in crate::control) fn take_level(&mut self, key: SinkKey) {
         let Some(sink) = self.sinks.get(key.0) else { return };
         let level = self.bounded(sink);
-        let Some(index) = sink.branch else {
-            self.sinks[key.0].spec.level = level;
-            return;
-        };
-        let whole = self.whole(index);
-        if self.renditions.is_some() {
-            self.wants_other_rendition(key);
-            self.sinks[key.0].spec.level = level;
-        } else if let Some(levels) = self.ts_levels_mut(whole) {
-            levels.wants_other(key);
-            self.sinks[key.0].spec.level = level;
-        } else if let Some(branch) = self.branches.get_mut(index) {
-            branch.set_level(&mut self.sinks, key, level);
+        match sink.branch {
+            Some(index) => self.levels_at(index).take(self, key, level),
+            None => self.sinks[key.0].spec.level = level,
         }
     }
 
-    fn rates_at(&self, now: Time, index: usize) -> Vec<u64> {
-        if self.renditions.is_some() {
-            return self.rendition_rates(now);
-        }
-        match self.ts_levels(self.whole(index)) {
-            Some(levels) => levels.rate_table(now),
-            None => self.branches.get(index).map_or_else(Vec::new, |branch| branch.rate_table(now)),
-        }
-    }
-
-    /// How many levels there are of what a branch carries; 0 before that is known.
-    fn levels_of(&self, index: usize) -> u8 {
-        if self.renditions.is_some() {
-            return self.rendition_count() as u8;
-        }
-        match self.ts_levels(self.whole(index)) {
-            Some(levels) => levels.layers(),
-            None => self.branches.get(index).map_or(0, Branch::levels),
-        }
-    }
-
-    /// The branch of which this one is a level, or itself.
-    fn whole(&self, index: usize) -> usize {
-        match self.branches.slot(index) {
-            Some(slot) => slot.level().map_or(index, |(whole, _)| whole),
-            _ => index,
-        }
-    }
-
-    fn ts_levels(&self, index: usize) -> Option<&TsLevels> {
-        self.branches.slot(index)?.levels.as_deref()
-    }
-
-    fn ts_levels_mut(&mut self, index: usize) -> Option<&mut TsLevels> {
-        self.branches.slot_mut(index)?.levels.as_deref_mut()
-    }
-
-    /// The branch for a sink that wants this level of a branch: if that is a transport stream with layers, one
-    /// of its own.
-    pub(in crate::control) fn at_level(&mut self, now: Time, whole: usize, level: Level) -> usize {
-        match self.ts_levels(whole).map(|levels| levels.cut(level)) {
-            // Renditions are taken whole.
-            Some(cut) if self.renditions.is_none() => self.at_cut(now, whole, cut),
-            _ => whole,
-        }
-    }
-
-    /// The branch that has layers up to `cut` of a transport stream; it begins with what the ring of that
-    /// holds.
-    fn at_cut(&mut self, now: Time, whole: usize, cut: Cut) -> usize {
-        if cut == Cut::ALL {
-            return whole;
-        }
-        if let Some(known) = self.find_cut(whole, cut) {
-            return known;
-        }
-        let (ring, level) = (self.ring(0), Box::new(TsLevelBranch::new(cut)));
-        let index = self.insert(|index| Slot::of_level(now, Branch::new(index, ring), (whole, level)));
-        let mut pieces = Vec::new();
-        if let (Some(levels), Some(branch)) = (self.ts_levels(whole), self.branches.get(whole)) {
-            levels.replay(branch.ring(), |piece| pieces.push(piece));
-        }
-        pieces.iter().for_each(|piece| self.feed(now, index, piece));
-        index
-    }
-
-    fn find_cut(&self, whole: usize, cut: Cut) -> Option<usize> {
-        let is = |(of, branch): (usize, &TsLevelBranch)| of == whole && branch.filter.cut() == cut;
-        self.branches.find(|slot| slot.level().is_some_and(is))
-    }
-
-    /// A datagram of a transport stream stands at `at` in its ring, or was refused there: its packets go into
-    /// the branches that are levels of it.
-    pub(in crate::control) fn part(
-        &mut self,
-        now: Time,
-        index: usize,
-        at: (Seq, bool),
-        datagram: &Understood,
-    ) {
-        let Some(slot) = self.branches.slot_mut(index) else { return };
-        let Some(levels) = &mut slot.levels else { return };
-        let mut pieces = core::mem::take(&mut self.pieces);
-        levels.push(now, at, datagram, &mut pieces);
-        levels.forget_before(slot.branch.ring().first());
-        for level in 0..self.branches.end() {
-            let slot = self.branches.slot(level);
-            if slot.and_then(|slot| slot.level()).is_some_and(|(whole, _)| whole == index) {
-                pieces.iter().for_each(|piece| self.feed(now, level, piece));
+    /// Looks where sinks change their levels that want to. Returns whether any may have something to do.
+    pub(in crate::control) fn change_levels(&mut self, now: Time) -> bool {
+        let mut any = false;
+        for index in 0..self.branches.end() {
+            let levels = self.levels_at(index);
+            any |= levels.look(self, now);
+            let stopped = self.branches.get(index).map_or_else(Vec::new, |branch| branch.stopped().to_vec());
+            any |= !stopped.is_empty();
+            for key in stopped {
+                levels.change(self, now, key);
             }
         }
-        pieces.clear();
-        self.pieces = pieces;
+        any
     }
 
-    /// Gives packets to a branch that is a level.
-    fn feed(&mut self, now: Time, index: usize, piece: &Piece) {
-        if piece.starts {
-            let ended = self.level_mut(index).and_then(|level| level.filter.begin(piece));
-            ended.into_iter().for_each(|datagram| self.push_to(now, index, datagram));
-            let reach = self.branches.get(index).map(|branch| (branch.ring().first(), branch.ring().head()));
-            if let (Some((first, head)), Some(level)) = (reach, self.level_mut(index)) {
-                level.forget_before(first);
-                level.start(piece, head);
-            }
-        }
-        let mut made = core::mem::take(&mut self.made);
-        if let Some(level) = self.level_mut(index) {
-            level.filter.push(piece, &mut |datagram| made.push(datagram));
-        }
-        made.drain(..).for_each(|datagram| self.push_to(now, index, datagram));
-        self.made = made;
+    fn place_of(&self, key: SinkKey) -> Option<(usize, Place)> {
+        let sink = self.sinks.get(key.0)?;
+        Some((sink.branch?, sink.place))
     }
 
-    fn level_mut(&mut self, index: usize) -> Option<&mut TsLevelBranch> {
-        match &mut self.branches.slot_mut(index)?.made {
-            Made::Level { level, .. } => Some(level),
-            _ => None,
+    pub(in crate::control) fn go_on(&mut self, index: usize, key: SinkKey) {
+        if let Some(branch) = self.branches.get_mut(index) {
+            branch.go_on(&mut self.sinks, key);
+        }
+    }
+
+    /// Takes a sink out of its branch, to be put into another.
+    pub(in crate::control) fn take_out(&mut self, from: usize, key: SinkKey) {
+        if let Some(branch) = self.branches.get_mut(from) {
+            branch.remove(&mut self.sinks, key);
+        }
+        if let Some(sink) = self.sinks.get_mut(key.0) {
+            sink.branch = None;
         }
     }
 }

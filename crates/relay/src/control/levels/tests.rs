@@ -379,3 +379,31 @@ fn a_bound_holds_for_those_who_play_and_those_who_come_and_what_they_asked_for_c
     assert!(bench.receivers[0].pictures(&bench.came).range(from..).any(is_b), "all of it again");
     bench.check(false);
 }
+
+#[test]
+fn levels_go_on_where_the_source_begins_again() {
+    let mut bench = h264();
+    bench.group(None);
+    [1, 3].into_iter().for_each(|level| bench.join(level, false));
+    (0..2).for_each(|_| bench.group(None));
+    bench.stream.handle_source(bench.now, Format::Ts);
+    assert_eq!(bench.stream.levels(), 3, "as before");
+    let from = bench.source.pictures.len();
+    (0..3).for_each(|_| bench.group(None));
+    let above_base = |number: &usize| bench.source.pictures[*number].layer > 0;
+    let got = |at: usize| bench.receivers[at].pictures(&bench.came);
+    assert!(got(0).range(from..).any(above_base), "all of it");
+    assert!(got(1).range(from..).next().is_some() && !got(1).range(from..).any(above_base));
+    bench.check(true);
+}
+
+#[test]
+fn what_its_reader_has_read_is_not_read_again() {
+    let mut bench = h264();
+    bench.join(3, false);
+    (0..2).for_each(|_| bench.group(None));
+    bench.stream.handle_source(bench.now, Format::Ts);
+    bench.group(None);
+    let slot = bench.stream.out.branches.slot(0).expect("the original");
+    assert!(!slot.levels.as_ref().expect("a transport stream").has_reader());
+}

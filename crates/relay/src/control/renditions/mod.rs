@@ -7,6 +7,7 @@
 //! between two pictures, at a key frame: see [`switch`]. Sound, and whatever else there is beside the main
 //! track, is that of one rendition, the *reference*: the first that had a format.
 
+mod simulcast;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::drops::DropReason;
 use crate::limits::RENDITION_AWAITED;
 use crate::receive::RtpWrap;
 use crate::schedule::Level;
+pub(in crate::control) use simulcast::Simulcast;
 pub(in crate::control) use switch::Pushed;
 use switch::Switch;
 use timeline::{Stamp, Timeline};
@@ -75,7 +77,7 @@ enum Fit {
 }
 
 impl Renditions {
-    fn new(count: usize) -> Self {
+    pub(in crate::control) fn new(count: usize) -> Self {
         Renditions {
             each: core::iter::repeat_with(Rendition::default).take(count).collect(),
             reference: 0,
@@ -83,6 +85,24 @@ impl Renditions {
             clock: None,
             switch: Switch::default(),
             began: None,
+        }
+    }
+
+    /// Some have come or gone: all sinks are looked at.
+    fn changed(&mut self) {
+        self.switch.look_at_all();
+    }
+
+    /// Those that have not come are not waited for any longer.
+    fn miss(&mut self, now: Time) {
+        if self.began.is_none_or(|began| now.since(began) < RENDITION_AWAITED) {
+            return;
+        }
+        let mut late = self.each.iter_mut().filter(|each| !each.is_up && !each.is_missed).peekable();
+        let is_any = late.peek().is_some();
+        late.for_each(|rendition| rendition.is_missed = true);
+        if is_any {
+            self.changed();
         }
     }
 
@@ -157,24 +177,6 @@ impl Distribution {
     pub(in crate::control) fn rendition_count(&self) -> usize {
         self.renditions.as_ref().map_or(0, |renditions| renditions.count())
     }
-
-    /// Forgets what came of renditions.
-    pub(in crate::control) fn forget_renditions(&mut self) {
-        let count = self.rendition_count();
-        self.renditions = self.renditions.take().map(|_| Box::new(Renditions::new(count)));
-    }
-
-    /// The branch that has a level's rendition.
-    pub(in crate::control) fn rendition_at(&self, level: Level) -> Option<usize> {
-        self.renditions.as_ref().map(|renditions| renditions.of_level(level))
-    }
-
-    /// Bits a second of each rendition, the first first.
-    pub(in crate::control) fn rendition_rates(&self, now: Time) -> Vec<u64> {
-        let rate =
-            |index| self.branches.get(index).and_then(|branch| branch.rate_table(now).first().copied());
-        (0..self.rendition_count()).map(|index| rate(index).unwrap_or(0)).collect()
-    }
 }
 
 impl Stream {
@@ -233,7 +235,7 @@ impl Stream {
         for (index, format) in formats.into_iter().enumerate() {
             out.set_branch_format(now, index, format);
         }
-        out.renditions_changed();
+        out.renditions.iter_mut().for_each(|all| all.changed());
     }
 
     /// The clocks of the reference are the stream's.
@@ -249,7 +251,7 @@ impl Stream {
             clock = clock.later(shift);
         }
         if origin.set_clock(told.track, clock) {
-            out.tell_renditions(now, told.track);
+            switch::tell_clock(out, now, told.track);
         }
     }
 
@@ -258,8 +260,8 @@ impl Stream {
         let Some(renditions) = &mut out.renditions else { return };
         (renditions.each[index].is_up, renditions.each[index].is_missed) = (false, true);
         let is_last = renditions.each.iter().all(|rendition| !rendition.is_up);
-        out.rendition_pauses(index);
-        out.renditions_changed();
+        Simulcast::at(index).pauses(out, index);
+        out.renditions.iter_mut().for_each(|all| all.changed());
         if is_last && self.state.source.is_up() {
             self.source_went_away(now);
         }
@@ -304,7 +306,7 @@ impl Stream {
             out.events.push_back(Event::SourceUp);
         }
         if has_come {
-            out.renditions_changed();
+            out.renditions.iter_mut().for_each(|all| all.changed());
             let clock = out.renditions.as_ref().and_then(|all| all.clock).filter(|_| is_reference && is_main);
             clock.into_iter().for_each(|clock| self.take_reference_clock(now, clock));
         }
@@ -320,29 +322,13 @@ impl Stream {
 
     fn push_rendition(&mut self, now: Time, index: usize, understood: Understood) {
         let State { source, out, .. } = &mut self.state;
-        let before = out.newest_key(index);
+        let before = out.branches.newest_key(index);
         out.push_to(now, index, understood);
-        if out.newest_key(index) > before {
-            out.miss_renditions(now);
+        if out.branches.newest_key(index) > before {
+            out.renditions.iter_mut().for_each(|all| all.miss(now));
             if index == ORIGINAL {
                 source.key_frame(now);
             }
-        }
-    }
-}
-
-impl Distribution {
-    /// Those that have not come are not waited for any longer.
-    fn miss_renditions(&mut self, now: Time) {
-        let Some(renditions) = &mut self.renditions else { return };
-        if renditions.began.is_none_or(|began| now.since(began) < RENDITION_AWAITED) {
-            return;
-        }
-        let mut late = renditions.each.iter_mut().filter(|each| !each.is_up && !each.is_missed).peekable();
-        let is_any = late.peek().is_some();
-        late.for_each(|rendition| rendition.is_missed = true);
-        if is_any {
-            self.renditions_changed();
         }
     }
 }

@@ -15,6 +15,7 @@ use outflow_media::rtp::{HEADER, set_sequence};
 use outflow_media::ts::{PACKET_BYTES, TsReader, announce_discontinuity};
 use outflow_media::{Format, Tag, Time};
 
+use super::simulcast::Simulcast;
 use crate::buffer::{Packet, Ring, Seq};
 use crate::control::branches::{Made, Slot, What};
 use crate::control::distribution::Distribution;
@@ -106,6 +107,11 @@ impl Pushed {
 }
 
 impl Switch {
+    /// Renditions have come or gone.
+    pub(super) fn look_at_all(&mut self) {
+        (self.news, self.all) = (true, true);
+    }
+
     fn progress(&mut self, index: usize) -> &mut Progress {
         if self.progress.len() <= index {
             self.progress.resize(index + 1, Progress::default());
@@ -114,25 +120,19 @@ impl Switch {
     }
 }
 
-impl Distribution {
+impl Simulcast {
     /// A sink may want another rendition than it takes.
-    pub(in crate::control) fn wants_other_rendition(&mut self, key: SinkKey) {
-        let Some(renditions) = &mut self.renditions else { return };
+    pub(super) fn wants_other(self, out: &mut Distribution, key: SinkKey) {
+        let Some(renditions) = &mut out.renditions else { return };
         renditions.switch.news = true;
         if !renditions.switch.changing.contains(&key) {
             renditions.switch.changing.push(key);
         }
     }
 
-    pub(super) fn renditions_changed(&mut self) {
-        if let Some(renditions) = &mut self.renditions {
-            (renditions.switch.news, renditions.switch.all) = (true, true);
-        }
-    }
-
     /// A branch is gone; its index may be another one's.
-    pub(in crate::control) fn forget_branch(&mut self, index: usize) {
-        let Some(renditions) = &mut self.renditions else { return };
+    pub(super) fn forget_branch(self, out: &mut Distribution, index: usize) {
+        let Some(renditions) = &mut out.renditions else { return };
         let switch = &mut renditions.switch;
         switch.entrances.retain(|entrance| entrance.to != index);
         switch.entrances.iter_mut().for_each(|entrance| entrance.exits.retain(|exit| exit.from != index));
@@ -140,26 +140,26 @@ impl Distribution {
     }
 
     /// Whether somebody is about to go to a branch.
-    pub(in crate::control) fn is_awaited(&mut self, now: Time, index: usize) -> bool {
-        let changing = self.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
-        let specs: Vec<_> = changing.iter().filter_map(|key| Some(self.sinks.get(key.0)?.spec)).collect();
-        specs.iter().any(|spec| self.slot_for(now, spec) == Some(index))
+    pub(super) fn awaits(self, out: &mut Distribution, now: Time, index: usize) -> bool {
+        let changing = out.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
+        let specs: Vec<_> = changing.iter().filter_map(|key| Some(out.sinks.get(key.0)?.spec)).collect();
+        specs.iter().any(|spec| out.slot_for(now, spec) == Some(index))
     }
 
     /// Branches are made anew: nothing is known of their frames.
-    pub(in crate::control) fn forget_entrances(&mut self) {
-        if let Some(renditions) = &mut self.renditions {
+    pub(super) fn forget_entrances(self, out: &mut Distribution) {
+        if let Some(renditions) = &mut out.renditions {
             renditions.switch = Switch::default();
         }
     }
 
     /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
-    fn carries_rendition(&self, index: usize) -> Option<(usize, bool)> {
-        let is_ts = |index| self.branch_format(index) == Some(&Format::Ts);
-        match &self.branches.slot(index)?.made {
+    fn carries(self, out: &Distribution, index: usize) -> Option<(usize, bool)> {
+        let is_ts = |index| out.branch_format(index) == Some(&Format::Ts);
+        match &out.branches.slot(index)?.made {
             Made::Original | Made::Rendition => Some((index, is_ts(index))),
             Made::Derived { base, what: What::Ts, .. } => {
-                let (rendition, _) = self.carries_rendition(*base)?;
+                let (rendition, _) = self.carries(out, *base)?;
                 Some((rendition, true))
             }
             _ => None,
@@ -167,25 +167,24 @@ impl Distribution {
     }
 
     /// The other branches among which receivers change that have this one.
-    fn beside(&self, index: usize) -> Vec<usize> {
-        let Some((rendition, is_ts)) = self.carries_rendition(index) else { return Vec::new() };
-        let is_beside = |other: &usize| {
-            self.carries_rendition(*other).is_some_and(|(of, ts)| of != rendition && ts == is_ts)
-        };
-        (0..self.branches.end()).filter(is_beside).collect()
+    fn beside(self, out: &Distribution, index: usize) -> Vec<usize> {
+        let Some((rendition, is_ts)) = self.carries(out, index) else { return Vec::new() };
+        let is_beside =
+            |other: &usize| self.carries(out, *other).is_some_and(|(of, ts)| of != rendition && ts == is_ts);
+        (0..out.branches.end()).filter(is_beside).collect()
     }
 
     /// The position of the newest frame of a transport stream, with its number, if frames can be told.
-    fn newest_start(&self, index: usize) -> Option<(u32, Seq, usize)> {
-        self.branches.slot(index)?.levels.as_ref()?.newest_start()
+    fn newest_start(self, out: &Distribution, index: usize) -> Option<(u32, Seq, usize)> {
+        out.branches.slot(index)?.levels.as_ref()?.newest_start()
     }
 
     /// A packet has come into a branch.
-    pub(in crate::control) fn look_for_entrances(&mut self, index: usize, pushed: Pushed) {
-        let Some((_, is_ts)) = self.carries_rendition(index) else { return };
-        let newest = self.newest_start(index);
-        let main = self.branches.get(index).map(|branch| branch.ring().main_track());
-        let Some(renditions) = &mut self.renditions else { return };
+    pub(super) fn look_for_entrances(self, out: &mut Distribution, index: usize, pushed: Pushed) {
+        let Some((_, is_ts)) = self.carries(out, index) else { return };
+        let newest = self.newest_start(out, index);
+        let main = out.branches.get(index).map(|branch| branch.ring().main_track());
+        let Some(renditions) = &mut out.renditions else { return };
         let progress = renditions.switch.progress(index);
         let mut ends = None;
         if is_ts {
@@ -201,39 +200,39 @@ impl Distribution {
             (progress.sequence, progress.timestamp) = (pushed.sequence.wrapping_add(1), pushed.timestamp);
         }
         if let Some(end) = ends {
-            self.settle_exits(index, end);
+            self.settle_exits(out, index, end);
         }
         if !is_ts && pushed.tag.last && main == Some(pushed.tag.track) {
-            self.settle_here(index);
+            self.settle_here(out, index);
         }
-        self.look_for_key(index, pushed.key);
+        self.look_for_key(out, index, pushed.key);
     }
 
     /// The source of a rendition is away: its last frame is over.
-    pub(super) fn rendition_pauses(&mut self, rendition: usize) {
-        for index in 0..self.branches.end() {
-            if self.carries_rendition(index).is_some_and(|(of, _)| of == rendition) {
-                if let Some(renditions) = &mut self.renditions {
+    pub(super) fn pauses(self, out: &mut Distribution, rendition: usize) {
+        for index in 0..out.branches.end() {
+            if self.carries(out, index).is_some_and(|(of, _)| of == rendition) {
+                if let Some(renditions) = &mut out.renditions {
                     renditions.switch.progress(index).in_frame = false;
                 }
-                self.settle_here(index);
+                self.settle_here(out, index);
             }
         }
     }
 
     /// A branch is between two frames now.
-    fn settle_here(&mut self, index: usize) {
-        let head = self.branches.get(index).map_or(0, |branch| branch.ring().head());
-        let Some(renditions) = &mut self.renditions else { return };
+    fn settle_here(self, out: &mut Distribution, index: usize) {
+        let head = out.branches.get(index).map_or(0, |branch| branch.ring().head());
+        let Some(renditions) = &mut out.renditions else { return };
         let sequence = renditions.switch.progress(index).sequence;
-        self.settle_exits(index, (head, 0, sequence));
+        self.settle_exits(out, index, (head, 0, sequence));
     }
 
     /// Who was to leave a branch behind the frame that was coming does so there.
-    fn settle_exits(&mut self, index: usize, (at, skip, sequence): (Seq, usize, u16)) {
-        let Some(renditions) = &mut self.renditions else { return };
+    fn settle_exits(self, out: &mut Distribution, index: usize, (at, skip, sequence): (Seq, usize, u16)) {
+        let Some(renditions) = &mut out.renditions else { return };
         for entrance in &mut renditions.switch.entrances {
-            let Some(branch) = self.branches.get(entrance.to) else { continue };
+            let Some(branch) = out.branches.get(entrance.to) else { continue };
             let had = branch.ring().head();
             let mut exits = entrance.exits.iter_mut();
             if let Some(exit) = exits.find(|exit| exit.from == index && exit.leaves.is_none()) {
@@ -244,19 +243,19 @@ impl Distribution {
     }
 
     /// If a key frame has come, receivers of other renditions may come there.
-    fn look_for_key(&mut self, index: usize, before: Option<Seq>) {
-        let Some(ring) = self.branches.get(index).map(|branch| branch.ring()) else { return };
+    fn look_for_key(self, out: &mut Distribution, index: usize, before: Option<Seq>) {
+        let Some(ring) = out.branches.get(index).map(|branch| branch.ring()) else { return };
         let (head, Some(key)) = (ring.head(), ring.newest_key()) else { return };
         if before >= Some(key) {
             return;
         }
         let Some(entry) = ring.get(key) else { return };
         let (is_closed, (_, timestamp)) = (entry.opens_all, numbers(&entry.rtp_header));
-        let is_ts = self.carries_rendition(index).is_some_and(|(_, is_ts)| is_ts);
-        let beside = self.beside(index);
+        let is_ts = self.carries(out, index).is_some_and(|(_, is_ts)| is_ts);
+        let beside = self.beside(out, index);
         let heads: Vec<Seq> =
-            beside.iter().map(|at| self.branches.get(*at).map_or(0, |b| b.ring().head())).collect();
-        let Some(renditions) = &mut self.renditions else { return };
+            beside.iter().map(|at| out.branches.get(*at).map_or(0, |b| b.ring().head())).collect();
+        let Some(renditions) = &mut out.renditions else { return };
         let switch = &mut renditions.switch;
         let progress = switch.progress(index);
         progress.has_closed |= is_closed;
@@ -281,16 +280,16 @@ impl Distribution {
     }
 
     /// Looks where sinks change that want another rendition. Returns whether any may have something to do.
-    pub(in crate::control) fn look_at_renditions(&mut self, now: Time) -> bool {
-        let Some(renditions) = self.renditions.as_mut().filter(|all| all.switch.news) else { return false };
+    pub(super) fn look_at_news(self, out: &mut Distribution, now: Time) -> bool {
+        let Some(renditions) = out.renditions.as_mut().filter(|all| all.switch.news) else { return false };
         let switch = &mut renditions.switch;
         switch.news = false;
         let mut changing = core::mem::take(&mut switch.changing);
         if core::mem::take(&mut switch.all) {
-            changing = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
+            changing = out.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
         }
-        changing.retain(|key| self.change_rendition(now, *key));
-        if let Some(renditions) = &mut self.renditions {
+        changing.retain(|key| self.go_or_stop(out, now, *key));
+        if let Some(renditions) = &mut out.renditions {
             renditions.switch.changing.append(&mut changing);
         }
         true
@@ -298,48 +297,49 @@ impl Distribution {
 
     /// Lets a sink go on in the rendition that it wants if this is where it can, or stop where that will be.
     /// Returns whether it still takes another one.
-    pub(in crate::control) fn change_rendition(&mut self, now: Time, key: SinkKey) -> bool {
-        let Some(sink) = self.sinks.get(key.0) else { return false };
+    pub(super) fn go_or_stop(self, out: &mut Distribution, now: Time, key: SinkKey) -> bool {
+        let Some(sink) = out.sinks.get(key.0) else { return false };
         let (Some(from), place, spec) = (sink.branch, sink.place, sink.spec) else { return false };
         let (entered, needs_preamble) = (sink.entered, sink.needs_preamble);
-        let wish = self.slot_for(now, &spec).unwrap_or(from);
-        self.left_branch(now, wish);
+        let wish = out.slot_for(now, &spec).unwrap_or(from);
+        out.left_branch(now, wish);
         if wish == from || place == Place::Paused {
-            self.go_on(from, key);
+            out.go_on(from, key);
             return false;
         }
         // Who has been sent nothing joins anew.
-        let is_begun = self.sent_to(key).packets > 0;
+        let is_begun = out.sent_to(key).packets > 0;
         if place == Place::Waiting || (!is_begun && needs_preamble) {
-            self.take_out(from, key);
-            self.place(now, key);
-            self.left_branch(now, from);
+            out.take_out(from, key);
+            out.place(now, key);
+            out.left_branch(now, from);
             return false;
         }
-        let cursor = self.branches.get(from).and_then(|branch| branch.cursor(&self.sinks, key));
+        let cursor = out.branches.get(from).and_then(|branch| branch.cursor(&out.sinks, key));
         // The sequence numbers of what it is sent first here are given: it cannot leave before.
         let is_new = |cursor| !is_begun || entered.is_some_and(|entered| entered.at == cursor);
-        let way = cursor
-            .and_then(|cursor| Some((cursor, self.way(from, wish, cursor + Seq::from(is_new(cursor)))?)));
+        let way = cursor.and_then(|cursor| {
+            Some((cursor, self.way(out, from, wish, cursor + Seq::from(is_new(cursor)))?))
+        });
         match way {
             Some((cursor, (at, leaves))) if leaves.at == cursor => {
-                self.enter_rendition(now, key, (from, leaves), (wish, at));
+                self.enter(out, now, key, (from, leaves), (wish, at));
                 return false;
             }
             Some((_, (_, leaves))) => {
-                if let Some(branch) = self.branches.get_mut(from) {
-                    branch.stop_at(&mut self.sinks, key, leaves.at);
+                if let Some(branch) = out.branches.get_mut(from) {
+                    branch.stop_at(&mut out.sinks, key, leaves.at);
                 }
             }
-            None => self.go_on(from, key),
+            None => out.go_on(from, key),
         }
         true
     }
 
     /// The first place behind a position at which one can leave a branch for another.
-    fn way(&self, from: usize, to: usize, cursor: Seq) -> Option<(Seq, Leaves)> {
-        let first = self.branches.get(to)?.ring().first();
-        let entrances = self.renditions.iter().flat_map(|renditions| &renditions.switch.entrances);
+    fn way(self, out: &Distribution, from: usize, to: usize, cursor: Seq) -> Option<(Seq, Leaves)> {
+        let first = out.branches.get(to)?.ring().first();
+        let entrances = out.renditions.iter().flat_map(|renditions| &renditions.switch.entrances);
         let mut there = entrances.filter(|entrance| entrance.to == to && entrance.at >= first);
         there.find_map(|entrance| {
             let exit = entrance.exits.iter().find(|exit| exit.from == from)?;
@@ -348,22 +348,23 @@ impl Distribution {
         })
     }
 
-    fn enter_rendition(
-        &mut self,
+    fn enter(
+        self,
+        out: &mut Distribution,
         now: Time,
         key: SinkKey,
         (from, leaves): (usize, Leaves),
         (to, at): (usize, Seq),
     ) {
-        let greeting = self.announcement((from, leaves), (to, at));
-        let entry = self.branches.get(to).and_then(|branch| branch.ring().get(at));
+        let greeting = self.announcement(out, (from, leaves), (to, at));
+        let entry = out.branches.get(to).and_then(|branch| branch.ring().get(at));
         let first = entry.map_or([0; 12], |entry| match entry.preamble {
             Some(_) => entry.preamble_header(),
             None => entry.rtp_header,
         });
         let sequence = numbers(&first).0.wrapping_sub(greeting.len() as u16);
-        self.take_out(from, key);
-        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        out.take_out(from, key);
+        let Some(sink) = out.sinks.get_mut(key.0) else { return };
         let next = leaves.sequence.wrapping_sub(sink.lowered);
         let lowered = match sink.spec.carriage {
             Carriage::Rtp => sequence.wrapping_sub(next),
@@ -379,20 +380,25 @@ impl Distribution {
         };
         let greeting = greeting.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
         let greeting = Greeting::new(greeting.collect());
-        if let Some(slot) = self.branches.slot_mut(to) {
+        if let Some(slot) = out.branches.slot_mut(to) {
             slot.idle_since = None;
-            slot.branch.enter(&mut self.sinks, key, (None, at, lowered), greeting);
+            slot.branch.enter(&mut out.sinks, key, (None, at, lowered), greeting);
         }
-        self.left_branch(now, from);
+        out.left_branch(now, from);
     }
 
     /// What receivers of a transport stream are sent in between: the rest of the frame before, and that all
     /// begins anew.
-    fn announcement(&self, (from, leaves): (usize, Leaves), (to, at): (usize, Seq)) -> Vec<Bytes> {
-        let is_ts = self.carries_rendition(to).is_some_and(|(_, is_ts)| is_ts);
-        let slot = self.branches.slot(to).filter(|_| is_ts);
+    fn announcement(
+        self,
+        out: &Distribution,
+        (from, leaves): (usize, Leaves),
+        (to, at): (usize, Seq),
+    ) -> Vec<Bytes> {
+        let is_ts = self.carries(out, to).is_some_and(|(_, is_ts)| is_ts);
+        let slot = out.branches.slot(to).filter(|_| is_ts);
         let Some(entry) = slot.and_then(|slot: &Slot| slot.branch.ring().get(at)) else { return Vec::new() };
-        let before = self.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));
+        let before = out.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));
         let rest = before.and_then(|before| {
             let bytes = &before.packet.bytes;
             (leaves.skip > 0).then(|| bytes.slice(..bytes.len().min(leaves.skip * PACKET_BYTES)))
@@ -405,11 +411,11 @@ impl Distribution {
         let announced = reader.programme().map(|programme| announce_discontinuity(programme, &next));
         rest.into_iter().chain(announced).collect()
     }
+}
 
-    /// Tells all renditions, and what is made of them, what the clock of a track is now.
-    pub(super) fn tell_renditions(&mut self, now: Time, track: u8) {
-        if let Some(clock) = self.clock_of(0, track) {
-            (0..self.rendition_count()).for_each(|index| self.tell_branch(now, index, clock));
-        }
+/// Tells all renditions, and what is made of them, what the clock of a track is now.
+pub(super) fn tell_clock(out: &mut Distribution, now: Time, track: u8) {
+    if let Some(clock) = out.clock_of(0, track) {
+        (0..out.rendition_count()).for_each(|index| out.tell_branch(now, index, clock));
     }
 }

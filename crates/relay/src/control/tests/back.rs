@@ -65,7 +65,11 @@ impl Silence {
                     sent.extend(packets.flat_map(|(_, entry, _)| entry.packet.bytes.to_vec()));
                 }
                 Output::Wait { .. } => return sent,
-                Output::Event(_) | Output::SenderReports(_) | Output::Feedback(_) => {}
+                Output::Event(_)
+                | Output::SenderReports(_)
+                | Output::Feedback(_)
+                | Output::HandOver
+                | Output::Stages(_) => {}
             }
         }
     }

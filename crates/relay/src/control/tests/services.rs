@@ -1,6 +1,7 @@
 //! Streams whose services are put in, changed and taken out while packets flow.
 
 use super::*;
+use crate::control::Stages;
 use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings};
 use crate::{Level, View};
 
@@ -287,4 +288,42 @@ fn sinks_know_which_tracks_have_no_place_in_what_they_get() {
     bench.stream.handle_source(bench.now, Format::Rtp(vec![av1]));
     bench.poll();
     assert_eq!(lacks(&bench, keys[0]), ["video AV1"], "it waits, and nothing is left");
+}
+
+#[test]
+fn poll_says_what_is_to_be_done_for_stages_elsewhere() {
+    let mut from = Input::source();
+    let mut plan = Plan::default();
+    for (name, context) in [("a", None), ("b", Some("x".to_owned()))] {
+        let inputs = vec![from];
+        let element = ElementPlan { kind: "pass".to_owned(), inputs, context, ..ElementPlan::default() };
+        plan.elements.insert(name.to_owned(), element);
+        from = Input::parse(name);
+    }
+    plan.branches.insert("b".to_owned(), vec![from]);
+    let mut stream = Stream::new(StreamOptions::default());
+    let now = Time::ZERO;
+    let told = |stream: &mut Stream| {
+        let outputs = core::iter::from_fn(|| Some(stream.poll(now)));
+        let outputs = outputs.take_while(|output| !matches!(output, Output::Wait { .. }));
+        let stages = outputs.filter_map(|output| match output {
+            Output::Stages(stages) => Some(stages),
+            _ => None,
+        });
+        stages.collect::<Vec<_>>()
+    };
+    stream.set_services(now, Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits"))));
+    assert_eq!(told(&mut stream), [], "it is not known what comes in");
+    stream.handle_source(now, format());
+    assert_eq!(told(&mut stream), [Stages::TakeOut]);
+    let stages = stream.take_stages();
+    assert_eq!((stages.len(), told(&mut stream)), (1, vec![]));
+    let branch = Some(stream.branch_named("b").expect("declared"));
+    stream.handle_join(now, 5, SinkSpec { branch, ..spec() });
+    assert_eq!(told(&mut stream), [Stages::Give], "what is wanted");
+    assert!(stream.far().count() > 0);
+    stream.handle_source(now, Format::Ts);
+    assert!(told(&mut stream).contains(&Stages::Recall));
+    stream.put_stages(now, stages);
+    assert!(told(&mut stream).contains(&Stages::TakeOut), "they may go again");
 }

@@ -45,7 +45,7 @@ impl Site {
                     members.iter().for_each(|key| self.sent[key.0].extend(wire.iter().cloned()));
                 }
                 Output::Event(event) => self.events.push(event),
-                Output::SenderReports(_) | Output::Feedback(_) => {}
+                Output::SenderReports(_) | Output::Feedback(_) | Output::HandOver | Output::Stages(_) => {}
                 Output::Wait { until } => {
                     assert!(until.is_none_or(|(at, why)| at > now || why == Wake::CatchUp), "{until:?}");
                     return;
@@ -362,4 +362,22 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
     pair.frames(6);
     pair.equal(keys);
     pair.equal_reports();
+}
+
+#[test]
+fn poll_says_once_that_there_is_something_to_hand_over() {
+    let mut pair = Pair::new();
+    pair.home.stream.set_shared(true);
+    pair.home.stream.handle_source(pair.now, Format::Ts);
+    let told = |stream: &mut Stream, now: Time| {
+        let outputs = core::iter::from_fn(|| Some(stream.poll(now)));
+        let outputs = outputs.take_while(|output| !matches!(output, Output::Wait { .. }));
+        outputs.filter(|output| *output == Output::HandOver).count()
+    };
+    assert_eq!(told(&mut pair.home.stream, pair.now), 1);
+    assert_eq!(told(&mut pair.home.stream, pair.now), 0, "the driver knows");
+    assert_eq!(pair.home.stream.handed().count(), 1);
+    assert_eq!(told(&mut pair.home.stream, pair.now), 0, "it is taken");
+    pair.home.stream.handle_source(pair.now, Format::Data);
+    assert_eq!(told(&mut pair.home.stream, pair.now), 1);
 }
