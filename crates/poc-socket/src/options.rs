@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use outflow_poc::endpoint::{Handshakes, Settings};
 use outflow_poc::protection::{ClientHandshake, Plain, ServerHandshake};
 use outflow_poc::service::Terms;
+use outflow_udp as udp;
 
 use crate::noise::{KeyError, Keys};
-use crate::udp;
 
 /// How a connection is protected. There is no default: whoever does without encryption has to say so.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct Options {
     pub terms: Terms,
     /// Its socket.
     pub udp: udp::Options,
+    /// Since when its time counts: that of those who drive connections that are taken out of it.
+    pub epoch: Instant,
 }
 
 impl Options {
@@ -49,6 +52,7 @@ impl Options {
             settings: Settings::default(),
             terms: Terms::default(),
             udp: udp::Options::default(),
+            epoch: Instant::now(),
         }
     }
 

@@ -13,11 +13,12 @@ use outflow_poc::connection::{
 use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
 use outflow_poc::service::{Flow, Refusal, Request, Service};
+use outflow_udp::{Inbox, Udp};
 
+use crate::detached::{Detached, Way};
 use crate::driver::{self, Shared, User, Waits};
 use crate::noise::KeyError;
 use crate::options::Options;
-use crate::udp::Udp;
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,7 @@ impl PocListener {
         let handshakes = options.server()?;
         let udp = Udp::bind(address, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, Some(handshakes));
-        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, true))?;
+        let user = driver::begin(udp, make, (&options, true))?;
         Ok(PocListener { user, options })
     }
 
@@ -175,7 +176,7 @@ impl PocSocket {
         let handshake = options.client()?;
         let udp = Udp::bind(any, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, None);
-        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, false))?;
+        let user = driver::begin(udp, make, (options, false))?;
         let shared = Arc::clone(&user.0);
         let waits = Arc::new(Waits::default());
         let handle = {
@@ -339,6 +340,18 @@ impl PocSocket {
         let mut inner = shared.lock();
         inner.endpoint.with(self.handle, |connection| connection.close(now, code, text));
         shared.act(inner);
+    }
+
+    /// Takes the connection out, for somebody else to drive it, who sends through the same socket. What comes for it
+    /// is put into `inbox` with this number. `None` if it is gone.
+    pub fn detach(self, inbox: Inbox, number: u64) -> Option<(Detached, Way)> {
+        let mut inner = self.shared().lock();
+        let connection = inner.endpoint.detach(self.handle)?;
+        inner.routes.add(self.handle, inbox, number);
+        let peer = connection.address();
+        let way = Way { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
+        drop(inner);
+        Some((Detached::new(Arc::clone(&self.user), self.handle, connection), way))
     }
 
     /// What became of everything so far.
