@@ -244,8 +244,13 @@ pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
 /// The rest stays in the ring.
 pub const POC_CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Bytes of what a receiver of the partial-order transport gets that are read at once.
-pub const POC_READ_BYTES: usize = 64 << 10;
+/// Bytes of a block in which packets are put together for receivers that keep them until they have come. A longer
+/// packet has a block of its own.
+pub const PEER_BLOCK_BYTES: usize = 64 << 10;
+
+/// Parcels of datagrams from such receivers that wait for a worker, of 64 datagrams at most. What finds no room is
+/// dropped and counted at the socket (`unread`), as if the network had lost it.
+pub const PEER_PARCELS_MAX: usize = 256;
 
 /// Questions to the task of multicast that wait. Further ones wait for a place.
 pub(crate) const MULTICAST_ASKS_MAX: usize = 16;

@@ -6,7 +6,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use outflow_poc::connection::Connection;
+use outflow_media::Time;
+use outflow_poc::connection::{Connection, Event};
 use outflow_poc::endpoint::Handle;
 use outflow_udp::{HandedOver, Inbox, Parcel, Udp};
 
@@ -15,11 +16,12 @@ use crate::driver::User;
 /// A connection that was taken out of its driver ([`PocSocket::detach`](crate::PocSocket::detach)). It is put back
 /// when this is dropped: the driver ends it, and tells the peer.
 ///
-/// Its time is that of [`Options::epoch`](crate::Options::epoch). What is handed over is for
-/// [`deliver`](outflow_poc::endpoint::deliver).
+/// What is handed over is for [`deliver`](outflow_poc::endpoint::deliver).
 pub struct Detached {
     user: Arc<User>,
     handle: Handle,
+    /// By how many nanoseconds its own time is ahead of that of whoever drives it.
+    ahead: i64,
     /// There until this is dropped.
     connection: Option<Box<Connection>>,
 }
@@ -36,8 +38,8 @@ pub struct Way {
 }
 
 impl Detached {
-    pub(crate) fn new(user: Arc<User>, handle: Handle, connection: Box<Connection>) -> Self {
-        Detached { user, handle, connection: Some(connection) }
+    pub(crate) fn new(user: Arc<User>, (handle, ahead): (Handle, i64), connection: Box<Connection>) -> Self {
+        Detached { user, handle, ahead, connection: Some(connection) }
     }
 
     /// The connection.
@@ -45,9 +47,21 @@ impl Detached {
         self.connection.as_ref().expect("it is only taken out by dropping this")
     }
 
-    /// The same, to be driven.
-    pub fn connection_mut(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("it is only taken out by dropping this")
+    /// The same, to be driven: what it is then by its own time.
+    pub fn at(&mut self, now: Time) -> (Time, &mut Connection) {
+        let own = Time::from_nanos(now.as_nanos().saturating_add_signed(self.ahead));
+        (own, self.connection.as_mut().expect("it is only taken out by dropping this"))
+    }
+
+    /// When to come back, as [`Connection::next_timeout`].
+    pub fn next_timeout(&self) -> Option<Time> {
+        let own = self.connection().next_timeout()?;
+        Some(Time::from_nanos(own.as_nanos().saturating_add_signed(-self.ahead)))
+    }
+
+    /// What happened, as [`Connection::poll`].
+    pub fn poll(&mut self) -> Option<Event> {
+        self.connection.as_mut()?.poll()
     }
 }
 

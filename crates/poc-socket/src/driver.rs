@@ -21,7 +21,6 @@ use tokio::sync::Notify;
 
 use crate::detached::Routes;
 use crate::limits::{BATCHES_A_TURN, PENDING_MAX};
-use crate::options::Options;
 
 /// How long an end that nobody uses any more goes on to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -89,7 +88,15 @@ impl Shared {
 
     pub(crate) fn now(&self) -> Time {
         // Not zero, which means "never" to some.
-        (Time::ZERO + self.start.elapsed()).max(Time::from_nanos(1))
+        Time::from_millis(1) + self.start.elapsed()
+    }
+
+    /// What is to be added to a time that counts from `epoch`, in nanoseconds.
+    pub(crate) fn ahead_of(&self, epoch: Instant) -> i64 {
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let later = nanos(epoch.saturating_duration_since(self.start));
+        let sooner = nanos(self.start.saturating_duration_since(epoch));
+        later - sooner + 1_000_000
     }
 
     /// A connection that was elsewhere is not needed any more: it is ended here.
@@ -138,7 +145,7 @@ impl Inner {
 pub(crate) fn begin(
     udp: Udp,
     make: impl FnOnce(Secret) -> Endpoint,
-    (options, is_server): (&Options, bool),
+    (datagram_bytes_max, is_server): (usize, bool),
 ) -> io::Result<Arc<User>> {
     let mut key = [0; 16];
     SystemRandom::new().fill(&mut key).map_err(|_| io::Error::other("the system has no random numbers"))?;
@@ -158,14 +165,14 @@ pub(crate) fn begin(
     let (returns, returned) = mpsc::channel();
     let shared = Arc::new(Shared {
         inner: Mutex::new(inner),
-        start: options.epoch,
+        start: Instant::now(),
         wake: Notify::new(),
         asked: Notify::new(),
         returns,
         answers_alike: is_server && udp.local_addr().ip().is_unspecified(),
         udp: Arc::new(udp),
     });
-    tokio::spawn(drive(Arc::clone(&shared), returned, options.settings.connection.datagram_bytes_max));
+    tokio::spawn(drive(Arc::clone(&shared), returned, datagram_bytes_max));
     Ok(Arc::new(User(shared)))
 }
 
@@ -256,7 +263,8 @@ impl Shared {
         let soon = inner.ended.map_or(Duration::from_secs(1), |_| Duration::from_millis(10));
         let until = inner.endpoint.next_timeout().map_or(now + soon, |at| at.min(now + soon));
         inner.sleeps_until = until;
-        Ok(Turn::Wait { until: until.since(Time::ZERO), is_full: left == Left::Full })
+        // A millisecond was added to the clock.
+        Ok(Turn::Wait { until: until.since(Time::from_millis(1)), is_full: left == Left::Full })
     }
 
     /// Sends what may go now: what the socket did not take before, and as much as goes in a turn.

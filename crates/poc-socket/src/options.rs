@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use outflow_poc::endpoint::{Handshakes, Settings};
 use outflow_poc::protection::{ClientHandshake, Plain, ServerHandshake};
@@ -40,8 +39,6 @@ pub struct Options {
     pub terms: Terms,
     /// Its socket.
     pub udp: udp::Options,
-    /// Since when its time counts: that of those who drive connections that are taken out of it.
-    pub epoch: Instant,
 }
 
 impl Options {
@@ -52,7 +49,6 @@ impl Options {
             settings: Settings::default(),
             terms: Terms::default(),
             udp: udp::Options::default(),
-            epoch: Instant::now(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use outflow_poc::address::Address;
@@ -80,7 +81,7 @@ impl PocListener {
         let handshakes = options.server()?;
         let udp = Udp::bind(address, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, Some(handshakes));
-        let user = driver::begin(udp, make, (&options, true))?;
+        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, true))?;
         Ok(PocListener { user, options })
     }
 
@@ -176,7 +177,7 @@ impl PocSocket {
         let handshake = options.client()?;
         let udp = Udp::bind(any, &options.udp)?;
         let make = |secret| Endpoint::new(options.settings, secret, None);
-        let user = driver::begin(udp, make, (options, false))?;
+        let user = driver::begin(udp, make, (options.settings.connection.datagram_bytes_max, false))?;
         let shared = Arc::clone(&user.0);
         let waits = Arc::new(Waits::default());
         let handle = {
@@ -343,15 +344,16 @@ impl PocSocket {
     }
 
     /// Takes the connection out, for somebody else to drive it, who sends through the same socket. What comes for it
-    /// is put into `inbox` with this number. `None` if it is gone.
-    pub fn detach(self, inbox: Inbox, number: u64) -> Option<(Detached, Way)> {
+    /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone.
+    pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, Way)> {
         let mut inner = self.shared().lock();
         let connection = inner.endpoint.detach(self.handle)?;
         inner.routes.add(self.handle, inbox, number);
         let peer = connection.address();
         let way = Way { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
         drop(inner);
-        Some((Detached::new(Arc::clone(&self.user), self.handle, connection), way))
+        let ahead = self.shared().ahead_of(epoch);
+        Some((Detached::new(Arc::clone(&self.user), (self.handle, ahead), connection), way))
     }
 
     /// What became of everything so far.

@@ -33,23 +33,21 @@ impl Elsewhere {
     /// Does what is due, and gives units while there are some to be given.
     fn turn(&mut self) {
         let now = Time::ZERO + self.epoch.elapsed();
-        let connection = self.detached.connection_mut();
+        let (own, connection) = self.detached.at(now);
         while let Some(mut parcel) = self.parcels.take() {
             for it in parcel.iter() {
                 assert_eq!(it.peer, NUMBER);
-                deliver(connection, now, it.from, it.mark, it.bytes);
+                deliver(connection, own, it.from, it.mark, it.bytes);
             }
         }
-        if connection.next_timeout().is_some_and(|at| at <= now) {
-            connection.handle_timeout(now);
-        }
+        connection.handle_timeout(own);
         let unit = connection.next_unit();
         if unit < UNITS {
             // If it is full, the next turn tries again.
-            let _ = connection.send(now, unit, Bytes::from(vec![3; 1000]), Worth::default());
+            let _ = connection.send(own, unit, Bytes::from(vec![3; 1000]), Worth::default());
         }
         let mut datagram = Vec::new();
-        while let Some(transmit) = connection.poll_transmit(now, &mut datagram) {
+        while let Some(transmit) = connection.poll_transmit(own, &mut datagram) {
             self.outbox.add(transmit.to, transmit.mark, &datagram);
         }
         self.outbox.send(&self.way.udp).expect("the socket lives");
@@ -58,6 +56,9 @@ impl Elsewhere {
     async fn run_until(&mut self, is_over: impl Fn(&Detached) -> bool) {
         while !is_over(&self.detached) {
             self.turn();
+            let now = Time::ZERO + self.epoch.elapsed();
+            let next = self.detached.next_timeout().expect("it is open");
+            assert!(next.since(now) < PATIENCE, "in the time of whoever drives it");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -66,7 +67,9 @@ impl Elsewhere {
 async fn pair() -> (PocListener, PocSocket, Elsewhere) {
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = Options::new(Security::Plain);
-    let epoch = options.epoch;
+    // The socket's own time begins later.
+    let epoch = Instant::now();
+    std::thread::sleep(Duration::from_millis(30));
     let listener = PocListener::bind(here, options.clone()).expect("a port");
     let at = listener.local_addr();
     let request = media::to_receive("/cam", Form::Ts, None);
@@ -75,7 +78,7 @@ async fn pair() -> (PocListener, PocSocket, Elsewhere) {
     let socket = listener.accept().await.expect("a client").answer(Some(&flow)).expect("a service");
     let client = connecting.await.expect("no panic").expect("a connection");
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
-    let (detached, way) = socket.detach(inbox, NUMBER).expect("it is there");
+    let (detached, way) = socket.detach(inbox, NUMBER, epoch).expect("it is there");
     assert_eq!((way.peer.port(), way.own), (client.local_addr().port(), None));
     (listener, client, Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() })
 }
@@ -99,7 +102,8 @@ async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
     let all = |detached: &Detached| detached.connection().outgoing_counts().delivered == UNITS;
     tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
     let now = Time::ZERO + elsewhere.epoch.elapsed();
-    elsewhere.detached.connection_mut().close(now, Code(70), "that was all");
+    let (own, connection) = elsewhere.detached.at(now);
+    connection.close(own, Code(70), "that was all");
     // Nothing is sent here any more: the driver of the socket says it.
     drop(elsewhere);
     let heard = hearing.await.expect("no panic");

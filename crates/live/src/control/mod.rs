@@ -20,6 +20,7 @@ mod tree;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_door::{Door, Rules};
@@ -38,7 +39,7 @@ pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use push::PushOptions;
 pub(crate) use push::Pushes;
 pub use receiver::Playing;
-pub(crate) use receiver::{Reporter, timing};
+pub(crate) use receiver::timing;
 pub(crate) use registry::{Owner, Registry, StreamEntry};
 
 pub use session::SessionToken;
@@ -47,9 +48,9 @@ use crate::clock::Clock;
 use crate::context::{Contexts, Line};
 pub use crate::message::{
     BranchState, CloseReason, ControlError, Delivery, Described, Destination, ElementState, Ends, Framing,
-    LinkApplicationState, LinkChoice, LinkState, Receiver, ReceiverId, ReceiverReport, ReceiverState,
-    Receivers, RelayState, SessionState, SourceId, SourceState, StreamId, StreamState, TrackAddress,
-    TrackChannel, UdpSite, WriteSide,
+    LinkApplicationState, LinkChoice, LinkState, Peer, PeerEvent, PeerPath, Receiver, ReceiverId,
+    ReceiverReport, ReceiverState, Receivers, RelayState, SessionState, SourceId, SourceState, StreamId,
+    StreamState, TrackAddress, TrackChannel, UdpSite, WriteSide,
 };
 pub(crate) use crate::message::{
     Command, Feed, Ingest, JoinSpec, Reply, Services, ServicesCommand, SocketRole, SourceSocket, SourceSpec,
@@ -60,6 +61,7 @@ pub use crate::multicast::{
     MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
     MulticastNeighbours, MulticastRoute, MulticastSaid, MulticastSent, MulticastState, MulticastUpstream,
 };
+pub use crate::send::{PacketHead, Packets, Worth};
 use crate::tree::Tree;
 use crate::worker::WorkerHandle;
 
@@ -120,6 +122,11 @@ impl Control {
     /// Now, by the clock of the workers.
     pub(crate) fn now(&self) -> Time {
         self.inner.clock.now()
+    }
+
+    /// The moment from which the workers' time counts.
+    pub(crate) fn epoch(&self) -> Instant {
+        self.inner.clock.zero()
     }
 
     /// The configuration in force.

@@ -10,12 +10,11 @@ use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{
-    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Report, Selection, SinkSpec, StreamOptions,
-    View,
+    DropReason, Level, LevelBounds, LinkId, NoLevel, Priority, Selection, SinkSpec, StreamOptions, View,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{CloseReason, ControlError, Delivery, Receiver, SessionState, WriteSide};
+use super::{CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, SessionState, WriteSide};
 use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
 
@@ -101,6 +100,13 @@ pub(crate) enum Command {
         receiver: ReceiverId,
         connection: Option<WriteSide>,
     },
+    /// The same for a receiver that is reached by a state machine of its own.
+    StartPeer {
+        stream: StreamId,
+        receiver: ReceiverId,
+        peer: Box<dyn Peer>,
+        path: PeerPath,
+    },
     Pause {
         stream: StreamId,
         receiver: ReceiverId,
@@ -131,12 +137,6 @@ pub(crate) enum Command {
         stream: StreamId,
         receiver: ReceiverId,
         bytes: Bytes,
-    },
-    /// What was handed on to a receiver has not come to it.
-    Undelivered {
-        stream: StreamId,
-        receiver: ReceiverId,
-        report: Report,
     },
     /// There is such a link from now on, or it is another one.
     PutLink {

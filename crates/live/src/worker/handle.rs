@@ -11,11 +11,13 @@ use std::sync::mpsc;
 use outflow_config::Switch;
 use outflow_media::Time;
 use outflow_relay::Priority;
+use outflow_udp::{Inbox, Parcels, inbox};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::links::Links;
+use super::peers::Peers;
 use super::serve::Shares;
 use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
@@ -23,7 +25,7 @@ use super::tasks::Tasks;
 use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
-use crate::limits::UDP_SEND_BUFFER_BYTES;
+use crate::limits::{PEER_PARCELS_MAX, UDP_SEND_BUFFER_BYTES};
 use crate::message::{Command, ControlError, Demand, Destination, WorkerState};
 use crate::processors::Processors;
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
@@ -65,6 +67,8 @@ impl Bell {
 pub(crate) struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
+    /// Where datagrams are put for its peers.
+    inbox: Inbox,
     states: Arc<arc_swap::ArcSwap<WorkerState>>,
     /// Ports from which RTSP receivers are served: RTP, RTCP.
     pub(crate) rtp_ports: (u16, u16),
@@ -87,17 +91,18 @@ impl WorkerHandle {
         let (commands, queue) = mpsc::channel();
         let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), &config.listen.rtp_ports)?;
         let ports = pair.ports;
-        let handle =
-            WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
+        let ringing = Arc::clone(&bell);
+        let (inbox, parcels) = inbox(PEER_PARCELS_MAX, Arc::new(move || ringing.ring()));
+        let (rings, shown) = (Arc::clone(&bell), Arc::clone(&states));
+        let handle = WorkerHandle { commands, bell: rings, inbox, states: shown, rtp_ports: ports };
         let (told, hears) = mpsc::channel();
         let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || {
-                match processors
-                    .keep(number)
-                    .and_then(|()| worker(clock, bell, queue, states, pair, (ways, limits), demands))
-                {
+                match processors.keep(number).and_then(|()| {
+                    worker(clock, bell, (queue, parcels), states, pair, (ways, limits), demands)
+                }) {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));
                         crate::system::take_short_turns();
@@ -128,6 +133,11 @@ impl WorkerHandle {
         super::share::queue(Arc::clone(&self.bell))
     }
 
+    /// Where datagrams are put for its peers.
+    pub(crate) fn inbox(&self) -> Inbox {
+        self.inbox.clone()
+    }
+
     /// What wakes it.
     pub(crate) fn bell(&self) -> Arc<Bell> {
         Arc::clone(&self.bell)
@@ -147,7 +157,7 @@ impl WorkerHandle {
 fn worker(
     clock: Clock,
     bell: Arc<Bell>,
-    commands: mpsc::Receiver<Command>,
+    (commands, parcels): (mpsc::Receiver<Command>, Parcels),
     published: Arc<arc_swap::ArcSwap<WorkerState>>,
     pair: PortPair,
     (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
@@ -180,6 +190,7 @@ fn worker(
         uring,
         shares: Shares::default(),
         links: Links::default(),
+        peers: Peers::new(parcels),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;
