@@ -16,7 +16,7 @@ use outflow_labs::figures::{Options, progress, quantile, rounded, run_anywhere};
 use outflow_labs::process::Program;
 use outflow_media::ts::psi::crc32;
 use outflow_poc::packet::Mark;
-use outflow_poc_socket::udp::{self, Segments, Udp};
+use outflow_udp::{self as udp, Segments, Udp};
 use serde_json::{Value, json};
 
 const BYTES: usize = 1024;

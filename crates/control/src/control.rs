@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use outflow_config::{Branches, Config, Elements, StreamConfig};
 use outflow_door::{Door, Rules};
@@ -84,6 +85,11 @@ impl Control {
     /// Now, by the clock of the workers.
     pub fn now(&self) -> Time {
         self.inner.clock.now()
+    }
+
+    /// The moment from which the workers' time counts.
+    pub fn epoch(&self) -> Instant {
+        self.inner.clock.zero()
     }
 
     /// The configuration in force.

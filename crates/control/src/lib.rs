@@ -40,6 +40,6 @@ pub use load::load;
 pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
-pub use receiver::{Playing, Reporter};
+pub use receiver::Playing;
 pub use relay::Relay;
 pub use session::SessionToken;

@@ -5,10 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use outflow_config::BitRate;
 use outflow_engine::message::{
-    CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Receiver, ReceiverId, WriteSide,
+    CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Peer, PeerPath, Receiver,
+    ReceiverId, WriteSide,
 };
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Priority, Report, SinkSpec, Timing, Transport};
+use outflow_relay::{Priority, SinkSpec, Timing, Transport};
+use outflow_udp::Inbox;
 use tokio::sync::oneshot;
 
 use crate::control::Control;
@@ -24,28 +26,6 @@ pub struct Playing {
     left_out: Vec<String>,
     /// How it ended is heard once, and known from then on.
     closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
-}
-
-/// Tells the worker what a receiver says, and what became of packets.
-#[derive(Debug)]
-pub struct Reporter {
-    control: Control,
-    owner: Owner,
-    receiver: ReceiverId,
-}
-
-impl Reporter {
-    /// An RTCP packet that came in on the receiver's own connection.
-    pub fn rtcp(&self, bytes: Bytes) {
-        let (stream, receiver) = (self.owner.stream, self.receiver);
-        self.control.tell(&self.owner, Command::ReceiverRtcp { stream, receiver, bytes });
-    }
-
-    /// A packet that was handed on has not come.
-    pub fn undelivered(&self, report: Report) {
-        let (stream, receiver) = (self.owner.stream, self.receiver);
-        self.control.tell(&self.owner, Command::Undelivered { stream, receiver, report });
-    }
 }
 
 impl Control {
@@ -97,7 +77,8 @@ impl Control {
     fn sink(&self, stream: &str, receiver: &Receiver, delivery: &Delivery) -> SinkSpec {
         let transport = match delivery {
             Delivery::Datagrams(..) => Transport::Datagram,
-            Delivery::Bytes(..) => Transport::Stream,
+            // Both push back when the receiver is slow.
+            Delivery::Bytes(..) | Delivery::Peer(..) => Transport::Stream,
         };
         SinkSpec {
             tracks: delivery.tracks(),
@@ -150,6 +131,16 @@ impl Playing {
         self.tell(Command::Start { stream: self.owner.stream, receiver: self.id, connection });
     }
 
+    /// Begins to send by a state machine ([`Delivery::Peer`]), which the worker drives from now on.
+    pub fn start_peer(&self, peer: Box<dyn Peer>, path: PeerPath) {
+        self.tell(Command::StartPeer { stream: self.owner.stream, receiver: self.id, peer, path });
+    }
+
+    /// Where datagrams for that are to be put, with the [number](Self::id) of the receiver.
+    pub fn inbox(&self) -> Inbox {
+        self.control.workers()[self.owner.worker].inbox()
+    }
+
     /// Stops sending until [`Playing::resume`].
     pub fn pause(&self) {
         self.tell(Command::Pause { stream: self.owner.stream, receiver: self.id });
@@ -174,11 +165,6 @@ impl Playing {
     /// Gives an RTCP packet that came in on the receiver's own connection.
     pub fn rtcp(&self, bytes: Bytes) {
         self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
-    }
-
-    /// What tells the worker of the receiver, beside the place itself.
-    pub fn reporter(&self) -> Reporter {
-        Reporter { control: self.control.clone(), owner: self.owner, receiver: self.id }
     }
 
     /// Waits until the relay ends this receiver, and says why.

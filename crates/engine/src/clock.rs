@@ -24,6 +24,11 @@ impl Clock {
         Clock { zero: Instant::now(), ntp_at_zero: outflow_media::rtcp::ntp_time(wall) }
     }
 
+    /// When it was [`Time::ZERO`].
+    pub fn zero(&self) -> Instant {
+        self.zero
+    }
+
     /// Now.
     pub fn now(&self) -> Time {
         Time::ZERO + self.zero.elapsed()

@@ -27,6 +27,5 @@ pub use context::{Contexts, Line, PLUGIN_CONTEXT};
 pub use external::External;
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
-pub use send::stream::UNIT_HEAD;
-pub use send::{Worth, open_push};
+pub use send::{PacketHead, Packets, Worth, open_push};
 pub use worker::{Bell, Inlet, Outlet, Upward, WorkerHandle};

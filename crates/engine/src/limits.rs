@@ -205,6 +205,14 @@ pub const SNAPSHOT_STEP: usize = 64;
 /// A receiver's media are an exception: `hopeless_after` judges there.
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Bytes of a block in which packets are put together for receivers that keep them until they have come. A longer
+/// packet has a block of its own.
+pub const PEER_BLOCK_BYTES: usize = 64 << 10;
+
+/// Parcels of datagrams from such receivers that wait for a worker, of 64 datagrams at most. What finds no room is
+/// dropped and counted at the socket (`unread`), as if the network had lost it.
+pub const PEER_PARCELS_MAX: usize = 256;
+
 /// Bytes of one datagram of netlink. The kernel sends larger ones only where a device has hundreds
 /// of virtual functions; such a one counts as lost, and the tables are read anew.
 pub const NETLINK_MESSAGE_BYTES: usize = 64 << 10;

@@ -7,6 +7,7 @@
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
 pub mod codec;
+pub mod ecn;
 pub mod fmtp;
 pub mod format;
 pub mod frames;

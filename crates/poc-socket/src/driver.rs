@@ -6,21 +6,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use outflow_media::Time;
-use outflow_poc::connection::Transmit;
+use outflow_poc::connection::Connection;
 use outflow_poc::endpoint::{ConnectError, Endpoint, Handle, Notice};
-use outflow_poc::packet::Mark;
 use outflow_poc::secret::Secret;
 use outflow_poc::service::{Request, Service};
+use outflow_udp::limits::DATAGRAMS_A_TURN;
+use outflow_udp::{Batch, HandedOver, Outbox, Udp};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 
-use crate::limits::{BATCHES_A_TURN, DATAGRAMS_A_TURN, PENDING_MAX};
-use crate::own::OwnAddresses;
-use crate::udp::{Batch, Segments, Udp};
+use crate::detached::Routes;
+use crate::limits::{BATCHES_A_TURN, PENDING_MAX};
 
 /// How long an end that nobody uses any more goes on to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -47,7 +47,10 @@ pub(crate) struct Inner {
     /// What is wrong with the socket, if it had to be given up.
     error: Option<String>,
     /// What the socket did not take yet.
-    outbox: Outbox,
+    pub(crate) outbox: Outbox,
+    datagram: Vec<u8>,
+    /// To connections that are driven elsewhere.
+    pub(crate) routes: Routes,
     /// When something was sent last.
     flushed_at: Time,
     /// When the task looks again by itself.
@@ -61,7 +64,9 @@ pub(crate) struct Shared {
     /// Something is to be sent.
     wake: Notify,
     pub(crate) asked: Notify,
-    pub(crate) udp: Udp,
+    pub(crate) udp: Arc<Udp>,
+    /// Connections that come back from elsewhere: each once, so that no more wait than there are connections.
+    returns: mpsc::Sender<(Handle, Box<Connection>)>,
     /// Whether answers go from the address that was asked. A client that moves gets another one.
     answers_alike: bool,
 }
@@ -84,6 +89,21 @@ impl Shared {
     pub(crate) fn now(&self) -> Time {
         // Not zero, which means "never" to some.
         Time::from_millis(1) + self.start.elapsed()
+    }
+
+    /// What is to be added to a time that counts from `epoch`, in nanoseconds.
+    pub(crate) fn ahead_of(&self, epoch: Instant) -> i64 {
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let later = nanos(epoch.saturating_duration_since(self.start));
+        let sooner = nanos(self.start.saturating_duration_since(epoch));
+        later - sooner + 1_000_000
+    }
+
+    /// A connection that was elsewhere is not needed any more: it is ended here.
+    pub(crate) fn put_back(&self, handle: Handle, connection: Box<Connection>) {
+        // If the task has ended, the socket has, too.
+        let _ = self.returns.send((handle, connection));
+        self.wake.notify_one();
     }
 }
 
@@ -137,22 +157,30 @@ pub(crate) fn begin(
         ended: None,
         error: None,
         outbox: Outbox::default(),
+        datagram: Vec::new(),
+        routes: Routes::default(),
         flushed_at: Time::ZERO,
         sleeps_until: Time::ZERO,
     };
+    let (returns, returned) = mpsc::channel();
     let shared = Arc::new(Shared {
         inner: Mutex::new(inner),
         start: Instant::now(),
         wake: Notify::new(),
         asked: Notify::new(),
+        returns,
         answers_alike: is_server && udp.local_addr().ip().is_unspecified(),
-        udp,
+        udp: Arc::new(udp),
     });
-    tokio::spawn(drive(Arc::clone(&shared), datagram_bytes_max));
+    tokio::spawn(drive(Arc::clone(&shared), returned, datagram_bytes_max));
     Ok(Arc::new(User(shared)))
 }
 
-async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
+async fn drive(
+    shared: Arc<Shared>,
+    returned: mpsc::Receiver<(Handle, Box<Connection>)>,
+    datagram_bytes_max: usize,
+) {
     let mut batch = Batch::new(datagram_bytes_max);
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     loop {
@@ -164,7 +192,7 @@ async fn drive(shared: Arc<Shared>, datagram_bytes_max: usize) {
                 Err(error) => return shared.give_up(&error),
             }
         }
-        let (until, is_full) = match shared.turn() {
+        let (until, is_full) = match shared.turn(&returned) {
             Ok(Turn::Over) => return,
             // Others have their turn, and what has come is read.
             Ok(Turn::More) => {
@@ -214,9 +242,14 @@ enum Left {
 
 impl Shared {
     /// Does what is due, and sends what may go.
-    fn turn(&self) -> io::Result<Turn> {
+    fn turn(&self, returned: &mpsc::Receiver<(Handle, Box<Connection>)>) -> io::Result<Turn> {
         let mut inner = self.lock();
         let now = self.now();
+        for (handle, connection) in returned.try_iter() {
+            inner.routes.remove(handle);
+            inner.endpoint.attach(handle, connection);
+            inner.endpoint.release(now, handle);
+        }
         inner.endpoint.handle_timeout(now);
         let left = self.flush(&mut inner, now)?;
         inner.follow(&self.asked);
@@ -237,16 +270,17 @@ impl Shared {
     /// Sends what may go now: what the socket did not take before, and as much as goes in a turn.
     fn flush(&self, inner: &mut Inner, now: Time) -> io::Result<Left> {
         inner.flushed_at = now;
-        let Inner { endpoint, outbox, .. } = inner;
+        let Inner { endpoint, outbox, datagram, .. } = inner;
         if !outbox.is_empty() && !outbox.send(&self.udp)? {
             return Ok(Left::Full);
         }
-        outbox.fill(|out| endpoint.poll_transmit(now, out));
-        match outbox.send(&self.udp)? {
-            false => Ok(Left::Full),
-            true if outbox.datagrams < DATAGRAMS_A_TURN => Ok(Left::Nothing),
-            true => Ok(Left::Some),
+        for _ in 0..DATAGRAMS_A_TURN {
+            let Some(transmit) = endpoint.poll_transmit(now, datagram) else {
+                return Ok(if outbox.send(&self.udp)? { Left::Nothing } else { Left::Full });
+            };
+            outbox.add(transmit.to, transmit.mark, datagram);
         }
+        Ok(if outbox.send(&self.udp)? { Left::Some } else { Left::Full })
     }
 
     /// Whoever has changed something sends what may go because of it, unless much goes: that goes together. The
@@ -268,10 +302,16 @@ impl Shared {
         let mut inner = self.lock();
         let now = self.now();
         for received in batch.iter() {
-            if let Some(own) = received.to.filter(|_| self.answers_alike) {
-                inner.outbox.own.note(received.from, own);
+            let (from, mark, bytes) = (received.from, received.mark, received.bytes);
+            let to = received.to.filter(|_| self.answers_alike);
+            to.into_iter().for_each(|own| inner.outbox.note(from, own));
+            if let Some(handle) = inner.endpoint.handle_datagram(now, from, mark, bytes) {
+                inner.routes.put(handle, HandedOver { peer: 0, from, to, mark, bytes });
             }
-            inner.endpoint.handle_datagram(now, received.from, received.mark, received.bytes);
+        }
+        match inner.routes.hand_over() {
+            0 => (),
+            unread => self.udp.count_unread(unread),
         }
         inner.follow(&self.asked);
     }
@@ -285,81 +325,5 @@ impl Shared {
         }
         drop(inner);
         self.asked.notify_one();
-    }
-}
-
-/// Datagrams in the order in which they are sent; equal ones to one receiver in one piece.
-#[derive(Default)]
-pub(crate) struct Outbox {
-    bytes: Vec<u8>,
-    pieces: Vec<Piece>,
-    /// Pieces that have gone, and bytes of the one behind them.
-    sent: (usize, usize),
-    datagrams: usize,
-    datagram: Vec<u8>,
-    own: OwnAddresses,
-}
-
-struct Piece {
-    to: SocketAddr,
-    mark: Mark,
-    segment_bytes: usize,
-    from: usize,
-    end: usize,
-    /// Whether the last one is shorter, so that none can be behind it.
-    is_closed: bool,
-}
-
-impl Outbox {
-    fn is_empty(&self) -> bool {
-        self.sent.0 >= self.pieces.len()
-    }
-
-    fn fill(&mut self, mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) {
-        self.bytes.clear();
-        self.pieces.clear();
-        (self.sent, self.datagrams) = ((0, 0), 0);
-        while self.datagrams < DATAGRAMS_A_TURN {
-            let Some(transmit) = poll(&mut self.datagram) else { break };
-            self.add(transmit);
-            self.datagrams += 1;
-        }
-    }
-
-    fn add(&mut self, transmit: Transmit) {
-        let (from, length) = (self.bytes.len(), self.datagram.len());
-        self.bytes.extend_from_slice(&self.datagram);
-        let end = self.bytes.len();
-        let joins = |piece: &Piece| {
-            let is_alike = piece.to == transmit.to && piece.mark == transmit.mark;
-            is_alike && !piece.is_closed && length <= piece.segment_bytes
-        };
-        match self.pieces.last_mut().filter(|piece| joins(piece)) {
-            Some(piece) => {
-                piece.end = end;
-                piece.is_closed = length < piece.segment_bytes;
-            }
-            None => {
-                let Transmit { to, mark } = transmit;
-                self.pieces.push(Piece { to, mark, segment_bytes: length, from, end, is_closed: false });
-            }
-        }
-    }
-
-    /// Whether all have gone; if not, the rest goes on when the socket takes more.
-    fn send(&mut self, udp: &Udp) -> io::Result<bool> {
-        while let Some(piece) = self.pieces.get(self.sent.0) {
-            let Piece { to, mark, segment_bytes, from, end, .. } = *piece;
-            let bytes = &self.bytes[from + self.sent.1..end];
-            match udp.try_send(&Segments { to, from: self.own.of(to), mark, segment_bytes, bytes }) {
-                Ok(count) => self.sent.1 += count * segment_bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(error),
-            }
-            if from + self.sent.1 >= end {
-                self.sent = (self.sent.0 + 1, 0);
-            }
-        }
-        Ok(true)
     }
 }

@@ -21,24 +21,6 @@ pub const PASSPHRASE_CHARS_MIN: usize = 12;
 /// Bytes of a text of keys. A longer one is refused before it is read.
 pub const KEYS_BYTES_MAX: usize = 4096;
 
-/// Bytes of a piece of datagrams, which is one packet of IP until it is cut (UDP over IPv6, with its headers).
-/// More than that goes as several pieces.
-pub const PIECE_BYTES_MAX: usize = 65_487;
-
-/// Pieces that are received by one system call, some 360 datagrams where they are joined. What is more waits for
-/// the next call; 32 of them were no faster.
-pub const BATCH_PIECES: usize = 8;
-
-/// Errors of single datagrams in a row that are passed over. After so many others have their turn.
-pub const ERRORS_IN_A_ROW_MAX: usize = 64;
-
-/// Datagrams that are taken out of all connections before what has come is read.
-pub const DATAGRAMS_A_TURN: usize = 64;
-
-/// Peers of which it is known by which own address they were reached. At a further one all are forgotten: each is
-/// known again with its next datagram.
-pub const OWN_ADDRESSES_MAX: usize = 8192;
-
 /// Clients that wait to be looked at. Further ones are refused.
 pub const PENDING_MAX: usize = 1024;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use outflow_poc::endpoint::{Handshakes, Settings};
 use outflow_poc::protection::{ClientHandshake, Plain, ServerHandshake};
 use outflow_poc::service::Terms;
+use outflow_udp as udp;
 
 use crate::noise::{KeyError, Keys};
-use crate::udp;
 
 /// How a connection is protected. There is no default: whoever does without encryption has to say so.
 #[derive(Clone)]

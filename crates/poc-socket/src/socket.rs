@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use outflow_poc::address::Address;
@@ -13,11 +14,12 @@ use outflow_poc::connection::{
 use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
 use outflow_poc::service::{Flow, Refusal, Request, Service};
+use outflow_udp::{Inbox, Udp};
 
+use crate::detached::{Detached, Way};
 use crate::driver::{self, Shared, User, Waits};
 use crate::noise::KeyError;
 use crate::options::Options;
-use crate::udp::Udp;
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -339,6 +341,19 @@ impl PocSocket {
         let mut inner = shared.lock();
         inner.endpoint.with(self.handle, |connection| connection.close(now, code, text));
         shared.act(inner);
+    }
+
+    /// Takes the connection out, for somebody else to drive it, who sends through the same socket. What comes for it
+    /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone.
+    pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, Way)> {
+        let mut inner = self.shared().lock();
+        let connection = inner.endpoint.detach(self.handle)?;
+        inner.routes.add(self.handle, inbox, number);
+        let peer = connection.address();
+        let way = Way { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
+        drop(inner);
+        let ahead = self.shared().ahead_of(epoch);
+        Some((Detached::new(Arc::clone(&self.user), (self.handle, ahead), connection), way))
     }
 
     /// What became of everything so far.

@@ -10,12 +10,12 @@ use outflow_relay::graph::Graph;
 use outflow_relay::receive::Incoming;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{
-    DropReason, Feedback, Level, LevelBounds, LinkId, NoLevel, Priority, Report, Selection, SinkSpec,
-    StreamOptions, View,
+    DropReason, Feedback, Level, LevelBounds, LinkId, NoLevel, Priority, Selection, SinkSpec, StreamOptions,
+    View,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{CloseReason, ControlError, Delivery, Receiver, SessionState, WriteSide};
+use super::{CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, SessionState, WriteSide};
 use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
 
@@ -147,6 +147,17 @@ pub enum Command {
         /// Where a byte stream goes.
         connection: Option<WriteSide>,
     },
+    /// The same for a receiver that is reached by a state machine of its own.
+    StartPeer {
+        /// The number of the stream.
+        stream: StreamId,
+        /// The number of the receiver.
+        receiver: ReceiverId,
+        /// The state machine.
+        peer: Box<dyn Peer>,
+        /// Where its datagrams go.
+        path: PeerPath,
+    },
     /// Send nothing to it until it is resumed.
     Pause {
         /// The number of the stream.
@@ -198,15 +209,6 @@ pub enum Command {
         receiver: ReceiverId,
         /// The bytes.
         bytes: Bytes,
-    },
-    /// What was handed on to a receiver has not come to it.
-    Undelivered {
-        /// The number of the stream.
-        stream: StreamId,
-        /// The number of the receiver.
-        receiver: ReceiverId,
-        /// What became of it.
-        report: Report,
     },
     /// What receivers of the stream with other workers say of it.
     Feedback {

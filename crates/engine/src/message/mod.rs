@@ -3,6 +3,7 @@
 
 mod command;
 mod error;
+mod peer;
 mod receiver;
 mod receivers;
 mod state;
@@ -14,6 +15,7 @@ pub use command::{
 };
 pub use command::{Described, ReceiverId, SourceId, StreamId};
 pub use error::{CloseReason, ControlError};
+pub use peer::{Peer, PeerEvent, PeerPath};
 pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };

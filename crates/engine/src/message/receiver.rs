@@ -58,6 +58,9 @@ pub enum Delivery {
     Datagrams(Carriage, Ends),
     /// A byte stream: packets one after the other. The connection is given when the receiver starts.
     Bytes(Carriage, Framing),
+    /// A state machine of its own, which is given when the receiver starts ([`Peer`](super::Peer)). Beside its own
+    /// bytes, and those of UDP, each packet takes so many on the way.
+    Peer(Carriage, usize),
 }
 
 /// Where datagrams come from and go to.
@@ -90,15 +93,15 @@ pub enum Framing {
     Raw,
     /// `$`, channel, length (RFC 2326, section 10.12).
     Interleaved(Vec<TrackChannel>),
-    /// What it is worth, length, channel: for a task that hands it on.
-    Units,
 }
 
 impl Delivery {
     /// The form of the packets.
     pub fn carriage(&self) -> Carriage {
         match self {
-            Delivery::Datagrams(carriage, _) | Delivery::Bytes(carriage, _) => *carriage,
+            Delivery::Datagrams(carriage, _) | Delivery::Bytes(carriage, _) | Delivery::Peer(carriage, _) => {
+                *carriage
+            }
         }
     }
 
@@ -110,7 +113,9 @@ impl Delivery {
         match self {
             Delivery::Datagrams(_, Ends::Negotiated(_, to)) => of(&mut to.iter().map(|to| to.track)),
             Delivery::Bytes(_, Framing::Interleaved(channels)) => of(&mut channels.iter().map(|c| c.track)),
-            Delivery::Datagrams(_, Ends::Configured(_)) | Delivery::Bytes(..) => TrackMask::ALL,
+            Delivery::Datagrams(_, Ends::Configured(_)) | Delivery::Bytes(..) | Delivery::Peer(..) => {
+                TrackMask::ALL
+            }
         }
     }
 }

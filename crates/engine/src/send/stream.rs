@@ -6,8 +6,6 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
-use outflow_media::Time;
-use outflow_poc_socket::media::Packet;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use rustix::net::{ipproto, sockopt};
@@ -15,13 +13,13 @@ use socket2::SockRef;
 
 pub(crate) use batch::{Connections, Flush, StreamSender};
 
+use super::Piece;
 use super::uring::{Descriptor, Uring};
-use super::{Piece, Worth};
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::message::{Framing, WriteSide};
 
-/// Bytes of what stands before each packet.
-pub const UNIT_HEAD: usize = Worth::BYTES + 3;
+/// Bytes of what stands before each packet, at most.
+const PREFIX_BYTES_MAX: usize = 4;
 
 /// A receiver's connection, of any kind.
 #[derive(Debug)]
@@ -157,12 +155,11 @@ impl Framing {
         match self {
             Framing::Raw => 0,
             Framing::Interleaved(_) => 4,
-            Framing::Units => UNIT_HEAD,
         }
     }
 
     /// What stands before this packet.
-    fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, UNIT_HEAD> {
+    fn prefix(&self, piece: &Piece<'_>) -> ArrayVec<u8, PREFIX_BYTES_MAX> {
         let [high, low] = (piece.len() as u16).to_be_bytes();
         match self {
             Framing::Raw => ArrayVec::new(),
@@ -170,25 +167,17 @@ impl Framing {
                 let channel = channels.iter().find(|c| c.track == piece.track).map_or(0, |c| c.rtp);
                 [b'$', channel, high, low].into_iter().collect()
             }
-            Framing::Units => {
-                let [rank, a, b, c, d] = piece.worth.bytes();
-                ArrayVec::from([rank, a, b, c, d, high, low, Packet::channel(piece.track, false)])
-            }
         }
     }
 
     /// An RTCP packet of a track as it goes between two others, if it does.
-    pub(crate) fn rtcp(&self, now: Time, track: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn rtcp(&self, track: u8, bytes: &[u8]) -> Option<Vec<u8>> {
         let length = (bytes.len() as u16).to_be_bytes();
         match self {
             Framing::Raw => None,
             Framing::Interleaved(channels) => {
                 let channel = channels.iter().find(|c| c.track == track)?.rtcp;
                 Some([&[b'$', channel], &length[..], bytes].concat())
-            }
-            Framing::Units => {
-                let worth = Worth::most(now).bytes();
-                Some([&worth[..], &length, &[Packet::channel(track, true)], bytes].concat())
             }
         }
     }

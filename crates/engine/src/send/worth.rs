@@ -11,14 +11,11 @@ use outflow_relay::buffer::Packet;
 pub struct Worth {
     /// How much it is missed: the more, the higher.
     pub rank: u8,
-    /// When it came to the relay, in milliseconds of its clock; they wrap after 49 days.
-    arrived_ms: u32,
+    /// When it came to the relay.
+    pub arrived: Time,
 }
 
 impl Worth {
-    /// Bytes of what is written.
-    pub const BYTES: usize = 5;
-
     /// By its importance.
     pub fn of(packet: &Packet) -> Self {
         Worth { rank: packet.tag.importance().rank(), ..Self::most(packet.arrived) }
@@ -26,7 +23,7 @@ impl Worth {
 
     /// What goes with the packet is worth as much as the best.
     pub fn most(arrived: Time) -> Self {
-        Worth { rank: Importance::MOST.rank(), arrived_ms: arrived.as_millis() as u32 }
+        Worth { rank: Importance::MOST.rank(), arrived }
     }
 
     /// Whether it is better late than never.
@@ -42,20 +39,7 @@ impl Worth {
 
     /// How long ago it came.
     pub fn age(self, now: Time) -> Duration {
-        let age = (now.as_millis() as u32).wrapping_sub(self.arrived_ms);
-        // What was written with a later clock came now.
-        Duration::from_millis(u64::from(if age > u32::MAX / 2 { 0 } else { age }))
-    }
-
-    /// As bytes.
-    pub fn bytes(self) -> [u8; Self::BYTES] {
-        let [a, b, c, d] = self.arrived_ms.to_be_bytes();
-        [self.rank, a, b, c, d]
-    }
-
-    /// From bytes.
-    pub fn read([rank, time @ ..]: [u8; Self::BYTES]) -> Self {
-        Worth { rank, arrived_ms: u32::from_be_bytes(time) }
+        now.since(self.arrived)
     }
 }
 
@@ -101,11 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_say_all_of_it() {
-        let worth = worth(Kind::Predicted, 2);
-        assert_eq!(Worth::read(worth.bytes()), worth);
-        let age = |ms| worth.age(Time::from_millis(ms));
+    fn it_is_as_old_as_its_packet() {
+        let age = |ms| worth(Kind::Predicted, 2).age(Time::from_millis(ms));
         assert_eq!([age(70_000), age(70_250), age(69_000)], [0, 250, 0].map(Duration::from_millis));
-        assert_eq!(age(70_000 + (1 << 32) + 5), Duration::from_millis(5), "after it wrapped");
     }
 }

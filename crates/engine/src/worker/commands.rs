@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use outflow_relay::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Report, SinkKey};
+use outflow_relay::{Carriage, Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::ingest::Sender;
@@ -57,6 +57,9 @@ impl Worker {
                 let _ = reply.send(joined);
             }
             Command::Start { stream, receiver, connection } => self.start(stream, receiver, connection),
+            Command::StartPeer { stream, receiver, peer, path } => {
+                self.start_peer(stream, receiver, peer, path);
+            }
             Command::Pause { stream, receiver } => {
                 self.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
             }
@@ -69,7 +72,7 @@ impl Worker {
                 }
             }
             Command::SetPriority { stream, receiver, priority } => {
-                self.with_sink(stream, receiver, |stream, key| stream.core.set_priority(key, priority));
+                self.set_priority(stream, receiver, priority);
             }
             Command::Inject { stream, receiver, bytes } => self.inject(stream, receiver, &bytes),
             Command::ReceiverRtcp { stream, receiver, bytes } => {
@@ -77,18 +80,22 @@ impl Worker {
                     self.receiver_report(index, key, None, &bytes);
                 }
             }
-            Command::Undelivered { stream, receiver, report } => {
-                self.with_sink(stream, receiver, |stream, key| stream.core.handle_report(key, report));
-            }
-            Command::Feedback { stream, feedback } => {
-                self.with(stream, |stream| stream.core.handle_feedback(feedback));
-            }
+            Command::Feedback { stream, feedback } => self.handle_feedback(stream, feedback),
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
             // If nothing waits for it any more, there is nothing to tell.
             Command::Settle { done } => drop(done.send(())),
             Command::Shutdown => self.shut_down(),
         }
+    }
+
+    fn set_priority(&mut self, stream: StreamId, receiver: ReceiverId, priority: Priority) {
+        let mut place = None;
+        self.with_sink(stream, receiver, |stream, key| {
+            stream.core.set_priority(key, priority);
+            place = stream.sink_mut(key).and_then(|sink| sink.out.peer());
+        });
+        place.into_iter().for_each(|place| self.peers.set_class(place, priority));
     }
 
     fn resume(&mut self, stream: StreamId, receiver: ReceiverId) -> Result<Vec<StartPoint>, ControlError> {
@@ -236,6 +243,7 @@ impl Worker {
     fn out(&mut self, receiver: ReceiverId, delivery: Delivery, tracks: u8) -> Result<Out, ControlError> {
         match delivery {
             Delivery::Bytes(_, framing) => Ok(Out::Stream { connection: None, framing }),
+            Delivery::Peer(_, overhead) => Ok(Out::Peer { place: None, overhead }),
             Delivery::Datagrams(_, Ends::Negotiated(site, to)) => self.negotiated(receiver, site.from, &to),
             Delivery::Datagrams(carriage, Ends::Configured(to)) => {
                 self.configured(receiver, &to, carriage, tracks)
@@ -327,7 +335,7 @@ impl Worker {
         found.map(|(index, _)| index).ok_or(ControlError::StreamGone)
     }
 
-    fn find_sink(&self, id: StreamId, receiver: ReceiverId) -> Option<(usize, SinkKey)> {
+    pub(super) fn find_sink(&self, id: StreamId, receiver: ReceiverId) -> Option<(usize, SinkKey)> {
         let index = self.find(id).ok()?;
         Some((index, *self.streams[index].receivers.get(&receiver)?))
     }

@@ -29,6 +29,11 @@ impl Upward {
 }
 
 impl Worker {
+    /// Receivers of a replica say this.
+    pub(super) fn handle_feedback(&mut self, id: StreamId, feedback: Feedback) {
+        self.with(id, |stream| stream.core.handle_feedback(feedback));
+    }
+
     /// Hands on what receivers say of a stream.
     pub(super) fn hand_up(&mut self, index: usize, feedback: Feedback) {
         let Some(stream) = self.streams.get_mut(index) else { return };

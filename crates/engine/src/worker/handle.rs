@@ -11,12 +11,14 @@ use std::sync::mpsc;
 use outflow_config::Switch;
 use outflow_media::Time;
 use outflow_relay::Priority;
+use outflow_udp::{Inbox, Parcels, inbox};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::feedback::Upward;
 use super::links::Links;
+use super::peers::Peers;
 use super::serve::Shares;
 use super::share::{Inlet, Outlet};
 use super::snapshot::Snapshot;
@@ -24,7 +26,7 @@ use super::tasks::Tasks;
 use super::wait::Poll;
 use super::{Watched, Worker};
 use crate::clock::Clock;
-use crate::limits::UDP_SEND_BUFFER_BYTES;
+use crate::limits::{PEER_PARCELS_MAX, UDP_SEND_BUFFER_BYTES};
 use crate::message::{Command, ControlError, Demand, Destination, StreamId, WorkerState};
 use crate::processors::Processors;
 use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at, set_buffer};
@@ -71,6 +73,8 @@ impl Bell {
 pub struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
+    /// Where datagrams are put for its peers.
+    inbox: Inbox,
     states: Arc<arc_swap::ArcSwap<WorkerState>>,
     /// Ports from which receivers that were told them are served: RTP, RTCP.
     pub rtp_ports: (u16, u16),
@@ -93,17 +97,18 @@ impl WorkerHandle {
         let (commands, queue) = mpsc::channel();
         let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), &config.listen.rtp_ports)?;
         let ports = pair.ports;
-        let handle =
-            WorkerHandle { commands, bell: Arc::clone(&bell), states: Arc::clone(&states), rtp_ports: ports };
+        let ringing = Arc::clone(&bell);
+        let (inbox, parcels) = inbox(PEER_PARCELS_MAX, Arc::new(move || ringing.ring()));
+        let (rings, shown) = (Arc::clone(&bell), Arc::clone(&states));
+        let handle = WorkerHandle { commands, bell: rings, inbox, states: shown, rtp_ports: ports };
         let (told, hears) = mpsc::channel();
         let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || {
-                match processors
-                    .keep(number)
-                    .and_then(|()| worker(clock, bell, queue, states, pair, (ways, limits), demands))
-                {
+                match processors.keep(number).and_then(|()| {
+                    worker(clock, bell, (queue, parcels), states, pair, (ways, limits), demands)
+                }) {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));
                         crate::system::take_short_turns();
@@ -140,6 +145,11 @@ impl WorkerHandle {
         Upward { stream, commands: self.commands.clone(), bell: Arc::clone(&self.bell) }
     }
 
+    /// Where datagrams are put for its peers.
+    pub fn inbox(&self) -> Inbox {
+        self.inbox.clone()
+    }
+
     /// What wakes it.
     pub fn bell(&self) -> Arc<Bell> {
         Arc::clone(&self.bell)
@@ -159,7 +169,7 @@ impl WorkerHandle {
 fn worker(
     clock: Clock,
     bell: Arc<Bell>,
-    commands: mpsc::Receiver<Command>,
+    (commands, parcels): (mpsc::Receiver<Command>, Parcels),
     published: Arc<arc_swap::ArcSwap<WorkerState>>,
     pair: PortPair,
     (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
@@ -192,6 +202,7 @@ fn worker(
         uring,
         shares: Shares::default(),
         links: Links::default(),
+        peers: Peers::new(parcels),
         running: true,
     };
     worker.register(&bell.fd, epoll::EventFlags::IN)?;

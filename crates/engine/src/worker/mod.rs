@@ -11,6 +11,7 @@ mod ingest;
 mod links;
 mod near;
 mod negotiation;
+mod peers;
 mod rtcp;
 mod serve;
 mod services;
@@ -37,6 +38,7 @@ pub use feedback::Upward;
 pub use handle::{Bell, WorkerHandle};
 use ingest::Sender;
 use links::Links;
+use peers::Peers;
 use serve::Shares;
 pub use share::{Inlet, Outlet};
 use snapshot::Snapshot;
@@ -66,6 +68,8 @@ enum Watched {
     Routes,
     /// The RTCP side of the worker's own port pair.
     Rtcp { socket: std::net::UdpSocket },
+    /// A socket that peers send through.
+    PeerPort { port: usize },
     /// A receiver's connection.
     Connection { stream: usize, sink: SinkKey },
 }
@@ -100,6 +104,8 @@ struct Worker {
     uring: Uring,
     shares: Shares,
     links: Links,
+    /// Receivers that are reached by state machines of their own.
+    peers: Peers,
     running: bool,
 }
 
@@ -139,6 +145,8 @@ impl Worker {
         for link in self.links.are_due(now) {
             self.tasks.add(Priority::High, Task::Depart(link));
         }
+        self.peers.wake(now);
+        self.plan_peers();
         if self.snapshot.is_due(now) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
@@ -152,6 +160,7 @@ impl Worker {
                 Task::Receive(token) => self.receive(token, class),
                 Task::Serve(stream) => self.serve(stream, class),
                 Task::Depart(link) => self.depart(link),
+                Task::Transmit => self.transmit(class),
                 Task::Report(stream) => self.go_on_with_reports(stream),
                 Task::Snapshot => self.go_on_with_snapshot(),
             }
@@ -181,6 +190,7 @@ impl Worker {
                 self.drain_queues();
                 self.take_handed();
                 self.take_near();
+                self.take_parcels();
             }
             Some(Watched::Source { stream, .. }) => {
                 let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);
@@ -192,6 +202,7 @@ impl Worker {
                     self.port_writable(port);
                 }
             }
+            Some(&Watched::PeerPort { port }) => self.peer_port_writable(port),
             Some(Watched::Routes) => self.fanout.routes_changed(),
             Some(Watched::Rtcp { .. }) => self.receive_rtcp(token),
             Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),

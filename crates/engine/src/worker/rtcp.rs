@@ -10,6 +10,7 @@ use outflow_relay::link::Reported;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
 use super::negotiation::Wish;
+use super::peers::Peers;
 use super::stream::{LiveStream, Out};
 use super::tasks::Task;
 use super::{Watched, Worker};
@@ -124,21 +125,25 @@ impl Worker {
             let reports = reports.entry(branch).or_insert_with(|| reports_of(&stream.core, now, branch));
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
             let now = self.clock.now();
-            let from = ReportPorts { now, watched: &self.watched, ports: &self.ports };
+            let (watched, ports, peers) = (&self.watched, &self.ports, &mut self.peers);
+            let mut from = ReportPorts { now, watched, ports, peers };
             for (track, bytes) in reports.iter() {
                 from.send(&mut sink.out, *track, bytes);
             }
         }
+        self.plan_peers();
     }
 
     /// Sends an RTCP packet about a track to a receiver.
     pub(super) fn send_rtcp(&mut self, index: usize, sink: SinkKey, track: u8, bytes: &[u8]) {
         let now = self.clock.now();
-        let from = ReportPorts { now, watched: &self.watched, ports: &self.ports };
+        let (watched, ports, peers) = (&self.watched, &self.ports, &mut self.peers);
+        let mut from = ReportPorts { now, watched, ports, peers };
         let stream = self.streams.get_mut(index);
         if let Some(sink) = stream.and_then(|stream| stream.sink_mut(sink)) {
             from.send(&mut sink.out, track, bytes);
         }
+        self.plan_peers();
     }
 }
 
@@ -147,10 +152,11 @@ struct ReportPorts<'a> {
     now: Time,
     watched: &'a slab::Slab<Watched>,
     ports: &'a slab::Slab<UdpPort>,
+    peers: &'a mut Peers,
 }
 
 impl ReportPorts<'_> {
-    fn send(&self, out: &mut Out, track: u8, bytes: &[u8]) {
+    fn send(&mut self, out: &mut Out, track: u8, bytes: &[u8]) {
         match out {
             Out::Udp { route, rtcp, .. } => {
                 let socket = self.socket(route.socket);
@@ -159,12 +165,13 @@ impl ReportPorts<'_> {
                 }
             }
             Out::Stream { connection: Some((connection, _)), framing } if !connection.has_unsent() => {
-                if let Some(framed) = framing.rtcp(self.now, track, bytes) {
+                if let Some(framed) = framing.rtcp(track, bytes) {
                     // A broken connection shows itself at the next packet.
                     connection.inject(&framed);
                 }
             }
-            Out::Stream { .. } => {}
+            Out::Peer { place: Some(place), .. } => self.peers.write_rtcp(self.now, *place, track, bytes),
+            Out::Stream { .. } | Out::Peer { place: None, .. } => {}
         }
     }
 

@@ -157,10 +157,14 @@ impl Worker {
                     Outcome::Blocked(next) => reports.push((key, Report::Blocked { next })),
                     Outcome::Gone => gone.push(key),
                 });
+                let place_of = |key: SinkKey| stream.sinks.get(key.0)?.as_ref()?.out.peer();
+                let report = |key, report| reports.push((key, report));
+                self.peers.send(self.clock.now(), &pieces, members, place_of, report);
             }
         }
         drop(pieces);
         self.report(index, spec.transport);
+        self.plan_peers();
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
         }
@@ -225,10 +229,10 @@ impl Worker {
         // Whoever waited for it may have gone first.
         self.leave_link(&sink);
         let _ = sink.closed.send(reason);
-        self.disconnect(sink.out);
+        self.disconnect(sink.out, reason);
     }
 
-    fn disconnect(&mut self, out: Out) {
+    fn disconnect(&mut self, out: Out, reason: CloseReason) {
         match out {
             Out::Udp { route, rtcp, own_socket } => {
                 for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
@@ -242,7 +246,8 @@ impl Worker {
             Out::Stream { connection: Some((connection, token)), .. } => {
                 self.close_connection(connection, token);
             }
-            Out::Stream { connection: None, .. } => {}
+            Out::Peer { place: Some(place), .. } => self.end_peer(place, reason),
+            Out::Stream { connection: None, .. } | Out::Peer { place: None, .. } => {}
         }
     }
 
@@ -346,7 +351,7 @@ impl LiveStream {
     ) {
         let route_of = |key: SinkKey| match &self.sinks.get(key.0)?.as_ref()?.out {
             Out::Udp { route, .. } => Some(route),
-            Out::Stream { .. } => None,
+            Out::Stream { .. } | Out::Peer { .. } => None,
         };
         let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
         let part_of = &|key: SinkKey| self.core.sink(key).map_or(Part::WHOLE, part);

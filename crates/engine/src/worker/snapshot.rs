@@ -272,7 +272,7 @@ fn path(
             let (way, why) = fanout.way(stream, key);
             (way.as_str(), why)
         }
-        Out::Stream { .. } => (Way::User.as_str(), None),
+        Out::Stream { .. } | Out::Peer { .. } => (Way::User.as_str(), None),
     }
 }
 

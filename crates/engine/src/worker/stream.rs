@@ -98,13 +98,26 @@ pub(super) enum Out {
     },
     /// Through a connection, once it is there.
     Stream { connection: Option<(Connection, usize)>, framing: Framing },
+    /// By a state machine of its own, once it is there: its place among those of the worker. Each packet takes so
+    /// many bytes on the way beside its own and those of UDP.
+    Peer { place: Option<usize>, overhead: usize },
+}
+
+impl Out {
+    /// The place of its state machine, if it has one.
+    pub(super) fn peer(&self) -> Option<usize> {
+        match self {
+            Out::Peer { place, .. } => *place,
+            Out::Udp { .. } | Out::Stream { .. } => None,
+        }
+    }
 }
 
 impl Connections for Vec<Option<LiveSink>> {
     fn connection(&mut self, key: SinkKey) -> Option<(&mut Connection, &Framing)> {
         match &mut self.get_mut(key.0)?.as_mut()?.out {
             Out::Stream { connection: Some((connection, _)), framing } => Some((connection, framing)),
-            Out::Stream { connection: None, .. } | Out::Udp { .. } => None,
+            Out::Stream { connection: None, .. } | Out::Udp { .. } | Out::Peer { .. } => None,
         }
     }
 }

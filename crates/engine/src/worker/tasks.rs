@@ -14,6 +14,8 @@ pub(super) enum Task {
     Serve(usize),
     /// Send what a link lets go.
     Depart(LinkId),
+    /// Send what peers of the class have to send.
+    Transmit,
     /// Go on with the sender reports of a stream.
     Report(usize),
     /// Go on with the snapshot.

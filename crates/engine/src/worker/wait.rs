@@ -46,7 +46,7 @@ impl Worker {
     /// not looked for when it has come.
     pub(super) fn due(&mut self) -> Time {
         let mut due = self.snapshot.due().min(self.next_refresh);
-        due = due.min(self.links.due().unwrap_or(due));
+        due = due.min(self.links.due().unwrap_or(due)).min(self.peers.due().unwrap_or(due));
         self.highest = Priority::Low;
         for (_, stream) in &self.streams {
             self.highest = self.highest.min(stream.class());

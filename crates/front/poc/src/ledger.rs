@@ -17,7 +17,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A unit was given: that many bytes of a packet.
+    /// A unit was given: that many bytes of a packet, or none if it is no packet of the stream.
     pub(super) fn sent(&mut self, unit: u64, bytes: usize) {
         if self.units.is_empty() {
             self.base = unit;
@@ -43,7 +43,7 @@ impl Ledger {
 
     /// The other end is done with a unit, and has not had it: what to tell the core.
     pub(super) fn lost(&mut self, unit: u64) -> Option<Report> {
-        let (bytes, reason) = *self.unit(unit)?;
+        let (bytes, reason) = *self.unit(unit).filter(|(bytes, _)| *bytes > 0)?;
         Some(Report::GivenUp { reason, bytes: u64::from(bytes) })
     }
 
@@ -68,6 +68,8 @@ mod tests {
         assert_eq!(ledger.lost(2), told(DropReason::LessValuable, 200));
         assert_eq!(ledger.lost(3), told(DropReason::NotRepaired, 300));
         assert_eq!((ledger.lost(0), ledger.lost(4)), (None, None));
+        ledger.sent(4, 0);
+        assert_eq!(ledger.lost(4), None, "it is no packet of the stream");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The partial-order transport: who asks here for a stream or publishes one, and whom streams are sent to.
 //!
-//! What of a stream goes there comes from the worker through a local socket pair, as with TLS: a task of control
-//! reads packets out of it, each with what it is worth, and gives them to the transport.
+//! A connection that a stream goes to leaves its socket, and the receiver's worker drives it (`peer.rs`). All else,
+//! its beginning, what is published, what relays say to each other, stays with tasks of control.
 
 mod ledger;
 mod limits;
 mod pace;
+mod peer;
 mod publish;
 mod resources;
 mod send;

@@ -5,6 +5,3 @@ use core::time::Duration;
 /// What is given to the partial-order transport of what a receiver gets to catch up: as much as goes within that.
 /// The rest stays in the ring.
 pub(crate) const POC_CATCH_UP: Duration = Duration::from_millis(20);
-
-/// Bytes of what a receiver of the partial-order transport gets that are read at once.
-pub(crate) const POC_READ_BYTES: usize = 64 << 10;

@@ -1,37 +1,26 @@
 //! What a receiver's place at a stream gives, to the other end of a connection.
 
 use std::net::IpAddr;
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use outflow_control::limits::{PULL_GOOD_AFTER, PULL_WAIT_MIN};
-use outflow_control::{Backoff, Control, Playing, PushOptions, Reporter};
-use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, Framing, WriteSide};
+use outflow_control::{Backoff, Control, Playing, PushOptions};
+use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
-use outflow_engine::{UNIT_HEAD, Worth};
 use outflow_media::sdp;
-use outflow_poc::connection::{self as transport, Event, SendError};
+use outflow_poc::connection::SendError;
 use outflow_poc::packet::Code;
-use outflow_poc::recovery::Class;
-use outflow_poc_socket::media::{self, Form, Packet};
-use outflow_poc_socket::{Address, PocSocket, look_up};
-use outflow_relay::{Carriage, DropReason, Report, Selection};
-use tokio::io::AsyncReadExt;
-use tokio::net::UnixStream;
-use tokio::time::{Instant, sleep};
+use outflow_poc_socket::media::{self, Form};
+use outflow_poc_socket::{Address, PocSocket, Way, look_up};
+use outflow_relay::{Carriage, Selection};
+use tokio::time::sleep;
 
-use super::ledger::Ledger;
-use super::pace::{Pace, Turn};
+use super::peer::{OVERHEAD, PocPeer};
 use super::{latency, options};
-use crate::limits::{POC_CATCH_UP, POC_READ_BYTES};
 
 /// The relay ends it: the text says why. Codes from 64 on are the application's.
 pub(super) const ENDED: Code = Code(65);
-
-/// How long to look away while there is no room for what is not urgent.
-const NO_ROOM: Duration = Duration::from_millis(2);
 
 /// How a stream goes to a receiver.
 pub(super) struct Media {
@@ -42,21 +31,13 @@ pub(super) struct Media {
     pub(super) latency: Duration,
 }
 
-/// What is known of a connection while a stream goes there.
-struct Way<'a> {
-    control: &'a Control,
-    socket: &'a PocSocket,
-    report: Reporter,
-    ledger: Mutex<Ledger>,
-}
-
-/// Units of this form, on a connection to the task that hands them on.
+/// By a state machine of its own, in this form.
 pub(super) fn delivery(form: Form) -> Delivery {
     let carriage = match form {
         Form::Ts => Carriage::Ts,
         Form::Rtp => Carriage::Rtp,
     };
-    Delivery::Bytes(carriage, Framing::Units)
+    Delivery::Peer(carriage, OVERHEAD)
 }
 
 /// What is said of a stream before its packets.
@@ -86,122 +67,36 @@ pub(super) async fn description(
 }
 
 impl Media {
-    /// Sends until one of both ends it. Answers why the relay did, if it did.
+    /// Sends until one of both ends it. Answers why the relay did, if it did. `epoch` is when the workers' time
+    /// began.
     pub(super) async fn send(
         self,
-        control: &Control,
+        epoch: Instant,
         socket: PocSocket,
         mut playing: Playing,
     ) -> Option<CloseReason> {
-        let units = begin(&playing);
-        let way = Way { control, socket: &socket, report: playing.reporter(), ledger: Mutex::default() };
-        let ended = tokio::select! {
-            _ = way.pass(&self, units) => None,
-            () = way.hear(self.form) => None,
-            reason = playing.closed() => Some(reason),
-        };
-        match ended {
-            Some(reason) => socket.close(ENDED, &reason.to_string()),
-            // Whoever went away is told nothing.
-            None => drop(socket),
-        }
-        ended
-    }
-}
-
-impl Way<'_> {
-    /// Hands on what the worker writes, until one of both ends it.
-    async fn pass(&self, media: &Media, units: std::io::Result<UnixStream>) -> Result<(), SendError> {
-        let Ok(mut units) = units else { return Ok(()) };
-        if let Some(text) = &media.described {
-            self.socket.send(text.clone()).await?;
-        }
-        let (mut buffer, mut pace) = (BytesMut::new(), Pace::new(media.latency));
-        loop {
-            while let Some((worth, unit)) = next(&mut buffer, media.form) {
-                self.give(&mut pace, worth, unit).await?;
-            }
-            buffer.reserve(POC_READ_BYTES);
-            match units.read_buf(&mut buffer).await {
-                Ok(0) | Err(_) => return Ok(()),
-                Ok(_) => {}
-            }
-        }
-    }
-
-    /// Gives a unit to the transport. If there is not room for all, that leaves out what is worth least.
-    async fn give(&self, pace: &mut Pace, worth: Worth, unit: Bytes) -> Result<(), SendError> {
-        let bytes = unit.len();
-        let useful_for = match pace.turn(worth.age(self.control.now()), worth.is_key()) {
-            Turn::Now(time) => Some(time),
-            Turn::CatchUp => {
-                while self.socket.room_within(POC_CATCH_UP) == 0 {
-                    sleep(NO_ROOM).await;
-                }
-                None
-            }
-            Turn::Late => {
-                self.report.undelivered(Report::GivenUp { reason: DropReason::Late, bytes: bytes as u64 });
-                return Ok(());
+        let Media { form, described, latency } = self;
+        let begun = tokio::select! {
+            begun = describe(&socket, described) => begun,
+            reason = playing.closed() => {
+                socket.close(ENDED, &reason.to_string());
+                return Some(reason);
             }
         };
-        let class = (!worth.is_key()).then_some(Class::Partial);
-        let worth = transport::Worth { useful_for, class, rank: worth.rank };
-        match self.socket.send_unit(None, unit, worth).await {
-            Ok(unit) => self.ledger().sent(unit, bytes),
-            // No packet is longer than a receiver keeps.
-            Err(SendError::TooLong { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Hears what the receiver says, until it is gone.
-    async fn hear(&self, form: Form) {
-        loop {
-            match self.socket.event().await {
-                Event::Delivered { data, .. } if form == Form::Rtp => {
-                    if let Some(packet) = Packet::read(data).filter(|packet| packet.is_rtcp) {
-                        self.report.rtcp(packet.bytes);
-                    }
-                }
-                Event::GivenUp { unit, why } => self.ledger().given_up(unit, why),
-                Event::Lost { unit } => {
-                    let lost = self.ledger().lost(unit);
-                    lost.into_iter().for_each(|lost| self.report.undelivered(lost));
-                }
-                Event::Closed(_) => return,
-                _ => {}
-            }
-        }
-    }
-
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        begun.ok()?;
+        // From now on the worker has it, and says to the other end how it ends.
+        let (detached, Way { udp, peer, own }) = socket.detach(playing.inbox(), playing.id(), epoch)?;
+        playing.start_peer(Box::new(PocPeer::new(detached, form, latency)), PeerPath { udp, peer, own });
+        Some(playing.closed().await).filter(|reason| *reason != CloseReason::PeerGone)
     }
 }
 
-/// Begins to send: what the worker writes can be read here.
-fn begin(playing: &Playing) -> std::io::Result<UnixStream> {
-    let (ours, workers) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let ours = UnixStream::from_std(ours)?;
-    playing.start(Some(WriteSide::Own(workers.into())));
-    Ok(ours)
-}
-
-/// The next unit that is there as a whole.
-fn next(buffer: &mut BytesMut, form: Form) -> Option<(Worth, Bytes)> {
-    let (worth, rest) = buffer.split_first_chunk()?;
-    let (worth, length) = (Worth::read(*worth), rest.first_chunk()?);
-    let bytes = usize::from(u16::from_be_bytes(*length));
-    if buffer.len() < UNIT_HEAD + bytes {
-        return None;
+/// Says what is to be said before packets.
+async fn describe(socket: &PocSocket, described: Option<Bytes>) -> Result<(), SendError> {
+    match described {
+        Some(text) => socket.send(text).await.map(drop),
+        None => Ok(()),
     }
-    let mut unit = buffer.split_to(UNIT_HEAD + bytes).freeze();
-    // The channel is part of a unit, where there are channels.
-    unit.advance(if form == Form::Rtp { UNIT_HEAD - 1 } else { UNIT_HEAD });
-    Some((worth, unit))
 }
 
 /// Keeps sending a stream to a configured receiver, whatever becomes of the connection and of the source, until
@@ -259,5 +154,5 @@ async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReaso
     let socket = PocSocket::connect(place, request, &options).await?;
     let playing = control.play(&push.stream, push.receiver.clone(), delivery(form)).await?;
     let latency = latency(&config.poc, url);
-    Ok(Media { form, described, latency }.send(control, socket, playing).await)
+    Ok(Media { form, described, latency }.send(control.epoch(), socket, playing).await)
 }

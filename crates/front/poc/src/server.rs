@@ -110,7 +110,7 @@ async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -
     };
     let latency = control.config().poc.latency;
     let socket = asking.answer(Some(&media::stream(latency))).map_err(|error| error.to_string())?;
-    Media { form: wish.form, described, latency }.send(control, socket, playing).await;
+    Media { form: wish.form, described, latency }.send(control.epoch(), socket, playing).await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 mod answers;
 mod connecting;
 mod cookie;
+mod elsewhere;
 mod receive;
 mod types;
 
@@ -19,6 +20,8 @@ use outflow_media::Time;
 use self::answers::Answers;
 use self::connecting::Connecting;
 use self::cookie::Cookies;
+use self::elsewhere::Elsewhere;
+pub use self::elsewhere::deliver;
 pub use self::types::{AcceptError, ConnectError, Counts, Handle, Handshakes, Notice, Settings};
 use crate::connection::{self, Begin, Connection, SendError, Transmit, Worth};
 use crate::packet::{Accept, Code, ConnectionId, Mark, Refuse, VERSION};
@@ -47,6 +50,7 @@ enum State {
     Connecting(Box<Connecting>),
     Asking(Asking),
     Joined(Box<Joined>),
+    Elsewhere(Elsewhere),
 }
 
 struct Slot {
@@ -187,7 +191,7 @@ impl Endpoint {
                     let transmit = Transmit { to: connecting.address, mark: Mark::None };
                     connecting.poll_transmit(now, out).then_some(transmit)
                 }
-                State::Asking(_) => None,
+                State::Asking(_) | State::Elsewhere(_) => None,
                 State::Joined(joined) => joined.connection.poll_transmit(now, out),
             };
             if transmit.is_some() {
@@ -216,6 +220,7 @@ impl Endpoint {
             State::Joined(joined) => {
                 (joined.connection.next_timeout(), joined.connection.is_over() && joined.is_released)
             }
+            State::Elsewhere(_) => (None, false),
         };
         if slot.timer != timer {
             slot.timer.take().into_iter().for_each(|at| _ = self.timers.remove(&(at, handle)));
@@ -252,6 +257,8 @@ impl Endpoint {
                     joined.connection.handle_timeout(now);
                     self.touch(handle);
                 }
+                // It has no timer.
+                State::Elsewhere(_) => (),
             }
         }
     }
@@ -310,7 +317,7 @@ impl Endpoint {
     }
 
     /// Nobody is interested in a connection any more: it is closed if it is not yet, and forgotten when the
-    /// peer knows.
+    /// peer knows. One that is elsewhere is left alone.
     pub fn release(&mut self, now: Time, handle: Handle) {
         match self.slots.get_mut(&handle).map(|slot| &mut slot.state) {
             Some(State::Joined(joined)) => {
@@ -320,7 +327,7 @@ impl Endpoint {
             }
             Some(State::Asking(_)) => self.refuse(handle, Code::DONE, "the server is about to end"),
             Some(State::Connecting(_)) => self.remove(handle),
-            None => (),
+            Some(State::Elsewhere(_)) | None => (),
         }
     }
 
@@ -354,14 +361,24 @@ impl Endpoint {
             State::Connecting(connecting) => _ = self.by_id.remove(&connecting.local),
             State::Asking(asking) => _ = self.by_hello.remove(&(asking.from, asking.client)),
             State::Joined(joined) => {
-                self.by_id.remove(&joined.connection.local());
-                let remote = joined.connection.remote();
-                if self.by_remote.get(&remote) == Some(&handle) {
-                    self.by_remote.remove(&remote);
-                }
-                joined.asked.into_iter().for_each(|key| _ = self.by_hello.remove(&key));
+                let (local, remote) = (joined.connection.local(), joined.connection.remote());
+                self.forget(handle, (local, remote), joined.asked);
             }
+            State::Elsewhere(away) => self.forget(handle, (away.local, away.remote), away.asked),
         }
+    }
+
+    fn forget(
+        &mut self,
+        handle: Handle,
+        (local, remote): (ConnectionId, ConnectionId),
+        asked: Option<(SocketAddr, ConnectionId)>,
+    ) {
+        self.by_id.remove(&local);
+        if self.by_remote.get(&remote) == Some(&handle) {
+            self.by_remote.remove(&remote);
+        }
+        asked.into_iter().for_each(|key| _ = self.by_hello.remove(&key));
     }
 
     fn take_asking(&mut self, handle: Handle) -> Option<Asking> {

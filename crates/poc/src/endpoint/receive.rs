@@ -13,11 +13,18 @@ use crate::packet::{
 use crate::service::Request;
 
 impl Endpoint {
-    /// A datagram came. Nothing is changed by one that is not ours, and by no more than one connection.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) {
+    /// A datagram came. Nothing is changed by one that is not ours, and by no more than one connection. Answers
+    /// whose it is, if that connection is elsewhere and has to be given it ([`deliver`](super::deliver)).
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        mark: Mark,
+        datagram: &mut [u8],
+    ) -> Option<Handle> {
         if !datagram.first().is_some_and(|first| is_ours(*first)) {
             self.counts.malformed += 1;
-            return;
+            return None;
         }
         if let Some(head) = Head::parse(datagram) {
             return self.handle_data(now, from, mark, head.receiver, datagram);
@@ -36,13 +43,14 @@ impl Endpoint {
                     self.fail(handle, Connecting::refused(&refuse));
                 }
             }
-            Ok(Datagram::Reset(id)) => self.handle_reset(now, from, id),
+            Ok(Datagram::Reset(id)) => return self.handle_reset(now, from, id),
             Ok(Datagram::OtherVersion { client, .. }) if self.handshakes.is_some() => {
                 self.counts.other_versions += 1;
                 self.say_no(from, client, Code::VERSION, "this version of the protocol is not spoken here");
             }
             Ok(Datagram::Data(_) | Datagram::OtherVersion { .. }) | Err(_) => self.counts.malformed += 1,
         }
+        None
     }
 
     fn handle_data(
@@ -52,13 +60,13 @@ impl Endpoint {
         mark: Mark,
         id: ConnectionId,
         datagram: &mut [u8],
-    ) {
+    ) -> Option<Handle> {
         let Some(handle) = self.by_id.get(&id).copied() else {
             self.counts.unknown += 1;
             if datagram.len() > RESET_BYTES && self.answers.push_reset(now, from, id) {
                 self.counts.resets += 1;
             }
-            return;
+            return None;
         };
         match self.slots.get_mut(&handle).map(|slot| &mut slot.state) {
             Some(State::Joined(joined)) => {
@@ -66,8 +74,10 @@ impl Endpoint {
                     self.touch(handle);
                 }
             }
+            Some(State::Elsewhere(_)) => return Some(handle),
             _ => self.counts.early += 1,
         }
+        None
     }
 
     fn handle_hello(&mut self, now: Time, from: SocketAddr, hello: &Hello<'_>) {
@@ -85,8 +95,10 @@ impl Endpoint {
         let key = (from, hello.client);
         if let Some(handle) = self.by_hello.get(&key) {
             // The answer was lost, or is still thought about.
-            if let Some(State::Joined(joined)) = self.slots.get(handle).map(|slot| &slot.state) {
-                self.answers.push(from, joined.accept.clone());
+            match self.slots.get(handle).map(|slot| &slot.state) {
+                Some(State::Joined(joined)) => self.answers.push(from, joined.accept.clone()),
+                Some(State::Elsewhere(away)) => self.answers.push(from, away.accept.clone()),
+                _ => (),
             }
             return;
         }
@@ -134,11 +146,15 @@ impl Endpoint {
     }
 
     /// Whoever was asked does not know a connection of this id: one that we put in front.
-    fn handle_reset(&mut self, now: Time, from: SocketAddr, id: ConnectionId) {
-        let Some(handle) = self.by_remote.get(&id).copied() else { return };
+    fn handle_reset(&mut self, now: Time, from: SocketAddr, id: ConnectionId) -> Option<Handle> {
+        let handle = self.by_remote.get(&id).copied()?;
+        if matches!(self.slots.get(&handle)?.state, State::Elsewhere(_)) {
+            return Some(handle);
+        }
         if self.connection(handle).is_some_and(|connection| connection.address() == from) {
             self.with(handle, |connection| connection.handle_reset(now));
         }
+        None
     }
 
     fn connecting(&mut self, client: ConnectionId, from: SocketAddr) -> Option<(Handle, &mut Connecting)> {

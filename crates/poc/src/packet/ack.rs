@@ -3,23 +3,10 @@
 use core::time::Duration;
 
 use outflow_media::Malformed;
+use outflow_media::ecn::Mark;
 
 use super::{Arrivals, Spans};
 use crate::leb128::{Reader, put};
-
-/// How the network marked a packet (ECN, RFC 3168 section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Mark {
-    /// Not ECT, or it is not known.
-    #[default]
-    None,
-    /// ECT(0).
-    Ect0,
-    /// ECT(1): low latency is wanted (RFC 9331).
-    Ect1,
-    /// CE: there was congestion.
-    Ce,
-}
 
 /// How many packets came with each mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -35,12 +35,13 @@ mod spans;
 
 use outflow_media::Malformed;
 
-pub use ack::{Ack, Ecn, Mark};
+pub use ack::{Ack, Ecn};
 pub use arrivals::{Arrival, Arrivals, TICK};
 pub use data::{Data, Frames, Head, Writer};
 pub use fragment::Fragment;
 pub use frame::{Close, Frame, Progress};
 pub use handshake::{Accept, Hello, Refuse, Retry, TooLong};
+pub use outflow_media::ecn::Mark;
 pub use spans::{Span, Spans};
 
 use crate::leb128::Reader;

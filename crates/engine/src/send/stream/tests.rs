@@ -3,8 +3,11 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 
+use outflow_media::Time;
+
 use super::*;
 use crate::message::TrackChannel;
+use crate::send::Worth;
 
 fn pair() -> (Connection, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("pair");

@@ -94,6 +94,7 @@ impl Links {
                 let v6 = route.media.first().is_some_and(|(_, to)| to.is_ipv6());
                 UDP_OVERHEAD[usize::from(v6)]
             }
+            Out::Peer { overhead, .. } => UDP_OVERHEAD[usize::from(v6(to))] + overhead,
             Out::Stream { framing, .. } => TCP_OVERHEAD[usize::from(v6(to))] + framing.prefix_bytes(),
         };
         Some(Behind { link, name, flows: ArrayVec::new(), overhead })
@@ -316,9 +317,22 @@ impl Worker {
         let pieces: Pieces<'_> = (0..).zip(parcels).map(|(place, parcel)| parcel.piece(place)).collect();
         let mut is_gone = false;
         let mut from = parcels.len();
-        if matches!(stream.sinks[key.0].as_ref().map(|sink| &sink.out), Some(Out::Udp { .. })) {
+        let out = stream.sinks[key.0].as_ref().map(|sink| &sink.out);
+        if matches!(out, Some(Out::Udp { .. })) {
             let out = (&mut self.fanout, &mut self.uring, &mut self.ports);
             stream.send_datagrams(index, Audience::Some(&[key]), &pieces, out);
+        } else if let Some(place) = out.and_then(Out::peer) {
+            let (now, reports) = (self.clock.now(), self.fanout.reports());
+            self.peers.send(
+                now,
+                &pieces,
+                &[key],
+                |_| Some(place),
+                |_, report| match report {
+                    Report::Blocked { next } => from = usize::try_from(next).unwrap_or(from),
+                    report => reports.push((key, report)),
+                },
+            );
         } else {
             let flush = Flush { pieces: &pieces, end: pieces.len() as u64 };
             self.streamer.send(
@@ -334,6 +348,7 @@ impl Worker {
             );
         }
         drop(pieces);
+        self.plan_peers();
         self.settle_sent(index, key, parcels, from);
         if is_gone {
             self.end(index, key, CloseReason::PeerGone);

@@ -118,6 +118,7 @@ impl LiveSink {
         match &self.out {
             Out::Udp { route, .. } => route.address(track).is_some(),
             Out::Stream { connection, .. } => connection.is_some(),
+            Out::Peer { place, .. } => place.is_some(),
         }
     }
 }

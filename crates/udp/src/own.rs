@@ -8,7 +8,7 @@ use crate::limits::OWN_ADDRESSES_MAX;
 
 /// Own addresses by peer. Where a socket is bound to one, there is nothing to know.
 #[derive(Debug, Default)]
-pub(crate) struct OwnAddresses {
+pub(super) struct OwnAddresses {
     by_peer: BTreeMap<SocketAddr, IpAddr>,
     /// The one that was noted last: most datagrams are of the same peer as those before.
     last: Option<(SocketAddr, IpAddr)>,
@@ -16,7 +16,7 @@ pub(crate) struct OwnAddresses {
 
 impl OwnAddresses {
     /// A peer has sent to this address.
-    pub(crate) fn note(&mut self, peer: SocketAddr, own: IpAddr) {
+    pub(super) fn note(&mut self, peer: SocketAddr, own: IpAddr) {
         if self.last.replace((peer, own)) == Some((peer, own)) {
             return;
         }
@@ -27,7 +27,7 @@ impl OwnAddresses {
     }
 
     /// From where to send to a peer; the system's choice if nothing is known.
-    pub(crate) fn of(&self, peer: SocketAddr) -> Option<IpAddr> {
+    pub(super) fn of(&self, peer: SocketAddr) -> Option<IpAddr> {
         match self.last {
             Some((last, own)) if last == peer => Some(own),
             _ => self.by_peer.get(&peer).copied(),

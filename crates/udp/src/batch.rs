@@ -6,7 +6,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
-use outflow_poc::packet::Mark;
+use outflow_media::ecn::Mark;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 
 use crate::limits::BATCH_PIECES;

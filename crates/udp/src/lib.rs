@@ -8,16 +8,23 @@
 //! be reached or is not allowed, or a datagram that is too long for the way there, is counted ([`Counts`]) and
 //! forgotten, as if the network had lost it.
 
+#![allow(clippy::disallowed_methods, reason = "sockets are what this is for")]
+
 mod batch;
 mod counts;
+pub mod limits;
+mod outbox;
+mod own;
+mod parcel;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use outflow_poc::packet::Mark;
+use outflow_media::ecn::Mark;
 use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -29,6 +36,8 @@ use crate::limits::{ERRORS_IN_A_ROW_MAX, PIECE_BYTES_MAX};
 
 pub use batch::{Batch, Received};
 pub use counts::Counts;
+pub use outbox::Outbox;
+pub use parcel::{HandedOver, Inbox, Parcel, Parcels, inbox};
 
 use counts::{Counters, Failure};
 
@@ -154,6 +163,11 @@ impl Udp {
             return 1;
         }
         (PIECE_BYTES_MAX / segment_bytes.max(1)).clamp(1, self.state.load().max_gso_segments())
+    }
+
+    /// Datagrams that were received, but for which there was no room where they are read.
+    pub fn count_unread(&self, datagrams: u64) {
+        self.counters.unread(datagrams);
     }
 
     /// Waits until there may be something to receive.
@@ -284,6 +298,12 @@ impl Udp {
             (_, SocketAddr::V6(to)) if to.ip().is_unicast_link_local() && to.scope_id() == 0 => None,
             _ => Some(to),
         }
+    }
+}
+
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.get_ref().as_fd()
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Counts {
     pub received: u64,
     /// Received, but longer than is taken ([`Batch::new`](super::Batch::new)).
     pub left_out: u64,
+    /// Received, but dropped: there was no room where they are read ([`Inbox`](super::Inbox)).
+    pub unread: u64,
     /// Given to the kernel.
     pub sent: u64,
     /// Not sent: longer than the way to the receiver carries (EMSGSIZE).
@@ -68,6 +70,7 @@ impl Failure {
 pub(super) struct Counters {
     received: AtomicU64,
     left_out: AtomicU64,
+    unread: AtomicU64,
     sent: AtomicU64,
     too_long: AtomicU64,
     forbidden: AtomicU64,
@@ -82,6 +85,10 @@ impl Counters {
         if left_out > 0 {
             self.left_out.fetch_add(left_out, Ordering::Relaxed);
         }
+    }
+
+    pub(super) fn unread(&self, datagrams: u64) {
+        self.unread.fetch_add(datagrams, Ordering::Relaxed);
     }
 
     pub(super) fn sent(&self, datagrams: u64) {
@@ -104,6 +111,7 @@ impl Counters {
         Counts {
             received: read(&self.received),
             left_out: read(&self.left_out),
+            unread: read(&self.unread),
             sent: read(&self.sent),
             too_long: read(&self.too_long),
             forbidden: read(&self.forbidden),

@@ -1,0 +1,70 @@
+//! A receiver that is reached by a state machine of its own, which its worker drives: a protocol with
+//! acknowledgements, encryption, a clock. The worker gives it packets, datagrams that came and time, and sends
+//! what it wants to send, that of all such receivers together.
+
+use core::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outflow_media::Time;
+use outflow_media::ecn::Mark;
+use outflow_relay::Report;
+use outflow_udp::Udp;
+
+use crate::send::Packets;
+
+/// The state machine of such a receiver. It does no I/O, and knows no time but the one that it is given.
+///
+/// All calls that are given `now` may change what [`poll_transmit`](Self::poll_transmit) answers; when that has
+/// nothing to send, [`poll_event`](Self::poll_event) is asked, and then [`next_timeout`](Self::next_timeout).
+/// Dropping it ends it.
+pub trait Peer: Send + fmt::Debug {
+    /// Takes packets, from the first on, and answers how many. The others are offered again after a
+    /// [`Report::Writable`]. What it takes and does not send is told by `tell`, or later by an event.
+    fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize;
+
+    /// An RTCP packet of the relay about a track. It is left out if there is no room for it.
+    fn write_rtcp(&mut self, now: Time, track: u8, packet: &[u8]);
+
+    /// A datagram came for it, which it may change.
+    fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]);
+
+    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now. Answers where it
+    /// goes, and how it is marked.
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)>;
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), or to ask for datagrams at the latest.
+    fn next_timeout(&self) -> Option<Time>;
+
+    /// Time has passed.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// What happened.
+    fn poll_event(&mut self) -> Option<PeerEvent>;
+
+    /// The relay ends it, and this is why. It is asked for datagrams once more, and dropped.
+    fn close(&mut self, now: Time, why: &str);
+}
+
+/// What a worker learns from a [`Peer`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerEvent {
+    /// RTCP that the receiver sent.
+    Rtcp(Bytes),
+    /// What became of packets, or that there is room for more.
+    Report(Report),
+    /// The receiver is gone: why, for people. The last event.
+    Closed(String),
+}
+
+/// Where the datagrams of a [`Peer`] go out.
+#[derive(Debug, Clone)]
+pub struct PeerPath {
+    /// The socket, which it may have in common with others.
+    pub udp: Arc<Udp>,
+    /// Where the receiver is.
+    pub peer: SocketAddr,
+    /// The own address that it sends to, if answers have to come from there.
+    pub own: Option<IpAddr>,
+}
