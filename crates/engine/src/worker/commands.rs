@@ -340,7 +340,7 @@ impl Worker {
         Some((index, *self.streams[index].receivers.get(&receiver)?))
     }
 
-    fn with(&mut self, id: StreamId, change: impl FnOnce(&mut LiveStream)) {
+    pub(super) fn with(&mut self, id: StreamId, change: impl FnOnce(&mut LiveStream)) {
         if let Ok(index) = self.find(id) {
             change(&mut self.streams[index]);
             self.streams[index].touched = true;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use self::told::{Candidate, Shown, better};
 use super::continuity::{Continuity, Step};
-use super::packet::{NULL_PID, PACKET_BYTES, Packet, check_aligned};
+use super::packet::{NULL_PID, PACKET_BYTES, Packet, check_aligned, pid_of};
 use super::pes::PesHeader;
 use super::programme::{Coding, Programme};
 use super::tables::{Change, Tables};
@@ -44,6 +44,8 @@ pub struct TsReader {
     shown: Shown,
     /// The frame that arrives is complete with the packet that was read last.
     ended: bool,
+    /// The next packet of the main stream does not follow the last one: see [`resume`](Self::resume).
+    broke_off: bool,
     transport_errors: u64,
 }
 
@@ -59,6 +61,7 @@ impl Default for TsReader {
             frames: Frames::new(),
             shown: Shown::default(),
             ended: false,
+            broke_off: false,
             transport_errors: 0,
         }
     }
@@ -141,10 +144,12 @@ impl TsReader {
             let (number, errors) = (self.frames.number(), self.continuity.errors());
             self.ended = false;
             self.checked(bytes);
+            let is_main = self.main_pid().is_some() && pid_of(bytes) == self.main_pid();
+            let broke_off = is_main && core::mem::take(&mut self.broke_off);
             found.push(Found {
                 begun: self.frames.number().wrapping_sub(number),
                 ends: self.ended,
-                is_behind_gap: self.continuity.errors() != errors,
+                is_behind_gap: broke_off || self.continuity.errors() != errors,
                 main_pid: self.main_pid(),
                 arriving: self.arriving(),
                 content: self.beside(bytes),
@@ -167,6 +172,7 @@ impl TsReader {
         let goes_on = self.goes_on(datagram);
         if !goes_on {
             self.continuity.break_off();
+            self.broke_off = true;
             self.tables.break_off();
             self.scanner.reset();
             self.main.iter_mut().for_each(Main::lost);

@@ -130,6 +130,17 @@ fn what_a_loss_has_made_of_frames_is_no_reason() {
 }
 
 #[test]
+fn what_a_silence_has_made_of_frames_is_no_reason() {
+    let mut bench = Bench::new();
+    bench.picture(true, &[&DELIMITER[..], &IDR].concat());
+    let long = [&DELIMITER[..], &P, &[9; 400], &P].concat();
+    let packets = bench.pes(true, &long);
+    assert!(!bench.reader.resume(&packets[1]), "its first packet came while nothing was heard");
+    bench.read(&packets[1..]);
+    assert_eq!((bench.frames.layers(), bench.reader.continuity_errors()), (3, 0));
+}
+
+#[test]
 fn scrambled_video_has_one_layer() {
     let mut bench = Bench::new();
     bench.picture(true, &[&DELIMITER[..], &IDR].concat());
