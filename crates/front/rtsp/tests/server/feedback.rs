@@ -72,7 +72,6 @@ async fn of_many_players_with_all_workers_one_request_goes_up() {
     for player in &mut players {
         while player.next_media().await.0 != 4 {}
     }
-    send(&mut publisher, 102).await;
     ask(&mut players[5]).await;
     let (_, packet) = publisher.next_media().await;
     assert_eq!(asked_of(&packet), BTreeSet::from([7]), "and of a replica it is asked for again");
