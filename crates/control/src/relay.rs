@@ -91,7 +91,7 @@ impl Relay {
 
 /// Puts the workers' snapshots together, a few times a second.
 async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState>>) {
-    let mut usage = Usage::new();
+    let mut usage = Usage::start();
     let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
     loop {
         ticks.tick().await;

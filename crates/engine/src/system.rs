@@ -18,7 +18,7 @@ const SHORTEST_INTERVAL: f64 = 0.05;
 
 impl Usage {
     /// Begins to measure.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         Usage { at: Instant::now(), cpu: cpu_time() }
     }
 
