@@ -24,7 +24,7 @@ impl Backoff {
     }
 
     /// How long to wait after one more failure.
-    pub fn next(&mut self) -> Duration {
+    pub fn wait(&mut self) -> Duration {
         let wait = PULL_WAIT_MIN.saturating_mul(1 << self.failures.min(16)).min(PULL_WAIT_MAX);
         self.failures = self.failures.saturating_add(1);
         // Between all of it and half; the constants are those of Numerical Recipes.
@@ -40,20 +40,20 @@ mod tests {
     #[test]
     fn waiting_grows_up_to_its_limit_and_begins_anew_after_a_success() {
         let mut backoff = Backoff::new(7);
-        let waits: Vec<_> = (0..40).map(|_| backoff.next()).collect();
+        let waits: Vec<_> = (0..40).map(|_| backoff.wait()).collect();
         assert_eq!(waits[0], PULL_WAIT_MIN);
         assert!(waits.iter().all(|wait| (PULL_WAIT_MIN..=PULL_WAIT_MAX).contains(wait)));
         assert!(waits[10..].iter().all(|wait| *wait >= PULL_WAIT_MAX / 2));
         assert!(waits[10..].windows(2).any(|pair| pair[0] != pair[1]), "never quite the same");
         backoff.reset();
-        assert_eq!(backoff.next(), PULL_WAIT_MIN);
+        assert_eq!(backoff.wait(), PULL_WAIT_MIN);
     }
 
     #[test]
     fn the_same_seed_waits_the_same() {
         let waits = |seed| {
             let mut backoff = Backoff::new(seed);
-            (0..9).map(|_| backoff.next()).collect::<Vec<_>>()
+            (0..9).map(|_| backoff.wait()).collect::<Vec<_>>()
         };
         assert_eq!(waits(3), waits(3));
         assert_ne!(waits(3), waits(4));

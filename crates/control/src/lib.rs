@@ -5,6 +5,12 @@
 //! answer. No lock is ever taken on a packet's way. [`Relay`] starts all of it from a configuration,
 //! with the protocols that it is given ([`Front`]); it names none of them.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod backoff;
 mod change;
 mod control;

@@ -1,6 +1,12 @@
 //! Streams that go to a group because somebody asked for that (by RTSP): one copy by each interface for all who
 //! are behind it, at the best level that any of them wants, while there is somebody.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod limits;
 mod names;
 

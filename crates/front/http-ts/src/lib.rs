@@ -5,6 +5,12 @@
 //! (`play`). Everything else is hyper's and axum's: publishers (`ingest`), and the pages of
 //! [`outflow_api`].
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod connection;
 mod ingest;
 pub mod limits;

@@ -6,6 +6,12 @@
 //! say which there are to be. What the kernel forwards the relay does not send, and the other way round: the
 //! plan says for each group whose it is, and the driver is told.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod demand;
 mod interfaces;
 mod limits;

@@ -3,6 +3,12 @@
 //! A connection that a stream goes to leaves its socket, and the receiver's worker drives it (`peer.rs`). All else,
 //! its beginning, what is published, what relays say to each other, stays with tasks of control.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod ledger;
 mod limits;
 mod pace;

@@ -122,7 +122,7 @@ pub(super) async fn keep_sending(control: Control, push: PushOptions) {
         if began.elapsed() >= PULL_GOOD_AFTER {
             backoff.reset();
         }
-        let wait = backoff.next();
+        let wait = backoff.wait();
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(name = push.name(), why, retry_ms, "a receiver cannot be sent to; trying again");
         sleep(wait).await;

@@ -1,5 +1,7 @@
 //! The server as its clients see it, over real sockets.
 
+#![allow(clippy::disallowed_methods, reason = "a test of sockets")]
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,6 +1,12 @@
 //! What fronts share that pull streams from other servers, cameras or relays, as clients: trying again, and packets
 //! handed on.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 use outflow_client::{Error, Options, Received, subscribe};
 use outflow_config::StreamConfig;
 use outflow_control::limits::PULL_GOOD_AFTER;
@@ -38,7 +44,7 @@ pub async fn pull(
         if began.elapsed() >= PULL_GOOD_AFTER {
             backoff.reset();
         }
-        let wait = backoff.next();
+        let wait = backoff.wait();
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
         sleep(wait).await;

@@ -4,6 +4,12 @@
 //! A connection is read by a task of its own. Once a player is served within it, its write side
 //! is the worker's, and answers go out through [`Playing::inject`](outflow_control::Playing).
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod access;
 mod connection;
 mod limits;

@@ -12,6 +12,12 @@
 //! | `wants` | what is wanted here |
 //! | `view`, `survey` | what is shown of all this |
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
 mod driver;
 mod feed;
 mod group;

@@ -1,5 +1,7 @@
 //! The server as its peers see it, over real sockets.
 
+#![allow(clippy::disallowed_methods, reason = "a test of sockets")]
+
 mod feedback;
 
 use std::collections::BTreeSet;
