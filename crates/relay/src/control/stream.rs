@@ -92,6 +92,8 @@ impl Default for StreamOptions {
 ///             }
 ///             // RTCP, for receivers that get RTP: see `sender_report`.
 ///             Output::SenderReports(_to) => {}
+///             // What receivers say, for the publisher: a key frame is wanted, or what they lose.
+///             Output::Feedback(feedback) => println!("{feedback:?}"),
 ///             // Replicas elsewhere, if `set_shared` says that there are any.
 ///             Output::HandOver => stream.handed().for_each(drop),
 ///             // Stages of the services in other threads, if there are any.
