@@ -43,7 +43,7 @@ pub use decisions::{RuleDecision, RuleLog};
 pub use front::{Front, Started, Task};
 pub use listen::Listener;
 pub use load::load;
-pub use publisher::{PublishOptions, Publisher, Push, UdpPorts};
+pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;

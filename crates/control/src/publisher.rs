@@ -42,6 +42,22 @@ pub struct Publisher {
     full: AtomicU64,
 }
 
+/// What receivers say of a stream, as it comes ([`Publisher::take_feedback`]).
+#[derive(Debug, Default)]
+pub struct Heard(Option<mpsc::Receiver<Feedback>>);
+
+impl Heard {
+    /// Waits for what they say next; for ever when the turn is over. Nothing is lost if this is cancelled.
+    pub async fn next(&mut self) -> Feedback {
+        if let Some(feedback) = &mut self.0
+            && let Some(said) = feedback.recv().await
+        {
+            return said;
+        }
+        std::future::pending().await
+    }
+}
+
 /// A publisher that sends by UDP to sockets of the relay.
 #[derive(Debug)]
 pub struct UdpPorts {
@@ -189,8 +205,8 @@ impl Publisher {
 
     /// What receivers say of the stream; a front says it to its publisher in the words of its protocol. To be
     /// taken once. Of sockets that a worker reads ([`Control::publish_udp`]), the worker does.
-    pub fn take_feedback(&mut self) -> Option<mpsc::Receiver<Feedback>> {
-        self.feedback.take()
+    pub fn take_feedback(&mut self) -> Heard {
+        Heard(self.feedback.take())
     }
 
     /// Counts packets that the publisher itself left out.

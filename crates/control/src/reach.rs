@@ -87,7 +87,7 @@ impl Control {
         let _ = self.change(ConfigChange::Abandon { stream: stream.to_owned() }).await;
     }
 
-    /// A stream has so many layers at least, though fewer may come.
+    /// The least number of layers that a stream has at its source, though fewer may come.
     pub fn set_layers(&self, stream: &str, layers: u8) {
         self.change_options(stream, |options| StreamOptions { layers, ..options });
     }

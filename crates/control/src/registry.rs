@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outflow_config::SourceUrl;
 use outflow_engine::message::{ControlError, ReceiverId, SourceId, StreamId};
 use outflow_relay::{LevelBounds, StreamOptions};
 
@@ -42,7 +41,7 @@ pub(crate) struct StreamEntry {
 impl StreamEntry {
     /// Whether it comes from other relays.
     pub(crate) fn is_of_relays(&self) -> bool {
-        self.source.as_deref() == Some(SourceUrl::Relays.scheme())
+        self.options.is_relayed
     }
 }
 

@@ -1,4 +1,4 @@
-//! The whole relay: started from a configuration, ended by a signal or by whoever holds it.
+//! The whole relay: started from a configuration, ended by a signal or by its holder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Relay {
         for front in control.fronts().iter() {
             front.start(control.clone()).await?.into_iter().for_each(|task| drop(tasks.spawn(task)));
         }
-        // Nobody fetches streams: what is wanted of them is not kept.
+        // If no front fetches streams, the levels that receivers want are not kept.
         drop(control.take_demands());
         let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
         supervisor.start(&config).await?;

@@ -1,4 +1,4 @@
-//! Sessions of players. Each has a name that nobody can guess and only its player is told, so that
+//! Sessions of players. Each has a name that cannot be guessed and that its player alone is told, so that
 //! the player can ask about itself, and for another level, beside the download.
 
 use core::fmt;

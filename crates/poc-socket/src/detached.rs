@@ -1,4 +1,4 @@
-//! Connections that leave their driver: somebody else drives them, sends through the same socket, and is handed
+//! Connections that leave their driver: another thread drives them, sends through the same socket, and is handed
 //! the datagrams that come for them.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::driver::User;
 pub struct Detached {
     user: Arc<User>,
     handle: Handle,
-    /// By how many nanoseconds its own time is ahead of that of whoever drives it.
+    /// By how many nanoseconds its own time is ahead of that of its new driver.
     ahead: i64,
     /// There until this is dropped.
     connection: Option<Box<Connection>>,

@@ -343,7 +343,7 @@ impl PocSocket {
         shared.act(inner);
     }
 
-    /// Takes the connection out, for somebody else to drive it, who sends through the same socket. What comes for it
+    /// Takes the connection out, for another driver that sends through the same socket. What comes for it
     /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone.
     pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, Way)> {
         let mut inner = self.shared().lock();

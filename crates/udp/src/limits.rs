@@ -8,7 +8,7 @@ pub const PIECE_BYTES_MAX: usize = 65_487;
 /// the next call; 32 of them were no faster.
 pub const BATCH_PIECES: usize = 8;
 
-/// Errors of single datagrams in a row that are passed over. After so many others have their turn.
+/// Errors of single datagrams in a row that are passed over. Beyond, others have their turn.
 pub const ERRORS_IN_A_ROW_MAX: usize = 64;
 
 /// Datagrams that are put into an outbox before they are sent, and what has come is read.

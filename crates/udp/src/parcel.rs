@@ -88,7 +88,7 @@ pub struct Parcels {
     queue: Receiver<Parcel>,
 }
 
-/// A queue of so many parcels. What finds it full is dropped, as if the network had lost it.
+/// A queue of up to `parcels_max` parcels. What finds it full is dropped, as if the network had lost it.
 pub fn inbox(parcels_max: usize, wake: Arc<dyn Fn() + Send + Sync>) -> (Inbox, Parcels) {
     let (sender, receiver) = sync_channel(parcels_max);
     (Inbox { queue: sender, wake }, Parcels { queue: receiver })

@@ -22,7 +22,7 @@ pub(super) async fn show(State(http): State<Http>) -> Json<Overview> {
     Json(http.overview())
 }
 
-/// Loads the configuration file again; what did not change in it does not notice
+/// Loads the configuration file again; unchanged streams are not disturbed
 #[utoipa::path(post, path = "/api/v1/reload", tag = "relay", responses(
     (status = OK, body = Reloaded),
     (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "The file is not valid; nothing changed")

@@ -59,7 +59,7 @@ pub enum Delivery {
     /// A byte stream: packets one after the other. The connection is given when the receiver starts.
     Bytes(Carriage, Framing),
     /// A state machine of its own, which is given when the receiver starts ([`Peer`](super::Peer)). Beside its own
-    /// bytes, and those of UDP, each packet takes so many on the way.
+    /// bytes and those of UDP, a packet takes this many on the way.
     Peer(Carriage, usize),
 }
 

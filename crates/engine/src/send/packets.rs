@@ -46,7 +46,7 @@ impl<'a> Packets<'a> {
     /// The bytes of a packet, behind these.
     ///
     /// # Panics
-    /// There are not so many packets.
+    /// `index` is not below the number of packets.
     pub fn joined(&mut self, index: usize, prefix: &[u8]) -> Bytes {
         while self.joined.len() <= index {
             self.joined.push(Bytes::new());

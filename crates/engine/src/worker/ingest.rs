@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use outflow_media::{Time, rtcp};
+use outflow_media::{Time, rtcp, rtp};
 use outflow_relay::{DropReason, Priority};
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -34,7 +34,7 @@ impl Worker {
                 } else if !sender.may_send(now, datagram.from) {
                     core.count_drop(DropReason::ForeignSource, 1);
                 } else {
-                    let ssrc = ssrc_of(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
+                    let ssrc = rtp::ssrc(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
                     if core.handle_media(now, track, datagram.bytes.into()) {
                         sender.sent(now, datagram.from, ssrc);
                     }
@@ -108,11 +108,6 @@ impl Sender {
     pub(super) fn ssrc(&self) -> Option<u32> {
         self.ssrc
     }
-}
-
-/// The SSRC of an RTP packet (RFC 3550, section 5.1).
-fn ssrc_of(packet: &[u8]) -> Option<u32> {
-    packet.get(8..12)?.try_into().ok().map(u32::from_be_bytes)
 }
 
 fn sender_reports(core: &mut outflow_relay::Stream, now: Time, track: u8, bytes: &[u8]) {

@@ -66,8 +66,8 @@ impl Worker {
         }
         let Some(stream) = self.streams.get_mut(index) else { return };
         for (track, block) in found {
+            // It is handed on with what else is due: it does not wake the stream.
             stream.core.handle_loss(block.fraction_lost);
-            stream.touched = true;
             let rate = stream.core.branch_format(branch).map_or(90_000, |format| format.clock_rate(track));
             let report = ReceiverReport {
                 track,

@@ -89,7 +89,6 @@ impl Worker {
                 Output::Feedback(feedback) => self.hand_up(index, feedback),
                 Output::Wait { until } => {
                     stream.wake = until.map(|(at, _)| at).into_iter().chain(stream.wake).min();
-                    stream.hand_over();
                     return;
                 }
             }
@@ -157,9 +156,11 @@ impl Worker {
                     Outcome::Blocked(next) => reports.push((key, Report::Blocked { next })),
                     Outcome::Gone => gone.push(key),
                 });
-                let place_of = |key: SinkKey| stream.sinks.get(key.0)?.as_ref()?.out.peer();
-                let report = |key, report| reports.push((key, report));
-                self.peers.send(self.clock.now(), &pieces, members, place_of, report);
+                if !self.peers.is_empty() {
+                    let place_of = |key: SinkKey| stream.sinks.get(key.0)?.as_ref()?.out.peer();
+                    let report = |key, report| reports.push((key, report));
+                    self.peers.send(self.clock.now(), &pieces, members, place_of, report);
+                }
             }
         }
         drop(pieces);

@@ -1,4 +1,4 @@
-//! The partial-order transport: who asks here for a stream or publishes one, and whom streams are sent to.
+//! The partial-order transport: peers that play a stream of this relay or publish one, and receivers that are sent to.
 //!
 //! A connection that a stream goes to leaves its socket, and the receiver's worker drives it (`peer.rs`). All else,
 //! its beginning, what is published, what relays say to each other, stays with tasks of control.

@@ -2,6 +2,6 @@
 
 use core::time::Duration;
 
-/// What is given to the partial-order transport of what a receiver gets to catch up: as much as goes within that.
+/// While a receiver catches up, the transport is given no more packets than it can send within this time.
 /// The rest stays in the ring.
 pub(crate) const POC_CATCH_UP: Duration = Duration::from_millis(20);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outflow_control::limits::{PULL_GOOD_AFTER, PULL_WAIT_MIN};
+use outflow_control::limits::PULL_WAIT_MIN;
 use outflow_control::{Backoff, Control, Playing, PushOptions};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
@@ -119,10 +119,7 @@ pub(super) async fn keep_sending(control: Control, push: PushOptions) {
             Ok(None) => "the other end closed the connection".to_owned(),
             Err(error) => error.to_string(),
         };
-        if began.elapsed() >= PULL_GOOD_AFTER {
-            backoff.reset();
-        }
-        let wait = backoff.wait();
+        let wait = backoff.after(began.elapsed());
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(name = push.name(), why, retry_ms, "a receiver cannot be sent to; trying again");
         sleep(wait).await;

@@ -9,13 +9,11 @@
 
 use outflow_client::{Error, Options, Received, subscribe};
 use outflow_config::StreamConfig;
-use outflow_control::limits::PULL_GOOD_AFTER;
 use outflow_control::{Backoff, Control, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_media::rtcp;
 use outflow_relay::Feedback;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 /// The name under which reports are passed on.
@@ -41,10 +39,7 @@ pub async fn pull(
             Ok(()) => "its turn was taken away".to_owned(),
             Err(why) => why.to_string(),
         };
-        if began.elapsed() >= PULL_GOOD_AFTER {
-            backoff.reset();
-        }
-        let wait = backoff.wait();
+        let wait = backoff.after(began.elapsed());
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
         sleep(wait).await;
@@ -72,7 +67,7 @@ async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Aske
     loop {
         let received = tokio::select! {
             received = subscription.recv() => received?,
-            Some(said) = next(&mut feedback) => {
+            said = feedback.next() => {
                 if let Feedback::KeyFrame { track } = said {
                     subscription.ask_key_frame(track);
                 }
@@ -83,11 +78,6 @@ async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Aske
             return Ok(());
         }
     }
-}
-
-/// What receivers say next.
-async fn next(feedback: &mut Option<mpsc::Receiver<Feedback>>) -> Option<Feedback> {
-    feedback.as_mut()?.recv().await
 }
 
 /// Publishes what another server has sent.

@@ -1,14 +1,13 @@
 //! Publishers: ANNOUNCE, SETUP, RECORD.
 
 use bytes::Bytes;
-use outflow_control::{Control, PublishOptions, Publisher, Push, UdpPorts};
+use outflow_control::{Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::{Right, StreamName};
 use outflow_engine::system::random_u32;
 use outflow_media::sdp::{self, MediaDescription};
-use outflow_media::{Codec, Format, rtcp};
+use outflow_media::{Codec, Format, rtcp, rtp};
 use outflow_relay::Feedback;
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers, interleaved_prefix};
-use tokio::sync::mpsc;
 use url::Url;
 
 use super::connection::{Connection, News, Role, out_of_order};
@@ -26,7 +25,7 @@ pub(super) struct Publication {
     setups: Vec<Option<Transport>>,
     udp: Option<UdpPorts>,
     publisher: Option<Publisher>,
-    feedback: Option<mpsc::Receiver<Feedback>>,
+    feedback: Heard,
     /// Of the last packet of each track within the connection.
     ssrcs: Vec<Option<u32>>,
     /// The one that the relay asks in the name of.
@@ -60,7 +59,7 @@ impl Connection {
             media: description.media,
             udp: None,
             publisher: None,
-            feedback: None,
+            feedback: Heard::default(),
             ssrcs: vec![None; tracks],
             own_ssrc: random_u32(),
             requests: 0,
@@ -121,11 +120,6 @@ impl Connection {
     }
 }
 
-/// What receivers say next.
-async fn next(feedback: &mut Option<mpsc::Receiver<Feedback>>) -> Option<Feedback> {
-    feedback.as_mut()?.recv().await
-}
-
 impl Publication {
     /// Which track a SETUP is about. The right to set it up was shown when the stream was announced.
     fn track(&self, url: Option<&Url>) -> Result<usize, Reply> {
@@ -179,7 +173,7 @@ impl Publication {
         for (track, setup) in (0..=u8::MAX).zip(&self.setups) {
             let Some(pair) = setup.as_ref().and_then(|transport| transport.interleaved) else { continue };
             if pair.rtp == channel {
-                let ssrc = bytes.get(8..12).and_then(|ssrc| ssrc.try_into().ok()).map(u32::from_be_bytes);
+                let ssrc = rtp::ssrc(&bytes);
                 self.ssrcs.get_mut(usize::from(track)).into_iter().for_each(|known| *known = ssrc);
                 return publisher.send(track, bytes).await != Push::Closed;
             }
@@ -197,7 +191,7 @@ impl Publication {
         loop {
             tokio::select! {
                 () = publisher.closed() => return News::Ended("its stream was taken away".to_owned()),
-                Some(said) = next(&mut self.feedback) => {
+                said = self.feedback.next() => {
                     let Feedback::KeyFrame { track } = said else { continue };
                     self.requests = self.requests.wrapping_add(1);
                     if let Some(request) = self.key_frame_request(track) {

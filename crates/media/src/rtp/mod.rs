@@ -165,6 +165,11 @@ pub fn set_payload_type(packet: &mut [u8], payload_type: u8) {
     }
 }
 
+/// The SSRC of a packet (RFC 3550, section 5.1), which is not looked at otherwise; nothing if it ends before that.
+pub fn ssrc(packet: &[u8]) -> Option<u32> {
+    packet.get(8..12)?.try_into().ok().map(u32::from_be_bytes)
+}
+
 /// Writes another sequence number into a packet.
 pub fn set_sequence(packet: &mut [u8], sequence: u16) {
     set(packet, 2, sequence.to_be_bytes());

@@ -223,7 +223,7 @@ impl Distribution {
         lagging.then_some(self.hopeless_check)
     }
 
-    /// Lets branches go that nobody has wanted for a while.
+    /// Lets branches go that no sink has read for a while.
     pub(super) fn check_linger(&mut self, now: Time) {
         for index in 0..self.branches.end() {
             let idle_since = self.branches.slot(index).and_then(|slot| slot.idle_since);
@@ -238,7 +238,7 @@ impl Distribution {
         }
     }
 
-    /// When the first branch goes that nobody wants.
+    /// When the first branch goes that no sink reads.
     pub(super) fn linger_ends(&self) -> Option<Time> {
         let idle = self.branches.slots().filter_map(|(_, slot)| slot.idle_since);
         idle.min().map(|since| since + BRANCH_LINGER)

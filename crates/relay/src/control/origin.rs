@@ -5,7 +5,7 @@ use outflow_media::{Format, Time};
 use super::share::TrackClock;
 use crate::send::ReportClock;
 
-/// The format of a stream, and who sends each of its tracks.
+/// The format of a stream, and the senders of its tracks.
 #[derive(Debug)]
 pub(super) struct Origin {
     /// What receivers get.

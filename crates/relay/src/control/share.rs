@@ -195,7 +195,7 @@ impl Stream {
         }
     }
 
-    /// It serves nobody and will be handed nothing until it is introduced again: it forgets the
+    /// It has no sinks and will be handed nothing until it is introduced again: it forgets the
     /// source and its packets, but not what it has sent.
     pub fn handle_rest(&mut self, now: Time) {
         self.settle_gap();

@@ -81,7 +81,7 @@ impl State {
         })
     }
 
-    /// What of an order's packets those of a cohort get who take the same layers: each cut once.
+    /// What of an order's packets the sinks of a cohort get, by the layers that they take: each cut once.
     pub fn shares(&self, branch: usize, cohort: usize) -> impl Iterator<Item = Share> + '_ {
         self.out.branches.get(branch).into_iter().flat_map(move |branch| branch.shares(cohort))
     }
@@ -127,7 +127,7 @@ impl State {
         self.out.branches.get(order.branch).map_or(&[], |branch| branch.ordered(&order.whom))
     }
 
-    /// All members of a cohort, those whom an order leaves out as well.
+    /// All members of a cohort, those that an order leaves out as well.
     pub fn cohort(&self, branch: usize, cohort: usize) -> &[SinkKey] {
         self.out.branches.get(branch).map_or(&[], |branch| branch.members(cohort))
     }

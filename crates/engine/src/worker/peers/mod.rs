@@ -95,8 +95,8 @@ impl Peers {
         place
     }
 
-    /// The relay ends one; if the receiver does not know that, it is told why. Answers the port that nobody uses
-    /// any more.
+    /// The relay ends one; if the receiver does not know that, it is told why. Answers the port, if
+    /// no other peer uses it.
     fn remove(&mut self, now: Time, place: usize, why: Option<&str>) -> Option<ports::Port> {
         let mut live = self.all.try_remove(place)?;
         live.timer.into_iter().for_each(|at| _ = self.timers.remove(&(at, place)));
@@ -110,6 +110,11 @@ impl Peers {
             let _ = self.ports.send();
         }
         self.ports.leave(live.port)
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// It is in another class from now on.

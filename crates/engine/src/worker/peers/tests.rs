@@ -255,7 +255,7 @@ async fn one_that_is_ended_is_told_why_and_its_socket_is_let_go_with_the_last() 
     assert!(scene.peers.remove(Time::ZERO, first, Some("removed")).is_none(), "the other one needs it");
     assert_eq!((one.script().closed.as_deref(), scene.received()), (Some("removed"), b"removed".to_vec()));
     scene.peers.make_ready(second);
-    let port = scene.peers.remove(Time::ZERO, second, None).expect("nobody needs it");
+    let port = scene.peers.remove(Time::ZERO, second, None).expect("it is not needed any more");
     assert!(Arc::ptr_eq(&port.udp, &scene.udp) && other.script().closed.is_none());
     drop(port);
     assert_eq!((Arc::strong_count(&scene.udp), Arc::strong_count(&one.0)), (1, 1), "nothing is left of them");

@@ -3,7 +3,7 @@
 use crate::Content;
 use crate::frames::Frame;
 
-/// What there is to know of one packet of a transport stream, for those who take it apart behind its reader.
+/// What there is to know of one packet of a transport stream, for what takes the stream apart behind its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// How many frames of the main stream begin with it.

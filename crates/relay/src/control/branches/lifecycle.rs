@@ -25,7 +25,7 @@ impl Distribution {
         self.services.bind(format);
     }
 
-    /// The source has so many layers at least.
+    /// The least number of layers that the source has.
     pub(in crate::control) fn set_layers(&mut self, layers: u8) {
         (0..self.branches.end()).for_each(|index| self.levels_at(index).set_least(self, layers));
     }

@@ -211,7 +211,7 @@ impl Slot {
         Slot { branch, format, made, levels, senders: Vec::new(), idle_since: None }
     }
 
-    /// A level of another branch, which nobody wants yet.
+    /// A level of another branch, which no sink reads yet.
     pub(in crate::control) fn of_level(
         now: Time,
         branch: Branch,

@@ -136,7 +136,7 @@ impl Services {
         }
     }
 
-    /// Nobody wants a declared branch any more.
+    /// No sink reads a declared branch any more.
     pub(super) fn unwanted(&mut self, id: BranchId) {
         let exit = self.exit(id);
         if let (Some(exit), Some(graph)) = (exit, &mut self.graph) {

@@ -26,7 +26,7 @@ impl LevelBounds {
         *bound = to.max(*bound);
     }
 
-    /// The bound of those who receive a declared branch, or the stream as it comes in.
+    /// The bound of sinks of a declared branch, or the stream as it comes in.
     pub(in crate::control) fn of(&self, branch: Option<&str>) -> Level {
         let of_branch = branch.and_then(|name| self.branches.get(name));
         self.stream.max(of_branch.copied().unwrap_or_default())

@@ -54,7 +54,7 @@ impl Mark {
 /// The frames of a transport stream that is a branch, and its levels.
 #[derive(Debug, Default)]
 pub(in crate::control) struct TsLevels {
-    /// For a stream that nobody has read before: one that is handed over, or made here.
+    /// For a stream that has not been parsed before: one that is handed over, or made here.
     reader: Option<Box<TsReader>>,
     /// What that found in the datagram that comes. Kept so that no memory is asked for it.
     found: Vec<Found>,
@@ -98,7 +98,7 @@ impl TsLevels {
         self.frames.layers().max(self.least)
     }
 
-    /// There are so many layers at least, whatever comes.
+    /// The least number of layers there are, whatever comes.
     pub(in crate::control) fn set_least(&mut self, layers: u8) {
         self.least = layers;
         self.news = true;

@@ -1,4 +1,4 @@
-//! Levels: how a stream is thinned for those who want less of it.
+//! Levels: how a stream is thinned for sinks that want less of it.
 //!
 //! There are three ways, behind one trait ([`Levels`]): layers of RTP ([`layers`]), branches of a transport
 //! stream ([`ts`]), and renditions ([`super::renditions`]). The levels of a branch are all of one kind; which
@@ -45,7 +45,7 @@ pub(in crate::control) trait Levels: Copy {
     /// A sink is to get another level, as soon as it can.
     fn take(self, out: &mut Distribution, key: SinkKey, level: Level);
 
-    /// There are so many layers at least, whatever comes.
+    /// The least number of layers there are, whatever comes.
     fn set_least(self, _: &mut Distribution, _: u8) {}
 
     /// The source begins again.
@@ -87,7 +87,7 @@ pub(in crate::control) trait Levels: Copy {
     /// A branch is gone; its index may be another one's.
     fn forget(self, _: &mut Distribution, _: usize) {}
 
-    /// Whether some sink is about to go to a branch that nobody reads.
+    /// Whether some sink is about to go to a branch that no sink reads.
     fn is_awaited(self, _: &mut Distribution, _: Time, _: usize) -> bool {
         false
     }
