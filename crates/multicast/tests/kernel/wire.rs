@@ -1,11 +1,12 @@
 //! What goes over an interface, as packets of IGMP.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use nix::libc::{ETH_P_ALL, IPPROTO_IGMP};
-use nix::sys::socket::{LinkAddr, recvfrom};
+use nix::libc::{ETH_P_ALL, IPPROTO_IGMP, IPPROTO_UDP};
+use nix::sys::socket::{LinkAddr, recvfrom, setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::net::Namespace;
@@ -58,6 +59,7 @@ impl Wire {
             let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(all)));
             let socket = socket.expect("a packet socket");
             socket.set_read_timeout(Some(Duration::from_millis(100))).expect("an option");
+            setsockopt(&socket, sockopt::RcvBufForce, &(32 << 20)).expect("an option");
             let index = nix::net::if_::if_nametoindex(device).expect("an interface");
             Wire { socket, index }
         })
@@ -73,6 +75,22 @@ impl Wire {
             }
         }
         panic!("{what}: did not come, but {others:?}");
+    }
+
+    /// How many datagrams to a group have gone over each interface of the namespace, by its index.
+    pub(crate) fn datagrams(&self, group: Ipv4Addr) -> BTreeMap<u32, usize> {
+        let mut found = BTreeMap::new();
+        let mut bytes = [0; 2048];
+        while let Ok((length, from)) = recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut bytes) {
+            let packet = &bytes[..length];
+            let is_it =
+                length >= 20 && i32::from(packet[9]) == IPPROTO_UDP && packet[16..20] == group.octets();
+            let index = from.and_then(|from| u32::try_from(from.ifindex()).ok());
+            if let Some(index) = index.filter(|_| is_it) {
+                *found.entry(index).or_default() += 1;
+            }
+        }
+        found
     }
 
     /// The next packet, if one comes soon.
