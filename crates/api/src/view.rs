@@ -1,5 +1,8 @@
 //! The relay as the API, the events and the status page show it.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
 use std::cmp::Reverse;
 
 use outflow_door::Counts;
@@ -30,18 +33,9 @@ pub(super) struct Overview {
     links: Vec<LinkState>,
 }
 
-/// Ports that the relay listens at; null where it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct Ports {
-    /// RTSP.
-    rtsp: Option<u16>,
-    /// HTTP.
-    http: Option<u16>,
-    /// RTSP in TLS.
-    rtsps: Option<u16>,
-    /// HTTP in TLS.
-    https: Option<u16>,
-}
+/// Ports that the relay listens at, by the key of `[listen]`; null where it does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Ports(BTreeMap<&'static str, Option<u16>>);
 
 /// A stream, and how many receivers it has besides those that are shown.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -70,13 +64,11 @@ impl Overview {
 impl Ports {
     /// Encrypted ones are open only with a certificate.
     fn new(listen: &outflow_config::Listen, encrypted: bool) -> Self {
-        let port = |at: Option<std::net::SocketAddr>| at.map(|at| at.port());
-        Ports {
-            rtsp: port(listen.rtsp),
-            http: port(listen.http),
-            rtsps: port(listen.rtsps.filter(|_| encrypted)),
-            https: port(listen.https.filter(|_| encrypted)),
-        }
+        let port = |(listener, at): (&outflow_config::Listener, Option<SocketAddr>)| {
+            let at = at.filter(|_| encrypted || !listener.needs_tls);
+            (listener.key, at.map(|at| at.port()))
+        };
+        Ports(listen.listeners().map(port).collect())
     }
 }
 

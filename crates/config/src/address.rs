@@ -100,7 +100,11 @@ fn ttl(text: &str) -> Result<u8, Invalid> {
     }
 }
 
-pub(crate) fn interface(text: &str) -> Result<String, Invalid> {
+/// Reads the name of an interface.
+///
+/// # Errors
+/// No system has an interface of that name.
+pub fn interface(text: &str) -> Result<String, Invalid> {
     let allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | ':' | '%');
     if text.is_empty() || text.len() > INTERFACE_BYTES_MAX || !text.chars().all(allowed) {
         let help = "write its name as `ip link` shows it, as in interface=eth0";

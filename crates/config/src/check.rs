@@ -1,9 +1,6 @@
 //! What the tables of a configuration say together.
 
 mod links;
-mod multicast;
-mod poc;
-mod tree;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,38 +17,56 @@ use crate::limits::{
     WORKERS,
 };
 use crate::units::Written;
-use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
+use crate::{BitRate, Config, Invalid, Protocols, SourceUrl, StreamConfig, UdpSource, parse_duration};
 
 /// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
-pub(crate) fn check(config: &Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
-    let mut check = Check { config, root, errors };
+pub(crate) fn check(config: &Config, root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
+    let mut check = Check { config, root, known, errors };
     check.limits();
     check.listeners();
     check.streams();
     check.ports();
     check.sinks();
     check.links();
-    check.poc();
-    check.tree();
-    check.multicast();
+    known.iter().filter_map(|protocol| protocol.check).for_each(|of_protocol| of_protocol(&mut check));
 }
 
-struct Check<'c, 'e, 't> {
+/// A configuration whose tables are right each for itself, and the mistakes in what they say together.
+#[derive(Debug)]
+pub struct Check<'c, 'e, 't> {
     config: &'c Config,
     root: &'c DeTable<'c>,
+    known: &'c Protocols,
     errors: &'e mut Collector<'t>,
 }
 
 /// One step into a configuration.
-#[derive(Clone, Copy)]
-enum Step<'a> {
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    /// To what stands behind a key.
     Key(&'a str),
+    /// To one of a list, counted from 0.
     Index(usize),
 }
 use Step::{Index, Key};
 
-impl Check<'_, '_, '_> {
-    fn add(&mut self, path: &[Step<'_>], what: String, help: impl Into<String>) {
+impl<'c> Check<'c, '_, '_> {
+    /// What the tables say.
+    pub fn config(&self) -> &'c Config {
+        self.config
+    }
+
+    /// Whether a key stands in a table of the file: what is inherited does not.
+    pub fn is_written(&self, table: &[Step<'_>], key: &str) -> bool {
+        let below = |table: Option<&'c DeTable<'c>>, step: &Step<'_>| match *step {
+            Key(key) => table?.get(key)?.get_ref().as_table(),
+            Index(_) => None,
+        };
+        written(table.iter().fold(Some(self.root), below), key)
+    }
+
+    /// Writes down a mistake in what stands at the end of `path`, and what to do.
+    pub fn add(&mut self, path: &[Step<'_>], what: String, help: impl Into<String>) {
         let span = locate(self.root, path);
         self.errors.add(span, Invalid::new(what, help));
     }
@@ -79,8 +94,9 @@ impl Check<'_, '_, '_> {
             self.add(&[Key("listen"), Key("rtp_ports")], what, help);
         }
         if self.config.tls.is_none() {
-            let listen = self.root.get("listen").and_then(|given| given.get_ref().as_table());
-            for key in ["rtsps", "https"].into_iter().filter(|key| written(listen, key)) {
+            let encrypted = self.known.listeners().filter(|listener| listener.needs_tls);
+            let written = encrypted.filter(|listener| self.is_written(&[Key("listen")], listener.key));
+            for key in written.map(|listener| listener.key).collect::<Vec<_>>() {
                 let help = "add [tls] with certificate and key, or leave it out";
                 self.add(&[Key("listen"), Key(key)], format!("{key} needs a certificate"), help);
             }
@@ -88,10 +104,8 @@ impl Check<'_, '_, '_> {
     }
 
     fn listeners(&mut self) {
-        let listen = &self.config.listen;
-        let all =
-            [("rtsp", listen.rtsp), ("http", listen.http), ("rtsps", listen.rtsps), ("https", listen.https)];
-        let all: Vec<_> = all.iter().filter_map(|(key, at)| Some((*key, (*at)?))).collect();
+        let tcp = self.config.listen.listeners().filter(|(listener, _)| listener.is_tcp);
+        let all: Vec<_> = tcp.filter_map(|(listener, at)| Some((listener.key, at?))).collect();
         for (index, (key, at)) in all.iter().enumerate() {
             if let Some((other, _)) = all[..index].iter().find(|(_, other)| overlap(*at, *other)) {
                 let what = format!("{key} and {other} both want TCP port {}", at.port());
@@ -103,7 +117,7 @@ impl Check<'_, '_, '_> {
     fn streams(&mut self) {
         let root = self.root;
         let defaults = root.get("defaults").and_then(|given| given.get_ref().as_table());
-        self.options(&[Key("defaults")], defaults, &crate::read::defaults(root));
+        self.options(&[Key("defaults")], defaults, &crate::read::defaults(root, self.known));
         let Some(tables) = root.get("streams").and_then(|given| given.get_ref().as_table()) else {
             return;
         };
@@ -120,10 +134,6 @@ impl Check<'_, '_, '_> {
             if written(table, "sdp") && !matches!(stream.source, SourceUrl::Rtp(_)) {
                 let what = "a source other than rtp:// describes itself".to_owned();
                 self.add(&[Key("streams"), Key(name), Key("sdp")], what, "leave sdp out");
-            }
-            if written(table, "transport") && !matches!(stream.source, SourceUrl::Rtsp(_)) {
-                let what = "only rtsp:// and rtsps:// sources have a choice of transport".to_owned();
-                self.add(&[Key("streams"), Key(name), Key("transport")], what, "leave transport out");
             }
         }
     }
@@ -329,7 +339,7 @@ fn pace_out_of_range(pace: BitRate) -> Option<Invalid> {
 }
 
 /// What to say about a value that is not allowed.
-fn out_of<T: PartialOrd>(
+pub fn out_of<T: PartialOrd>(
     value: T,
     allowed: &RangeInclusive<T>,
     show: impl Fn(&T) -> String,
@@ -394,6 +404,3 @@ fn locate(root: &DeTable<'_>, path: &[Step<'_>]) -> Range<usize> {
     }
     span
 }
-
-#[cfg(test)]
-mod tests;

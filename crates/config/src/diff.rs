@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::extension::Effect;
 use crate::section::Section;
 use crate::{Config, LinkConfig, SinkConfig, StreamConfig};
 
@@ -53,13 +54,11 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         .chain(tls.then(|| "tls".to_owned()))
         .chain(under("limits", workers))
         .chain(under("fanout", old.fanout.changed(&new.fanout)))
-        .chain(under("poc", old.poc.changed(&new.poc)))
-        .chain(under("tree", old.tree.changed(&new.tree)))
+        .chain(of_protocols(old, new, Effect::Restart))
         .chain(under("log", old.log.changed(&new.log)));
-    let multicast = old.multicast.changed(&new.multicast);
     let settings = under("access", old.access.changed(&new.access))
         .chain(under("limits", limits))
-        .chain(under("multicast", multicast));
+        .chain(of_protocols(old, new, Effect::AtOnce));
     let (restart, settings): (Vec<_>, Vec<_>) = (restart.collect(), settings.collect());
     let streams = delta(&streams(old), &streams(new), Section::changed);
     let links = delta(&links(old), &links(new), Section::changed);
@@ -86,6 +85,14 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         restart,
     };
     with_anew(changes, old, new)
+}
+
+/// Keys of protocols' tables that changed, of those whose change needs this.
+fn of_protocols(old: &Config, new: &Config, effect: Effect) -> Vec<String> {
+    let changed = old.tables.changed(&new.tables).into_iter().filter(|(table, _)| table.effect == effect);
+    changed
+        .flat_map(|(table, keys)| keys.into_iter().map(move |key| format!("{}.{key}", table.name)))
+        .collect()
 }
 
 /// A stream that gets other renditions, or a source instead, is another stream; so its sinks are others, too.
@@ -186,6 +193,7 @@ impl fmt::Display for Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Protocols;
 
     const OLD: &str = r#"
         [access]
@@ -204,7 +212,7 @@ mod tests {
     "#;
 
     fn config(text: &str) -> Config {
-        Config::parse(text, "o.toml").unwrap_or_else(|e| panic!("{e}"))
+        Config::parse(text, "o.toml", &Protocols::default()).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn changes(from: &str, to: &str) -> Changes {
@@ -296,28 +304,5 @@ mod tests {
         let changes = diff(&config(link), &config(slower));
         assert_eq!((&changes.links_added, &changes.links_changed), (&vec!["b".into()], &vec!["up".into()]));
         assert_eq!(changes.lines(), ["link 'b' added", "link 'up': rate changed"]);
-    }
-
-    #[test]
-    fn what_needs_a_restart_is_named_apart() {
-        let changed = changes(
-            "play = [\"one\"]",
-            "play = [\"two\"]\n[listen]\nrtsp = \"0.0.0.0:554\"\n[limits]\nworkers = 2\npin_workers = true\nreceivers = 7\nsplit = 9\n[log]\nformat = \"json\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
-        );
-        assert_eq!(changed.settings, ["access.play", "limits.receivers", "limits.split"]);
-        assert_eq!(
-            changed.restart,
-            [
-                "listen.rtsp",
-                "listen.rtsps",
-                "listen.https",
-                "tls",
-                "limits.workers",
-                "limits.pin_workers",
-                "log.format"
-            ]
-        );
-        assert_eq!(changed.lines().len(), 10, "and nothing else");
-        assert!(changed.to_string().contains("listen.rtsp changed: needs a restart"));
     }
 }

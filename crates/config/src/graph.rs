@@ -5,10 +5,8 @@
 
 mod dot;
 mod services;
-#[cfg(test)]
-mod tests;
 
-use crate::{Config, Datagrams, LinkName, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
+use crate::{Brings, Config, Datagrams, LinkName, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
 
 /// What an element does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,17 +137,10 @@ impl Graph {
         let rtp = add(Element::Branch, "branch rtp", rtp_detail.to_owned());
         edges.push((ts_from, ts, Contract::Ts));
         edges.push((ring, rtp, carried));
-        let listen = &config.listen;
-        for (branch, title, at, contract) in [
-            (ts, "HTTP players", [listen.http, listen.https], Contract::Ts),
-            (rtp, "RTSP players", [listen.rtsp, listen.rtsps], Contract::Rtp),
-            (rtp, "POC players", [listen.poc, None], Contract::Rtp),
-        ] {
-            let at: Vec<_> = at.iter().flatten().map(ToString::to_string).collect();
-            if !at.is_empty() {
-                let detail = format!("{}\nup to {}", at.join(", "), stream.max_receivers);
-                edges.push((branch, add(Element::Players, title, detail), contract));
-            }
+        for (title, contract, at) in players(config) {
+            let branch = if contract == Contract::Ts { ts } else { rtp };
+            let detail = format!("{}\nup to {}", at.join(", "), stream.max_receivers);
+            edges.push((branch, add(Element::Players, title, detail), contract));
         }
         let branches = services::draw(stream, (understand, carried), &mut add, &mut edges);
         for sink in config.sinks.iter().filter(|sink| sink.stream == name) {
@@ -166,6 +157,19 @@ impl Graph {
         }
         self.edges.extend(edges.into_iter().map(|(from, to, contract)| Edge { from, to, contract }));
     }
+}
+
+/// What players come in, what they get, and where.
+fn players(config: &Config) -> Vec<(&'static str, Contract, Vec<String>)> {
+    let mut found: Vec<(_, _, Vec<_>)> = Vec::new();
+    for (listener, at) in config.listen.listeners() {
+        let (Some(at), (title, contract)) = (at, listener.players) else { continue };
+        match found.iter_mut().find(|(known, ..)| *known == title) {
+            Some((.., places)) => places.push(at.to_string()),
+            None => found.push((title, contract, vec![at.to_string()])),
+        }
+    }
+    found
 }
 
 /// When a sink's packets go, as far as that is not at once.
@@ -188,9 +192,10 @@ fn carried(stream: &StreamConfig) -> Contract {
     match &stream.source {
         SourceUrl::Udp(source) if source.datagrams == Datagrams::Ppm => Contract::Images,
         SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contract::Data,
-        SourceUrl::Udp(_) | SourceUrl::Demo => Contract::Ts,
+        SourceUrl::Udp(_) => Contract::Ts,
         SourceUrl::Rtp(_) if stream.sdp.is_none() => Contract::Ts,
         SourceUrl::Rtp(_) => Contract::Rtp,
+        pulled if pulled.brings() == Brings::Ts => Contract::Ts,
         _ => Contract::Either,
     }
 }

@@ -12,7 +12,8 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    pub(crate) fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
+    /// What is wrong, and what to do.
+    pub fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
         Invalid { what: what.into(), help: help.into() }
     }
 }

@@ -5,48 +5,58 @@
 //! changed between two of them, so that a reload touches nothing else, and [`Graph`] shows what a
 //! configuration amounts to: the elements a packet passes, and how they are connected.
 //!
+//! A protocol says in a [`Protocol`] what is its own: tables and keys ([`section!`]), listeners, and how its addresses
+//! are written. [`Protocols`] are those of a program.
+//!
 //! There is no I/O here: whoever reads the file gives its text and its name.
 
 mod address;
 mod check;
 mod diff;
+mod endpoint;
 mod error;
+mod extension;
 mod graph;
 mod invalid;
 mod limits;
 mod link;
+mod listen;
 mod model;
-mod multicast;
 mod name;
+mod net;
 mod plan;
-mod poc;
+mod protocol;
 mod read;
 mod rules;
 mod section;
 mod services;
 mod sink;
 mod source;
-mod tree;
 mod units;
 mod value;
 
-pub use check::{latency_budget, pace};
+pub use address::interface;
+pub use check::{Check, Step, latency_budget, out_of, pace};
 pub use diff::{Changes, diff};
+pub use endpoint::{Address, Brings, Endpoint};
 pub use error::{ConfigError, ConfigErrors};
+pub use extension::Extensions;
 pub use graph::{Contract, Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
+pub use listen::Listen;
 pub use model::{
-    Access, Config, ContextChoice, Encryption, Fanout, Limits, Listen, Log, LogFormat, LogLevel, Poc,
-    Priority, SECTIONS, SectionKeys, SinkConfig, StreamConfig, Switch, Tls, Transport, UdpPath, WhenFull,
+    Access, Config, ContextChoice, Fanout, Limits, Log, LogFormat, LogLevel, Priority, SectionKeys,
+    SinkConfig, StreamConfig, Switch, Tls, UdpPath, WhenFull,
 };
-pub use multicast::{Forward, GroupUrl, Interface, Interfaces, Multicast, Prefix, Prefixes};
 pub use name::check_name;
+pub use net::{Interface, Interfaces, Prefix, Prefixes};
 pub use plan::plan;
-pub use poc::PocUrl;
+pub use protocol::{Listener, Protocol, Protocols, Scheme, Table};
 pub use rules::{Action, Condition, Measure, Rule, Rules};
+pub use section::Section;
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
-pub use source::{Datagrams, RtspSource, Secret, SourceUrl, UdpSource};
-pub use tree::{Place, Tree, TreeStreams, TreeTransport};
+pub use source::{Datagrams, Secret, SourceUrl, UdpSource, without_user};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
+pub use value::{Fault, Given, Text, Value, first, list, type_fault, word};

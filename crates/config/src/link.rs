@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::section::{Section, unknown};
 use crate::value::{Fault, Given, Text, Value, type_fault, word};
-use crate::{BitRate, ByteSize, Invalid};
+use crate::{BitRate, ByteSize, Invalid, Protocols};
 
 /// Where nothing is said, a buffer holds what the link carries in that time ...
 const BUFFER_TIME: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const BUFFER_TIME: Duration = Duration::from_millis(200);
 /// ... but no less than that: a few packets.
 const BUFFER_MIN: u64 = 15_000;
 
-crate::section::section! {
+crate::section! {
     /// A link.
     pub struct LinkConfig {
         /// How much it carries, packets counted with their IP headers.
@@ -72,7 +72,7 @@ pub struct LinkName(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applications(pub BTreeMap<&'static str, ApplicationConfig>);
 
-crate::section::section! {
+crate::section! {
     /// What differs for an application of a link.
     pub struct ApplicationConfig {
         /// How much each of its buffers holds.
@@ -194,7 +194,10 @@ fn application(table: &DeTable<'_>) -> Result<ApplicationConfig, Fault> {
             "buffer" => read.buffer = Value::read(value)?,
             "buffer_per_flow" => read.buffer_per_flow = Value::read(value)?,
             other => {
-                return Err((key.span(), unknown(other, " of an application", ApplicationConfig::KEYS)));
+                return Err((
+                    key.span(),
+                    unknown(other, " of an application", ApplicationConfig::KEYS, &Protocols::default()),
+                ));
             }
         }
     }

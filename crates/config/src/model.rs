@@ -1,20 +1,18 @@
 //! What a configuration says, and what holds where it says nothing.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use outflow_relay::{Level, View};
 
+use crate::extension::Extensions;
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
+use crate::listen::{Listen, RTP_PORTS};
 use crate::rules::{RULE_KEYS, Rules};
-use crate::section::{Section, section};
+use crate::section::Section;
 use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
-use crate::tree::Tree;
-use crate::value::words;
-use crate::{BitRate, ByteSize, GroupUrl, Multicast, Secret, Share, SinkUrl, SourceUrl};
+use crate::{BitRate, ByteSize, Secret, Share, SinkUrl, SourceUrl, section, words};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,14 +27,8 @@ pub struct Config {
     pub limits: Limits,
     /// By which ways packets leave.
     pub fanout: Fanout,
-    /// How the partial-order transport is used.
-    pub poc: Poc,
-    /// The relay's place among others.
-    pub tree: Tree,
     /// What streams are like that do not say otherwise.
     pub defaults: StreamConfig,
-    /// Where hosts join groups by IGMP.
-    pub multicast: Multicast,
     /// The streams, by name.
     pub streams: BTreeMap<String, StreamConfig>,
     /// Links that streams and sinks may be behind, by name.
@@ -45,23 +37,16 @@ pub struct Config {
     pub sinks: Vec<SinkConfig>,
     /// What is logged, and how.
     pub log: Log,
+    /// Tables of protocols.
+    pub tables: Extensions,
+    /// Tokens that other relays show, which may play everything.
+    pub relay_tokens: Vec<Secret>,
 }
 
-section! {
-    /// Where the relay listens: an address with a port, or "off".
-    pub struct Listen {
-        /// RTSP (RFC 2326), plain.
-        rtsp: Option<SocketAddr> = Some(everywhere(8554)),
-        /// HTTP, plain: streams, status page, API and metrics.
-        http: Option<SocketAddr> = Some(everywhere(8080)),
-        /// RTSP in TLS; nothing without `[tls]`.
-        rtsps: Option<SocketAddr> = Some(everywhere(8322)),
-        /// HTTP in TLS; nothing without `[tls]`.
-        https: Option<SocketAddr> = Some(everywhere(8443)),
-        /// The partial-order transport, a UDP port; needs keys or `encryption = "off"` in `[poc]`.
-        poc: Option<SocketAddr> = None,
-        /// UDP ports for RTP and RTCP of RTSP sessions.
-        rtp_ports: RangeInclusive<u16> = 8000..=8999,
+impl Config {
+    /// The table of a protocol; its default if the program does not have the protocol.
+    pub fn section<T: Section>(&self) -> T {
+        self.tables.get()
     }
 }
 
@@ -112,22 +97,6 @@ section! {
 }
 
 section! {
-    /// How the partial-order transport is used, where an address does not say otherwise.
-    pub struct Poc {
-        /// Keys, as a path from the relay's working directory.
-        key_file: Option<PathBuf> = None,
-        /// Whether connections are encrypted.
-        encryption: Encryption = Encryption::On,
-        /// How long a packet is worth sending again, and what is missing is waited for.
-        latency: Duration = Duration::from_millis(200),
-        /// A connection sends no less, whatever congestion control says; nothing if that decides.
-        min_rate: Option<BitRate> = None,
-        /// A connection sends no more; as much as congestion control says if not given.
-        max_rate: Option<BitRate> = None,
-    }
-}
-
-section! {
     /// One stream.
     pub struct StreamConfig {
         /// Where it comes from; a list names streams that carry the same in different quality, the best
@@ -136,10 +105,6 @@ section! {
         /// Description of an `rtp://` source that is not MP2T, as a path from the relay's
         /// working directory.
         sdp: Option<PathBuf> = None,
-        /// How an RTSP source sends.
-        transport: Transport = Transport::Tcp,
-        /// The group that it is for hosts that join it on the interfaces of `[multicast]`.
-        group: Option<GroupUrl> = None,
         /// How many bytes are kept for receivers that lag.
         ring: ByteSize = ByteSize(8_000_000),
         /// Who loses packets when the ring is full.
@@ -168,6 +133,13 @@ section! {
         contexts: ContextChoice = ContextChoice::Auto,
         /// How much of a core the stream's services may take; none if they may take all they need.
         cpu_budget: Option<Share> = None,
+    } and more of "streams"
+}
+
+impl StreamConfig {
+    /// Keys of a protocol; their defaults if the program does not have the protocol.
+    pub fn section<T: Section>(&self) -> T {
+        self.more.get()
     }
 }
 
@@ -252,16 +224,6 @@ pub struct SinkConfig {
 }
 
 words! {
-    /// Whether connections are encrypted.
-    pub enum Encryption: "a choice" {
-        /// They are; keys are needed.
-        On = "on",
-        /// They are not: for networks of one's own.
-        Off = "off",
-    }
-}
-
-words! {
     /// Who is served first.
     pub enum Priority: "a priority" {
         /// Before all others.
@@ -309,16 +271,6 @@ words! {
 }
 
 words! {
-    /// How an RTSP source sends.
-    pub enum Transport: "a transport" {
-        /// Interleaved in the RTSP connection.
-        Tcp = "tcp",
-        /// By RTP over UDP.
-        Udp = "udp",
-    }
-}
-
-words! {
     /// Who loses packets when a ring is full.
     pub enum WhenFull: "a policy" {
         /// The receivers that lag most, and only they.
@@ -357,54 +309,37 @@ words! {
 }
 
 /// A table of a configuration and the keys that may stand in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionKeys {
     /// The table's header as it is written, with NAME for what is chosen freely.
-    pub header: &'static str,
+    pub header: String,
     /// The keys.
-    pub keys: &'static [&'static str],
+    pub keys: Vec<&'static str>,
 }
 
-/// Keys of a stream that `[defaults]` cannot say for all.
-pub(crate) const STREAM_OWN_KEYS: [&str; 6] = ["source", "sdp", "group", "elements", "branches", "rules"];
+/// Keys of a stream that `[defaults]` cannot say for all, beside those of protocols.
+pub(crate) const STREAM_OWN_KEYS: [&str; 5] = ["source", "sdp", "elements", "branches", "rules"];
 
-/// Everything that may stand in a configuration.
-pub const SECTIONS: &[SectionKeys] = &[
-    SectionKeys { header: "[listen]", keys: Listen::KEYS },
-    SectionKeys { header: "[access]", keys: Access::KEYS },
-    SectionKeys { header: "[tls]", keys: TlsKeys::KEYS },
-    SectionKeys { header: "[limits]", keys: Limits::KEYS },
-    SectionKeys { header: "[fanout]", keys: Fanout::KEYS },
-    SectionKeys { header: "[poc]", keys: Poc::KEYS },
-    SectionKeys { header: "[tree]", keys: Tree::KEYS },
-    SectionKeys { header: "[multicast]", keys: Multicast::KEYS },
-    SectionKeys { header: "[streams.NAME]", keys: StreamConfig::KEYS },
-    SectionKeys { header: "[streams.NAME.elements.NAME]", keys: ELEMENT_KEYS },
-    SectionKeys { header: "[streams.NAME.branches.NAME]", keys: BRANCH_KEYS },
-    SectionKeys { header: "[streams.NAME.rules.NAME]", keys: RULE_KEYS },
-    SectionKeys { header: "[link.NAME]", keys: LinkConfig::KEYS },
-    SectionKeys { header: "[link.NAME.applications.NAME]", keys: ApplicationConfig::KEYS },
-    SectionKeys { header: "[[sinks]]", keys: SinkKeys::KEYS },
-    SectionKeys { header: "[log]", keys: Log::KEYS },
-];
-
-/// The tables at the top of a configuration.
-pub(crate) const TABLES: [&str; 13] = [
-    "listen",
-    "access",
-    "tls",
-    "limits",
-    "fanout",
-    "poc",
-    "tree",
-    "multicast",
-    "defaults",
-    "streams",
-    "link",
-    "sinks",
-    "log",
-];
-
-fn everywhere(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))
+/// Tables and keys that belong to no protocol.
+pub(crate) fn own_sections() -> Vec<SectionKeys> {
+    let all: [(&str, &[&'static str]); 13] = [
+        ("[listen]", &[RTP_PORTS]),
+        ("[access]", Access::KEYS),
+        ("[tls]", TlsKeys::KEYS),
+        ("[limits]", Limits::KEYS),
+        ("[fanout]", Fanout::KEYS),
+        ("[streams.NAME]", StreamConfig::KEYS),
+        ("[streams.NAME.elements.NAME]", ELEMENT_KEYS),
+        ("[streams.NAME.branches.NAME]", BRANCH_KEYS),
+        ("[streams.NAME.rules.NAME]", RULE_KEYS),
+        ("[link.NAME]", LinkConfig::KEYS),
+        ("[link.NAME.applications.NAME]", ApplicationConfig::KEYS),
+        ("[[sinks]]", SinkKeys::KEYS),
+        ("[log]", Log::KEYS),
+    ];
+    all.map(|(header, keys)| SectionKeys { header: header.to_owned(), keys: keys.to_vec() }).into()
 }
+
+/// The tables at the top of a configuration, beside those of protocols.
+pub(crate) const TABLES: [&str; 10] =
+    ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "link", "sinks", "log"];

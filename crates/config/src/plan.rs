@@ -46,6 +46,7 @@ mod tests {
     use outflow_relay::graph::Content;
 
     use super::*;
+    use crate::Protocols;
 
     fn read(text: &str) -> Result<Plan, String> {
         let plan = plan(text, "folder/other.toml", "relay", Contents::of(&[Content::H264]));
@@ -58,7 +59,8 @@ mod tests {
         let branches = "branches.b]\ninput = \"e\"\nservices = [\"pass\"]\n";
         let here = read(&format!("seed = 1\n[relay.{services}[relay.{branches}")).expect("it fits");
         let text = format!("[streams.relay.{services}[streams.relay.{branches}");
-        let config = crate::Config::parse(&text, "folder/outflow.toml").expect("it fits");
+        let config =
+            crate::Config::parse(&text, "folder/outflow.toml", &Protocols::default()).expect("it fits");
         assert_eq!(here, config.streams["relay"].plan());
         assert_eq!(here.elements["e"].settings.text("file"), Some("folder/a.wasm"));
         assert_eq!(read("seed = 1"), Ok(Plan::default()));

@@ -8,26 +8,27 @@ use crate::check::check;
 use crate::error::Collector;
 use crate::limits::TEXT_BYTES_MAX;
 use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
-use crate::section::{Section, read_table, unknown};
-use crate::value::{Given, type_fault};
+use crate::section::{Section, read_section, read_table, table, unknown};
+use crate::value::{Given, Value, type_fault};
 use crate::{
-    Config, ConfigErrors, Invalid, LinkConfig, SinkConfig, SinkUrl, SourceUrl, StreamConfig, Tls, check_name,
+    Config, ConfigErrors, Extensions, Invalid, LinkConfig, Listen, Protocols, SinkConfig, StreamConfig, Tls,
+    check_name,
 };
 
 impl Config {
-    /// Reads a configuration. Paths in it are made relative to the folder of `file_name`, which
-    /// is otherwise only used in messages.
+    /// Reads a configuration of a program that has these protocols. Paths in it are made relative to
+    /// the folder of `file_name`, which is otherwise only used in messages.
     ///
     /// # Errors
     /// Every mistake that can be found at once: all of the syntax, or else all within the tables,
     /// or else all of what the tables say together.
-    pub fn parse(text: &str, file_name: &str) -> Result<Config, ConfigErrors> {
+    pub fn parse(text: &str, file_name: &str, known: &Protocols) -> Result<Config, ConfigErrors> {
         let mut errors = Collector::new(file_name, text);
         let mut config = Config::default();
         if let Some(root) = tables(text, &mut errors) {
-            config = structure(&root, Path::new(file_name), &mut errors);
+            config = structure(&root, Path::new(file_name), known, &mut errors);
             if errors.is_empty() {
-                check(&config, &root, &mut errors);
+                check(&config, &root, known, &mut errors);
             }
         }
         errors.finish(config)
@@ -49,39 +50,59 @@ pub(crate) fn tables<'t>(text: &'t str, errors: &mut Collector<'_>) -> Option<De
     errors.is_empty().then(|| root.into_inner())
 }
 
-fn structure(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Config {
-    for key in root.keys().filter(|key| !TABLES.contains(&key.get_ref().as_ref())) {
-        errors.add(key.span(), unknown(key.get_ref(), "", &TABLES));
+fn structure(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Collector<'_>) -> Config {
+    let mut config =
+        Config { tables: known.table_defaults(), listen: Listen::new(known), ..Config::default() };
+    let of_protocols = known.tables().map(|table| table.name);
+    let all: Vec<_> = TABLES.into_iter().chain(of_protocols).collect();
+    for key in root.keys().filter(|key| !all.contains(&key.get_ref().as_ref())) {
+        errors.add(key.span(), unknown(key.get_ref(), "", &all, known));
     }
-    let mut config = Config::default();
-    read_table(&mut config.listen, root, "listen", errors);
-    read_table(&mut config.access, root, "access", errors);
-    read_table(&mut config.limits, root, "limits", errors);
-    read_table(&mut config.fanout, root, "fanout", errors);
-    read_table(&mut config.log, root, "log", errors);
-    read_table(&mut config.poc, root, "poc", errors);
-    read_table(&mut config.multicast, root, "multicast", errors);
-    config.poc.key_file = config.poc.key_file.map(|path| beside(file, path));
-    read_table(&mut config.tree, root, "tree", errors);
-    for path in [&mut config.tree.credentials, &mut config.tree.ca] {
-        *path = path.take().map(|path| beside(file, path));
+    if let Some(listen) = table(root, "listen", errors) {
+        config.listen.read(listen, known, errors);
     }
-    config.tls = tls(root, file, errors);
-    if config.tls.is_none() {
-        config.listen.rtsps = None;
-        config.listen.https = None;
-    }
-    let defaults = read_defaults(root, errors);
+    read_table(&mut config.access, root, "access", known, errors);
+    read_table(&mut config.limits, root, "limits", known, errors);
+    read_table(&mut config.fanout, root, "fanout", known, errors);
+    read_table(&mut config.log, root, "log", known, errors);
+    tables_of_protocols(&mut config.tables, root, known, errors);
+    config.tables.beside(file);
+    config.tls = tls(root, file, known, errors);
+    config.listen.encrypt_with(config.tls.as_ref());
+    let defaults = read_defaults(root, known, errors);
     config.defaults = defaults.clone();
-    streams(&mut config, &defaults, root, file, errors);
-    links(&mut config, root, errors);
-    sinks(&mut config, &defaults, root, errors);
-    for sink in &mut config.sinks {
-        if let SinkUrl::Poc(url) = &mut sink.to {
-            url.beside(file);
+    streams(&mut config, &defaults, root, file, known, errors);
+    links(&mut config, root, known, errors);
+    sinks(&mut config, &defaults, root, known, errors);
+    config.sinks.iter_mut().for_each(|sink| Value::beside(&mut sink.to, file));
+    let tokens = known.iter().filter_map(|protocol| protocol.relay_tokens);
+    config.relay_tokens = tokens.flat_map(|tokens| tokens(&config)).collect();
+    config
+}
+
+/// Several protocols may have keys in one table.
+fn tables_of_protocols(
+    into: &mut Extensions,
+    root: &DeTable<'_>,
+    known: &Protocols,
+    errors: &mut Collector<'_>,
+) {
+    let mut names: Vec<_> = known.tables().map(|table| table.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let Some(keys) = table(root, name, errors) else { continue };
+        for (key, given) in keys {
+            match into.read_key(name, key.get_ref(), given, known) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let place = format!(" in [{name}]");
+                    errors.add(key.span(), unknown(key.get_ref(), &place, &into.keys_of(name), known));
+                }
+                Err((span, invalid)) => errors.add(span, invalid),
+            }
         }
     }
-    config
 }
 
 /// A path of the configuration as one from the working directory.
@@ -92,28 +113,29 @@ pub(crate) fn beside(file: &Path, path: PathBuf) -> PathBuf {
     }
 }
 
-fn tls(root: &DeTable<'_>, file: &Path, errors: &mut Collector<'_>) -> Option<Tls> {
+fn tls(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Collector<'_>) -> Option<Tls> {
     let (header, given) = root.get_key_value("tls")?;
     let mut keys = TlsKeys::default();
-    read_table(&mut keys, root, "tls", errors);
+    read_table(&mut keys, root, "tls", known, errors);
+    Section::beside(&mut keys, file);
     let table = given.get_ref().as_table()?;
     for key in TlsKeys::KEYS.iter().filter(|key| !table.contains_key(**key)) {
         let help = format!("add {key} = \"….pem\", or remove [tls]");
         errors.add(header.span(), Invalid::new(format!("[tls] has no {key}"), help));
     }
-    Some(Tls { certificate: beside(file, keys.certificate?), key: beside(file, keys.key?) })
+    Some(Tls { certificate: keys.certificate?, key: keys.key? })
 }
 
 /// What `[defaults]` says, as far as it is right.
-pub(crate) fn defaults(root: &DeTable<'_>) -> StreamConfig {
-    read_defaults(root, &mut Collector::new("", ""))
+pub(crate) fn defaults(root: &DeTable<'_>, known: &Protocols) -> StreamConfig {
+    read_defaults(root, known, &mut Collector::new("", ""))
 }
 
-fn read_defaults(root: &DeTable<'_>, errors: &mut Collector<'_>) -> StreamConfig {
-    let mut defaults = StreamConfig::default();
-    read_table(&mut defaults, root, "defaults", errors);
+fn read_defaults(root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) -> StreamConfig {
+    let mut defaults = StreamConfig { more: known.stream_defaults(), ..StreamConfig::default() };
+    read_table(&mut defaults, root, "defaults", known, errors);
     let table = root.get("defaults").and_then(|given| given.get_ref().as_table());
-    for key in STREAM_OWN_KEYS {
+    for key in STREAM_OWN_KEYS.into_iter().chain(known.own_stream_keys()) {
         if let Some((key, _)) = table.and_then(|table| table.get_key_value(key)) {
             let what = format!("'{}' cannot be the same for all streams", key.get_ref());
             errors.add(key.span(), Invalid::new(what, "move it to the stream, [streams.NAME]"));
@@ -127,6 +149,7 @@ fn streams(
     defaults: &StreamConfig,
     root: &DeTable<'_>,
     file: &Path,
+    known: &Protocols,
     errors: &mut Collector<'_>,
 ) {
     let Some(given) = root.get("streams") else {
@@ -144,17 +167,14 @@ fn streams(
             continue;
         };
         let mut stream = defaults.clone();
-        stream.read(table, &format!("streams.{}", name.get_ref()), errors);
-        stream.sdp = stream.sdp.map(|path| beside(file, path));
-        if let SourceUrl::Poc(url) = &mut stream.source {
-            url.beside(file);
-        }
+        read_section(&mut stream, table, &format!("streams.{}", name.get_ref()), known, errors);
+        Section::beside(&mut stream, file);
         stream.place_files(file);
         config.streams.insert(name.get_ref().to_string(), stream);
     }
 }
 
-fn links(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+fn links(config: &mut Config, root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
     let Some(given) = root.get("link") else {
         return;
     };
@@ -175,12 +195,18 @@ fn links(config: &mut Config, root: &DeTable<'_>, errors: &mut Collector<'_>) {
             continue;
         };
         let mut link = LinkConfig::default();
-        link.read(table, &format!("link.{text}"), errors);
+        read_section(&mut link, table, &format!("link.{text}"), known, errors);
         config.links.insert(text.to_owned(), link);
     }
 }
 
-fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, errors: &mut Collector<'_>) {
+fn sinks(
+    config: &mut Config,
+    defaults: &StreamConfig,
+    root: &DeTable<'_>,
+    known: &Protocols,
+    errors: &mut Collector<'_>,
+) {
     let Some(given) = root.get("sinks") else {
         return;
     };
@@ -193,7 +219,7 @@ fn sinks(config: &mut Config, defaults: &StreamConfig, root: &DeTable<'_>, error
             continue;
         };
         let mut keys = SinkKeys::default();
-        keys.read(table, "[sinks]", errors);
+        read_section(&mut keys, table, "[sinks]", known, errors);
         for (key, example) in [("stream", "stage"), ("to", "udp://239.2.2.2:6000?ttl=4")] {
             if !table.contains_key(key) {
                 let help = format!("add it, as in {key} = \"{example}\"");
@@ -230,6 +256,3 @@ fn wrong_type(given: &Given<'_>, wanted: &str, example: &str, errors: &mut Colle
     let end = if matches!(given.get_ref(), DeValue::Table(_)) { span.start + 1 } else { span.end };
     errors.add(span.start..end, invalid);
 }
-
-#[cfg(test)]
-mod tests;

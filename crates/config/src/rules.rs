@@ -9,8 +9,8 @@ use outflow_relay::graph::{ElementPlan, Input, Plan};
 use toml::de::DeTable;
 
 use crate::section::unknown;
-use crate::value::{Fault, Given, Text, Value, type_fault, words};
-use crate::{Invalid, check_name, parse_duration};
+use crate::value::{Fault, Given, Text, Value, type_fault};
+use crate::{Invalid, Protocols, check_name, parse_duration, words};
 
 /// Keys of a rule.
 pub(crate) const RULE_KEYS: &[&str] = &["when", "for", "then", "until", "hold"];
@@ -267,7 +267,10 @@ fn rule(table: &DeTable<'_>) -> Result<Rule, RuleFault> {
                 then = list.iter().map(|one| Action::read(one).map_err(at)).collect::<Result<_, _>>()?;
             }
             other => {
-                return Err((Some(key.span()), unknown(other, " in [streams.NAME.rules.NAME]", RULE_KEYS)));
+                return Err((
+                    Some(key.span()),
+                    unknown(other, " in [streams.NAME.rules.NAME]", RULE_KEYS, &Protocols::default()),
+                ));
             }
         }
     }

@@ -1,61 +1,76 @@
 //! Tables of a configuration: one declaration says keys, types, defaults and meaning.
 
+use std::fmt::Debug;
+use std::path::Path;
+
 use toml::de::DeTable;
 
-use crate::Invalid;
 use crate::error::Collector;
 use crate::invalid::nearest;
-use crate::model::SECTIONS;
+use crate::value::{Fault, Given};
+use crate::{Invalid, Protocols};
 
-/// A table whose keys are the fields of a type.
-pub(crate) trait Section: Sized {
-    /// The table's name and all keys that may stand in it.
+/// A table whose keys are the fields of a type; made by [`section!`](crate::section!).
+pub trait Section: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
+    /// The keys that are its fields.
     const KEYS: &'static [&'static str];
 
-    /// Takes what `table` says over what is there already; mistakes go to `errors`.
-    fn read(&mut self, table: &DeTable<'_>, name: &str, errors: &mut Collector<'_>);
+    /// All keys that may stand in it.
+    fn keys(&self) -> Vec<&'static str> {
+        Self::KEYS.to_vec()
+    }
+
+    /// Takes what stands behind a key. False if there is no such key.
+    ///
+    /// # Errors
+    /// It is no value of the key's.
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault>;
 
     /// The keys in which two values differ.
     fn changed(&self, other: &Self) -> Vec<&'static str>;
+
+    /// Makes files that it names files beside another one.
+    fn beside(&mut self, file: &Path);
 }
 
 /// Makes a type of a table: its fields are the keys, each with its default.
+#[macro_export]
 macro_rules! section {
     ($(#[$doc:meta])* $vis:vis struct $name:ident {
         $($(#[$key_doc:meta])* $key:ident: $type:ty = $default:expr,)+
-    }) => {
+    } $(and $more:ident of $table:literal)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
-        $vis struct $name { $($(#[$key_doc])* pub $key: $type,)+ }
+        $vis struct $name {
+            $($(#[$key_doc])* pub $key: $type,)+
+            $(/// What keys of protocols say.
+            pub $more: $crate::Extensions,)?
+        }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $($key: $default,)+ }
+                Self { $($key: $default,)+ $($more: $crate::Extensions::default(),)? }
             }
         }
 
-        impl $crate::section::Section for $name {
+        impl $crate::Section for $name {
             const KEYS: &'static [&'static str] = &[$(stringify!($key),)+];
 
-            fn read(
+            $(fn keys(&self) -> Vec<&'static str> {
+                Self::KEYS.iter().copied().chain(self.$more.keys()).collect()
+            })?
+
+            fn read_key(
                 &mut self,
-                table: &toml::de::DeTable<'_>,
-                name: &str,
-                errors: &mut $crate::error::Collector<'_>,
-            ) {
-                for (key, value) in table {
-                    match key.get_ref().as_ref() {
-                        $(stringify!($key) => match $crate::value::Value::read(value) {
-                            Ok(value) => self.$key = value,
-                            Err((span, invalid)) => errors.add(span, invalid),
-                        },)+
-                        other => {
-                            let place = format!(" in [{name}]");
-                            let invalid = $crate::section::unknown(other, &place, Self::KEYS);
-                            errors.add(key.span(), invalid);
-                        }
-                    }
+                key: &str,
+                given: &$crate::Given<'_>,
+                known: &$crate::Protocols,
+            ) -> Result<bool, $crate::Fault> {
+                match key {
+                    $(stringify!($key) => self.$key = $crate::Value::read_among(given, known)?,)+
+                    _ => return Ok(false $(|| self.$more.read_key($table, key, given, known)?)?),
                 }
+                Ok(true)
             }
 
             fn changed(&self, other: &Self) -> Vec<&'static str> {
@@ -63,25 +78,50 @@ macro_rules! section {
                 $(if self.$key != other.$key {
                     keys.push(stringify!($key));
                 })+
+                $(self.$more.changed(&other.$more).into_iter().for_each(|(_, more)| keys.extend(more));)?
                 keys
+            }
+
+            fn beside(&mut self, file: &std::path::Path) {
+                $($crate::Value::beside(&mut self.$key, file);)+
+                $(self.$more.beside(file);)?
             }
         }
     };
 }
-pub(crate) use section;
 
 /// What to say about a key that is not known.
-pub(crate) fn unknown(key: &str, place: &str, known: &[&str]) -> Invalid {
+pub(crate) fn unknown(key: &str, place: &str, keys: &[&str], known: &Protocols) -> Invalid {
     let what = format!("unknown key '{key}'{place}");
-    if let Some(near) = nearest(key, known.iter().copied()) {
+    if let Some(near) = nearest(key, keys.iter().copied()) {
         return Invalid::new(what, format!("did you mean '{near}'?"));
     }
-    let home = SECTIONS.iter().find(|other| other.keys.contains(&key));
+    let home = known.sections().into_iter().find(|other| other.keys.contains(&key));
     let help = match home {
         Some(home) => format!("'{key}' belongs in {}", home.header),
-        None => format!("possible here: {}", known.join(", ")),
+        None => format!("possible here: {}", keys.join(", ")),
     };
     Invalid::new(what, help)
+}
+
+/// Takes what `table` says over what is there already; mistakes go to `errors`.
+pub(crate) fn read_section<T: Section>(
+    into: &mut T,
+    table: &DeTable<'_>,
+    name: &str,
+    known: &Protocols,
+    errors: &mut Collector<'_>,
+) {
+    for (key, given) in table {
+        match into.read_key(key.get_ref(), given, known) {
+            Ok(true) => {}
+            Ok(false) => {
+                let place = format!(" in [{name}]");
+                errors.add(key.span(), unknown(key.get_ref(), &place, &into.keys(), known));
+            }
+            Err((span, invalid)) => errors.add(span, invalid),
+        }
+    }
 }
 
 /// Reads a table that stands under `key`, if it does.
@@ -89,16 +129,25 @@ pub(crate) fn read_table<T: Section>(
     into: &mut T,
     root: &DeTable<'_>,
     key: &str,
+    known: &Protocols,
     errors: &mut Collector<'_>,
 ) {
-    let Some(given) = root.get(key) else {
-        return;
-    };
-    match given.get_ref().as_table() {
-        Some(table) => into.read(table, key, errors),
-        None => {
-            let (span, invalid) = crate::value::type_fault(given, "a table", &format!("[{key}]"));
-            errors.add(span, invalid);
-        }
+    if let Some(table) = table(root, key, errors) {
+        read_section(into, table, key, known, errors);
     }
+}
+
+/// The table that stands under `key`, if one does.
+pub(crate) fn table<'r, 't>(
+    root: &'r DeTable<'t>,
+    key: &str,
+    errors: &mut Collector<'_>,
+) -> Option<&'r DeTable<'t>> {
+    let given = root.get(key)?;
+    let table = given.get_ref().as_table();
+    if table.is_none() {
+        let (span, invalid) = crate::value::type_fault(given, "a table", &format!("[{key}]"));
+        errors.add(span, invalid);
+    }
+    table
 }

@@ -15,7 +15,9 @@ use toml::de::{DeTable, DeValue};
 use crate::invalid::nearest;
 use crate::section::unknown;
 use crate::value::{Fault, Given, Value, type_fault};
-use crate::{BitRate, ByteSize, Datagrams, Invalid, Share, SourceUrl, StreamConfig, check_name};
+use crate::{
+    BitRate, Brings, ByteSize, Datagrams, Invalid, Protocols, Share, SourceUrl, StreamConfig, check_name,
+};
 
 /// Keys of an element that are not options of its kind.
 pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "lanes", "bypass", "cpu_budget"];
@@ -64,8 +66,9 @@ impl StreamConfig {
         match &self.source {
             SourceUrl::Udp(source) if source.datagrams == Datagrams::Ppm => Contents::PNM,
             SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contents::of(&[Content::Data]),
-            SourceUrl::Udp(_) | SourceUrl::Demo => ts,
+            SourceUrl::Udp(_) => ts,
             SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
+            pulled if pulled.brings() == Brings::Ts => ts,
             _ => ts.with(Contents::RTP),
         }
     }
@@ -160,7 +163,9 @@ fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
                 let list = list.ok_or_else(|| type_fault(value, "a list of elements", example))?;
                 branch.services = list.iter().map(service).collect::<Result<_, _>>()?;
             }
-            other => return Err((key.span(), unknown(other, " of a branch", BRANCH_KEYS))),
+            other => {
+                return Err((key.span(), unknown(other, " of a branch", BRANCH_KEYS, &Protocols::default())));
+            }
         }
     }
     Ok(branch)
@@ -192,12 +197,20 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "context" => element.context = Some(String::read(value)?),
             "lanes" => element.lanes = lanes(value)?,
             "bypass" => element.bypass = flag(value)?,
-            "cpu_budget" => element.budget = Share::read_optional(value)?.map(|share| share.0),
+            "cpu_budget" => element.budget = Option::<Share>::read(value)?.map(|share| share.0),
             other => {
                 let option = kind.option(other).ok_or_else(|| {
                     let known: Vec<_> =
                         kind.options.iter().map(|o| o.name).chain(keys.iter().copied()).collect();
-                    (key.span(), unknown(other, &format!(" of element \"{}\"", kind.name), &known))
+                    (
+                        key.span(),
+                        unknown(
+                            other,
+                            &format!(" of element \"{}\"", kind.name),
+                            &known,
+                            &Protocols::default(),
+                        ),
+                    )
                 })?;
                 element.settings.set(option.name, setting(option, value)?);
             }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::str::FromStr;
 
 use crate::address::Address;
-use crate::{Invalid, PocUrl};
+use crate::endpoint::Endpoint;
+use crate::protocol::choices;
+use crate::{Invalid, Protocols};
 
 /// What goes to a sink in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,12 +21,12 @@ pub enum SinkProtocol {
 /// The address of a receiver that is sent to without its asking.
 ///
 /// Displayed, it is written in one way, so that equal addresses have equal texts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkUrl {
     /// `udp://` or `rtp://`.
     Datagrams(DatagramSink),
-    /// `poc://`: another relay, or whoever else takes the partial-order transport.
-    Poc(PocUrl),
+    /// A receiver that a protocol sends to.
+    Endpoint(Endpoint),
 }
 
 /// The address of a receiver of datagrams: `udp://` or `rtp://`.
@@ -47,7 +48,7 @@ impl SinkUrl {
         match self {
             SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Udp, .. }) => "udp",
             SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, .. }) => "rtp",
-            SinkUrl::Poc(_) => "poc",
+            SinkUrl::Endpoint(endpoint) => endpoint.scheme,
         }
     }
 
@@ -55,18 +56,15 @@ impl SinkUrl {
     pub fn place(&self) -> String {
         match self {
             SinkUrl::Datagrams(sink) => sink.to.to_string(),
-            SinkUrl::Poc(url) => {
-                let path = url.resource.split('?').next().unwrap_or_default();
-                format!("poc://{}{path}", url.place)
-            }
+            SinkUrl::Endpoint(endpoint) => endpoint.address.place(),
         }
     }
 
-    /// The other relay, if it is an address of one.
-    pub fn poc(&self) -> Option<&PocUrl> {
+    /// A receiver that a protocol sends to, if it is that.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
         match self {
             SinkUrl::Datagrams(_) => None,
-            SinkUrl::Poc(url) => Some(url),
+            SinkUrl::Endpoint(endpoint) => Some(endpoint),
         }
     }
 
@@ -74,31 +72,44 @@ impl SinkUrl {
     pub fn datagrams(&self) -> Option<&DatagramSink> {
         match self {
             SinkUrl::Datagrams(sink) => Some(sink),
-            SinkUrl::Poc(_) => None,
+            SinkUrl::Endpoint(_) => None,
         }
     }
 }
 
-impl FromStr for SinkUrl {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-        match scheme.to_ascii_lowercase().as_str() {
-            "udp" => DatagramSink::parse(SinkProtocol::Udp, rest).map(SinkUrl::Datagrams),
-            "rtp" => DatagramSink::parse(SinkProtocol::Rtp, rest).map(SinkUrl::Datagrams),
-            "poc" => text.parse().map(SinkUrl::Poc),
-            _ => {
-                let what = format!("'{text}' is no address to send to");
-                let help = "write udp://ADDRESS:PORT (MPEG-TS), rtp://ADDRESS:PORT or poc://HOST:PORT/NAME";
-                Err(Invalid::new(what, help))
-            }
+impl SinkUrl {
+    /// Reads an address, of those that these protocols have.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn parse(text: &str, known: &Protocols) -> Result<Self, Invalid> {
+        match DatagramSink::parse(text) {
+            Some(sink) => sink.map(SinkUrl::Datagrams),
+            None => known.sink(text).unwrap_or_else(|| Err(no_sink(text, known))).map(SinkUrl::Endpoint),
         }
     }
+}
+
+fn no_sink(text: &str, known: &Protocols) -> Invalid {
+    let own = ["udp://ADDRESS:PORT (MPEG-TS)", "rtp://ADDRESS:PORT"];
+    let others = known.iter().flat_map(|protocol| protocol.sinks).map(|scheme| scheme.example);
+    let all: Vec<_> = own.into_iter().chain(others).map(str::to_owned).collect();
+    Invalid::new(format!("'{text}' is no address to send to"), format!("write {}", choices(&all)))
 }
 
 impl DatagramSink {
-    fn parse(protocol: SinkProtocol, rest: &str) -> Result<Self, Invalid> {
+    /// Reads an address that begins with `udp://` or `rtp://`; none if it begins otherwise.
+    pub fn parse(text: &str) -> Option<Result<Self, Invalid>> {
+        let (scheme, rest) = text.split_once("://")?;
+        let protocol = match scheme.to_ascii_lowercase().as_str() {
+            "udp" => SinkProtocol::Udp,
+            "rtp" => SinkProtocol::Rtp,
+            _ => return None,
+        };
+        Some(Self::parse_rest(protocol, rest))
+    }
+
+    fn parse_rest(protocol: SinkProtocol, rest: &str) -> Result<Self, Invalid> {
         let address = Address::parse(rest, &["ttl", "interface"])?;
         address.check_multicast()?;
         let ip = address.at.ip();
@@ -118,7 +129,7 @@ impl fmt::Display for SinkUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SinkUrl::Datagrams(sink) => sink.fmt(f),
-            SinkUrl::Poc(url) => url.fmt(f),
+            SinkUrl::Endpoint(endpoint) => endpoint.fmt(f),
         }
     }
 }
@@ -141,20 +152,22 @@ impl fmt::Display for DatagramSink {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<SinkUrl, Invalid> {
+        SinkUrl::parse(text, &Protocols::default())
+    }
+
     #[test]
     fn sinks_read_and_write_alike() {
-        for text in
-            ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000", "poc://relay:7000/stage"]
-        {
-            assert_eq!(text.parse::<SinkUrl>().expect(text).to_string(), text);
+        for text in ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000"] {
+            assert_eq!(read(text).expect(text).to_string(), text);
         }
-        let other_order: SinkUrl = "udp://239.2.2.2:6000/?interface=eth1&ttl=4".parse().expect("good");
+        let other_order = read("udp://239.2.2.2:6000/?interface=eth1&ttl=4").expect("good");
         assert_eq!(other_order.to_string(), "udp://239.2.2.2:6000?ttl=4&interface=eth1");
     }
 
     #[test]
     fn what_cannot_be_sent_to_is_refused() {
-        let what = |text: &str| text.parse::<SinkUrl>().expect_err(text).to_string();
+        let what = |text: &str| read(text).expect_err(text).to_string();
         assert!(what("10.0.0.1:5000").contains("udp://ADDRESS:PORT"));
         assert!(what("http://10.0.0.1:5000").contains("no address to send to"));
         assert!(what("udp://10.0.0.1:5000?ttl=4").contains("no multicast group"));

@@ -2,31 +2,23 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
-
-use url::{Host, Url};
 
 use crate::address::Address;
-use crate::value::words;
-use crate::{Invalid, PocUrl, SinkUrl};
+use crate::endpoint::{Brings, Endpoint};
+use crate::protocol::choices;
+use crate::{Invalid, Protocols, SinkUrl, words};
 
 /// Where a stream comes from. Displayed, it leaves secrets out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceUrl {
-    /// Somebody publishes it here: RTSP `ANNOUNCE` and `RECORD`, or HTTP `PUT` or `POST`.
+    /// A publisher brings it.
     Push,
-    /// The built-in clip.
-    Demo,
     /// UDP datagrams: MPEG-TS, or what else they are said to be.
     Udp(UdpSource),
     /// RTP over UDP: MPEG-TS (MP2T), or what the stream's `sdp` describes.
     Rtp(UdpSource),
-    /// Pulled from an RTSP server.
-    Rtsp(RtspSource),
-    /// Pulled from another relay, over the partial-order transport.
-    Poc(PocUrl),
-    /// Taken from another relay of the tree that has it, while somebody here wants it.
-    Relays,
+    /// Pulled by a protocol.
+    Pulled(Endpoint),
     /// Other streams that carry the same in different quality, the best first: they are its levels.
     Renditions(Vec<String>),
 }
@@ -54,23 +46,6 @@ words! {
         /// Opaque: it is passed on as it is.
         Data = "data",
     }
-}
-
-/// An RTSP server and what to ask it for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RtspSource {
-    /// Whether the connection is encrypted (`rtsps`).
-    pub tls: bool,
-    /// Name or address of the server, IPv6 literals without brackets.
-    pub host: String,
-    /// Its port: 554 for `rtsp`, 322 for `rtsps` if not given (RFC 7826, section 19.2).
-    pub port: u16,
-    /// The address to ask for, without user and password.
-    pub url: String,
-    /// User, percent-decoded.
-    pub user: Option<String>,
-    /// Password, percent-decoded.
-    pub password: Option<Secret>,
 }
 
 /// A text that is not shown: a token or a password.
@@ -106,18 +81,22 @@ impl SourceUrl {
         matches!(self, SourceUrl::Push)
     }
 
-    /// The scheme of its address; "push" and "tree", and the renditions' "streams", are words that stand for one.
-    pub fn scheme(&self) -> &'static str {
+    /// What a protocol pulls, if it is that.
+    pub fn pulled(&self) -> Option<&Endpoint> {
         match self {
-            SourceUrl::Push => "push",
-            SourceUrl::Demo => "demo",
-            SourceUrl::Udp(_) => "udp",
-            SourceUrl::Rtp(_) => "rtp",
-            SourceUrl::Rtsp(_) => "rtsp",
-            SourceUrl::Poc(_) => "poc",
-            SourceUrl::Relays => "tree",
-            SourceUrl::Renditions(_) => "streams",
+            SourceUrl::Pulled(endpoint) => Some(endpoint),
+            _ => None,
         }
+    }
+
+    /// Whether there is anything only while a receiver wants it.
+    pub fn is_on_demand(&self) -> bool {
+        self.pulled().is_some_and(|endpoint| endpoint.address.is_on_demand())
+    }
+
+    /// What it is known to bring before it comes, if a protocol pulls it.
+    pub(crate) fn brings(&self) -> Brings {
+        self.pulled().map_or(Brings::Media, |endpoint| endpoint.address.brings())
     }
 
     /// The UDP source, if it is one.
@@ -131,14 +110,13 @@ impl SourceUrl {
     /// Whether what goes to this address comes back from here.
     pub fn circles_to(&self, sink: &SinkUrl) -> bool {
         match (self, sink) {
-            (SourceUrl::Poc(from), SinkUrl::Poc(to)) => {
-                let path = |url: &PocUrl| url.resource.split('?').next().map(str::to_owned);
-                from.place == to.place && path(from) == path(to)
+            (SourceUrl::Pulled(from), SinkUrl::Endpoint(to)) => {
+                from.scheme == to.scheme && from.address.place() == to.address.place()
             }
             (_, SinkUrl::Datagrams(to)) => {
                 self.udp().is_some_and(|from| from.at == to.to && from.interface == to.interface)
             }
-            (_, SinkUrl::Poc(_)) => false,
+            (_, SinkUrl::Endpoint(_)) => false,
         }
     }
 
@@ -151,20 +129,17 @@ impl SourceUrl {
     }
 }
 
-impl FromStr for SourceUrl {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+impl SourceUrl {
+    /// Reads a word or an address, of those that these protocols have.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn parse(text: &str, known: &Protocols) -> Result<Self, Invalid> {
         if text == "push" {
             return Ok(SourceUrl::Push);
         }
-        if text == "tree" {
-            return Ok(SourceUrl::Relays);
-        }
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         match scheme.to_ascii_lowercase().as_str() {
-            "demo" if rest.is_empty() => Ok(SourceUrl::Demo),
-            "demo" => Err(Invalid::new("the built-in clip takes no address", "write \"demo://\"")),
             "udp" => UdpSource::parse(rest, &["source", "interface", "format"]).map(SourceUrl::Udp),
             "rtp" => {
                 let source = UdpSource::parse(rest, &["source", "interface"])?;
@@ -174,15 +149,21 @@ impl FromStr for SourceUrl {
                 }
                 Ok(SourceUrl::Rtp(source))
             }
-            "rtsp" | "rtsps" => RtspSource::parse(text).map(SourceUrl::Rtsp),
-            "poc" => text.parse().map(SourceUrl::Poc),
-            _ => {
-                let help = "write \"push\" or \"tree\", or an address that begins with \
-                            udp://, rtp://, rtsp://, rtsps://, poc:// or demo://";
-                Err(Invalid::new(format!("'{}' is no source", without_user(text)), help))
-            }
+            _ => known.source(text).unwrap_or_else(|| Err(no_source(text, known))).map(SourceUrl::Pulled),
         }
     }
+}
+
+fn no_source(text: &str, known: &Protocols) -> Invalid {
+    let schemes = || known.iter().flat_map(|protocol| protocol.sources);
+    let words = schemes().filter(|scheme| !scheme.example.contains("://"));
+    let words = words.flat_map(|scheme| scheme.prefixes).map(|word| format!("\"{word}\""));
+    let words: Vec<_> = ["\"push\"".to_owned()].into_iter().chain(words).collect();
+    let pulled = schemes().filter(|scheme| scheme.example.contains("://"));
+    let pulled = pulled.flat_map(|scheme| scheme.prefixes).copied();
+    let begins: Vec<_> = ["udp", "rtp"].into_iter().chain(pulled).map(|name| format!("{name}://")).collect();
+    let help = format!("write {}, or an address that begins with {}", choices(&words), choices(&begins));
+    Invalid::new(format!("'{}' is no source", without_user(text)), help)
 }
 
 impl UdpSource {
@@ -208,45 +189,8 @@ impl UdpSource {
     }
 }
 
-impl RtspSource {
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        let shown = without_user(text);
-        let help = "write it like rtsp://user:password@camera/path";
-        let wrong =
-            |why: &dyn fmt::Display| Invalid::new(format!("'{shown}' is no RTSP address: {why}"), help);
-        let mut url = Url::parse(text).map_err(|e| wrong(&e))?;
-        let host = match url.host() {
-            Some(Host::Domain(name)) => name.to_owned(),
-            Some(Host::Ipv4(address)) => address.to_string(),
-            Some(Host::Ipv6(address)) => address.to_string(),
-            None => return Err(wrong(&"it names no host")),
-        };
-        if url.fragment().is_some() {
-            return Err(wrong(&"it has a part behind '#'"));
-        }
-        let tls = url.scheme() == "rtsps";
-        let port = url.port().unwrap_or(if tls { 322 } else { 554 });
-        if port == 0 {
-            return Err(wrong(&"port 0 is no port"));
-        }
-        let user = (!url.username().is_empty()).then(|| decode(url.username())).transpose()?;
-        let password = url.password().map(decode).transpose()?.map(Secret);
-        // Neither fails for an address that has a host.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        Ok(RtspSource { tls, host, port, url: url.into(), user, password })
-    }
-}
-
-/// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String, Invalid> {
-    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
-    let help = "write them in UTF-8, and '%' as %25";
-    decoded.map(String::from).map_err(|_| Invalid::new("user or password are no text", help))
-}
-
 /// An address without what stands before its `@`.
-fn without_user(text: &str) -> String {
+pub fn without_user(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
     };
@@ -261,12 +205,9 @@ impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SourceUrl::Push => f.write_str("push"),
-            SourceUrl::Relays => f.write_str("tree"),
-            SourceUrl::Demo => f.write_str("demo://"),
             SourceUrl::Udp(source) => write!(f, "udp://{source}"),
             SourceUrl::Rtp(source) => write!(f, "rtp://{source}"),
-            SourceUrl::Rtsp(source) => f.write_str(&source.url),
-            SourceUrl::Poc(url) => url.fmt(f),
+            SourceUrl::Pulled(endpoint) => endpoint.fmt(f),
             SourceUrl::Renditions(names) => write!(f, "renditions {}", names.join(", ")),
         }
     }
@@ -287,16 +228,14 @@ impl fmt::Display for UdpSource {
 mod tests {
     use super::*;
 
-    fn good(text: &str) -> SourceUrl {
-        text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+    fn read(text: &str) -> Result<SourceUrl, Invalid> {
+        SourceUrl::parse(text, &Protocols::default())
     }
 
     #[test]
     fn every_kind_of_source_reads_and_writes_alike() {
         for text in [
             "push",
-            "tree",
-            "demo://",
             "udp://0.0.0.0:5000",
             "udp://239.1.1.1:5000?source=10.0.0.9&interface=eth0",
             "udp://[::]:5000",
@@ -304,50 +243,20 @@ mod tests {
             "udp://0.0.0.0:5000?format=ppm",
             "udp://[ff15::1]:5000?interface=eth0",
             "rtp://0.0.0.0:5004",
-            "rtsp://camera.example/stream?profile=1",
-            "rtsps://[fd00::1]:8322/a",
-            "poc://relay.example:7000/stage?level=2",
         ] {
-            assert_eq!(good(text).to_string(), text);
+            assert_eq!(read(text).expect(text).to_string(), text);
         }
     }
 
     #[test]
-    fn credentials_of_cameras_are_decoded_and_not_shown() {
-        let SourceUrl::Rtsp(camera) = good("rtsp://ad%6Din:p%40ss%2F@10.0.0.5/Streaming/1") else {
-            panic!("an RTSP source");
-        };
-        assert_eq!(camera.user.as_deref(), Some("admin"));
-        assert_eq!(camera.password.as_ref().map(Secret::reveal), Some("p@ss/"));
-        assert_eq!((camera.host.as_str(), camera.port, camera.tls), ("10.0.0.5", 554, false));
-        assert_eq!(camera.url, "rtsp://10.0.0.5/Streaming/1");
-        assert!(!format!("{camera:?}").contains("p@ss"));
-        let error = "rtsp://u:secret@/x".parse::<SourceUrl>().expect_err("no host").to_string();
-        assert!(!error.contains("secret"), "{error}");
-        let error = "http://u:secret@h/x".parse::<SourceUrl>().expect_err("no source").to_string();
-        assert!(!error.contains("secret"), "{error}");
-    }
-
-    #[test]
-    fn default_ports_are_those_of_the_scheme() {
-        let port = |text: &str| match good(text) {
-            SourceUrl::Rtsp(source) => source.port,
-            _ => 0,
-        };
-        assert_eq!([port("rtsp://h/"), port("rtsps://h/"), port("rtsp://[::1]:9/")], [554, 322, 9]);
-    }
-
-    #[test]
     fn impossible_sources_are_refused_with_the_reason() {
-        let what = |text: &str| text.parse::<SourceUrl>().expect_err(text).to_string();
+        let what = |text: &str| read(text).expect_err(text).to_string();
         assert!(what("pull").contains("no source"));
         assert!(what("http://a/b").contains("begins with udp://"));
-        assert!(what("demo://x").contains("takes no address"));
         assert!(what("udp://0.0.0.0:5000?interface=eth0").contains("no multicast group"));
         assert!(what("udp://239.1.1.1:5000?source=fd00::1").contains("both as IPv4"));
         assert!(what("udp://[ff15::1]:5000?source=fd00::1").contains("not supported"));
         assert!(what("rtp://0.0.0.0:65535").contains("above 65535"));
-        assert!(what("rtsp:///path").contains("no RTSP address"));
-        assert!(what("rtsp://h/#a").contains("behind '#'"));
+        assert!(!what("http://u:secret@h/x").contains("secret"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outflow_relay::{Level, View};
@@ -11,42 +11,71 @@ use toml::de::DeValue;
 
 use crate::address::socket_address;
 use crate::invalid::nearest;
-use crate::multicast::Interface;
-use crate::{
-    BitRate, ByteSize, GroupUrl, Invalid, Prefix, Secret, Share, SinkUrl, SourceUrl, parse_duration,
-};
+use crate::net::{Interface, Prefix};
+use crate::{BitRate, ByteSize, Invalid, Protocols, Secret, Share, SinkUrl, SourceUrl, parse_duration};
 
 /// What is wrong with the bytes of a span.
-pub(crate) type Fault = (Range<usize>, Invalid);
+pub type Fault = (Range<usize>, Invalid);
 
 /// A value as TOML gives it, with the place where it stands.
-pub(crate) type Given<'i> = Spanned<DeValue<'i>>;
+pub type Given<'i> = Spanned<DeValue<'i>>;
 
 /// What can stand behind a key.
-pub(crate) trait Value: Sized {
-    /// Reads the value.
+pub trait Value: Sized {
+    /// Reads the value, which is the same whatever protocols there are.
+    ///
+    /// # Errors
+    /// It is none of its kind: where it stands, what is wrong, and what to do.
     fn read(given: &Given<'_>) -> Result<Self, Fault>;
 
+    /// Reads a value that may be of a protocol.
+    ///
+    /// # Errors
+    /// It is none of its kind.
+    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
+        let _ = known;
+        Self::read(given)
+    }
+
     /// Reads a value that may be missing; some types have a word for that.
-    fn read_optional(given: &Given<'_>) -> Result<Option<Self>, Fault> {
-        Self::read(given).map(Some)
+    ///
+    /// # Errors
+    /// It is none of its kind.
+    fn read_optional(given: &Given<'_>, known: &Protocols) -> Result<Option<Self>, Fault> {
+        Self::read_among(given, known).map(Some)
+    }
+
+    /// Makes files that it names files beside another one.
+    fn beside(&mut self, file: &Path) {
+        let _ = file;
     }
 }
 
 /// Reads the values of a list, which is `what`, like `example`.
-pub(crate) fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Result<Vec<T>, Fault> {
+///
+/// # Errors
+/// It is no list, or one of them is none of its kind.
+pub fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Result<Vec<T>, Fault> {
     let list = given.get_ref().as_array().ok_or_else(|| type_fault(given, what, example))?;
     list.iter().map(T::read).collect()
 }
 
 impl<T: Value> Value for Option<T> {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        T::read_optional(given)
+        T::read_optional(given, &Protocols::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
+        T::read_optional(given, known)
+    }
+
+    fn beside(&mut self, file: &Path) {
+        self.iter_mut().for_each(|value| value.beside(file));
     }
 }
 
 /// A value that TOML has as a text.
-pub(crate) trait Text: Sized {
+pub trait Text: Sized {
     /// What it is, as in "a size".
     const KIND: &'static str;
     /// How one is written.
@@ -55,7 +84,15 @@ pub(crate) trait Text: Sized {
     const NONE: Option<&'static str> = None;
 
     /// Reads the text.
+    ///
+    /// # Errors
+    /// It is none of its kind: what is wrong, and what to do.
     fn from_text(text: &str) -> Result<Self, Invalid>;
+
+    /// The same, with files that it names beside another one.
+    fn beside(&mut self, file: &Path) {
+        let _ = file;
+    }
 }
 
 impl<T: Text> Value for T {
@@ -64,11 +101,15 @@ impl<T: Text> Value for T {
         T::from_text(text).map_err(|invalid| (given.span(), invalid))
     }
 
-    fn read_optional(given: &Given<'_>) -> Result<Option<Self>, Fault> {
+    fn read_optional(given: &Given<'_>, _: &Protocols) -> Result<Option<Self>, Fault> {
         match (given.get_ref().as_str(), T::NONE) {
             (Some(text), Some(none)) if text == none => Ok(None),
             _ => Self::read(given).map(Some),
         }
+    }
+
+    fn beside(&mut self, file: &Path) {
+        Text::beside(self, file);
     }
 }
 
@@ -93,13 +134,10 @@ text! {
     View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
-    GroupUrl: "a group", "udp://239.2.2.2:6000?ttl=4" => str::parse;
     Interface: "an interface", "eth1" => Interface::parse;
     Prefix: "a range of addresses", "10.9.0.0/16" => str::parse;
-    SinkUrl: "an address to send to", "udp://239.2.2.2:6000?ttl=4" => str::parse;
     SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
-    PathBuf: "a file", "cert.pem" => path;
     Secret: "a token", "a-long-random-text" => token;
 }
 
@@ -114,14 +152,65 @@ impl Value for Level {
     }
 }
 
+impl Text for PathBuf {
+    const KIND: &'static str = "a file";
+    const EXAMPLE: &'static str = "cert.pem";
+
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        path(text)
+    }
+
+    fn beside(&mut self, file: &Path) {
+        *self = crate::read::beside(file, std::mem::take(self));
+    }
+}
+
 impl Value for SourceUrl {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Protocols::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
         if let Some(list) = given.get_ref().as_array() {
             return list.iter().map(String::read).collect::<Result<_, _>>().map(SourceUrl::Renditions);
         }
         let example = "\"push\", or [\"high\", \"low\"] for streams that are its renditions";
         let text = given.get_ref().as_str().ok_or_else(|| type_fault(given, "a source", example))?;
-        text.parse().map_err(|invalid| (given.span(), invalid))
+        SourceUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
+    }
+
+    fn beside(&mut self, file: &Path) {
+        if let SourceUrl::Pulled(endpoint) = self {
+            endpoint.beside(file);
+        }
+    }
+}
+
+impl Value for SinkUrl {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Protocols::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
+        let (kind, example) = ("an address to send to", "udp://239.2.2.2:6000?ttl=4");
+        let text = given.get_ref().as_str().ok_or_else(|| wrong_type(given, kind, example))?;
+        SinkUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
+    }
+
+    fn beside(&mut self, file: &Path) {
+        if let SinkUrl::Endpoint(endpoint) = self {
+            endpoint.beside(file);
+        }
+    }
+}
+
+impl Value for Vec<String> {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        match given.get_ref().as_array() {
+            Some(list) => list.iter().map(String::read).collect(),
+            // One is a list, too.
+            None => String::read(given).map(|text| vec![text]),
+        }
     }
 }
 
@@ -150,8 +239,11 @@ impl Value for Vec<Secret> {
     }
 }
 
-/// One of several words; use [`words`] to make a type of them.
-pub(crate) fn word<T: Copy>(text: &str, known: &[(&'static str, T)]) -> Result<T, Invalid> {
+/// One of several words; use [`words!`](crate::words!) to make a type of them.
+///
+/// # Errors
+/// It is none of them.
+pub fn word<T: Copy>(text: &str, known: &[(&'static str, T)]) -> Result<T, Invalid> {
     known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = known.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let help = match nearest(text, known.iter().map(|(word, _)| *word)) {
@@ -163,6 +255,7 @@ pub(crate) fn word<T: Copy>(text: &str, known: &[(&'static str, T)]) -> Result<T
 }
 
 /// Makes an enumeration that is written as one of several words.
+#[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $vis:vis enum $name:ident: $kind:literal {
         $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)?
@@ -191,13 +284,13 @@ macro_rules! words {
             type Err = $crate::Invalid;
 
             fn from_str(text: &str) -> Result<Self, $crate::Invalid> {
-                $crate::value::word(text, &[$(($word, Self::$variant),)+])
+                $crate::word(text, &[$(($word, Self::$variant),)+])
             }
         }
 
-        impl $crate::value::Text for $name {
+        impl $crate::Text for $name {
             const KIND: &'static str = $kind;
-            const EXAMPLE: &'static str = $crate::value::first(&[$($word,)+]);
+            const EXAMPLE: &'static str = $crate::first(&[$($word,)+]);
 
             fn from_text(text: &str) -> Result<Self, $crate::Invalid> {
                 text.parse()
@@ -205,10 +298,8 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
-
 /// The first of `words`.
-pub(crate) const fn first(words: &[&'static str]) -> &'static str {
+pub const fn first(words: &[&'static str]) -> &'static str {
     words[0]
 }
 
@@ -217,7 +308,7 @@ fn wrong_type(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
 }
 
 /// The fault of a value that has another TOML type than the one wanted.
-pub(crate) fn type_fault(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
+pub fn type_fault(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
     let what = format!("{wanted} is needed here, not {}", type_name(given.get_ref()));
     (given.span(), Invalid::new(what, format!("write it like {example}")))
 }
@@ -294,6 +385,13 @@ mod tests {
         assert_eq!(read::<Option<SocketAddr>>("\"off\""), Ok(None));
         assert!(read::<SocketAddr>("\"off\"").is_err());
         assert_eq!(read::<Option<PathBuf>>("\"off\""), Ok(Some(PathBuf::from("off"))));
+    }
+
+    #[test]
+    fn one_address_is_a_list_of_one() {
+        assert_eq!(read("\"nats://a:4222\""), Ok(vec!["nats://a:4222".to_owned()]));
+        assert_eq!(read("[\"a\", \"b\"]"), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        assert!(read::<Vec<String>>("[1]").is_err());
     }
 
     #[test]

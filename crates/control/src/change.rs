@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outflow_config::{Branches, ByteSize, Elements, StreamConfig};
+use outflow_config::{Branches, ByteSize, Elements, SourceUrl, StreamConfig};
 use outflow_engine::message::{ControlError, Reply};
 
 /// Limits of a stream to be changed; what is `None` stays as it is.
@@ -26,7 +26,7 @@ pub(crate) enum ConfigChange {
     /// Limits of one stream.
     Limits { stream: String, limits: StreamLimits },
     /// A stream that nobody configured is there from now on, as other relays have it.
-    Adopt { stream: String },
+    Adopt { stream: String, source: SourceUrl },
     /// Such a stream is not to be there any more, unless it has receivers.
     Abandon { stream: String },
     /// Services of one stream.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use outflow_config::{Branches, Config, Elements, StreamConfig};
+use outflow_config::{Branches, Config, Elements, Protocols, StreamConfig};
 use outflow_door::{Door, Rules};
 use outflow_engine::message::{
     CloseReason, Command, ControlError, Demand, Described, ReceiverId, RelayState, Reply, ServicesCommand,
@@ -268,6 +268,11 @@ impl Control {
 
     pub(crate) fn pushes(&self) -> &Pushes {
         &self.inner.pushes
+    }
+
+    /// What the fronts of this relay add to the configuration.
+    pub fn protocols(&self) -> &Protocols {
+        self.inner.fronts.protocols()
     }
 
     pub(crate) fn fronts(&self) -> &Fronts {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use outflow_config::{Config, StreamConfig};
+use outflow_config::{Config, Protocol, Protocols, Scheme, StreamConfig};
 use outflow_engine::message::ControlError;
 
 use crate::control::Control;
@@ -21,6 +21,12 @@ pub type Started = Task<Result<Vec<Task<()>>, ControlError>>;
 /// What packets go through is elsewhere: a publisher is handed to [`Control::publish`], a receiver to
 /// [`Control::play`], whatever the protocol. Every method does nothing where it is not given.
 pub trait Front: Debug + Send + Sync {
+    /// What it adds to the configuration: its listeners, tables and keys, and the addresses that it pulls and sends
+    /// to.
+    fn protocol(&self) -> Protocol {
+        Protocol::default()
+    }
+
     /// Offers to other fronts what they serve for it (pages of HTTP, say), by [`Control::shared`]. Called once
     /// for each front before any is started.
     fn attach(&self, control: &Control) {
@@ -54,20 +60,10 @@ pub trait Front: Debug + Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// URL schemes of the sources that it can pull.
-    fn source_schemes(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Keeps a stream published with what its configured source sends, until aborted.
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
         let _ = (control, stream, config);
         Box::pin(std::future::ready(()))
-    }
-
-    /// URL schemes of the receivers that it can send to.
-    fn sink_schemes(&self) -> &'static [&'static str] {
-        &[]
     }
 
     /// Keeps sending a stream to a configured receiver until the stream is gone, or until aborted.
@@ -81,17 +77,34 @@ fn nothing() -> Started {
     Box::pin(std::future::ready(Ok(Vec::new())))
 }
 
+/// What these fronts add to the configuration.
+pub fn protocols(fronts: &[Arc<dyn Front>]) -> Protocols {
+    fronts.iter().map(|front| front.protocol()).collect()
+}
+
 /// The fronts of a relay.
 #[derive(Debug, Default)]
-pub(crate) struct Fronts(Vec<Arc<dyn Front>>);
+pub(crate) struct Fronts {
+    all: Vec<(Arc<dyn Front>, Protocol)>,
+    protocols: Protocols,
+}
 
 impl Fronts {
     pub(crate) fn new(fronts: Vec<Arc<dyn Front>>) -> Self {
-        Fronts(fronts)
+        let protocols = protocols(&fronts);
+        let with_protocol = |front: Arc<dyn Front>| {
+            let protocol = front.protocol();
+            (front, protocol)
+        };
+        Fronts { all: fronts.into_iter().map(with_protocol).collect(), protocols }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Front>> {
-        self.0.iter()
+        self.all.iter().map(|(front, _)| front)
+    }
+
+    pub(crate) fn protocols(&self) -> &Protocols {
+        &self.protocols
     }
 
     /// The one that pulls sources of this scheme.
@@ -99,7 +112,7 @@ impl Fronts {
     /// # Errors
     /// None does.
     pub(crate) fn of_source(&self, scheme: &str) -> Result<&dyn Front, ControlError> {
-        self.that(scheme, |front| front.source_schemes())
+        self.that(scheme, |protocol| protocol.sources)
     }
 
     /// The one that sends to receivers of this scheme.
@@ -107,16 +120,16 @@ impl Fronts {
     /// # Errors
     /// None does.
     pub(crate) fn of_sink(&self, scheme: &str) -> Result<&dyn Front, ControlError> {
-        self.that(scheme, |front| front.sink_schemes())
+        self.that(scheme, |protocol| protocol.sinks)
     }
 
     fn that(
         &self,
         scheme: &str,
-        schemes: impl Fn(&dyn Front) -> &'static [&'static str],
+        schemes: impl Fn(&Protocol) -> &'static [Scheme],
     ) -> Result<&dyn Front, ControlError> {
-        let mut all = self.0.iter().map(|front| &**front);
-        all.find(|front| schemes(*front).contains(&scheme)).ok_or_else(|| {
+        let has = |protocol: &Protocol| schemes(protocol).iter().any(|known| known.name == scheme);
+        self.all.iter().find(|(_, protocol)| has(protocol)).map(|(front, _)| &**front).ok_or_else(|| {
             let text = format!("this program was built without '{scheme}://': build it with that feature");
             ControlError::Unsupported(text)
         })

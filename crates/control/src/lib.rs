@@ -40,7 +40,7 @@ pub use backoff::Backoff;
 pub use change::{Changed, StreamLimits};
 pub use control::Control;
 pub use decisions::{RuleDecision, RuleLog};
-pub use front::{Front, Started, Task};
+pub use front::{Front, Started, Task, protocols};
 pub use listen::Listener;
 pub use load::load;
 pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};

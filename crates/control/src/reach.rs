@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use outflow_config::SourceUrl;
 use outflow_engine::message::{ControlError, StreamId};
 use outflow_relay::{Level, StreamOptions};
 
@@ -73,12 +74,12 @@ impl Control {
         }
     }
 
-    /// Makes a stream that is not configured, and that other relays have.
+    /// Makes a stream that is not configured, with a source that a receiver has asked for.
     ///
     /// # Errors
     /// It cannot be made.
-    pub async fn adopt(&self, stream: &str) -> Result<(), ControlError> {
-        self.change(ConfigChange::Adopt { stream: stream.to_owned() }).await.map(drop)
+    pub async fn adopt(&self, stream: &str, source: SourceUrl) -> Result<(), ControlError> {
+        self.change(ConfigChange::Adopt { stream: stream.to_owned(), source }).await.map(drop)
     }
 
     /// Removes it again, if it has no receivers.

@@ -135,7 +135,7 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
         let result = match change {
             ConfigChange::Reload => supervisor.reload().await,
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
-            ConfigChange::Adopt { stream } => supervisor.adopt(&stream).await,
+            ConfigChange::Adopt { stream, source } => supervisor.adopt(&stream, source).await,
             ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,
             ConfigChange::Services { stream, elements, branches } => {
                 supervisor.set_services(&stream, elements, branches).await

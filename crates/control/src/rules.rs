@@ -258,8 +258,10 @@ fn p99(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
+    use outflow_config::Protocols;
     use outflow_engine::message::ElementState;
+
+    use super::*;
 
     const RULED: &str = r#"
 [streams.s]
@@ -277,7 +279,7 @@ hold = "10 s"
 "#;
 
     fn config(text: &str) -> Config {
-        Config::parse(text, "a.toml").unwrap_or_else(|e| panic!("{e}"))
+        Config::parse(text, "a.toml", &Protocols::default()).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn state(cpu_percent: f64) -> RelayState {

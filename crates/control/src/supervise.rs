@@ -4,7 +4,7 @@
 mod adopted;
 mod sources;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(crate) struct Supervisor {
     trials: Trials,
     rules: Rules,
     /// Streams that nobody configured, and other relays have.
-    adopted: BTreeSet<String>,
+    adopted: BTreeMap<String, SourceUrl>,
 }
 
 impl Supervisor {
@@ -51,7 +51,7 @@ impl Supervisor {
             sources: BTreeMap::new(),
             trials: Trials::default(),
             rules: Rules::new(has_room),
-            adopted: BTreeSet::new(),
+            adopted: BTreeMap::new(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Supervisor {
         let path = self.path.clone().ok_or_else(|| {
             ControlError::Configuration("this relay was started without a configuration file".to_owned())
         })?;
-        self.become_like(load(&path)?).await
+        self.become_like(load(&path, self.control.protocols())?).await
     }
 
     /// Changes limits of a stream until the next reload.
@@ -305,7 +305,8 @@ impl Supervisor {
             let put = self.trials.put(&control, name, plan, new.cpu_budget).await?;
             *waited = (*waited).max(Some(put));
         }
-        if (&old.source, &old.sdp, old.transport) == (&new.source, &new.sdp, new.transport) {
+        let is_same_source = (&old.source, &old.sdp) == (&new.source, &new.sdp);
+        if is_same_source && !old.more.is_another_source(&new.more) {
             return Ok(());
         }
         self.end_source(name).await;
@@ -326,7 +327,7 @@ impl Supervisor {
             seed: random_u32().into(),
             ntp_at_zero: self.clock.ntp_at_zero(),
             layers: 0,
-            is_relayed: config.source == SourceUrl::Relays,
+            is_relayed: config.source.is_on_demand(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What control promises of a running relay.
 
-use outflow_config::Config;
+use outflow_config::{Config, Protocols};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
 use outflow_relay::{Carriage, Selection};
@@ -30,7 +30,9 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
 /// A relay that has one stream, "a", which takes publishers.
 async fn relay() -> Relay {
     let text = "[listen]\nrtsp = \"off\"\nhttp = \"off\"\n[limits]\nworkers = 1\n[streams.a]\n";
-    Relay::start(Config::parse(text, "test").expect("valid"), None, Vec::new()).await.expect("started")
+    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new())
+        .await
+        .expect("started")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use outflow_config::{Branches, Config, Elements};
+use outflow_config::{Branches, Config, Elements, Protocols};
 use outflow_control::{Changed, Control, RuleLog};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -96,7 +96,7 @@ fn read(wish: ServicesWish) -> Result<(Elements, Branches), HttpError> {
     let stream = serde_json::json!({ "elements": elements, "branches": branches });
     let text = toml::to_string(&serde_json::json!({ "streams": { "s": stream } }));
     let text = text.map_err(|e| impossible(format!("this has no form in TOML: {e}")))?;
-    let config = Config::parse(&text, "services").map_err(|errors| {
+    let config = Config::parse(&text, "services", &Protocols::default()).map_err(|errors| {
         let each = errors.errors().iter().map(|error| format!("{}: {}", error.what, error.help));
         impossible(each.collect::<Vec<_>>().join("; "))
     })?;

@@ -70,7 +70,8 @@ mod tests {
 
     fn config(text: &str, folder: &Path) -> Config {
         let name = folder.join("outflow.toml");
-        Config::parse(text, &name.display().to_string()).unwrap_or_else(|errors| panic!("{errors}"))
+        Config::parse(text, &name.display().to_string(), &outflow_fronts::protocols())
+            .unwrap_or_else(|errors| panic!("{errors}"))
     }
 
     #[test]

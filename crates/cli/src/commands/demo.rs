@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Args;
-use outflow_config::{Config, Log, LogLevel, SourceUrl, StreamConfig};
+use outflow_config::{Config, Log, LogLevel};
 
+use super::fail;
 use super::serve::{self, Status};
 
 /// Runs a relay with a built-in live source, to look at and to play with
@@ -25,14 +26,17 @@ pub(crate) struct Demo {
     rtsp: SocketAddr,
 }
 
+/// The clip, and a stream that takes a publisher.
+const STREAMS: &str = "[streams.demo]\nsource = \"demo://\"\n[streams.live]\n";
+
 impl Demo {
     pub(crate) fn run(self) -> ExitCode {
-        let mut config = Config::default();
-        config.listen.http = Some(self.http);
-        config.listen.rtsp = Some(self.rtsp);
-        let clip = StreamConfig { source: SourceUrl::Demo, ..StreamConfig::default() };
-        config.streams.insert("demo".to_owned(), clip);
-        config.streams.insert("live".to_owned(), StreamConfig::default());
+        let mut config = match Config::parse(STREAMS, "outflow demo", &outflow_fronts::protocols()) {
+            Ok(config) => config,
+            Err(mistakes) => return fail(mistakes),
+        };
+        config.listen.set("http", Some(self.http));
+        config.listen.set("rtsp", Some(self.rtsp));
         // What happens is seen in the status line; the log tells only what is wrong.
         config.log = Log { level: LogLevel::Error, ..Log::default() };
         serve::start_log(&config.log);

@@ -33,7 +33,7 @@ impl ConfigFile {
         };
         let name = self.name();
         let text = text.map_err(|error| format!("{name}: {error}: give a file that can be read, or -"))?;
-        Config::parse(&text, &name).map_err(|errors| errors.to_string())
+        Config::parse(&text, &name, &outflow_fronts::protocols()).map_err(|errors| errors.to_string())
     }
 
     fn is_input(&self) -> bool {

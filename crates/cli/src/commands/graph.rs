@@ -145,7 +145,8 @@ mod tests {
     #[test]
     fn ways_stand_at_the_elements_that_they_are_of() {
         let text = "[streams.a]\n[[sinks]]\nstream = \"a\"\nto = \"udp://10.0.0.1:5000\"\nname = \"wall\"\n";
-        let config = outflow_config::Config::parse(text, "a.toml").expect("it is right");
+        let config =
+            outflow_config::Config::parse(text, "a.toml", &outflow_fronts::protocols()).expect("it is right");
         let mut graph = outflow_config::Graph::new(&config);
         let receiver = |kind: &str, name: Option<&str>, path: &str, why: Option<&str>| Receiver {
             stream: "a".into(),

@@ -25,7 +25,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self) -> ExitCode {
-        let config = match outflow_control::load(&self.path) {
+        let config = match outflow_control::load(&self.path, &outflow_fronts::protocols()) {
             Ok(config) => config,
             Err(error) => return fail(error),
         };

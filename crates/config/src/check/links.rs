@@ -14,7 +14,7 @@ impl Check<'_, '_, '_> {
         for (name, link) in &config.links {
             self.link(name, link);
         }
-        let defaults = crate::read::defaults(self.root);
+        let defaults = crate::read::defaults(self.root, self.known);
         self.linked(&[Key("defaults"), Key("link")], defaults.link.as_ref());
         for (name, stream) in &config.streams {
             let is_own = stream.link != defaults.link;
@@ -101,14 +101,14 @@ mod tests {
     use outflow_relay::link::{Medium, Policy, Size, Unit};
 
     use crate::link::LinkRate;
-    use crate::{BitRate, Config};
+    use crate::{BitRate, Config, Protocols};
 
     fn config(text: &str) -> Config {
-        Config::parse(text, "o.toml").unwrap_or_else(|errors| panic!("{errors}"))
+        Config::parse(text, "o.toml", &Protocols::default()).unwrap_or_else(|errors| panic!("{errors}"))
     }
 
     fn mistake(text: &str) -> String {
-        let errors = Config::parse(text, "o.toml").expect_err(text);
+        let errors = Config::parse(text, "o.toml", &Protocols::default()).expect_err(text);
         assert_eq!(errors.errors().len(), 1, "{errors}");
         let error = &errors.errors()[0];
         format!("{} {}: {}", error.line, error.what, error.help)

@@ -1,4 +1,4 @@
-//! Streams that nobody configured, and that come from other relays while somebody wants them.
+//! Streams that are not configured, and that there are while a receiver wants them.
 
 use outflow_config::{Config, SourceUrl, StreamConfig};
 use outflow_engine::message::ControlError;
@@ -7,16 +7,16 @@ use super::Supervisor;
 use crate::change::Changed;
 
 impl Supervisor {
-    /// Makes a stream that comes from other relays, as `[defaults]` says.
-    pub(crate) async fn adopt(&mut self, stream: &str) -> Result<Changed, ControlError> {
+    /// Makes a stream of this source that is else as `[defaults]` says.
+    pub(crate) async fn adopt(&mut self, stream: &str, source: SourceUrl) -> Result<Changed, ControlError> {
         let old = self.control.config();
         if old.streams.contains_key(stream) {
             return Ok(Changed::default());
         }
         let mut new = Config::clone(&old);
-        let config = StreamConfig { source: SourceUrl::Relays, ..old.defaults.clone() };
+        let config = StreamConfig { source: source.clone(), ..old.defaults.clone() };
         self.add_stream(stream, &config).await?;
-        self.adopted.insert(stream.to_owned());
+        self.adopted.insert(stream.to_owned(), source);
         new.streams.insert(stream.to_owned(), config);
         let lines = self.is_now(&outflow_config::diff(&old, &new), new);
         Ok(Changed { lines, waited: None })
@@ -25,7 +25,7 @@ impl Supervisor {
     /// Removes a stream that was made by [`Supervisor::adopt`], unless somebody receives it.
     pub(crate) async fn abandon(&mut self, stream: &str) -> Result<Changed, ControlError> {
         let has_receivers = self.control.entry(stream).is_ok_and(|entry| entry.receivers > 0);
-        if has_receivers || !self.adopted.remove(stream) {
+        if has_receivers || self.adopted.remove(stream).is_none() {
             return Ok(Changed::default());
         }
         let old = self.control.config();
@@ -38,9 +38,9 @@ impl Supervisor {
 
     /// No file knows of those; one that does has them its way.
     pub(super) fn keep_adopted(&mut self, new: &mut Config) {
-        self.adopted.retain(|stream| !new.streams.contains_key(stream));
-        for stream in &self.adopted {
-            let config = StreamConfig { source: SourceUrl::Relays, ..new.defaults.clone() };
+        self.adopted.retain(|stream, _| !new.streams.contains_key(stream));
+        for (stream, source) in &self.adopted {
+            let config = StreamConfig { source: source.clone(), ..new.defaults.clone() };
             new.streams.insert(stream.clone(), config);
         }
     }

@@ -17,7 +17,7 @@ impl Supervisor {
         let stream = name.to_owned();
         let task = match &config.source {
             // Others bring it.
-            SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Relays => return Ok(()),
+            SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(()),
             SourceUrl::Udp(at) => {
                 let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
                 let format = match at.datagrams {
@@ -46,8 +46,10 @@ impl Supervisor {
                     keep_open(control, stream, format, at.at.to_string(), sockets),
                 ))
             }
-            pulled => {
-                let front = self.control.fronts().of_source(pulled.scheme())?;
+            // Its front brings it when a receiver wants it.
+            SourceUrl::Pulled(endpoint) if endpoint.address.is_on_demand() => return Ok(()),
+            SourceUrl::Pulled(endpoint) => {
+                let front = self.control.fronts().of_source(endpoint.scheme)?;
                 tokio::spawn(front.pull(control, stream, config.clone()))
             }
         };

@@ -6,10 +6,11 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use outflow_config::StreamConfig;
+use outflow_config::{Address, Brings, Invalid, Protocol, Scheme, StreamConfig};
 use outflow_control::{Control, Front, PublishOptions, Push, Task};
 use outflow_engine::message::ControlError;
 use outflow_media::Format;
@@ -27,12 +28,40 @@ pub fn front() -> Arc<dyn Front> {
     Arc::new(Demo)
 }
 
+const NAME: &str = "demo";
+
+const SOURCES: &[Scheme] =
+    &[Scheme { name: NAME, prefixes: &[NAME], example: "demo://", parse: |text| Ok(Arc::new(clip(text)?)) }];
+
+/// The address of the clip: there is one.
+#[derive(Debug, PartialEq, Eq)]
+struct Clip;
+
+fn clip(text: &str) -> Result<Clip, Invalid> {
+    if text.eq_ignore_ascii_case("demo://") {
+        return Ok(Clip);
+    }
+    Err(Invalid::new("the built-in clip takes no address", "write \"demo://\""))
+}
+
+impl Address for Clip {
+    fn brings(&self) -> Brings {
+        Brings::Ts
+    }
+}
+
+impl fmt::Display for Clip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("demo://")
+    }
+}
+
 #[derive(Debug)]
 struct Demo;
 
 impl Front for Demo {
-    fn source_schemes(&self) -> &'static [&'static str] {
-        &["demo"]
+    fn protocol(&self) -> Protocol {
+        Protocol { sources: SOURCES, ..Protocol::default() }
     }
 
     fn pull(&self, control: Control, stream: String, _: StreamConfig) -> Task<()> {
@@ -66,5 +95,21 @@ async fn play_clip(control: Control, stream: &str) -> Result<(), ControlError> {
         if publisher.try_send(0, buffer.split()) == Push::Closed {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_config::SourceUrl;
+
+    use super::*;
+
+    #[test]
+    fn there_is_one_clip() {
+        let known = [Demo.protocol()].into_iter().collect();
+        let read = |text: &str| SourceUrl::parse(text, &known);
+        assert_eq!(read("demo://").map(|source| source.to_string()), Ok("demo://".to_owned()));
+        assert!(read("demo://x").is_err_and(|error| error.to_string().contains("takes no address")));
+        assert!(read("demo").is_err());
     }
 }

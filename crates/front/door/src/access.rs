@@ -51,7 +51,7 @@ impl From<&Config> for Rules {
             publish: access.publish.clone(),
             play: access.play.clone(),
             control: access.control.clone(),
-            relay: config.tree.token.iter().cloned().collect(),
+            relay: config.relay_tokens.clone(),
             connections: limits.connections,
             connections_per_address: limits.connections_per_address,
         }

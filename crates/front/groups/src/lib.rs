@@ -9,6 +9,7 @@
 
 mod limits;
 mod names;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -26,6 +27,7 @@ use tokio::time::{Instant, sleep_until};
 
 use limits::GROUP_PORT;
 pub use names::{number, of_path, of_tree};
+pub use settings::{GroupSettings, add, check, check_taken};
 
 /// Where the members of a group find a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,9 +132,9 @@ impl Seat {
     /// # Errors
     /// Nothing goes to groups here, or not that way.
     pub fn take(control: &Control, stream: &str, peer: IpAddr) -> Result<Seat, ControlError> {
-        let config = control.config();
+        let settings = control.config().section::<GroupSettings>();
         let unfit = |text: &str| ControlError::Unsupported(text.to_owned());
-        let range = config.tree.groups.ok_or_else(|| {
+        let range = settings.groups.ok_or_else(|| {
             unfit("nothing is sent by multicast here: set [tree] groups, or ask for unicast")
         })?;
         let IpAddr::V4(peer) = peer.to_canonical() else {
@@ -149,7 +151,7 @@ impl Seat {
                 limit: usize::try_from(range.count()).unwrap_or(usize::MAX),
                 key: "[tree] groups",
             })?;
-        let ttl = u8::try_from(config.tree.ttl).unwrap_or(u8::MAX);
+        let ttl = u8::try_from(settings.ttl).unwrap_or(u8::MAX);
         let interface = key.1.clone();
         let group = Group { to, source: Ipv4Addr::UNSPECIFIED, ttl, interface };
         let mut seat = Seat { control: control.clone(), key, number, group, sending: None };
@@ -269,7 +271,7 @@ async fn send(
     begun: oneshot::Sender<Result<(), ControlError>>,
 ) {
     let (stream, name) = (options.stream.clone(), options.name().to_owned());
-    let hold = control.config().tree.hold;
+    let hold = control.config().section::<GroupSettings>().hold;
     let mut table = Table::<(), u64>::new(Settings { hold, linger: Duration::ZERO });
     tracing::info!(stream, name, "the stream goes to a group: somebody wants it there");
     let sending = control.push_once(options, begun);

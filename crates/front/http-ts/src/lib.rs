@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use axum::routing::get;
 use outflow_api::{Http, Page, Pages};
+use outflow_config::{Contract, Listener, Protocol};
 use outflow_control::{Control, Front, Started, Task};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -34,7 +35,20 @@ pub fn front() -> Arc<dyn Front> {
 #[derive(Debug)]
 struct HttpTs;
 
+const PLAIN: &str = "http";
+const ENCRYPTED: &str = "https";
+const PLAYERS: (&str, Contract) = ("HTTP players", Contract::Ts);
+
+const LISTENERS: &[Listener] = &[
+    Listener { key: PLAIN, port: Some(8080), needs_tls: false, is_tcp: true, players: PLAYERS },
+    Listener { key: ENCRYPTED, port: Some(8443), needs_tls: true, is_tcp: true, players: PLAYERS },
+];
+
 impl Front for HttpTs {
+    fn protocol(&self) -> Protocol {
+        Protocol { listeners: LISTENERS, ..Protocol::default() }
+    }
+
     fn attach(&self, control: &Control) {
         control.shared::<Pages>().add(Page { open: streams(), ..Page::default() });
     }
@@ -42,7 +56,8 @@ impl Front for HttpTs {
     fn listen(&self, control: Control) -> Started {
         Box::pin(async move {
             let config = control.config();
-            let listeners = control.listeners("HTTP", config.listen.http, config.listen.https).await?;
+            let listeners =
+                control.listeners("HTTP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED)).await?;
             let router = outflow_api::router(control.clone());
             let serve =
                 |(listener, tls)| Box::pin(serve(listener, tls, control.clone(), router.clone())) as Task<()>;

@@ -33,7 +33,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(settings: &outflow_config::Multicast, name: &str) -> Self {
+    fn of(settings: &crate::settings::Multicast, name: &str) -> Self {
         let hosts = settings.interfaces.0.iter().any(|one| one.0 == name);
         // It is checked to be small.
         let metric = settings.has_neighbours_on(name).then_some(settings.metric as u8);
@@ -52,7 +52,7 @@ impl Interfaces {
     pub(super) async fn look(
         &mut self,
         driver: &Multicast,
-        settings: &outflow_config::Multicast,
+        settings: &crate::settings::Multicast,
         demand: &mut Demand,
     ) -> bool {
         let all = Addresses::list();
@@ -113,7 +113,7 @@ impl Interfaces {
     async fn take(
         &mut self,
         driver: &Multicast,
-        settings: &outflow_config::Multicast,
+        settings: &crate::settings::Multicast,
         interface: Interface,
         demand: &mut Demand,
     ) -> bool {
@@ -189,7 +189,7 @@ impl Interfaces {
 }
 
 /// How hosts of an interface are asked.
-fn downstream(settings: &outflow_config::Multicast, interface: Interface) -> Downstream {
+fn downstream(settings: &crate::settings::Multicast, interface: Interface) -> Downstream {
     let mut downstream = Downstream::new(interface);
     let router = &mut downstream.settings;
     // Both are checked to be small.
@@ -204,8 +204,8 @@ fn downstream(settings: &outflow_config::Multicast, interface: Interface) -> Dow
 }
 
 /// Whether hosts are asked in the same way by both.
-pub(super) fn ask_alike(a: &outflow_config::Multicast, b: &outflow_config::Multicast) -> bool {
-    let asking = |of: &outflow_config::Multicast| {
+pub(super) fn ask_alike(a: &crate::settings::Multicast, b: &crate::settings::Multicast) -> bool {
+    let asking = |of: &crate::settings::Multicast| {
         let times = (of.query_interval, of.query_response, of.last_member_interval);
         (times, of.robustness, of.fast_leave, of.sources.clone())
     };

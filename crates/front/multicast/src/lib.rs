@@ -18,6 +18,7 @@ mod limits;
 mod metrics;
 mod pages;
 mod plan;
+mod settings;
 mod state;
 mod task;
 
@@ -25,7 +26,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use outflow_api::{Page, Pages};
-use outflow_config::Config;
+use outflow_config::{Config, Protocol};
 use outflow_control::{Control, Front, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_routing::Level;
@@ -52,6 +53,10 @@ struct Groups {
 }
 
 impl Front for Groups {
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
+    }
+
     fn attach(&self, control: &Control) {
         // There is one front of a kind.
         let _ = control.shared::<Attached>().0.set(self.handle.clone());

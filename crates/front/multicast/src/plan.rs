@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_config::{Config, Forward, GroupUrl, StreamConfig};
+use outflow_config::{Config, StreamConfig};
 use outflow_multicast::Relayed;
+
+use crate::settings::{Forward, GroupUrl, Multicast, group, is_its_group};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Plan {
     /// Where, and how hosts are asked.
-    pub(super) settings: outflow_config::Multicast,
+    pub(super) settings: Multicast,
     /// Which stream is which group.
     pub(super) groups: BTreeMap<Ipv4Addr, Served>,
     /// Groups that streams come in as.
@@ -30,10 +32,10 @@ pub(super) struct Served {
 
 impl Plan {
     pub(super) fn new(config: &Config) -> Self {
-        let settings = config.multicast.clone();
+        let settings = config.section::<Multicast>();
         let with_group = config.streams.iter().filter_map(|(name, stream)| {
-            let group = stream.group.clone()?;
-            let is_forwarded = settings.forward == Forward::Auto && stream.is_its_group(&settings);
+            let group = group(stream)?;
+            let is_forwarded = settings.forward == Forward::Auto && is_its_group(stream, &settings);
             let own = stream.source.udp().filter(|source| source.at.ip() == *group.to.ip());
             let served = Served {
                 stream: name.clone(),
@@ -63,14 +65,18 @@ fn received(stream: &StreamConfig) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use outflow_config::Protocols;
+
     use super::*;
+    use crate::settings::protocol;
 
     fn served(forward: &str, stream: &str) -> Served {
         let text = format!(
             "[multicast]\ninterfaces = [\"eth1\"]\nupstream = \"eth0\"\nforward = \"{forward}\"\n[streams.a]\n\
              group = \"udp://239.1.1.1:5000\"\n{stream}"
         );
-        let config = Config::parse(&text, "o.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let config = Config::parse(&text, "o.toml", &Protocols::from_iter([protocol()]))
+            .unwrap_or_else(|errors| panic!("{errors}"));
         Plan::new(&config).groups[&Ipv4Addr::new(239, 1, 1, 1)].clone()
     }
 
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_relay_sends_all_of_what_comes_otherwise() {
-        let of = served("auto", "source = \"demo://\"");
+        let of = served("auto", "source = \"push\"");
         assert_eq!((of.relayed, of.comes_by), (Relayed::All, None));
         let of = served("auto", "source = \"udp://239.1.1.1:6000?interface=eth0\"");
         assert_eq!((of.relayed, of.comes_by.as_deref()), (Relayed::All, Some("eth0")), "to another port");

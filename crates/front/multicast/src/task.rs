@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::net::Ipv4Addr;
 
-use outflow_config::{Forward, SinkUrl};
+use outflow_config::SinkUrl;
 use outflow_control::{Control, PushOptions};
 use outflow_engine::message::ControlError;
 use outflow_multicast::{Error, Event, Multicast, Options};
@@ -20,6 +20,7 @@ use super::state::{
 };
 use super::{Ask, LevelSaid};
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
+use crate::settings::Forward;
 
 /// A group on an interface.
 type Key = (String, Ipv4Addr);
@@ -383,7 +384,7 @@ fn sending(interface: &str, served: &Served, Sent { level, from }: Sent) -> Send
     Sending { stream: served.stream.clone(), name, to: group.by(interface), from, level }
 }
 
-fn options(settings: &outflow_config::Multicast) -> Options {
+fn options(settings: &crate::settings::Multicast) -> Options {
     let table = settings.table.and_then(|table| u32::try_from(table).ok());
     Options { table, forward: settings.forward == Forward::Auto, timings: false }
 }

@@ -17,11 +17,12 @@ mod publish;
 mod resources;
 mod send;
 mod server;
+mod settings;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_config::{Encryption, Poc, PocUrl, SourceUrl, StreamConfig};
+use outflow_config::{Protocol, StreamConfig};
 use outflow_control::{Control, Front, PushOptions, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
@@ -30,6 +31,7 @@ use outflow_poc_socket::{Options, Security};
 
 pub use resources::{Handler, Resources};
 pub use server::{REFUSED, serve};
+pub use settings::{Encryption, Poc, PocUrl};
 
 /// The partial-order transport: `poc://` as a source and as a receiver, `[listen] poc`.
 pub fn front() -> Arc<dyn Front> {
@@ -48,16 +50,12 @@ impl Front for Transport {
         })
     }
 
-    fn source_schemes(&self) -> &'static [&'static str] {
-        &["poc"]
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
     }
 
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
         Box::pin(outflow_front_pull::pull(control, stream, config, ask))
-    }
-
-    fn sink_schemes(&self) -> &'static [&'static str] {
-        &["poc"]
     }
 
     fn push(&self, control: Control, push: PushOptions) -> Task<()> {
@@ -67,11 +65,11 @@ impl Front for Transport {
 
 /// Where to ask for a configured source, and how.
 fn ask(control: &Control, config: &StreamConfig) -> Result<outflow_front_pull::Asked, ControlError> {
-    let SourceUrl::Poc(url) = &config.source else {
+    let Some(url) = config.source.pulled().and_then(|endpoint| endpoint.get::<PocUrl>()) else {
         let text = format!("{} is no address of the partial-order transport", config.source);
         return Err(ControlError::Unsupported(text));
     };
-    let poc = &control.config().poc;
+    let poc = &control.config().section::<Poc>();
     let options = outflow_client::Options {
         poc: Some(options(poc, Some(url))?),
         poc_latency: Some(latency(poc, url)),

@@ -1,5 +1,4 @@
 //! What a receiver's place at a stream gives, to the other end of a connection.
-
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use tokio::time::sleep;
 
 use super::peer::{OVERHEAD, PocPeer};
 use super::{latency, options};
+use crate::settings::{Poc, PocUrl};
 
 /// The relay ends it: the text says why. Codes from 64 on are the application's.
 pub(super) const ENDED: Code = Code(65);
@@ -140,16 +140,19 @@ enum Failure {
 /// Connects, and sends until that ends.
 async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReason>, Failure> {
     let config = control.config();
-    let Some(url) = push.to.poc() else { return Ok(Some(CloseReason::Removed)) };
+    let Some(url) = push.to.endpoint().and_then(|endpoint| endpoint.get::<PocUrl>()) else {
+        return Ok(Some(CloseReason::Removed));
+    };
     let form = Form::Rtp;
     let described = description(control, &push.stream, &push.receiver.selection, form).await?;
-    let options = options(&config.poc, Some(url))?;
+    let poc = config.section::<Poc>();
+    let options = options(&poc, Some(url))?;
     let wrong = |error: &dyn std::fmt::Display| Failure::Place(format!("{url}: {error}"));
     let address = Address { place: url.place.clone(), resource: url.resource.clone() };
     let place = look_up(&address).await.map_err(|error| wrong(&error))?;
-    let request = media::to_send(&url.resource, form, latency(&config.poc, url));
+    let request = media::to_send(&url.resource, form, latency(&poc, url));
     let socket = PocSocket::connect(place, request, &options).await?;
     let playing = control.play(&push.stream, push.receiver.clone(), delivery(form)).await?;
-    let latency = latency(&config.poc, url);
+    let latency = latency(&poc, url);
     Ok(Media { form, described, latency }.send(control.epoch(), socket, playing).await)
 }

@@ -1,5 +1,4 @@
 //! Those who ask here: to be sent a stream, or to publish one.
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use outflow_poc_socket::{Asking, OpenError, PocListener};
 use super::send::{Media, description};
 use super::{options, publish, send};
 use crate::resources::Resources;
+use crate::settings::{NAME, Poc};
 
 /// A peer is refused that asks for what is not there. See [`Code`]: those from 64 on are the application's.
 pub const REFUSED: Code = Code(64);
@@ -23,8 +23,8 @@ pub const REFUSED: Code = Code(64);
 /// The keys cannot be read, or the address is not to be had.
 pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlError> {
     let config = control.config();
-    let Some(at) = config.listen.poc else { return Ok(None) };
-    let bound = PocListener::bind(at, options(&config.poc, None)?);
+    let Some(at) = config.listen.at(NAME) else { return Ok(None) };
+    let bound = PocListener::bind(at, options(&config.section(), None)?);
     let listener = bound.map_err(|error| {
         let error = std::io::Error::other(error);
         ControlError::system(format!("listening for POC at {at} (see [listen])"), &error)
@@ -108,7 +108,7 @@ async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -
         Ok(opened) => opened,
         Err(error) => return Err(refuse(asking, &error)),
     };
-    let latency = control.config().poc.latency;
+    let latency = control.config().section::<Poc>().latency;
     let socket = asking.answer(Some(&media::stream(latency))).map_err(|error| error.to_string())?;
     Media { form: wish.form, described, latency }.send(control.epoch(), socket, playing).await;
     Ok(())

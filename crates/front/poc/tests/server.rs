@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use outflow_config::Config;
 use outflow_control::Relay;
-use outflow_front_tree::wire;
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
 use tokio::time::{sleep, timeout};
@@ -20,6 +19,13 @@ struct Server {
     at: SocketAddr,
 }
 
+/// Another relay that wants to talk.
+fn other_relay() -> outflow_poc::service::Request {
+    let mut request = media::to_send("/.tree", Form::Ts, Duration::from_millis(200));
+    request.to_client = Some(media::whatever(None));
+    request
+}
+
 impl Server {
     async fn start(config: &str) -> Server {
         let all = format!(
@@ -27,13 +33,11 @@ impl Server {
              [poc]\nencryption = \"off\"\n{config}\n\
              [streams.demo]\nsource = \"demo://\"\n[streams.push]\n"
         );
-        let mut config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
+        let mut config = Config::parse(&all, "test", &outflow_fronts::protocols())
+            .unwrap_or_else(|errors| panic!("{errors}"));
         // Any port that is free serves here instead.
-        config.listen.poc = None;
-        let relay =
-            Relay::start(config, None, vec![outflow_front_demo::front(), outflow_front_tree::front()])
-                .await
-                .expect("started");
+        config.listen.set("poc", None);
+        let relay = Relay::start(config, None, outflow_fronts::all()).await.expect("started");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = PocListener::bind(any, Options::new(Security::Plain)).expect("bound");
         let at = listener.local_addr();
@@ -110,8 +114,8 @@ async fn relays_of_the_tree_have_theirs_too() {
     let tree = "[limits]\nconnections_per_address = 1\n\
                 [tree]\nname = \"a\"\naddress = \"127.0.0.1:9\"";
     let server = Server::start(tree).await;
-    let relay = server.connect(wire::request(None)).await.expect("there is a place");
-    let full = server.connect(wire::request(None)).await.expect_err("there is none");
+    let relay = server.connect(other_relay()).await.expect("there is a place");
+    let full = server.connect(other_relay()).await.expect_err("there is none");
     assert!(full.contains("limit of 1"), "{full}");
     drop(relay);
     server.play_soon("/demo").await;

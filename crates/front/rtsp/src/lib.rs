@@ -16,6 +16,7 @@ mod limits;
 mod play;
 mod publish;
 mod reply;
+mod settings;
 mod source;
 mod target;
 mod wire;
@@ -24,7 +25,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outflow_config::StreamConfig;
+use outflow_config::{Protocol, StreamConfig};
 use outflow_control::{Control, Front, Started, Task};
 use outflow_door::Permit;
 use socket2::{SockRef, TcpKeepalive};
@@ -32,6 +33,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use connection::Connection;
+use settings::{ENCRYPTED, PLAIN};
+pub use settings::{RtspSource, SourceSettings, Transport};
 use wire::Wire;
 
 /// RTSP: `rtsp://` as a source, `[listen] rtsp` and `rtsps`.
@@ -46,14 +49,15 @@ impl Front for Rtsp {
     fn listen(&self, control: Control) -> Started {
         Box::pin(async move {
             let config = control.config();
-            let listeners = control.listeners("RTSP", config.listen.rtsp, config.listen.rtsps).await?;
+            let listeners =
+                control.listeners("RTSP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED)).await?;
             let serve = |(listener, tls)| Box::pin(serve(listener, tls, control.clone())) as Task<()>;
             Ok(listeners.into_iter().map(serve).collect())
         })
     }
 
-    fn source_schemes(&self) -> &'static [&'static str] {
-        &["rtsp"]
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
     }
 
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {

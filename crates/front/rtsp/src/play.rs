@@ -21,6 +21,7 @@ use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
+use outflow_front_groups::GroupSettings;
 
 /// A session that plays, or will.
 pub(super) struct Player {
@@ -110,13 +111,13 @@ impl Connection {
         let (way, channel) = (player.way(), player.free_channel());
         let offered = request.header(&headers::TRANSPORT).map_or("", |value| value.as_str());
         let offered = Transport::parse_all(offered);
-        let groups = self.control.config().tree.groups.is_some();
+        let groups = self.control.config().section::<GroupSettings>().groups.is_some();
         let is_possible = |t: &&Transport| {
             !t.record && (groups || !t.multicast) && way.is_none_or(|way| way == (t.lower, t.multicast))
         };
         let chosen = offered.iter().find(is_possible).ok_or_else(|| {
-            let why = "tracks are played over RTP/AVP/TCP or unicast RTP/AVP, and by multicast where [tree] \
-                       groups says so, all of a session the same way";
+            let why = "tracks are played over RTP/AVP/TCP or unicast RTP/AVP, and by multicast where \
+                       groups are configured for that, all of a session the same way";
             Reply::error(StatusCode::UnsupportedTransport, why)
         })?;
         let transport = match chosen.lower {

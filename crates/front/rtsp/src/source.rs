@@ -1,20 +1,22 @@
 //! Streams pulled from RTSP servers: cameras, and other relays.
 
 use outflow_client::{Credentials, Lower, Options};
-use outflow_config::{RtspSource, SourceUrl, StreamConfig, Transport};
+use outflow_config::StreamConfig;
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_front_pull::Asked;
+
+use crate::settings::{self, RtspSource, SourceSettings, Transport};
 
 /// Where to ask for a configured source, and how.
 ///
 /// # Errors
 /// It is none of RTSP.
 pub(super) fn ask(config: &StreamConfig) -> Result<Asked, ControlError> {
-    match &config.source {
-        SourceUrl::Rtsp(source) => Ok((source.url.clone(), options(source, config.transport))),
-        other => Err(ControlError::Unsupported(format!("{other} is no address of an RTSP server"))),
-    }
+    let source = settings::source(config).ok_or_else(|| {
+        ControlError::Unsupported(format!("{} is no address of an RTSP server", config.source))
+    })?;
+    Ok((source.url.clone(), options(source, config.section::<SourceSettings>().transport)))
 }
 
 fn options(source: &RtspSource, transport: Transport) -> Options {

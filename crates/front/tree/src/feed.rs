@@ -1,15 +1,14 @@
 //! A stream that comes from another relay: as any player does, this relay subscribes to it there, at the level that
 //! is wanted here, and publishes it.
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
-use outflow_config::TreeTransport;
 use outflow_control::{Control, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
+use outflow_front_poc::Poc;
 use outflow_front_pull::{Failure, hand_on};
 use outflow_media::Format;
 use outflow_relay::{DropReason, Level};
@@ -22,6 +21,7 @@ use super::driver::Input;
 use super::group::{Grouped, Shown};
 use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
 use super::splice::{Approach, Splice, Strange};
+use crate::settings::{Tree, TreeTransport};
 
 /// Whether a parent is there is known otherwise: a source may be silent.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -283,14 +283,15 @@ impl Feeding {
     async fn begin(&self, parent: &Parent) -> Result<Coming, Failure> {
         let config = self.control.config();
         let level = *self.levels.borrow();
-        let (tree, at) = (&config.tree, parent.at);
+        let (tree, at) = (config.section::<Tree>(), parent.at);
         let token = tree.token.as_ref().map(|token| token.reveal().to_owned());
         let mut options =
             Options { token, seed: u64::from(random_u32()), silence: SILENCE, ..Options::default() };
         let scheme = match tree.transport {
             TreeTransport::Poc => {
-                options.poc = Some(outflow_front_poc::options(&config.poc, None)?);
-                options.poc_latency = Some(config.poc.latency);
+                let poc = config.section::<Poc>();
+                options.poc = Some(outflow_front_poc::options(&poc, None)?);
+                options.poc_latency = Some(poc.latency);
                 "poc"
             }
             TreeTransport::Rtp => {

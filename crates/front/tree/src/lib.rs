@@ -26,6 +26,7 @@ mod link;
 mod lookup;
 mod mark;
 mod pages;
+mod settings;
 mod splice;
 mod survey;
 mod view;
@@ -36,6 +37,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use outflow_api::{Page, Pages};
+use outflow_config::Protocol;
 use outflow_control::{Control, Front, Reach, Started, Task};
 use outflow_directory::{Auth, Directory, Tls};
 use outflow_door::{Permit, Right, query_value};
@@ -47,6 +49,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 
 use driver::Input;
+pub use settings::{Place, TreeStreams, TreeTransport};
 pub use view::{PeerView, RelayView, StreamView};
 
 /// Trees of relays: `[tree]`, `source = "tree"`.
@@ -58,6 +61,10 @@ pub fn front() -> Arc<dyn Front> {
 struct Trees;
 
 impl Front for Trees {
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
+    }
+
     fn attach(&self, control: &Control) {
         control.shared::<Pages>().add(Page { guarded: pages::guarded(), ..Page::default() });
         let asked = control.clone();
@@ -70,8 +77,8 @@ impl Front for Trees {
 
     fn start(&self, control: Control) -> Started {
         Box::pin(async move {
-            let config = control.config();
-            let (Some(name), Some(address)) = (&config.tree.name, &config.tree.address) else {
+            let settings = control.config().section::<settings::Tree>();
+            let (Some(name), Some(address)) = (&settings.name, &settings.address) else {
                 return Ok(Vec::new());
             };
             let Some(demands) = control.take_demands() else { return Ok(Vec::new()) };
@@ -175,7 +182,7 @@ impl Reach for Tree {
 /// # Errors
 /// The configuration names what there is not.
 fn directory(
-    config: &outflow_config::Tree,
+    config: &settings::Tree,
     name: &str,
     seed: u64,
 ) -> Result<Option<(Directory, mpsc::Receiver<outflow_directory::Event>)>, ControlError> {

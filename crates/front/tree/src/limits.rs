@@ -1,5 +1,6 @@
 //! Times and limits of what relays of a tree say to each other, with what happens when they are reached.
 
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 /// A relay that has nothing else to say says that it is there.
@@ -113,3 +114,6 @@ pub(super) const PENDING_MAX: usize = 4096;
 pub(super) const JOINT_WAIT: Duration = Duration::from_millis(300);
 /// The same of RTP, where timestamps say that it is older than what was published.
 pub(super) const JOINT_WAIT_RTP: Duration = Duration::from_secs(2);
+
+/// Other relays that are served.
+pub(crate) const CHILDREN: RangeInclusive<usize> = 0..=100_000;

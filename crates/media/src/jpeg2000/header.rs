@@ -12,7 +12,7 @@ const PLM: u16 = 0xff57;
 const QCD: u16 = 0xff5c;
 const QCC: u16 = 0xff5d;
 const RGN: u16 = 0xff5e;
-const POC: u16 = 0xff5f;
+const PROGRESSION_ORDER_CHANGE: u16 = 0xff5f;
 const PPM: u16 = 0xff60;
 const CRG: u16 = 0xff63;
 pub(super) const SOT: u16 = 0xff90;
@@ -132,7 +132,9 @@ impl Header {
                 marker @ (COC | QCC | RGN) => {
                     header.of_component(marker, &mut reader.segment()?, &mut said)?;
                 }
-                POC => return Err(malformed(at, "the progression changes (POC): it cannot be cut down")),
+                PROGRESSION_ORDER_CHANGE => {
+                    return Err(malformed(at, "the progression changes: it cannot be cut down"));
+                }
                 PPM => return Err(malformed(at, "packet headers lie apart (PPM): it cannot be cut down")),
                 // Where things are: not there any more.
                 TLM | PLM | CRG => reader.skip_segment()?,

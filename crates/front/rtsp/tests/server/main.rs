@@ -35,8 +35,9 @@ impl Server {
             "[listen]\nrtsp = \"off\"\nhttp = \"off\"\nrtp_ports = \"30000-31999\"\n{config}\n\
              [streams.demo]\nsource = \"demo://\"\n[streams.push]\n"
         );
-        let config = Config::parse(&all, "test").unwrap_or_else(|errors| panic!("{errors}"));
-        let relay = Relay::start(config, None, vec![outflow_front_demo::front()]).await.expect("started");
+        let config = Config::parse(&all, "test", &outflow_fronts::protocols())
+            .unwrap_or_else(|errors| panic!("{errors}"));
+        let relay = Relay::start(config, None, outflow_fronts::all()).await.expect("started");
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(outflow_front_rtsp::serve(listener, None, relay.control().clone()));

@@ -1,6 +1,4 @@
 //! What the state machine asks for.
-
-use outflow_config::TreeTransport;
 use outflow_directory::{Entry, RelayRecord};
 use outflow_front_groups::of_path;
 use outflow_routing::tree::{Action, RelayId, StreamId};
@@ -9,6 +7,7 @@ use super::super::feed::{Feed, Parent};
 use super::super::lookup::{self, Question};
 use super::super::wire::Said;
 use super::Driver;
+use crate::settings::{Tree, TreeTransport};
 
 impl Driver {
     pub(super) fn carry_out(&mut self, action: Action) {
@@ -64,7 +63,7 @@ impl Driver {
         };
         let (contact, rtsp) = (link.peer.contact, link.peer.rtsp);
         let mut at = contact.address;
-        if self.control.config().tree.transport != TreeTransport::Poc {
+        if self.control.config().section::<Tree>().transport != TreeTransport::Poc {
             let Some(port) = rtsp else {
                 tracing::error!(
                     stream,

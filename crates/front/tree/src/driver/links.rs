@@ -1,5 +1,4 @@
 //! Connections with other relays.
-
 use std::net::SocketAddr;
 
 use outflow_door::Permit;
@@ -12,6 +11,7 @@ use super::super::limits::{LINKS_MAX, RECONNECT, UNSAID_MAX};
 use super::super::link::{self, Link, LinkEvent, LinkId, Terms};
 use super::super::wire::{Hello, Said};
 use super::{Driver, Input, Links, Question, To};
+use crate::settings::Tree;
 
 impl Links {
     /// The connection by which a relay is talked to.
@@ -48,7 +48,7 @@ impl Driver {
             return None;
         }
         let config = self.control.config();
-        let options = match outflow_front_poc::options(&config.poc, None) {
+        let options = match outflow_front_poc::options(&config.section(), None) {
             Ok(options) => options,
             Err(error) => {
                 tracing::error!(%error, "other relays cannot be reached");
@@ -56,7 +56,7 @@ impl Driver {
             }
         };
         let link = self.links.next();
-        let token = config.tree.token.as_ref().map(|token| token.reveal().to_owned());
+        let token = config.section::<Tree>().token.as_ref().map(|token| token.reveal().to_owned());
         let terms = Terms { link, me: self.me.clone(), is_kept };
         tokio::spawn(link::dial(terms, (to, token, options), self.inputs.clone()));
         Some(link)

@@ -4,7 +4,6 @@ mod actions;
 mod links;
 mod show;
 mod streams;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::net::SocketAddr;
@@ -15,12 +14,14 @@ use outflow_directory::Directory;
 use outflow_door::Permit;
 use outflow_engine::message::{ControlError, Demand};
 use outflow_engine::system::random_u32;
+use outflow_front_groups::GroupSettings;
 use outflow_front_groups::number;
 use outflow_media::Time;
 use outflow_poc_socket::PocSocket;
 use outflow_relay::Level;
 use outflow_routing::demand;
 use outflow_routing::tree::{Contact, Location, Node, Offer, RelayId, Settings, StreamId};
+use streams::Waiting;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
@@ -31,7 +32,7 @@ use super::link::{Link, LinkEvent, LinkId};
 use super::view::{PeerView, RelayView};
 use super::wants::Wants;
 use super::wire::{Hello, Said, VERSION};
-use streams::Waiting;
+use crate::settings::Tree;
 
 /// Makes a question of its number.
 type Question = Box<dyn FnOnce(u32) -> Said + Send>;
@@ -157,12 +158,12 @@ impl Driver {
         inputs: mpsc::Sender<Input>,
     ) -> Result<Self, ControlError> {
         let config = control.config();
-        let tree = &config.tree;
+        let (tree, groups) = (config.section::<Tree>(), config.section::<GroupSettings>());
         let location = Location { x_km: tree.location.x_km, y_km: tree.location.y_km };
         let contact = Contact { relay: RelayId(number(name)), address, location };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let incarnation = since.as_millis() as u64;
-        let rtsp = config.listen.rtsp.map(|at| at.port());
+        let rtsp = config.listen.at("rtsp").map(|at| at.port());
         let me = Hello { v: VERSION, contact, name: name.to_owned(), incarnation, rtsp };
         let seed = u64::from(random_u32()) << 32 | u64::from(random_u32());
         let node = Node::new(Settings {
@@ -170,9 +171,9 @@ impl Driver {
             incarnation,
             seed,
             children_max: tree.children,
-            demand: demand::Settings { hold: tree.hold, linger: tree.hold },
+            demand: demand::Settings { hold: groups.hold, linger: groups.hold },
         });
-        let (directory, events) = super::directory(tree, name, seed)?.unzip();
+        let (directory, events) = super::directory(&tree, name, seed)?.unzip();
         let above = |place: &String| Above {
             place: place.clone(),
             link: None,

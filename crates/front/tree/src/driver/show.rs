@@ -1,12 +1,11 @@
 //! What is shown.
-
-use outflow_config::TreeTransport;
 use outflow_front_groups::{Groups, number};
 use outflow_routing::tree::{RelayId, StreamId};
 
 use super::super::group::Shown;
 use super::super::view::{PeerView, RelayView, StreamView};
 use super::Driver;
+use crate::settings::{Tree, TreeTransport};
 
 impl Driver {
     /// This relay's part of the tree, and others that it knows.
@@ -58,7 +57,7 @@ impl Driver {
 
     /// How a stream comes from a parent.
     fn way(&self, shown: &Shown) -> &'static str {
-        match self.control.config().tree.transport {
+        match self.control.config().section::<Tree>().transport {
             TreeTransport::Multicast if !shown.is_by_group() => "unicast",
             configured => configured.as_str(),
         }

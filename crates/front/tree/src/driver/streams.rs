@@ -1,5 +1,4 @@
 //! Streams: who wants them, which are here, and which come from other relays.
-
 use outflow_engine::message::Demand;
 use outflow_front_groups::{number, of_path, of_tree};
 use outflow_media::Time;
@@ -13,6 +12,7 @@ use super::super::link::LinkId;
 use super::super::wants::{Change, Who};
 use super::super::wire::Said;
 use super::{Driver, Input};
+use crate::settings::{self, Tree, TreeStreams};
 
 /// Somebody waits for a stream.
 pub(super) struct Waiting {
@@ -49,7 +49,7 @@ impl Driver {
         match self.control.known(stream) {
             Some(known) => known.is_of_relays,
             None => {
-                self.control.config().tree.streams == outflow_config::TreeStreams::Any
+                self.control.config().section::<Tree>().streams == TreeStreams::Any
                     && outflow_config::check_name(stream).is_ok()
             }
         }
@@ -197,7 +197,7 @@ impl Driver {
         }
         let (control, inputs, stream) = (self.control.clone(), self.inputs.clone(), stream.to_owned());
         tokio::spawn(async move {
-            let made = control.adopt(&stream).await;
+            let made = control.adopt(&stream, settings::of_relays()).await;
             if let Err(error) = &made {
                 tracing::warn!(stream, %error, "the stream cannot be taken of another relay");
             }

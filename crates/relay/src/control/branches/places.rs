@@ -230,7 +230,7 @@ fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     let mut graph = Graph::new(&plan, &mut CoreOnly).map_err(|(_, unfit)| unfit)?;
     graph.bind(format);
     let help = match what {
-        What::Ts => "play it by RTSP, or send it to an rtp:// address",
+        What::Ts => "play it as RTP, or send it to an rtp:// address",
         What::View(_) => "only images have views: leave it out",
     };
     let format = graph.exit_format(0).cloned().map_err(|unfit| Unfit::new(&unfit.what, help))?;

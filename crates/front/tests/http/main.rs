@@ -48,7 +48,8 @@ impl Bench {
         if let Some(path) = &path {
             std::fs::write(path, &text).expect("written");
         }
-        let config = Config::parse(&text, "test.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let config = Config::parse(&text, "test.toml", &outflow_fronts::protocols())
+            .unwrap_or_else(|errors| panic!("{errors}"));
         let relay = Relay::start(config, path, outflow_fronts::all()).await.expect("started");
         let router = outflow_api::router(relay.control().clone());
         let bench = Bench { relay: Some(relay), router };
@@ -107,7 +108,7 @@ impl Bench {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let control = self.relay().control().clone();
-        tokio::spawn(outflow_front_http_ts::serve(listener, None, control, self.router.clone()));
+        tokio::spawn(http_ts::serve(listener, None, control, self.router.clone()));
         address
     }
 }

@@ -74,7 +74,9 @@ impl Peer for Slow {
 
 async fn relay() -> Relay {
     let config = "[listen]\nrtsp = \"off\"\nhttp = \"off\"\nrtp_ports = \"46400-46599\"\n[streams.live]\n";
-    let config = outflow_config::Config::parse(config, "test").unwrap_or_else(|errors| panic!("{errors}"));
+    let known = outflow_fronts::protocols();
+    let config = outflow_config::Config::parse(config, "test", &known);
+    let config = config.unwrap_or_else(|errors| panic!("{errors}"));
     Relay::start(config, None, outflow_fronts::all()).await.expect("started")
 }
 

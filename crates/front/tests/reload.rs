@@ -20,7 +20,7 @@ fn configuration(streams: &str) -> String {
 }
 
 async fn start(path: &Path) -> Relay {
-    let config = load(path).expect("valid");
+    let config = load(path, &outflow_fronts::protocols()).expect("valid");
     Relay::start(config, Some(path.to_owned()), outflow_fronts::all()).await.expect("started")
 }
 

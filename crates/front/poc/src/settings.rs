@@ -1,20 +1,117 @@
-//! Addresses of the partial-order transport: where the other end is, and how it is reached.
+//! What the configuration says of the partial-order transport: `[poc]`, and `poc://` addresses.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_poc::address::Address;
+use outflow_config::Step::{Index, Key};
+use outflow_config::{
+    Address, BitRate, Check, Contract, Invalid, Listener, Protocol, Scheme, Step, Table, Written, out_of,
+    parse_duration, section, words,
+};
 
-use crate::Invalid;
-use crate::units::{Written, parse_duration};
+use crate::limits::POC_LATENCY;
+
+section! {
+    /// How the partial-order transport is used, where an address does not say otherwise.
+    pub struct Poc {
+        /// Keys, as a path from the relay's working directory.
+        key_file: Option<PathBuf> = None,
+        /// Whether connections are encrypted.
+        encryption: Encryption = Encryption::On,
+        /// How long a packet is worth sending again, and what is missing is waited for.
+        latency: Duration = Duration::from_millis(200),
+        /// A connection sends no less, whatever congestion control says; nothing if that decides.
+        min_rate: Option<BitRate> = None,
+        /// A connection sends no more; as much as congestion control says if not given.
+        max_rate: Option<BitRate> = None,
+    }
+}
+
+words! {
+    /// Whether connections are encrypted.
+    pub enum Encryption: "a choice" {
+        /// They are; keys are needed.
+        On = "on",
+        /// They are not: for networks of one's own.
+        Off = "off",
+    }
+}
+
+/// The key of `[listen]`, the table, and the scheme of addresses.
+pub(crate) const NAME: &str = "poc";
+
+const SCHEME: Scheme = Scheme {
+    name: NAME,
+    prefixes: &[NAME],
+    example: "poc://HOST:PORT/NAME",
+    parse: |text| Ok(Arc::new(text.parse::<PocUrl>()?)),
+};
+
+pub(crate) fn protocol() -> Protocol {
+    const PLAYERS: (&str, Contract) = ("POC players", Contract::Rtp);
+    Protocol {
+        listeners: &[Listener { key: NAME, port: None, needs_tls: false, is_tcp: false, players: PLAYERS }],
+        tables: vec![Table::of::<Poc>(NAME)],
+        sources: &[SCHEME],
+        sinks: &[SCHEME],
+        check: Some(check),
+        relay_tokens: None,
+    }
+}
+
+/// Whether all that needs keys has them, and latencies are possible.
+fn check(check: &mut Check<'_, '_, '_>) {
+    let config = check.config();
+    let poc = config.section::<Poc>();
+    if let Some(invalid) = out_of(poc.latency, &POC_LATENCY, |time| Written(*time).to_string()) {
+        check.add(&[Key(NAME), Key("latency")], invalid.what, invalid.help);
+    }
+    let is_plain = poc.encryption == Encryption::Off;
+    if poc.key_file.is_some() && is_plain {
+        let help = "leave it or encryption = \"off\" out";
+        check.add(&[Key(NAME), Key("key_file")], "a key that encrypts nothing".to_owned(), help);
+    }
+    let needs_keys = poc.key_file.is_none() && !is_plain;
+    if needs_keys && config.listen.at(NAME).is_some() {
+        no_keys(check, &[Key("listen"), Key(NAME)]);
+    }
+    for (name, stream) in &config.streams {
+        if let Some(url) = stream.source.pulled().and_then(|endpoint| endpoint.get::<PocUrl>()) {
+            check_url(check, url, needs_keys, &[Key("streams"), Key(name), Key("source")]);
+        }
+    }
+    for (index, sink) in config.sinks.iter().enumerate() {
+        if let Some(url) = sink.to.endpoint().and_then(|endpoint| endpoint.get::<PocUrl>()) {
+            check_url(check, url, needs_keys, &[Key("sinks"), Index(index), Key("to")]);
+        }
+    }
+}
+
+fn check_url(check: &mut Check<'_, '_, '_>, url: &PocUrl, needs_keys: bool, at: &[Step<'_>]) {
+    let invalid = url.latency.and_then(|time| out_of(time, &POC_LATENCY, |t| Written(*t).to_string()));
+    if let Some(invalid) = invalid {
+        check.add(at, format!("latency: {}", invalid.what), invalid.help);
+    }
+    if needs_keys && url.key_file.is_none() && !url.is_plain {
+        no_keys(check, at);
+    }
+}
+
+/// Without a key for all, each address has one.
+fn no_keys(check: &mut Check<'_, '_, '_>, at: &[Step<'_>]) {
+    let help = "add [poc] key_file = \"poc.key\" (`outflow poc key` makes one), \
+                or encryption = \"off\" in a network of your own";
+    check.add(at, "connections are encrypted, and there is no key".to_owned(), help);
+}
 
 /// Keys of a query that are meant for this end; all others are for the other one.
 const OWN_KEYS: [&str; 3] = ["key-file", "encryption", "latency"];
 
 /// `poc://HOST:PORT/NAME?…`. Displayed, it leaves a token out.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PocUrl {
     /// Host and port; a host of IPv6 in brackets.
     pub place: String,
@@ -33,7 +130,7 @@ impl FromStr for PocUrl {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let help = "write it like poc://192.0.2.1:7000/stage";
-        let address: Address =
+        let address: outflow_poc::address::Address =
             text.parse().map_err(|error| Invalid::new(format!("no address of a relay: {error}"), help))?;
         let (path, query) = address.resource.split_once('?').unwrap_or((&address.resource, ""));
         if path.len() < 2 {
@@ -72,12 +169,16 @@ impl FromStr for PocUrl {
     }
 }
 
-impl PocUrl {
-    /// Its keys as a file beside another one.
-    pub(crate) fn beside(&mut self, file: &Path) {
-        if let Some(key) = &mut self.key_file {
-            *key = crate::read::beside(file, core::mem::take(key));
-        }
+impl Address for PocUrl {
+    fn place(&self) -> String {
+        let path = self.resource.split('?').next().unwrap_or_default();
+        format!("poc://{}{path}", self.place)
+    }
+
+    fn beside(&self, file: &Path) -> Option<Arc<dyn Address>> {
+        let mut beside = self.clone();
+        outflow_config::Value::beside(&mut beside.key_file, file);
+        Some(Arc::new(beside))
     }
 }
 

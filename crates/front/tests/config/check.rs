@@ -1,7 +1,9 @@
-use crate::{Config, ConfigErrors};
+use outflow_config::ConfigErrors;
+
+use crate::parse;
 
 fn errors(text: &str) -> ConfigErrors {
-    Config::parse(text, "outflow.toml").expect_err(text)
+    parse(text, "outflow.toml").expect_err(text)
 }
 
 /// The one mistake of `text` as "line:column what: help".
@@ -13,7 +15,7 @@ fn mistake(text: &str) -> String {
 }
 
 fn good(text: &str) {
-    if let Err(errors) = Config::parse(text, "outflow.toml") {
+    if let Err(errors) = parse(text, "outflow.toml") {
         panic!("{errors}");
     }
 }

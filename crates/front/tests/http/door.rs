@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::http::Method;
+use http_ts::limits::HTTP_HEAD_BYTES;
 use outflow_api::limits::EVENT_STREAMS_MAX;
-use outflow_front_http_ts::limits::HTTP_HEAD_BYTES;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -164,7 +164,7 @@ async fn asking_for_the_head_of_a_stream_ends_with_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_is_published_and_the_second_publisher_is_told_who_was_first() {
     let (bench, address) = clip().await;
-    let media = include_bytes!("../../../../../assets/demo.ts");
+    let media = include_bytes!("../../../../assets/demo.ts");
     let first = format!("PUT /pushed.ts HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", media.len());
     let mut socket = connect(address, &first).await;
     socket.write_all(&media[..media.len() / 2]).await.expect("sent");

@@ -26,9 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A relay of three workers that share a stream from its third receiver on.
 async fn relay(path: &Path, streams: &str) -> Relay {
     std::fs::write(path, configuration(streams)).expect("written");
-    Relay::start(load(path).expect("valid"), Some(path.to_owned()), outflow_fronts::all())
-        .await
-        .expect("started")
+    Relay::start(
+        load(path, &outflow_fronts::protocols()).expect("valid"),
+        Some(path.to_owned()),
+        outflow_fronts::all(),
+    )
+    .await
+    .expect("started")
 }
 
 fn configuration(streams: &str) -> String {

@@ -1,8 +1,8 @@
 //! The annotated example is a good configuration, and explains every key that there is.
 
-use outflow_config::{Config, SECTIONS};
+use crate::parse;
 
-const EXAMPLE: &str = include_str!("../../../examples/outflow.toml");
+const EXAMPLE: &str = include_str!("../../../../examples/outflow.toml");
 
 /// The example with what is commented out in it switched on: lines such as `# key = "value"`.
 fn switched_on() -> String {
@@ -20,12 +20,12 @@ fn switched_on() -> String {
 
 #[test]
 fn the_example_is_good_as_it_stands_and_switched_on() {
-    let config = Config::parse(EXAMPLE, "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
+    let config = parse(EXAMPLE, "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(config.streams.len(), 11);
     assert_eq!(config.links.len(), 2);
     assert_eq!(config.sinks.len(), 5);
-    let config = Config::parse(&switched_on(), "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
-    assert!(config.tls.is_some() && config.listen.https.is_some());
+    let config = parse(&switched_on(), "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert!(config.tls.is_some() && config.listen.at("https").is_some());
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn every_key_of_every_table_is_in_the_example() {
     let text = switched_on();
     // For as long as the test runs.
     let root: &'static toml::Table = Box::leak(Box::new(text.parse().expect("TOML")));
-    for section in SECTIONS {
+    for section in outflow_fronts::protocols().sections() {
         let mut tables = vec![root];
         for step in section.header.trim_matches(['[', ']']).split('.') {
             let below = |table: &'static toml::Table| -> Vec<&'static toml::Table> {
@@ -49,7 +49,7 @@ fn every_key_of_every_table_is_in_the_example() {
             };
             tables = tables.into_iter().flat_map(below).collect();
         }
-        for key in section.keys {
+        for key in &section.keys {
             let shown = tables.iter().any(|table| table.contains_key(*key));
             assert!(shown, "examples/outflow.toml does not show {key} of {}", section.header);
         }
@@ -59,13 +59,12 @@ fn every_key_of_every_table_is_in_the_example() {
 
 #[test]
 fn what_the_example_calls_a_default_is_one() {
-    let written = Config::parse(EXAMPLE, "o.toml").unwrap_or_else(|e| panic!("{e}"));
-    let silent = Config::parse("", "o.toml").unwrap_or_else(|e| panic!("{e}"));
+    let written = parse(EXAMPLE, "o.toml").unwrap_or_else(|e| panic!("{e}"));
+    let silent = parse("", "o.toml").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(written.listen, silent.listen);
     assert_eq!(written.limits, silent.limits);
     assert_eq!(written.log, silent.log);
     let demo = &written.streams["demo"];
-    let plain =
-        &Config::parse("[streams.demo]\nsource = \"demo://\"", "o.toml").expect("good").streams["demo"];
+    let plain = &parse("[streams.demo]\nsource = \"demo://\"", "o.toml").expect("good").streams["demo"];
     assert_eq!(demo, plain);
 }

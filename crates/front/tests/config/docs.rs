@@ -1,6 +1,6 @@
 //! What the documentation writes in TOML is a configuration.
 
-use outflow_config::Config;
+use crate::parse;
 
 /// Pieces of TOML in a document.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -27,34 +27,34 @@ fn completed(piece: &str) -> String {
 
 fn good(file: &str, piece: &str) {
     let given = completed(piece);
-    if let Err(errors) = Config::parse(&given, file) {
+    if let Err(errors) = parse(&given, file) {
         panic!("{errors}\nin:\n{given}");
     }
 }
 
 #[test]
 fn each_piece_of_the_readme_is_a_good_configuration() {
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     assert!(pieces(readme).inspect(|piece| good("README.md", piece)).count() > 5);
 }
 
 #[test]
 fn the_pieces_of_the_page_on_links_are_one_good_configuration() {
-    let all: Vec<_> = pieces(include_str!("../../../docs/links.md")).collect();
+    let all: Vec<_> = pieces(include_str!("../../../../docs/links.md")).collect();
     assert!(all.len() > 1, "{all:?}");
     good("docs/links.md", &all.join("\n"));
 }
 
 #[test]
 fn each_piece_of_the_page_on_multicast_is_a_good_configuration() {
-    let all: Vec<_> = pieces(include_str!("../../../docs/multicast.md")).collect();
+    let all: Vec<_> = pieces(include_str!("../../../../docs/multicast.md")).collect();
     assert!(all.len() > 1, "{all:?}");
     all.iter().for_each(|piece| good("docs/multicast.md", piece));
 }
 
 #[test]
 fn the_pieces_of_the_page_on_services_are_one_good_configuration() {
-    let all: Vec<_> = pieces(include_str!("../../../docs/services.md")).collect();
+    let all: Vec<_> = pieces(include_str!("../../../../docs/services.md")).collect();
     assert!(all.len() > 3, "{all:?}");
     good("docs/services.md", &all.join("\n"));
 }

@@ -1,7 +1,9 @@
-use super::*;
+use outflow_config::{Element, Graph};
+
+use crate::parse;
 
 fn graph(text: &str) -> Graph {
-    Graph::new(&Config::parse(text, "o.toml").unwrap_or_else(|e| panic!("{e}")))
+    Graph::new(&parse(text, "o.toml").unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// Names along the connections from the source, depth first.

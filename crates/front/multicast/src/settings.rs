@@ -1,18 +1,21 @@
-//! Multicast by IGMP and DVMRP: interfaces with hosts and routers, and which stream is which group.
+//! What the configuration says of multicast by IGMP and DVMRP: interfaces with hosts and routers, and which stream
+//! is which group.
+
+mod check;
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{SocketAddr, SocketAddrV4};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::address::interface;
-use crate::section::section;
-use crate::value::{Fault, Given, Value, list, words};
-use crate::{DatagramSink, Invalid, SinkProtocol, SinkUrl, SourceUrl, StreamConfig};
+use outflow_config::{
+    DatagramSink, Interface, Interfaces, Invalid, Prefixes, Protocol, SinkProtocol, SinkUrl, SourceUrl,
+    StreamConfig, Table, Text, section, words,
+};
 
 section! {
     /// Where hosts join groups by IGMP and how they are asked, and where routers of DVMRP are.
-    pub struct Multicast {
+    pub(crate) struct Multicast {
         /// Interfaces with hosts: the relay is a querier there.
         interfaces: Interfaces = Interfaces::default(),
         /// Interfaces on which routers of DVMRP are, or may be; they may have hosts, too.
@@ -42,7 +45,7 @@ section! {
 
 words! {
     /// Who forwards what comes in as a group already.
-    pub enum Forward: "a way to forward" {
+    pub(crate) enum Forward: "a way to forward" {
         /// The kernel, where all of it is wanted; the relay, where less is.
         Auto = "auto",
         /// The relay alone: groups that no stream has are not forwarded.
@@ -52,124 +55,53 @@ words! {
 
 impl Multicast {
     /// Whether the relay has anything to do with IGMP or DVMRP.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.with_hosts_or_neighbours().next().is_some()
     }
 
     /// Interfaces with hosts or neighbours, one that has both twice.
-    pub fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
+    pub(crate) fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces.0.iter().chain(&self.neighbours.0)
     }
 
     /// Whether an interface is one with neighbours.
-    pub fn has_neighbours_on(&self, name: &str) -> bool {
+    pub(crate) fn has_neighbours_on(&self, name: &str) -> bool {
         self.neighbours.0.iter().any(|one| one.0 == name)
     }
 
     /// Whether an interface takes part.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.with_hosts_or_neighbours().chain(&self.upstream).any(|one| one.0 == name)
     }
 }
 
-impl StreamConfig {
-    /// Whether the stream is what comes in as its group, as it is, by an interface that takes part: the kernel
-    /// can forward that.
-    pub fn is_its_group(&self, multicast: &Multicast) -> bool {
-        let Some(group) = &self.group else { return false };
-        let source = match (&self.source, group.protocol) {
-            (SourceUrl::Udp(source), SinkProtocol::Udp) | (SourceUrl::Rtp(source), SinkProtocol::Rtp) => {
-                source
-            }
-            _ => return false,
-        };
-        source.at == SocketAddr::V4(group.to)
-            && source.interface.as_ref().is_some_and(|name| multicast.has(name))
+section! {
+    /// What a stream is to hosts that join groups.
+    pub(crate) struct Joined {
+        /// The group that it is for hosts that join it on the interfaces of `[multicast]`.
+        group: Option<GroupUrl> = None,
     }
 }
 
-/// The name of an interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface(pub String);
-
-impl Interface {
-    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
-        interface(text).map(Interface)
-    }
+/// The group of a stream.
+pub(crate) fn group(stream: &StreamConfig) -> Option<GroupUrl> {
+    stream.section::<Joined>().group
 }
 
-/// Names of interfaces.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Interfaces(pub Vec<Interface>);
-
-impl Value for Interfaces {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        list(given, "a list of interfaces", "[\"eth1\"]").map(Interfaces)
-    }
-}
-
-/// Addresses that begin alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// One of them.
-    pub address: Ipv4Addr,
-    /// How many bits are alike, 32 at most.
-    pub bits: u8,
-}
-
-impl Prefix {
-    /// How many addresses begin so, and the first of them.
-    fn span(self) -> (u64, u32) {
-        let count = 1 << (32 - u32::from(self.bits));
-        (count, (u64::from(u32::from(self.address)) & !(count - 1)) as u32)
-    }
-
-    /// Whether an address begins so.
-    pub fn has(self, address: Ipv4Addr) -> bool {
-        let (count, first) = self.span();
-        address.to_bits().checked_sub(first).is_some_and(|above| u64::from(above) < count)
-    }
-
-    /// How many addresses begin so.
-    pub fn count(self) -> u64 {
-        self.span().0
-    }
-
-    /// One of these, counted from 0; behind the last one come the first ones again.
-    pub fn nth(self, index: u64) -> Ipv4Addr {
-        let (count, first) = self.span();
-        Ipv4Addr::from_bits(first + (index % count) as u32)
-    }
-}
-
-impl FromStr for Prefix {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
-        match (address.parse(), bits.parse()) {
-            (Ok(address), Ok(bits)) if bits <= 32 => Ok(Prefix { address, bits }),
-            _ => {
-                let what = format!("'{text}' is no range of IPv4 addresses");
-                Err(Invalid::new(what, "write it like \"10.9.0.0/16\""))
-            }
-        }
-    }
-}
-
-/// Ranges of addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Prefixes(pub Vec<Prefix>);
-
-impl Value for Prefixes {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        list(given, "a list of addresses", "[\"10.9.0.0/16\"]").map(Prefixes)
-    }
+/// Whether a stream is what comes in as its group, as it is, by an interface that takes part: the kernel can
+/// forward that.
+pub(crate) fn is_its_group(stream: &StreamConfig, multicast: &Multicast) -> bool {
+    let Some(group) = group(stream) else { return false };
+    let source = match (&stream.source, group.protocol) {
+        (SourceUrl::Udp(source), SinkProtocol::Udp) | (SourceUrl::Rtp(source), SinkProtocol::Rtp) => source,
+        _ => return false,
+    };
+    source.at == SocketAddr::V4(group.to) && source.interface.as_ref().is_some_and(|name| multicast.has(name))
 }
 
 /// The group that is a stream, and how it goes there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupUrl {
+pub(crate) struct GroupUrl {
     /// What goes there.
     pub protocol: SinkProtocol,
     /// Group and port.
@@ -180,7 +112,7 @@ pub struct GroupUrl {
 
 impl GroupUrl {
     /// Where it goes by an interface.
-    pub fn by(&self, interface: &str) -> SinkUrl {
+    pub(crate) fn by(&self, interface: &str) -> SinkUrl {
         let GroupUrl { protocol, to, ttl } = *self;
         let interface = Some(interface.to_owned());
         SinkUrl::Datagrams(DatagramSink { protocol, to: SocketAddr::V4(to), ttl, interface })
@@ -191,13 +123,10 @@ impl FromStr for GroupUrl {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let sink = match text.parse()? {
-            SinkUrl::Datagrams(sink) => sink,
-            SinkUrl::Poc(_) => {
-                let what = "multicast is not for the partial-order transport";
-                return Err(Invalid::new(what, "write udp://GROUP:PORT (MPEG-TS) or rtp://GROUP:PORT"));
-            }
-        };
+        let sink = DatagramSink::parse(text).unwrap_or_else(|| {
+            let help = "write udp://GROUP:PORT (MPEG-TS) or rtp://GROUP:PORT";
+            Err(Invalid::new(format!("'{text}' is no group to send to"), help))
+        })?;
         if sink.interface.is_some() {
             let what = "a group goes to all interfaces on which somebody joins it";
             return Err(Invalid::new(what, "leave interface out, and write it in [multicast] interfaces"));
@@ -225,10 +154,27 @@ impl fmt::Display for GroupUrl {
     }
 }
 
+impl Text for GroupUrl {
+    const KIND: &'static str = "a group";
+    const EXAMPLE: &'static str = "udp://239.2.2.2:6000?ttl=4";
+
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        text.parse()
+    }
+}
+
+pub(crate) fn protocol() -> Protocol {
+    Protocol {
+        tables: vec![Table::of::<Multicast>("multicast").at_once(), Table::of_stream::<Joined>()],
+        check: Some(check::check),
+        ..Protocol::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use outflow_config::{Config, Protocols};
 
     #[test]
     fn groups_are_groups_that_hosts_join() {
@@ -245,31 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_addresses_have_bits() {
-        let prefix = |text: &str| text.parse::<Prefix>();
-        assert_eq!(prefix("10.9.0.0/16"), Ok(Prefix { address: Ipv4Addr::new(10, 9, 0, 0), bits: 16 }));
-        assert_eq!(prefix("10.9.0.7").map(|one| one.bits), Ok(32));
-        let groups = prefix("232.1.2.9/30").expect("a range");
-        let all: Vec<_> = (0..5).map(|n| groups.nth(n).octets()[3]).collect();
-        assert_eq!((groups.count(), all), (4, vec![8, 9, 10, 11, 8]));
-        let has = |last| groups.has(Ipv4Addr::new(232, 1, 2, last));
-        assert_eq!([7, 8, 11, 12].map(has), [false, true, true, false]);
-        let all = prefix("0.0.0.0/0").expect("a range");
-        assert!(all.has(Ipv4Addr::BROADCAST) && all.nth(u64::from(u32::MAX)) == Ipv4Addr::BROADCAST);
-        for bad in ["10.9.0.0/33", "10.9/16", "::/0", ""] {
-            assert!(prefix(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn the_kernel_can_forward_what_comes_in_as_the_group_by_an_interface_that_takes_part() {
         let is_its_group = |source: &str, group: &str| {
             let text = format!(
                 "[multicast]\ninterfaces = [\"eth1\"]\nupstream = \"eth0\"\n[streams.a]\nsource = \"{source}\"\n\
                  group = \"{group}\"\n"
             );
-            let config = Config::parse(&text, "o.toml").unwrap_or_else(|errors| panic!("{errors}"));
-            config.streams["a"].is_its_group(&config.multicast)
+            let known = Protocols::from_iter([protocol()]);
+            let config = Config::parse(&text, "o.toml", &known).unwrap_or_else(|errors| panic!("{errors}"));
+            super::is_its_group(&config.streams["a"], &config.section())
         };
         let udp = "udp://239.1.1.1:5000";
         assert!(is_its_group("udp://239.1.1.1:5000?interface=eth0", udp));

@@ -1,0 +1,133 @@
+//! Keys that protocols have in a table: a value a type.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::Path;
+
+use crate::Protocols;
+use crate::endpoint::Same;
+use crate::protocol::Table;
+use crate::section::Section;
+use crate::value::{Fault, Given};
+
+/// What a change of keys needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The relay is started again.
+    Restart,
+    /// Nothing.
+    AtOnce,
+    /// The stream's source begins again.
+    Source,
+}
+
+/// A [`Section`] of a type that is not known.
+pub(crate) trait Part: Any + Debug + Same + Send + Sync {
+    fn boxed(&self) -> Box<dyn Part>;
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault>;
+    fn changed(&self, other: &dyn Part) -> Vec<&'static str>;
+    fn beside(&mut self, file: &Path);
+}
+
+impl<T: Section> Part for T {
+    fn boxed(&self) -> Box<dyn Part> {
+        Box::new(self.clone())
+    }
+
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault> {
+        Section::read_key(self, key, given, known)
+    }
+
+    fn changed(&self, other: &dyn Part) -> Vec<&'static str> {
+        let default = T::default();
+        Section::changed(self, (other as &dyn Any).downcast_ref().unwrap_or(&default))
+    }
+
+    fn beside(&mut self, file: &Path) {
+        Section::beside(self, file);
+    }
+}
+
+/// What protocols' keys in a table, or in several, say.
+#[derive(Debug, Default)]
+pub struct Extensions(Vec<(Table, Box<dyn Part>)>);
+
+impl Extensions {
+    /// The value of this type; its default if there is none.
+    pub fn get<T: Section>(&self) -> T {
+        let mut all = self.0.iter();
+        all.find_map(|(_, part)| (&**part as &dyn Any).downcast_ref::<T>()).cloned().unwrap_or_default()
+    }
+
+    /// Puts a value of this type instead of the one that is there.
+    pub fn set<T: Section>(&mut self, value: T) {
+        let mut all = self.0.iter_mut();
+        if let Some(old) = all.find_map(|(_, part)| (&mut **part as &mut dyn Any).downcast_mut::<T>()) {
+            *old = value;
+        }
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().flat_map(|(table, _)| table.keys).copied()
+    }
+
+    /// The parts of the table of this name.
+    pub(crate) fn keys_of(&self, name: &str) -> Vec<&'static str> {
+        let parts = self.0.iter().filter(|(table, _)| table.name == name);
+        parts.flat_map(|(table, _)| table.keys).copied().collect()
+    }
+
+    pub(crate) fn read_key(
+        &mut self,
+        table: &str,
+        key: &str,
+        given: &Given<'_>,
+        known: &Protocols,
+    ) -> Result<bool, Fault> {
+        let mut parts = self.0.iter_mut().filter(|(of, _)| of.name == table && of.keys.contains(&key));
+        parts.next().map_or(Ok(false), |(_, part)| part.read_key(key, given, known))
+    }
+
+    pub(crate) fn beside(&mut self, file: &Path) {
+        self.0.iter_mut().for_each(|(_, part)| part.beside(file));
+    }
+
+    /// Names of the tables, each with its keys that differ and what a change of them needs.
+    pub(crate) fn changed(&self, other: &Self) -> Vec<(Table, Vec<&'static str>)> {
+        let same_type = |table: &Table, part: &dyn Part| {
+            let mut all = other.0.iter().filter(|(of, _)| of.name == table.name && of.keys == table.keys);
+            all.next().map_or_else(|| part.boxed(), |(_, other)| other.boxed())
+        };
+        let changed =
+            |(table, part): &(Table, Box<dyn Part>)| (*table, part.changed(&*same_type(table, &**part)));
+        self.0.iter().map(changed).collect()
+    }
+
+    /// Whether a source has to begin again to be what `other` says.
+    pub fn is_another_source(&self, other: &Self) -> bool {
+        self.changed(other).iter().any(|(table, keys)| table.effect == Effect::Source && !keys.is_empty())
+    }
+}
+
+impl FromIterator<(Table, Box<dyn Part>)> for Extensions {
+    fn from_iter<I: IntoIterator<Item = (Table, Box<dyn Part>)>>(parts: I) -> Self {
+        Extensions(parts.into_iter().collect())
+    }
+}
+
+impl Clone for Extensions {
+    fn clone(&self) -> Self {
+        self.0.iter().map(|(table, part)| (*table, part.boxed())).collect()
+    }
+}
+
+impl PartialEq for Extensions {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |((_, a), (_, b)): (&(Table, Box<dyn Part>), &(Table, Box<dyn Part>))| {
+            a.is_same(&**b as &dyn Any)
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+}
+
+impl Eq for Extensions {}

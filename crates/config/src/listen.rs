@@ -1,0 +1,98 @@
+//! Where the relay listens.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use toml::de::DeTable;
+
+use crate::error::Collector;
+use crate::protocol::Listener;
+use crate::section::unknown;
+use crate::value::{Fault, Given, Value};
+use crate::{Protocols, Tls};
+
+/// The key of [`Listen::rtp_ports`].
+pub(crate) const RTP_PORTS: &str = "rtp_ports";
+
+/// Where the relay listens: an address with a port for each listener of its protocols, or "off".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// UDP ports for RTP and RTCP of sessions.
+    pub rtp_ports: RangeInclusive<u16>,
+    listeners: Vec<(Listener, Option<SocketAddr>)>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Listen { rtp_ports: 8000..=8999, listeners: Vec::new() }
+    }
+}
+
+impl Listen {
+    /// What these protocols do where nothing is said.
+    pub(crate) fn new(known: &Protocols) -> Self {
+        let everywhere = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let listeners = known.listeners().map(|listener| (*listener, listener.port.map(everywhere)));
+        Listen { listeners: listeners.collect(), ..Listen::default() }
+    }
+
+    /// The address of a listener; none if it is off, or not there.
+    pub fn at(&self, key: &str) -> Option<SocketAddr> {
+        self.listeners.iter().find(|(listener, _)| listener.key == key)?.1
+    }
+
+    /// Moves a listener, if there is one of this key, or turns it off.
+    pub fn set(&mut self, key: &str, at: Option<SocketAddr>) {
+        let found = self.listeners.iter_mut().filter(|(listener, _)| listener.key == key);
+        found.for_each(|(_, place)| *place = at);
+    }
+
+    /// All listeners, each with its address unless it is off.
+    pub fn listeners(&self) -> impl Iterator<Item = (&Listener, Option<SocketAddr>)> {
+        self.listeners.iter().map(|(listener, at)| (listener, *at))
+    }
+
+    fn keys(&self) -> Vec<&'static str> {
+        self.listeners.iter().map(|(listener, _)| listener.key).chain([RTP_PORTS]).collect()
+    }
+
+    pub(crate) fn read(&mut self, table: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
+        for (key, given) in table {
+            match self.read_key(key.get_ref(), given) {
+                Ok(true) => {}
+                Ok(false) => {
+                    errors.add(key.span(), unknown(key.get_ref(), " in [listen]", &self.keys(), known));
+                }
+                Err((span, invalid)) => errors.add(span, invalid),
+            }
+        }
+    }
+
+    fn read_key(&mut self, key: &str, given: &Given<'_>) -> Result<bool, Fault> {
+        if key == RTP_PORTS {
+            self.rtp_ports = Value::read(given)?;
+            return Ok(true);
+        }
+        let Some((_, at)) = self.listeners.iter_mut().find(|(listener, _)| listener.key == key) else {
+            return Ok(false);
+        };
+        *at = Value::read(given)?;
+        Ok(true)
+    }
+
+    /// Encrypted listeners are off without a certificate.
+    pub(crate) fn encrypt_with(&mut self, tls: Option<&Tls>) {
+        if tls.is_none() {
+            let encrypted = self.listeners.iter_mut().filter(|(listener, _)| listener.needs_tls);
+            encrypted.for_each(|(_, at)| *at = None);
+        }
+    }
+
+    /// The keys in which two differ.
+    pub(crate) fn changed(&self, other: &Self) -> Vec<&'static str> {
+        let moved = |(listener, at): &&(Listener, Option<SocketAddr>)| other.at(listener.key) != *at;
+        let moved = self.listeners.iter().filter(moved).map(|(listener, _)| listener.key);
+        let ports = (self.rtp_ports != other.rtp_ports).then_some(RTP_PORTS);
+        moved.chain(ports).collect()
+    }
+}
