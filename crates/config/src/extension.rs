@@ -48,9 +48,12 @@ impl<T: Section> Part for T {
     }
 }
 
+/// A protocol's keys in a table.
+type Extension = (Table, Box<dyn Part>);
+
 /// What protocols' keys in a table, or in several, say.
 #[derive(Debug, Default)]
-pub struct Extensions(Vec<(Table, Box<dyn Part>)>);
+pub struct Extensions(Vec<Extension>);
 
 impl Extensions {
     /// The value of this type; its default if there is none.
@@ -98,8 +101,7 @@ impl Extensions {
             let mut all = other.0.iter().filter(|(of, _)| of.name == table.name && of.keys == table.keys);
             all.next().map_or_else(|| part.boxed(), |(_, other)| other.boxed())
         };
-        let changed =
-            |(table, part): &(Table, Box<dyn Part>)| (*table, part.changed(&*same_type(table, &**part)));
+        let changed = |(table, part): &Extension| (*table, part.changed(&*same_type(table, &**part)));
         self.0.iter().map(changed).collect()
     }
 
@@ -109,8 +111,8 @@ impl Extensions {
     }
 }
 
-impl FromIterator<(Table, Box<dyn Part>)> for Extensions {
-    fn from_iter<I: IntoIterator<Item = (Table, Box<dyn Part>)>>(parts: I) -> Self {
+impl FromIterator<Extension> for Extensions {
+    fn from_iter<I: IntoIterator<Item = Extension>>(parts: I) -> Self {
         Extensions(parts.into_iter().collect())
     }
 }
@@ -123,9 +125,7 @@ impl Clone for Extensions {
 
 impl PartialEq for Extensions {
     fn eq(&self, other: &Self) -> bool {
-        let same = |((_, a), (_, b)): (&(Table, Box<dyn Part>), &(Table, Box<dyn Part>))| {
-            a.is_same(&**b as &dyn Any)
-        };
+        let same = |((_, a), (_, b)): (&Extension, &Extension)| a.is_same(&**b as &dyn Any);
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
 }
