@@ -1,0 +1,119 @@
+//! A protocol of lines, all of it: `publish NAME`, and a packet of the transport stream a line, in hex; or `play NAME`,
+//! and the stream follows. What cannot be is answered by `error: …`.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use outflow_config::{Contract, Listener, Protocol};
+use outflow_control::{Control, Front, PublishOptions, Push, Started, Task};
+use outflow_door::{Request, Right};
+use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
+use outflow_media::Format;
+use outflow_relay::Carriage;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// Bytes of a line: a packet of 188 bytes in hex, or a request.
+const LINE_BYTES: u64 = 400;
+
+const LISTENERS: &[Listener] = &[Listener {
+    key: "raw",
+    port: None,
+    needs_tls: false,
+    is_tcp: true,
+    players: ("raw players", Contract::Ts),
+}];
+
+#[derive(Debug)]
+pub(crate) struct Raw;
+
+impl Front for Raw {
+    fn protocol(&self) -> Protocol {
+        Protocol { listeners: LISTENERS, ..Protocol::default() }
+    }
+
+    fn listen(&self, control: Control) -> Started {
+        Box::pin(async move {
+            let listeners = control.listeners("raw", control.config().listen.at("raw"), None).await?;
+            let serve = |(listener, _)| {
+                let (door, control) = (control.door().clone(), control.clone());
+                Box::pin(outflow_door::accept(listener, door, move |socket, peer, permit| {
+                    let control = control.clone();
+                    tokio::spawn(async move {
+                        answer(BufReader::new(socket), peer, &control).await;
+                        drop(permit);
+                    });
+                })) as Task<()>
+            };
+            Ok(listeners.into_iter().map(serve).collect())
+        })
+    }
+}
+
+async fn answer(mut socket: BufReader<TcpStream>, peer: SocketAddr, control: &Control) {
+    let served = async {
+        let line = line(&mut socket).await?;
+        match line.split_once(' ') {
+            Some(("publish", name)) => publish(&mut socket, peer, Request::parse(name, "")?, control).await,
+            Some(("play", name)) => Ok(Some(Request::parse(name, "")?)),
+            _ => Err("write publish NAME or play NAME".into()),
+        }
+    };
+    let played = match served.await {
+        Ok(Some(request)) => play(socket, peer, request, control).await,
+        Ok(None) => Ok(()),
+        Err(error) => socket.write_all(format!("error: {error}\n").as_bytes()).await.map_err(Into::into),
+    };
+    if let Err(error) = played {
+        tracing::debug!(%peer, error, "a connection has ended");
+    }
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+async fn line(socket: &mut BufReader<TcpStream>) -> Result<String, Failure> {
+    let mut line = String::new();
+    socket.take(LINE_BYTES).read_line(&mut line).await?;
+    Ok(line.trim_end().to_owned())
+}
+
+async fn publish(
+    socket: &mut BufReader<TcpStream>,
+    peer: SocketAddr,
+    request: Request,
+    control: &Control,
+) -> Result<Option<Request>, Failure> {
+    control.door().enter(Right::Publish, peer.ip(), request.token.as_deref())?;
+    let options = PublishOptions { format: Format::Ts, peer: peer.to_string(), configured: false };
+    let publisher = control.publish(&request.stream, options).await?;
+    loop {
+        let line = line(socket).await?;
+        let byte = |pair: &[u8]| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
+        let packet = line.as_bytes().chunks(2).map(byte).collect::<Result<Vec<u8>, Failure>>()?;
+        if packet.is_empty() || publisher.send(0, BytesMut::from(&packet[..])).await == Push::Closed {
+            return Ok(None);
+        }
+    }
+}
+
+async fn play(
+    socket: BufReader<TcpStream>,
+    peer: SocketAddr,
+    request: Request,
+    control: &Control,
+) -> Result<(), Failure> {
+    control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
+    let receiver = Receiver::new("raw", peer, request.selection);
+    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let mut playing = control.play(&request.stream, receiver, delivery).await?;
+    playing.start(Some(WriteSide::Own(socket.into_inner().into_std()?.into())));
+    playing.closed().await;
+    Ok(())
+}
+
+/// The front.
+pub(crate) fn front() -> Arc<dyn Front> {
+    Arc::new(Raw)
+}
