@@ -62,14 +62,6 @@ impl Extensions {
         all.find_map(|(_, part)| (&**part as &dyn Any).downcast_ref::<T>()).cloned().unwrap_or_default()
     }
 
-    /// Puts a value of this type instead of the one that is there.
-    pub fn set<T: Section>(&mut self, value: T) {
-        let mut all = self.0.iter_mut();
-        if let Some(old) = all.find_map(|(_, part)| (&mut **part as &mut dyn Any).downcast_mut::<T>()) {
-            *old = value;
-        }
-    }
-
     pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().flat_map(|(table, _)| table.keys).copied()
     }
