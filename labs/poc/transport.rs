@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use outflow_labs::process::Program;
 use outflow_labs::programs::missing;
-use outflow_poc::net::{Shape, mpeg_gop, mpeg_shape, of_gop};
+use outflow_petri::net::{Shape, mpeg_gop, mpeg_shape, of_gop};
 use serde_json::{Value, json};
 
 use crate::path::SINK;

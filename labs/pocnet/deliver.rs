@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use outflow_labs::figures::{quantile, rounded};
 use outflow_media::Time;
+use outflow_petri::service::Flow;
+use outflow_petri::service::presets::{Mpeg, mpeg};
 use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;
 use outflow_poc::secret::Secret;
-use outflow_poc::service::Flow;
-use outflow_poc::service::presets::{Mpeg, mpeg};
 use serde_json::{Value, json};
 
 /// Half a round trip.

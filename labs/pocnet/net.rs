@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use outflow_labs::figures::{quantile, rounded};
 use outflow_media::Time;
-use outflow_poc::net::{Engine, Net, mpeg_shape, of_gop};
-use outflow_poc::service::presets::gop;
+use outflow_petri::net::{Engine, Net, mpeg_shape, of_gop};
+use outflow_petri::service::presets::gop;
 
 /// From a picture to the next.
 const PICTURE: Duration = Duration::from_millis(40);

@@ -11,9 +11,8 @@ use anyhow::{Context, Result, anyhow};
 use outflow_labs::figures::{progress, quantile, rounded};
 use outflow_labs::process::{Program, keep_to_cpu};
 use outflow_labs::programs::missing;
-use outflow_poc::recovery::Class;
-use outflow_poc::service::Request;
-use outflow_poc::service::presets::{Order, datagrams};
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Request};
 use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
 use serde_json::{Value, json};
 

@@ -5,13 +5,12 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::Time;
+use outflow_petri::service::presets::{self, Order};
+use outflow_petri::service::{Class, Flow};
 use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;
-use outflow_poc::recovery::Class;
 use outflow_poc::secret::Secret;
-use outflow_poc::service::Flow;
-use outflow_poc::service::presets::{self, Order};
 
 const BUFFER_BYTES: u32 = 100_000;
 

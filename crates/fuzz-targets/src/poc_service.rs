@@ -1,6 +1,6 @@
 //! What two ends of the partial-order transport agree on: on the wire, and as text.
 
-use outflow_poc::service::{Flow, Request, Service, Terms};
+use outflow_petri::service::{Flow, Request, Service, Terms};
 
 /// What is read can be written and read again; what a server makes of a request is what its client takes.
 pub(crate) fn poc_service(data: &[u8]) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outflow_media::Time;
-use outflow_poc::net::{Engine, Event, Net, dot, emit, parse};
+use outflow_petri::net::{Engine, Event, Net, dot, emit, parse};
 
 /// Objects of a net that is run.
 const OBJECTS_MAX: usize = 500;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_poc::recovery::Class;
-use outflow_poc::service::Request;
-use outflow_poc::service::presets::{Order, datagrams};
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Request};
 use outflow_poc_socket::{Options, PocSocket, Security};
 
 #[tokio::main]

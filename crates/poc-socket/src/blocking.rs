@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use outflow_petri::service::{Flow, Request, Service};
 use outflow_poc::connection::{Closed, Event, SendError, Worth};
-use outflow_poc::service::{Flow, Request, Service};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{OpenError, Options, Statistics};

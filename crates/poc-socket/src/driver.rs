@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use outflow_media::Time;
+use outflow_petri::service::{Request, Service};
 use outflow_poc::connection::Connection;
 use outflow_poc::endpoint::{ConnectError, Endpoint, Handle, Notice};
 use outflow_poc::secret::Secret;
-use outflow_poc::service::{Request, Service};
 use outflow_udp::limits::DATAGRAMS_A_TURN;
 use outflow_udp::{Batch, HandedOver, Outbox, Udp};
 use ring::rand::{SecureRandom, SystemRandom};

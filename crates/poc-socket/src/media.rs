@@ -18,9 +18,8 @@ use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwapOption;
 use bytes::{BufMut, Bytes, BytesMut};
-use outflow_poc::recovery::Class;
-use outflow_poc::service::presets::{Order, datagrams, few};
-use outflow_poc::service::{Bounds, Flow, Request, Want, presets};
+use outflow_petri::service::presets::{Order, datagrams, few};
+use outflow_petri::service::{Bounds, Class, Flow, Request, Want, presets};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// All but what no query needs encoded (RFC 3986 section 2.3).
@@ -148,7 +147,7 @@ pub fn to_receive(resource: &str, form: Form, latency: Option<Duration>) -> Requ
 
 /// Whatever the server has, each unit for so long at most; as long as it says, if that is not given.
 pub fn whatever(validity: Option<Duration>) -> Want {
-    let rounds = outflow_poc::limits::WINDOW_ROUNDS_MAX as u32;
+    let rounds = outflow_petri::limits::WINDOW_ROUNDS_MAX as u32;
     Want::Theirs(Bounds { rounds, buffer_bytes: presets::BUFFER_BYTES, validity })
 }
 

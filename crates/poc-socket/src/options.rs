@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use outflow_petri::service::Terms;
 use outflow_poc::endpoint::{Handshakes, Settings};
 use outflow_poc::protection::{ClientHandshake, Plain, ServerHandshake};
-use outflow_poc::service::Terms;
 use outflow_udp as udp;
 
 use crate::noise::{KeyError, Keys};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use outflow_petri::service::{Flow, Refusal, Request, Service};
 use outflow_poc::address::Address;
 use outflow_poc::connection::{
     Closed, DatagramCounts, Event, IncomingCounts, OutgoingCounts, SendError, Worth,
 };
 use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
-use outflow_poc::service::{Flow, Refusal, Request, Service};
 use outflow_udp::{Inbox, Udp};
 
 use crate::detached::{Detached, Way};
@@ -147,7 +147,7 @@ impl Asking {
         match self.options.terms.answer(&self.request, source) {
             Ok(service) => self.accept(service),
             Err(refusal) => {
-                self.refuse(refusal.code, &refusal.text);
+                self.refuse(Code::SERVICE, &refusal.text);
                 Err(OpenError::Refused(refusal))
             }
         }

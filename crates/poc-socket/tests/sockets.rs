@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Flow, Request};
 use outflow_poc::connection::By;
 use outflow_poc::packet::Code;
-use outflow_poc::recovery::Class;
-use outflow_poc::service::presets::{Order, datagrams};
-use outflow_poc::service::{Flow, Request};
 use outflow_poc_socket::noise::Keys;
 use outflow_poc_socket::{OpenError, Options, PocListener, PocSocket, Security, blocking};
 

@@ -9,14 +9,13 @@ use std::time::Instant;
 
 use fastrand::Rng;
 use outflow_media::Time;
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Request, Service};
 use outflow_poc::connection::{Event, Worth};
 use outflow_poc::endpoint::{Endpoint, Handle, Notice, Settings};
 use outflow_poc::packet::{ConnectionId, Hello, Mark};
 use outflow_poc::protection::Plain;
-use outflow_poc::recovery::Class;
 use outflow_poc::secret::Secret;
-use outflow_poc::service::presets::{Order, datagrams};
-use outflow_poc::service::{Request, Service};
 
 const BYTES: usize = 1200;
 

@@ -9,13 +9,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Flow};
 use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;
-use outflow_poc::recovery::Class;
 use outflow_poc::secret::Secret;
-use outflow_poc::service::Flow;
-use outflow_poc::service::presets::{Order, datagrams};
 
 const BYTES: usize = 1316;
 

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::limits::RESOURCE_BYTES_MAX;
+use outflow_petri::limits::RESOURCE_BYTES_MAX;
 
 /// Where an end is, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The partial-order transport (POC): what may be delivered to a receiver, in which order, and until when it
 //! is worth sending again.
 //!
-//! A service is declared as a Time Stream Petri Net ([`net`]): which objects of a stream belong together,
-//! which must come before which, and how long each stays useful. Sender and receiver run the same net, so
-//! that both know what a loss means: whether the stream waits for the object, or goes on without it.
+//! A service is declared as a Time Stream Petri Net ([`outflow_petri::net`]): which objects of a stream belong
+//! together, which must come before which, and how long each stays useful. Sender and receiver run the same
+//! net, so that both know what a loss means: whether the stream waits for the object, or goes on without it.
 //!
 //! What travels in datagrams is in [`packet`], what became of them and what is sent again in [`recovery`]. How
 //! fast to send is decided by [`congestion`] control that keeps queues short. How packets are
@@ -15,11 +15,8 @@ pub mod address;
 pub mod congestion;
 pub mod connection;
 pub mod endpoint;
-mod leb128;
 pub mod limits;
-pub mod net;
 pub mod packet;
 pub mod protection;
 pub mod recovery;
 pub mod secret;
-pub mod service;

@@ -2,37 +2,7 @@
 
 use core::time::Duration;
 
-/// Transitions of a net. One with more is refused when it is built: a peer that proposes one costs no more
-/// than a few milliseconds of checking.
-pub const TRANSITIONS_MAX: usize = 4096;
-
-/// Places of a net, those that carry objects and those that only order. One with more is refused when it is
-/// built.
-pub const PLACES_MAX: usize = 16_384;
-
-/// Tokens that a place holds at the start. A net with more in one is refused when it is built. Tags name
-/// frames up to 32 back: in a period of one frame, that is so many rounds.
-pub const INITIAL_TOKENS_MAX: u32 = 32;
-
-/// Longest that an interval may reach, unless it is without end. A net with a longer one is refused.
-pub const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Bytes of a name. A longer one is refused.
-pub const NAME_BYTES_MAX: usize = 32;
-
-/// Bytes of a net as text. A longer one is refused before it is read.
-pub const TEXT_BYTES_MAX: usize = 4 << 20;
-
-/// Rounds that an engine holds objects of. A wish for more is lowered to this, one for none is raised to one.
-/// Objects of later rounds are refused (`Verdict::BeyondWindow`) until the oldest round is complete.
-pub const WINDOW_ROUNDS_MAX: usize = 64;
-
-/// Transitions and places of a circuit that an error names. Of a longer one the rest is only counted.
-pub const CIRCUIT_NAMED_MAX: usize = 8;
-
-/// Largest number on the wire, so that one takes at most nine bytes. A larger one is written as this, and
-/// not read; a packet number or a unit gets there in some 300,000 years at a million a second.
-pub const NUMBER_MAX: u64 = (1 << 63) - 1;
+use outflow_petri::limits::AGREED_BYTES_MAX;
 
 /// Bytes of a datagram that is sent, unless its path is known to carry more (RFC 9000 section 14). What does
 /// not fit waits for the next one.
@@ -49,10 +19,7 @@ pub const HELLO_BYTES_MIN: usize = 1200;
 pub const COOKIE_BYTES_MAX: usize = 64;
 
 /// Bytes of a service that is asked for. A longer one is not sent, and malformed.
-pub const SERVICE_BYTES_MAX: usize = 1024;
-
-/// Bytes of what is said to people about a refusal or an end. A longer text is cut, and malformed.
-pub const REASON_BYTES_MAX: usize = 128;
+pub const SERVICE_BYTES_MAX: usize = AGREED_BYTES_MAX + KEY_EXCHANGE_BYTES;
 
 /// Frames in a datagram, so that one does not cost a multiple of others. Further ones wait for the next
 /// datagram; a datagram with more is malformed behind them.
@@ -129,17 +96,8 @@ pub const DATAGRAM_BYTES_MOST: u64 = 65_535;
 /// dropped and counted.
 pub const CHANGES_MAX: usize = 64;
 
-/// Classes of a flow. One with more is refused when it is checked, and malformed.
-pub const CLASSES_MAX: usize = 16;
-
-/// Bytes of the name of a resource. A longer one is not sent, and malformed.
-pub const RESOURCE_BYTES_MAX: usize = 256;
-
 /// Bytes of a service that are left to a key exchange: what a Noise handshake adds to its first messages.
 pub const KEY_EXCHANGE_BYTES: usize = 48;
-
-/// Bytes of what is asked for, or agreed to, itself. What is longer is not sent, and malformed.
-pub const AGREED_BYTES_MAX: usize = SERVICE_BYTES_MAX - KEY_EXCHANGE_BYTES;
 
 /// Answers to datagrams of no connection that wait to be sent. Further ones are left out, and counted.
 pub const ANSWERS_MAX: usize = 1024;
@@ -164,10 +122,3 @@ pub const PROBED_BYTES: [u16; 8] = [1280, 1350, 1400, 1452, 1472, 4000, 8900, 65
 
 /// How often a size that does not get through is tried.
 pub const PROBES_OF_SIZE_MAX: u32 = 3;
-
-/// How long what is reliable is sent again where it may not be without end, and nothing else is said.
-pub const RELIABLE_VALIDITY: Duration = Duration::from_secs(30);
-
-/// Transitions times places of a net of a live source, of which a server works out whether a receiver keeps
-/// up: some 15 ms at worst. A larger one is refused.
-pub const CHECKED_STEPS_MAX: usize = 1 << 16;

@@ -10,8 +10,9 @@
 //! [`Plain`] protects nothing. It is for carriers that encrypt, for networks of one's own, and for tests;
 //! what does protect is in `outflow-poc-socket`, because keys need randomness, which is not to be had here.
 
+use outflow_petri::leb128::TooLong;
+
 use crate::limits::SERVICE_BYTES_MAX;
-use crate::packet::TooLong;
 
 /// What is done to each data packet of a connection, by its sender and by its receiver. It knows which of the
 /// two ends it is at, and has a key for each direction.

@@ -20,7 +20,7 @@ struct Server {
 }
 
 /// Another relay that wants to talk.
-fn other_relay() -> outflow_poc::service::Request {
+fn other_relay() -> outflow_petri::service::Request {
     let mut request = media::to_send("/.tree", Form::Ts, Duration::from_millis(200));
     request.to_client = Some(media::whatever(None));
     request
@@ -45,7 +45,7 @@ impl Server {
         Server { relay: Some(relay), at }
     }
 
-    async fn connect(&self, request: outflow_poc::service::Request) -> Result<PocSocket, String> {
+    async fn connect(&self, request: outflow_petri::service::Request) -> Result<PocSocket, String> {
         let options = Options::new(Security::Plain);
         let connected = PocSocket::connect(self.at, request, &options);
         timeout(PATIENCE, connected).await.expect("in time").map_err(|error| error.to_string())

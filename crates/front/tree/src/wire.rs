@@ -2,9 +2,8 @@
 //! in JSON. The first thing that both say is [`Hello`]. What is not understood ends the connection.
 
 use bytes::Bytes;
-use outflow_poc::recovery::Class;
-use outflow_poc::service::presets::{Order, datagrams};
-use outflow_poc::service::{Flow, Request};
+use outflow_petri::service::presets::{Order, datagrams};
+use outflow_petri::service::{Class, Flow, Request};
 use outflow_poc_socket::media;
 use outflow_routing::tree::{Contact, Message, Offer};
 use serde::{Deserialize, Serialize};

@@ -61,8 +61,9 @@
 mod key;
 mod packets;
 
+use outflow_petri::leb128::TooLong;
 use outflow_poc::limits::SERVICE_BYTES_MAX;
-use outflow_poc::packet::{TooLong, VERSION};
+use outflow_poc::packet::VERSION;
 use outflow_poc::protection::{ClientHandshake, HandshakeError, Sealed, ServerHandshake};
 use snow::{Builder, HandshakeState};
 

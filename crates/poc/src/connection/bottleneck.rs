@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use outflow_media::Time;
+use outflow_petri::service::Flow;
 
 use super::testing::address;
 use super::{Begin, Connection, Event, NotSent, Settings, Worth};
@@ -17,7 +18,6 @@ use crate::congestion::testing::{Random, Sender, Way};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::Plain;
 use crate::secret::Secret;
-use crate::service::Flow;
 
 /// So far the receiver's clock is ahead.
 const AHEAD: Duration = Duration::from_secs(7000);

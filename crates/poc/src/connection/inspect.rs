@@ -1,9 +1,10 @@
 //! What tests want to know of a connection.
 
+use outflow_petri::net::Need;
+
 use super::Connection;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use crate::net::Need;
 
 impl Connection {
     /// Until when a unit is needed that is received here.

@@ -39,6 +39,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::service::Flow;
 
 use self::contents::Contents;
 use self::incoming::Incoming;
@@ -56,7 +57,6 @@ use crate::packet::{Code, ConnectionId, Ecn, Span};
 use crate::protection::Protection;
 use crate::recovery::{Outcome, Received, Rtt, Sent};
 use crate::secret::Secret;
-use crate::service::Flow;
 
 /// What both ends know when a connection begins.
 #[derive(Debug)]

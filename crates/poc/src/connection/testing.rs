@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::net::{Builder, Carries, Interval, Net, Place, Rule};
+use outflow_petri::service::{Class, Flow, ServiceClass};
 
 use super::{Begin, Closed, Connection, Event, SendError, Settings, Worth};
-use crate::net::{Builder, Carries, Interval, Net, Place, Rule};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::{Plain, Protection};
-use crate::recovery::Class;
 use crate::secret::Secret;
-use crate::service::{Flow, ServiceClass};
 
 /// What happens to datagrams.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,11 @@
 use core::time::Duration;
 
+use outflow_petri::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
+use outflow_petri::service::Class;
+
 use super::testing::{Pair, Weather, address, chain, data, flow};
 use super::{By, Closed, SendError, Worth};
-use crate::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
 use crate::packet::{Code, ConnectionId, Frame, Mark, Writer};
-use crate::recovery::Class;
 
 const BAD: Weather = Weather { jitter: Duration::from_millis(8), lost: 50, doubled: 30, ..Weather::FAIR };
 
@@ -154,7 +155,8 @@ fn larger_datagrams_are_used_where_they_get_through() {
 
 #[test]
 fn what_cannot_be_sent_in_time_is_given_up_before_it_is_sent() {
-    let net = crate::net::of_gop(&crate::net::mpeg_gop(), &crate::net::mpeg_shape()).expect("a net");
+    let net = outflow_petri::net::of_gop(&outflow_petri::net::mpeg_gop(), &outflow_petri::net::mpeg_shape())
+        .expect("a net");
     let mut flow = flow(net, Class::Partial, Some(200 * MS));
     flow.is_dependent = true;
     let mut settings = super::Settings::default();

@@ -4,11 +4,12 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
+use outflow_petri::service::Class;
 
 use crate::congestion::Options;
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Code, Mark};
-use crate::recovery::{Class, GiveUp, ReceivedSettings, RepairSettings, SentSettings};
+use crate::recovery::{GiveUp, ReceivedSettings, RepairSettings, SentSettings};
 
 /// How a connection behaves; the ends need not agree on it, but for the longest delay of acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use outflow_media::Time;
+use outflow_petri::service::{Request, Service};
 
 use super::ConnectError;
 use crate::packet::{Accept, ConnectionId, Hello, Refuse, Retry, VERSION};
 use crate::protection::{ClientHandshake, Protection};
-use crate::service::{Request, Service};
 
 /// When a hello is sent again, at first; twice as late each time.
 const AGAIN: Duration = Duration::from_millis(250);

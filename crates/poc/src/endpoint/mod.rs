@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::service::{Request, Service};
 
 use self::answers::Answers;
 use self::connecting::Connecting;
@@ -27,7 +28,6 @@ use crate::connection::{self, Begin, Connection, SendError, Transmit, Worth};
 use crate::packet::{Accept, Code, ConnectionId, Mark, Refuse, VERSION};
 use crate::protection::{ClientHandshake, ServerHandshake};
 use crate::secret::Secret;
-use crate::service::{Request, Service};
 
 /// A client that has shown where it is, and waits for an answer.
 struct Asking {

@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use outflow_media::Time;
+use outflow_petri::service::Request;
 
 use super::connecting::{Agreed, Connecting};
 use super::{Asking, Endpoint, Handle, Joined, Notice, State};
@@ -10,7 +11,6 @@ use crate::connection::{Begin, Connection};
 use crate::packet::{
     Accept, Code, ConnectionId, Datagram, Head, Hello, Mark, RESET_BYTES, Retry, is_ours, parse,
 };
-use crate::service::Request;
 
 impl Endpoint {
     /// A datagram came. Nothing is changed by one that is not ours, and by no more than one connection. Answers

@@ -1,13 +1,13 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use outflow_petri::service::{Bounds, Class, Flow, Terms, Want, presets};
+
 use super::*;
 use crate::connection::{By, Event, NotSent};
 use crate::limits::RESETS_A_SECOND_MAX;
 use crate::packet::{Datagram, emit_reset, parse};
 use crate::protection::Plain;
-use crate::recovery::Class;
-use crate::service::{Bounds, Flow, Terms, Want, presets};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 

@@ -4,11 +4,12 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::TooLong;
+use outflow_petri::service::{Beyond, Request, Service};
 
 use crate::connection;
-use crate::packet::{Code, TooLong};
+use crate::packet::Code;
 use crate::protection::{HandshakeError, ServerHandshake};
-use crate::service::{Beyond, Request, Service};
 
 /// How an endpoint calls a connection, from when it is asked for until it is over. None is used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

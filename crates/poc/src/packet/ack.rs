@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use outflow_media::Malformed;
 use outflow_media::ecn::Mark;
+use outflow_petri::leb128::{Reader, put};
 
 use super::{Arrivals, Spans};
-use crate::leb128::{Reader, put};
 
 /// How many packets came with each mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,9 +10,10 @@ use core::fmt;
 use core::time::Duration;
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, put};
+use outflow_petri::limits::NUMBER_MAX;
 
-use crate::leb128::{Reader, put};
-use crate::limits::{ARRIVALS_MAX, NUMBER_MAX};
+use crate::limits::ARRIVALS_MAX;
 
 /// What times of arrival are counted in.
 pub const TICK: Duration = Duration::from_micros(125);

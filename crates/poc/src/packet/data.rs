@@ -1,9 +1,9 @@
 //! Packets of a connection: read frame by frame, written as long as there is room.
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, put, size};
 
 use super::{Ack, ConnectionId, DATA, Fragment, Frame};
-use crate::leb128::{Reader, put, size};
 use crate::limits::{DATAGRAM_BYTES_MIN, FRAMES_MAX};
 
 /// A packet of a connection.

@@ -5,8 +5,8 @@
 //! behind them, which is two bytes of a datagram. So whichever comes first says it.
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, put, put_prefixed, size};
 
-use crate::leb128::{Reader, put, put_prefixed, size};
 use crate::limits::{FRAGMENT_BYTES_MIN, UNIT_BYTES_MAX};
 
 /// Bits of the type: the length is there, else the fragment ends with the datagram; the offset is, else it is

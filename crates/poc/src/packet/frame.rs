@@ -12,10 +12,10 @@
 //! | 16 to 23 | fragment | offset (of 18, 19, 22, 23), bytes behind it (20 to 23), unit, length (odd ones), bytes |
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, put};
+use outflow_petri::limits::NUMBER_MAX;
 
 use super::{Ack, Code, Fragment, Spans, fragment, handshake};
-use crate::leb128::{Reader, put};
-use crate::limits::NUMBER_MAX;
 
 const PING: u8 = 1;
 const ACK: u8 = 2;

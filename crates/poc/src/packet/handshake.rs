@@ -4,28 +4,11 @@
 //! what is sent to its address (compare RFC 9000 section 8.1).
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, TooLong, put, put_prefixed};
+use outflow_petri::limits::REASON_BYTES_MAX;
 
 use super::{ACCEPT, Code, ConnectionId, Datagram, HELLO, REFUSE, RETRY, VERSION};
-use crate::leb128::{Reader, put, put_prefixed};
-use crate::limits::{COOKIE_BYTES_MAX, HELLO_BYTES_MIN, REASON_BYTES_MAX, SERVICE_BYTES_MAX};
-
-/// What was to be sent is longer than may be; the one who wanted to is to blame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a {what} of {bytes} bytes; at most {most} can be sent")]
-pub struct TooLong {
-    /// What it is.
-    pub what: &'static str,
-    /// Its length.
-    pub bytes: usize,
-    /// How long it may be.
-    pub most: usize,
-}
-
-impl TooLong {
-    pub(crate) fn check(what: &'static str, bytes: &[u8], most: usize) -> Result<(), TooLong> {
-        if bytes.len() <= most { Ok(()) } else { Err(TooLong { what, bytes: bytes.len(), most }) }
-    }
-}
+use crate::limits::{COOKIE_BYTES_MAX, HELLO_BYTES_MIN, SERVICE_BYTES_MAX};
 
 /// A client asks for a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

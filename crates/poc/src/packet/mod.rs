@@ -34,17 +34,16 @@ mod handshake;
 mod spans;
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::Reader;
 
 pub use ack::{Ack, Ecn};
 pub use arrivals::{Arrival, Arrivals, TICK};
 pub use data::{Data, Frames, Head, Writer};
 pub use fragment::Fragment;
 pub use frame::{Close, Frame, Progress};
-pub use handshake::{Accept, Hello, Refuse, Retry, TooLong};
+pub use handshake::{Accept, Hello, Refuse, Retry};
 pub use outflow_media::ecn::Mark;
 pub use spans::{Span, Spans};
-
-use crate::leb128::Reader;
 
 /// The version of the protocol that is spoken here.
 pub const VERSION: u8 = 1;

@@ -6,9 +6,10 @@
 use core::fmt;
 
 use outflow_media::Malformed;
+use outflow_petri::leb128::{Reader, put};
+use outflow_petri::limits::NUMBER_MAX;
 
-use crate::leb128::{Reader, put};
-use crate::limits::{NUMBER_MAX, SPANS_MAX};
+use crate::limits::SPANS_MAX;
 
 /// Numbers from the first to the last, both among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

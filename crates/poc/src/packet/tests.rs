@@ -4,8 +4,11 @@ mod properties;
 
 use core::time::Duration;
 
+use outflow_petri::leb128::TooLong;
+use outflow_petri::limits::REASON_BYTES_MAX;
+
 use super::*;
-use crate::limits::{COOKIE_BYTES_MAX, FRAMES_MAX, HELLO_BYTES_MIN, REASON_BYTES_MAX, SERVICE_BYTES_MAX};
+use crate::limits::{COOKIE_BYTES_MAX, FRAMES_MAX, HELLO_BYTES_MIN, SERVICE_BYTES_MAX};
 
 const ID: ConnectionId = ConnectionId(*b"ours");
 

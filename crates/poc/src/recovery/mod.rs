@@ -17,7 +17,7 @@ mod rtt;
 mod sent;
 
 pub use received::{Arrived, Received, Settings as ReceivedSettings};
-pub use repair::{Class, Counts as RepairCounts, GiveUp, Piece, Repair, Repairs, Settings as RepairSettings};
+pub use repair::{Counts as RepairCounts, GiveUp, Piece, Repair, Repairs, Settings as RepairSettings};
 pub use rtt::Rtt;
 pub use sent::{
     AckError, Acked, Cause, Counts as SentCounts, Full, Lost, Outcome, Sent, Settings as SentSettings,

@@ -9,21 +9,11 @@
 use core::time::Duration;
 
 use outflow_media::Time;
+use outflow_petri::net::Need;
+use outflow_petri::service::Class;
 
 use super::Rtt;
 use crate::limits::COPIES_MAX;
-use crate::net::Need;
-
-/// How reliable an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Sent again while it is of use, however often.
-    Reliable,
-    /// Sent again while it is of use, but not too often.
-    Partial,
-    /// Sent once.
-    Unreliable,
-}
 
 /// How much is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use outflow_petri::service::Flow;
 use outflow_poc::limits::DATAGRAM_BYTES_MAX;
 use outflow_poc::packet::Code;
-use outflow_poc::service::Flow;
 use outflow_poc_socket::noise::Keys;
 use outflow_poc_socket::{Address, Options, PocListener, PocSocket, Security, look_up};
 use tokio::signal::unix::{SignalKind, signal};

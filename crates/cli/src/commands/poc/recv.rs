@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use clap::Args;
+use outflow_petri::service::{Bounds, Request, Want, presets};
 use outflow_poc::connection::{By, Closed};
 use outflow_poc::packet::Code;
-use outflow_poc::service::{Bounds, Request, Want, presets};
 use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
 
@@ -51,7 +51,7 @@ impl Recv {
         } else {
             let place = look_up(&common.address).await.map_err(|error| error.to_string())?;
             let bounds = Bounds {
-                rounds: outflow_poc::limits::WINDOW_ROUNDS_MAX as u32,
+                rounds: outflow_petri::limits::WINDOW_ROUNDS_MAX as u32,
                 buffer_bytes: presets::BUFFER_BYTES,
                 validity: common.latency,
             };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
+use outflow_petri::service::{Flow, Preset, Request};
 use outflow_poc::connection::{Event, SendError, Worth};
-use outflow_poc::service::{Flow, Preset, Request};
 use outflow_poc_socket::{PocSocket, look_up};
 use tokio::net::UdpSocket;
 use tokio::runtime::Handle;

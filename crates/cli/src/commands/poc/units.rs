@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 
-use outflow_poc::service::Flow;
+use outflow_petri::service::Flow;
 
 use super::common::Format;
 
@@ -216,7 +216,7 @@ fn find(bytes: &[u8], from: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use outflow_poc::service::Preset;
+    use outflow_petri::service::Preset;
 
     use super::*;
 

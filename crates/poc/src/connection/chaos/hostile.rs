@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use fastrand::Rng;
+use outflow_petri::service::Class;
 
 use super::super::Settings;
 use super::super::testing::{Pair, Weather, address, chain, data, flow};
 use crate::packet::{Code, ConnectionId, Mark};
 use crate::protection::{Plain, Protection, Spent};
-use crate::recovery::Class;
 use crate::secret::Secret;
 
 /// Does not encrypt, but knows what the peer sealed: four bytes that only who has the key can work out.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::net::{Carries, Net, TransitionId};
+use outflow_petri::service::{Class, Flow};
 
 use super::super::NotSent;
 use super::scenario::is_patient;
-use crate::net::{Carries, Net, TransitionId};
-use crate::recovery::{Class, GiveUp};
-use crate::service::Flow;
+use crate::recovery::GiveUp;
 
 /// What an application gave: how long it was, until when it was useful, and how it was to be sent again.
 #[derive(Debug, Clone, Copy)]

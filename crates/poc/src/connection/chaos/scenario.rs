@@ -4,13 +4,12 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use fastrand::Rng;
+use outflow_petri::net::{Net, samples};
+use outflow_petri::service::presets::{self, Order};
+use outflow_petri::service::{Class, Flow, ServiceClass};
 
 use super::super::testing::chain;
 use super::super::{Settings, Worth};
-use crate::net::{Net, samples};
-use crate::recovery::Class;
-use crate::service::presets::{self, Order};
-use crate::service::{Flow, ServiceClass};
 
 /// Most bytes of a unit.
 pub(super) const UNIT_BYTES: u32 = 20_000;
@@ -102,7 +101,7 @@ pub(super) fn flow(random: &mut Rng) -> Flow {
 
 /// Whether it goes on without nothing that was not given up.
 pub(super) fn is_patient(flow: &Flow) -> bool {
-    let waits = flow.net.transitions().iter().all(|t| t.rule.driver() == crate::net::Driver::All);
+    let waits = flow.net.transitions().iter().all(|t| t.rule.driver() == outflow_petri::net::Driver::All);
     waits && !flow.is_dependent && flow.net.places().iter().all(|place| place.interval.latest.is_none())
 }
 

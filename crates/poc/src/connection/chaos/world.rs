@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use outflow_media::Time;
+use outflow_petri::net::Need;
+use outflow_petri::service::Flow;
 
 use super::super::{Begin, Connection, Event, SendError, Worth};
 use super::oracle::{Given, Oracle, data};
 use super::scenario::{self, UNIT_BYTES, ms};
 use super::weather::Weather;
-use crate::net::Need;
 use crate::packet::{ConnectionId, Datagram, Frame, Mark, parse};
 use crate::protection::Plain;
 use crate::secret::Secret;
-use crate::service::Flow;
 
 /// A datagram under way.
 #[derive(Debug, Clone)]

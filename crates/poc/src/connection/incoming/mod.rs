@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::net::{self, Engine, Need, Verdict};
+use outflow_petri::service::Flow;
 
 use self::assembly::Assembly;
 use self::unread::Unread;
 use super::spanset::SpanSet;
 use super::{Event, Violation};
 use crate::limits::SPANS_MAX;
-use crate::net::{self, Engine, Need, Verdict};
 use crate::packet::{Fragment, Progress, Span};
-use crate::service::Flow;
 
 /// What became of units at their receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::net::{Engine, Need, Verdict};
+use outflow_petri::service::Flow;
 
 use self::again::Again;
 use self::shed::Shedder;
@@ -20,10 +22,8 @@ use super::spanset::SpanSet;
 use super::{Event, NotSent, SendError, Violation, Worth};
 use crate::congestion::Controller;
 use crate::limits::UNITS_OUTSTANDING_MAX;
-use crate::net::{Engine, Need, Verdict};
 use crate::packet::{Progress, Span};
 use crate::recovery::{Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};
-use crate::service::Flow;
 
 /// What the path allows.
 #[derive(Debug, Clone, Copy)]

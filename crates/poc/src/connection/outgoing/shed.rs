@@ -6,9 +6,8 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::net::{Net, TransitionId};
-use crate::recovery::Class;
-use crate::service::Flow;
+use outflow_petri::net::{Net, TransitionId};
+use outflow_petri::service::{Class, Flow};
 
 /// Units in a row that the same transition completes in the same round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,9 +173,10 @@ fn dependents(net: &Net, transition: TransitionId) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use outflow_petri::net::{mpeg_gop, mpeg_shape, of_gop};
+    use outflow_petri::service::ServiceClass;
+
     use super::*;
-    use crate::net::{mpeg_gop, mpeg_shape, of_gop};
-    use crate::service::ServiceClass;
 
     /// Of the units of these pictures, which wait.
     fn shedder(pictures: &[u64]) -> Shedder {

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::service::Class;
 
 use super::super::ranges::Ranges;
-use crate::recovery::Class;
 
 /// What is known of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

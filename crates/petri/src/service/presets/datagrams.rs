@@ -5,8 +5,7 @@ use core::time::Duration;
 use super::draft::{Draft, ROUNDS};
 use super::{BUFFER_BYTES, uniform, whole};
 use crate::net::{Name, Net, NetError, TransitionId};
-use crate::recovery::Class;
-use crate::service::{Flow, ServiceClass};
+use crate::service::{Class, Flow, ServiceClass};
 
 /// Units of a period, and rounds: 32,768 units are in the window, 150 ms of 2 Gbit/s, whatever the shape.
 const IN_ORDER: (u32, u32) = (1024, ROUNDS);

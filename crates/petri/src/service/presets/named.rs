@@ -5,8 +5,7 @@ use core::time::Duration;
 use super::{Flow, Mpeg, Order, audio, av_sync, datagrams, gop, j2k_layers, mpeg, parts};
 use crate::limits::PLACES_MAX;
 use crate::net::NetError;
-use crate::recovery::Class;
-use crate::service::units;
+use crate::service::{Class, units};
 
 /// Pictures of a group: of more it takes long to work out how a receiver keeps up.
 const PICTURES_MAX: usize = 600;

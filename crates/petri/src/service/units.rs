@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::recovery::Class;
+use crate::service::Class;
 
 /// `200 ms`, `200ms`, `3 s`, `40 us`; `inf` for what has no end. Only whole numbers.
 pub(super) fn time(text: &str) -> Option<Option<Duration>> {

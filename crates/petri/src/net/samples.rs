@@ -7,17 +7,17 @@ use std::sync::Arc;
 use super::{Builder, Carries, Interval, Name, Net, Place, Rule, mpeg_gop, mpeg_shape, of_gop};
 
 /// The paper's MPEG service.
-pub(crate) fn mpeg() -> Net {
+pub fn mpeg() -> Net {
     of_gop(&mpeg_gop(), &mpeg_shape()).expect("a net")
 }
 
 /// The audio and video that was written by hand.
-pub(crate) fn lip_sync() -> Net {
+pub fn lip_sync() -> Net {
     include_str!("../../nets/lip-sync.tspn").parse().expect("a net")
 }
 
 /// `[earliest, latest]` in milliseconds; 0 for no end.
-pub(crate) fn interval(earliest: u64, latest: u64) -> Interval {
+pub fn interval(earliest: u64, latest: u64) -> Interval {
     let earliest = Duration::from_millis(earliest);
     let latest = (latest > 0).then(|| Duration::from_millis(latest));
     Interval { earliest, nominal: earliest, latest }
@@ -25,7 +25,7 @@ pub(crate) fn interval(earliest: u64, latest: u64) -> Interval {
 
 /// One transition `t` with two objects `a` and `b` of intervals in milliseconds, `a` the master if one is
 /// needed; each round follows the one before.
-pub(crate) fn pair(rule: Rule, a: (u64, u64), b: (u64, u64)) -> Arc<Net> {
+pub fn pair(rule: Rule, a: (u64, u64), b: (u64, u64)) -> Arc<Net> {
     let mut builder = Builder::new();
     let t = builder.transition("t", rule);
     let ids = [("a", a), ("b", b)].map(|(name, (earliest, latest))| {
@@ -45,11 +45,11 @@ pub(crate) fn pair(rule: Rule, a: (u64, u64), b: (u64, u64)) -> Arc<Net> {
 }
 
 /// Numbers that decide: of a place its ends, tokens, interval, and whether it carries an object.
-pub(crate) type Choice = (usize, usize, u32, u64, u64, bool);
+pub type Choice = (usize, usize, u32, u64, u64, bool);
 
 /// A live net whose places all lie on circuits: a circuit through all transitions, and more places at
 /// random, those that lead back with a token. Intervals are counted in so many milliseconds.
-pub(crate) fn live(rules: &[usize], choices: &[Choice], ms: u64) -> Arc<Net> {
+pub fn live(rules: &[usize], choices: &[Choice], ms: u64) -> Arc<Net> {
     let (mut builder, count) = (Builder::new(), rules.len());
     let ids: Vec<_> = (0..count)
         .map(|i| builder.transition(Name::new("t").numbered(i as u32), Rule::ALL[rules[i]]))

@@ -5,11 +5,9 @@ use core::time::Duration;
 
 use super::presets::whole;
 use super::units::{Bytes, Time, class_word};
-use super::{Bounds, Flow, FlowError, Request, Service, ServiceClass, Want};
+use super::{Bounds, Class, Flow, FlowError, Request, Service, ServiceClass, Want};
 use crate::limits::{CHECKED_STEPS_MAX, RELIABLE_VALIDITY, TRANSITIONS_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
-use crate::packet::Code;
-use crate::recovery::Class;
 
 /// What a server offers at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,15 +46,13 @@ impl Default for Terms {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// For programs.
-    pub code: Code,
     /// For people: what to do about it, in no more bytes than a refusal carries.
     pub text: String,
 }
 
 impl Refusal {
     fn service(text: String) -> Self {
-        Refusal { code: Code::SERVICE, text }
+        Refusal { text }
     }
 }
 
@@ -177,8 +173,7 @@ fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     a.into_iter().chain(b).min()
 }
 
-/// How a service is more than what was asked for, or something else: the peer violates the protocol
-/// ([`Code::VIOLATION`]).
+/// How a service is more than what was asked for, or something else: the peer violates the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Beyond {
     /// There is a flow in a direction that was not asked for, or none where one was.

@@ -18,12 +18,10 @@ use std::sync::Arc;
 
 use outflow_media::Malformed;
 
-use super::{Bounds, Flow, FlowError, Request, Service, ServiceClass, Want};
-use crate::leb128::{Reader, put, put_prefixed};
+use super::{Bounds, Class, Flow, FlowError, Request, Service, ServiceClass, Want};
+use crate::leb128::{Reader, TooLong, put, put_prefixed};
 use crate::limits::{AGREED_BYTES_MAX, CLASSES_MAX, RESOURCE_BYTES_MAX};
 use crate::net::{self, Net, stride};
-use crate::packet::TooLong;
-use crate::recovery::Class;
 
 const FORMAT: &str = "POC service";
 const VERSION: u8 = 1;
@@ -62,7 +60,7 @@ impl Request {
     ///
     /// The error is the caller's, if it is too long; then nothing is written.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        short_enough("resource", self.resource.len(), RESOURCE_BYTES_MAX)?;
+        TooLong::check("resource", self.resource.as_bytes(), RESOURCE_BYTES_MAX)?;
         let start = out.len();
         out.push(VERSION);
         put_prefixed(out, self.resource.as_bytes());
@@ -131,15 +129,11 @@ fn ended(reader: &Reader<'_>) -> Result<(), Malformed> {
 }
 
 fn finish(what: &'static str, start: usize, out: &mut Vec<u8>) -> Result<(), TooLong> {
-    let checked = short_enough(what, out.len() - start, AGREED_BYTES_MAX);
+    let checked = TooLong::check(what, &out[start..], AGREED_BYTES_MAX);
     if checked.is_err() {
         out.truncate(start);
     }
     checked
-}
-
-fn short_enough(what: &'static str, bytes: usize, most: usize) -> Result<(), TooLong> {
-    if bytes <= most { Ok(()) } else { Err(TooLong { what, bytes, most }) }
 }
 
 fn flow(reader: &mut Reader<'_>) -> Result<Flow, Malformed> {

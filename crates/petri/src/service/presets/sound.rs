@@ -7,8 +7,7 @@ use super::draft::{Draft, ROUNDS};
 use super::{BUFFER_BYTES, live, uniform};
 use crate::limits::PLACES_MAX;
 use crate::net::{Name, NetError};
-use crate::recovery::Class;
-use crate::service::{Flow, ServiceClass};
+use crate::service::{Class, Flow, ServiceClass};
 
 /// Frames of a period: with all rounds of the window, 10 s of 20 ms each.
 const FRAMES: u32 = 16;

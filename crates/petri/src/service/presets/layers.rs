@@ -6,8 +6,7 @@ use super::draft::{Draft, ROUNDS};
 use super::{BUFFER_BYTES, live, uniform, whole};
 use crate::limits::{CLASSES_MAX, PLACES_MAX};
 use crate::net::{Name, NetError};
-use crate::recovery::Class;
-use crate::service::{Flow, ServiceClass};
+use crate::service::{Class, Flow, ServiceClass};
 
 /// Images whose layers may still come while later ones begin.
 const OVERLAP: u32 = 4;

@@ -8,7 +8,7 @@ const MPEG: &str = include_str!("../../../nets/mpeg.tspn");
 #[test]
 fn the_mpeg_net_that_is_shipped_is_the_one_of_the_paper() {
     let net: Net = MPEG.parse().expect("a net");
-    assert!(net == samples::mpeg(), "crates/poc/nets/mpeg.tspn should say:\n{}", samples::mpeg());
+    assert!(net == samples::mpeg(), "crates/petri/nets/mpeg.tspn should say:\n{}", samples::mpeg());
 }
 
 #[test]

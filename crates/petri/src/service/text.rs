@@ -25,10 +25,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::units::{self, Bytes, Time, class_word};
-use super::{Flow, FlowError, ServiceClass, presets};
+use super::{Class, Flow, FlowError, ServiceClass, presets};
 use crate::limits::{CLASSES_MAX, TEXT_BYTES_MAX};
 use crate::net::{Name, Net, TextError};
-use crate::recovery::Class;
 
 /// Rounds that a receiver keeps if nothing is said.
 const ROUNDS: u32 = 4;

@@ -68,8 +68,8 @@ mod name;
 mod order;
 mod pace;
 mod rule;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 mod text;
 mod wire;
 
@@ -93,7 +93,7 @@ pub use wire::{emit, parse};
 
 /// A transition of a net, by its place in the list of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TransitionId(pub(crate) u32);
+pub struct TransitionId(pub u32);
 
 /// A place of a net, by its place in the list of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

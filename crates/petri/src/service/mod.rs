@@ -21,7 +21,6 @@ pub use text::FlowTextError;
 
 use crate::limits::{CLASSES_MAX, INTERVAL_MAX, WINDOW_ROUNDS_MAX};
 use crate::net::Net;
-use crate::recovery::Class;
 
 /// What is sent in one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +44,17 @@ pub struct Flow {
     /// the net says in which order they are delivered, and no more. A sender that has to leave out something
     /// goes by it.
     pub is_dependent: bool,
+}
+
+/// How reliable an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Sent again while it is of use, however often.
+    Reliable,
+    /// Sent again while it is of use, but not too often.
+    Partial,
+    /// Sent once.
+    Unreliable,
 }
 
 /// How reliable objects are, and for how long.

@@ -10,39 +10,44 @@ use crate::limits::NUMBER_MAX;
 
 /// Reads bytes from the front. All its errors are of one format, and say where it stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     format: &'static str,
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(format: &'static str, bytes: &'a [u8]) -> Self {
+    /// Of all of these bytes; errors name the format.
+    pub const fn new(format: &'static str, bytes: &'a [u8]) -> Self {
         Reader { format, bytes, at: 0 }
     }
 
     /// How many bytes were read.
-    pub(crate) const fn at(&self) -> usize {
+    pub const fn at(&self) -> usize {
         self.at
     }
 
-    pub(crate) const fn is_at_end(&self) -> bool {
+    /// Whether all were read.
+    pub const fn is_at_end(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    pub(crate) const fn error(&self, reason: &'static str) -> Malformed {
+    /// What is wrong with the byte that is read next.
+    pub const fn error(&self, reason: &'static str) -> Malformed {
         Malformed { format: self.format, offset: self.at, reason }
     }
 
+    /// The next byte.
     #[inline]
-    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
         let byte = *self.bytes.get(self.at).ok_or_else(|| self.error("ends early"))?;
         self.at += 1;
         Ok(byte)
     }
 
+    /// A number of at most 63 bits.
     #[inline]
-    pub(crate) fn number(&mut self) -> Result<u64, Malformed> {
+    pub fn number(&mut self) -> Result<u64, Malformed> {
         // Most are small.
         match self.bytes.get(self.at) {
             Some(byte) if *byte < 0x80 => {
@@ -65,44 +70,47 @@ impl<'a> Reader<'a> {
         Err(self.error("a number of more than 63 bits"))
     }
 
-    pub(crate) fn below(&mut self, end: usize, reason: &'static str) -> Result<u32, Malformed> {
+    /// A number lower than `end`, or an error with this reason.
+    pub fn below(&mut self, end: usize, reason: &'static str) -> Result<u32, Malformed> {
         let number = self.number()?;
         let fits = u32::try_from(number).ok().filter(|number| (*number as usize) < end);
         fits.ok_or_else(|| self.error(reason))
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+    /// So many bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let rest = &self.bytes[self.at..];
         let taken = rest.get(..count).ok_or_else(|| self.error("ends early"))?;
         self.at += count;
         Ok(taken)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    /// As many bytes as the array has.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let taken = self.take(N)?;
         Ok(taken.try_into().expect("so many were taken"))
     }
 
     /// A length and so many bytes, at most `most`.
-    pub(crate) fn prefixed(&mut self, most: usize, reason: &'static str) -> Result<&'a [u8], Malformed> {
+    pub fn prefixed(&mut self, most: usize, reason: &'static str) -> Result<&'a [u8], Malformed> {
         let count = self.below(most + 1, reason)?;
         self.take(count as usize)
     }
 
     /// All that is left.
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
+    pub fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
     /// What was read since it stood there.
-    pub(crate) fn since(&self, at: usize) -> &'a [u8] {
+    pub fn since(&self, at: usize) -> &'a [u8] {
         &self.bytes[at..self.at]
     }
 
     /// Leaves out zeros.
-    pub(crate) fn skip_zeros(&mut self) {
+    pub fn skip_zeros(&mut self) {
         // A hello is padding mostly, and anybody may send many of them.
         let (chunks, _) = self.bytes[self.at..].as_chunks::<16>();
         self.at += 16 * chunks.iter().take_while(|chunk| **chunk == [0; 16]).count();
@@ -110,8 +118,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What was to be sent is longer than may be; the one who wanted to is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a {what} of {bytes} bytes; at most {most} can be sent")]
+pub struct TooLong {
+    /// What it is.
+    pub what: &'static str,
+    /// Its length.
+    pub bytes: usize,
+    /// How long it may be.
+    pub most: usize,
+}
+
+impl TooLong {
+    /// Whether bytes are no longer than `most`.
+    pub fn check(what: &'static str, bytes: &[u8], most: usize) -> Result<(), TooLong> {
+        if bytes.len() <= most { Ok(()) } else { Err(TooLong { what, bytes: bytes.len(), most }) }
+    }
+}
+
 /// Writes a number behind what is in `out`; one that is too large, as [`NUMBER_MAX`].
-pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
+#[inline]
+pub fn put(out: &mut Vec<u8>, number: u64) {
     let mut number = number.min(NUMBER_MAX);
     while number > 0x7f {
         out.push(number as u8 | 0x80);
@@ -121,13 +149,13 @@ pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
 }
 
 /// Writes a length, and the bytes.
-pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// How many bytes a number takes.
-pub(crate) const fn size(number: u64) -> usize {
+pub const fn size(number: u64) -> usize {
     let number = if number > NUMBER_MAX { NUMBER_MAX } else { number };
     let bits = u64::BITS - number.leading_zeros();
     if bits == 0 { 1 } else { bits.div_ceil(7) as usize }

@@ -11,8 +11,7 @@ use crate::net::{
     Builder, Carries, Frame, Interval, Name, Net, NetError, Place, Rule, Shape, TransitionId, mpeg_gop,
     of_gop,
 };
-use crate::recovery::Class;
-use crate::service::{Flow, ServiceClass};
+use crate::service::{Class, Flow, ServiceClass};
 
 /// Rounds that the receiver keeps: the net lets a group begin before the end of the last but one.
 const ROUNDS: u32 = 4;
