@@ -19,8 +19,8 @@ use crate::schedule::TrackMask;
 
 /// The element.
 ///
-/// How often the sequence numbers of a source have begun anew is part of what is signed, and not in the
-/// packet. Who joins late is not told; so it is tried, from zero on, until a packet turns out to be
+/// How often the sequence numbers of a source have begun again is part of what is signed, and not in the
+/// packet. A receiver that joins late is not told; so it is tried, from zero on, until a packet turns out to be
 /// authentic ([`ROLLOVERS_AT_ONCE`]).
 pub const KIND: Kind = Kind {
     name: "decrypt",

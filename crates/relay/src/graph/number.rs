@@ -11,7 +11,7 @@ use outflow_media::rtp::sequence_distance;
 use super::Item;
 use crate::limits::TRACKS_MAX;
 
-/// So many packets back, a late one is still told from the next one of a source that began anew.
+/// This many packets back, a late one is still told from the next one of a source that began again.
 const RECENT: usize = 64;
 
 /// Gives the packets of one track their places: where they come into the graph, and where an element
