@@ -4,7 +4,7 @@
 //! branch before that frame, and goes on in the other from there. In between it is *greeted*:
 //!
 //! - The whole stream stands in the ring as it came, and a datagram of it may have the end of one frame and
-//!   the start of the next. A sink that leaves the whole stream there gets the former, one that comes the latter.
+//!   the start of the next. A sink that leaves the whole stream gets the former, one that comes the latter.
 //! - The main stream's continuity counter is elsewhere in the other branch. It gets there by packets that
 //!   add nothing ([`TsFrames::fill`](outflow_media::ts::TsFrames::fill)), so that there is no gap.
 //!

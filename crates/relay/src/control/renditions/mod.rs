@@ -111,8 +111,8 @@ impl Renditions {
         self.each.len()
     }
 
-    /// The rendition for a sink that asks for a level: that of this number, or, as long as its source is away,
-    /// the next lower one, or else the next better.
+    /// The rendition for a sink that asks for a level: that of this number, or, as long as its source is
+    /// away, the next lower one, or else the next better.
     pub(in crate::control) fn of_level(&self, level: Level) -> usize {
         let own = usize::from(level.number() - 1).min(self.each.len().saturating_sub(1));
         let serves = |index: &usize| !self.each[*index].is_passed_over();

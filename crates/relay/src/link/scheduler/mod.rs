@@ -1,4 +1,4 @@
-//! Whose turn it is at a link: the ways to choose among buffers.
+//! Which buffer of a link is next: the ways to choose among buffers.
 
 mod deficit;
 mod priority;
@@ -24,7 +24,7 @@ pub(super) type Look<'l> = &'l dyn Fn(usize) -> Option<Candidate>;
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $weights:ident, $scheduler:path),+ $(,)?) => {
-        /// Whose turn it is at a link, by name.
+        /// Which buffer of a link is next, by name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scheduling {
             $($(#[$doc])* $variant,)+
