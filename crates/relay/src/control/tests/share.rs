@@ -1,4 +1,4 @@
-//! A stream and its replica: whoever receives gets the same from both.
+//! A stream and its replica: a receiver gets the same from both.
 
 use outflow_media::ts::TsLoop;
 
