@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((answer.number, answer.level, answer.media), (7, 2, SSRC));
         assert_eq!(answer.rates.len(), 3, "I, P and B");
         assert!(answer.rates[0] > answer.rates[1] && answer.rates[1] > answer.rates[2], "{:?}", answer.rates);
-        // The level was changed elsewhere since: the same request again is only a sign of life.
+        // Another caller has changed it since: the same request again is only a sign of life.
         stream.set_level(key, Level::new(3).expect("a level")).expect("there is one");
         let again = stream.handle_level_request(now, key, request(7, 2)).expect("an answer");
         assert_eq!((again.level, level(&stream, key)), (3, 3));

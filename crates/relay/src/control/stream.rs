@@ -31,7 +31,7 @@ pub struct StreamOptions {
     /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
     pub ntp_at_zero: u64,
     /// How many layers the source has at least, though fewer may come: a relay that hands the stream on
-    /// leaves out those that no sink here wants, and levels mean the same here and there. 0 if packets say it.
+    /// leaves out those no sink here wants, and levels mean the same here and there. 0 if packets say it.
     pub layers: u8,
     /// Other relays hand the source on, and may take turns at that.
     pub is_relayed: bool,

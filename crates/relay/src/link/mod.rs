@@ -1,5 +1,5 @@
-//! An outgoing bottleneck: a rate, buffers, a policy that says which flow loses what when they are full, and a
-//! scheduler that says which buffer is next (ABD, section 2.3).
+//! An outgoing bottleneck: a rate, buffers, a policy that says which flow loses what when they are full, and
+//! a scheduler that says which buffer is next (ABD, section 2.3).
 //!
 //! A [`Link`] is asked and answers, like all of the core: packets are offered as they come, with what they mean,
 //! and are taken out when their time has come. So it is the same in front of a real interface and in virtual
@@ -66,7 +66,7 @@ pub struct LinkOptions {
     pub scheduling: Scheduling,
     /// How much a buffer holds.
     pub size: Size,
-    /// A caller that asks later than that loses the time; what is below is made up for by asking again at once.
+    /// A caller that asks later than that loses the time; less is made up for by asking again at once.
     pub slack: Duration,
 }
 

@@ -21,7 +21,7 @@ pub struct Continuity {
     last_timestamp: u32,
 }
 
-/// What begins a new turn of a source.
+/// How a source begins a new turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnBy {
     /// By itself: its clock may be another one.

@@ -1,4 +1,4 @@
-//! One output of a stream: its ring, the sinks that read it, and whose turn it is.
+//! One output of a stream: its ring, the sinks that read it, and which is next.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -27,7 +27,7 @@ impl Branch {
         }
     }
 
-    /// Puts a sink at the beginning of a key frame, with the sequence numbers of the sinks that take the same.
+    /// Puts a sink at the beginning of a key frame, with the sequence numbers of sinks that take the same.
     pub(super) fn begin(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let (class, cut) = (Class::of(&sink.spec), sink.spec.level.of(self.layers));

@@ -152,8 +152,8 @@ impl Cohort {
         (self.members.len() - 1, group)
     }
 
-    /// Puts members that take the same side by side, so that an order to a part of the members is the same packets
-    /// for many. A member that gets another slot by that is handed to `moved`; none has had anything of the turn.
+    /// Puts members that take the same side by side, so that an order to a part of the members is the same
+    /// packets for many. Each member with another slot is handed to `moved`; none has had anything of the turn.
     pub(crate) fn arrange<K: Ord>(
         &mut self,
         takes: impl FnMut(&SinkKey) -> K,
@@ -168,7 +168,7 @@ impl Cohort {
         self.arranged = self.version;
     }
 
-    /// What of the turn's packets everyone gets, if that is the same for all; see [`Cohort::share`].
+    /// What of the turn's packets every member gets, if that is the same for all; see [`Cohort::share`].
     pub(crate) fn common_share(&self) -> Option<Share> {
         match &self.groups[..] {
             [only] if only.apart == 0 => Some(Share { cut: only.cut, lowered: only.lowered_before }),
@@ -201,8 +201,8 @@ impl Cohort {
     }
 
     /// Takes the member at `slot` out, which took layers up to `cut`; `apart` is by how much its sequence
-    /// numbers were lower than its group's. Members that stand elsewhere afterwards are handed to `moved` with
-    /// their new slots; which have been served in this turn, and which not, stays so.
+    /// numbers were lower than its group's. Members that stand elsewhere afterwards are handed to `moved`
+    /// with their new slots; which have been served in this turn, and which not, stays so.
     pub(crate) fn remove(
         &mut self,
         slot: usize,
@@ -235,7 +235,7 @@ impl Cohort {
         self.end_turn_if_served();
     }
 
-    /// When everyone has had the turn's packets, the next are owed.
+    /// When every member has had the turn's packets, the next are owed.
     pub(crate) fn end_turn_if_served(&mut self) {
         if let Some(turn) = self.turn
             && turn.served >= self.members.len()

@@ -139,7 +139,7 @@ impl Cut {
 pub struct Share {
     /// Packets of the main track up to this layer.
     pub cut: Cut,
-    /// By so much the sequence numbers of the main track are lower for this sink, from the order's first
+    /// By how much the sequence numbers of the main track are lower for this sink, from the order's first
     /// packet on: packets that were left out on purpose leave no gap. Wraps.
     pub lowered: u16,
 }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5].map(grown), [Cut::ALL, Cut(3), Cut(2), Cut(1), Cut(0)]);
         assert_eq!(Cut(0).grown(level(2), &shows), Cut(0), "he waits for more");
         assert_eq!(Cut(3).grown(level(2), &shows), Cut(3), "once is enough");
-        // There were two temporal layers, of which he took one.
+        // There were two temporal layers, of which it took one.
         let shows = Tag { layer: 2, layers: 5, grown: 1, ..frame(2) };
         assert_eq!(level(4).of(4).grown(level(4), &shows), Cut(0));
         assert_eq!(level(3).of(4).grown(level(3), &shows), Cut(2));

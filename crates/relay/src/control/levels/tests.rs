@@ -142,8 +142,8 @@ impl Bench {
         self.serve();
     }
 
-    /// Counters have four bits: from 15 packets of a PID on, they do not show how many are lost, and whether the
-    /// next one is the last once more.
+    /// Counters have four bits: from 15 packets of a PID on, they do not show how many are lost, and whether
+    /// the next one is the last once more.
     fn may_lose(&mut self, datagram: &[Sent]) -> bool {
         let may = self.lost + datagram.len() < 15;
         self.lost += if may { datagram.len() } else { 0 };

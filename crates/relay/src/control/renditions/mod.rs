@@ -88,7 +88,7 @@ impl Renditions {
         }
     }
 
-    /// Some have come or gone: all sinks are looked at.
+    /// Some have come or gone: all sinks are checked.
     fn changed(&mut self) {
         self.switch.look_at_all();
     }

@@ -95,7 +95,7 @@ impl Pair {
         self.replica.serve(self.now);
     }
 
-    /// Everyone does what there is to do.
+    /// The home and the replica do what there is to do.
     fn serve(&mut self) {
         self.home.serve(self.now);
         for handed in self.home.stream.handed().collect::<Vec<_>>() {

@@ -89,7 +89,7 @@ pub(super) trait Scheduler: Debug + Send {
     /// A buffer has something to send. It may have had before.
     fn wakes(&mut self, buffer: usize);
 
-    /// The buffer whose turn it is. One packet of it is taken out then. Those that turn out to have nothing to
+    /// The buffer that is next. One packet of it is taken out then. Those that turn out to have nothing to
     /// send are left out until they wake.
     fn next(&mut self, look: Look<'_>) -> Option<usize>;
 }

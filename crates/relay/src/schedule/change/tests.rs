@@ -229,8 +229,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is asked for, whichever sink is slow: none gets a packet that needs one that it was refused, no
-    /// frame comes in part, and what is left out leaves no gap.
+    /// Whatever is asked for, whichever sink is slow: none gets a packet that needs one that it was refused,
+    /// no frame comes in part, and what is left out leaves no gap.
     #[test]
     fn what_a_sink_gets_can_be_decoded_and_has_no_gaps(steps in steps(), style in styles()) {
         let mut bench = Bench::new(64 << 20, style);
