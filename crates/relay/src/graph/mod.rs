@@ -399,8 +399,8 @@ impl Graph {
         }
     }
 
-    /// Keeps the work of all elements to `parts` of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core, each stage to an
-    /// equal part of them; `None` lets it take what it needs.
+    /// Keeps the work of all elements to `parts` of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a
+    /// core, each stage to an equal part of them; `None` lets it take what it needs.
     pub fn set_budget(&mut self, parts: Option<u64>) {
         let stages = self.stages.len() as u64;
         for stage in &mut self.stages {

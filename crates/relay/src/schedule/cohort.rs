@@ -153,7 +153,7 @@ impl Cohort {
     }
 
     /// Puts members that take the same side by side, so that an order to a part of the members is the same
-    /// packets for many. Each member with another slot is handed to `moved`; none has had anything of the turn.
+    /// packets for many. Each member with a new slot is handed to `moved`; none has had anything of the turn.
     pub(crate) fn arrange<K: Ord>(
         &mut self,
         takes: impl FnMut(&SinkKey) -> K,
@@ -284,7 +284,7 @@ impl Group {
 }
 
 /// Packets and bytes of `tracks` between two positions for a member that takes layers up to `cut`, and how
-/// many are left out because of that.
+/// many packets are left out because of that.
 fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask, cut: Cut) -> (Counters, u64) {
     let (mut sum, mut left_out) = (Counters::default(), 0);
     for (_, entry) in ring.range(from, to) {
