@@ -82,7 +82,7 @@ reasons! {
     ContextFull = "context-full",
     /// The elements had used up their share of the processor.
     CpuBudget = "cpu-budget",
-    /// The receiver's host said that nobody listens there.
+    /// The receiver's host said that no socket listens there.
     Refused = "refused",
     /// No route to the receiver, or its network is down.
     Unreachable = "unreachable",

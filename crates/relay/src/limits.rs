@@ -11,7 +11,7 @@ pub const RING_PACKETS_MAX: usize = 1 << 18;
 /// The smallest ring that can be asked for; a smaller wish is raised to it.
 pub const RING_BYTES_MIN: usize = 64 << 10;
 
-/// A full ring gives up this share of itself at once (one part in so many), so that the sinks
+/// A full ring gives up this share of itself at once (one part in this many), so that the sinks
 /// that lag are visited once for many packets, not for each.
 pub const RING_GIVE_UP_PARTS: usize = 16;
 
@@ -19,7 +19,7 @@ pub const RING_GIVE_UP_PARTS: usize = 16;
 /// (w_q = 1/512; Floyd and Jacobson, 1993, section 6, advise 0.002).
 pub const RED_WEIGHT_LOG2: u32 = 9;
 
-/// Random early detection: the thresholds are so many of [`RED_PARTS`] parts of the ring. Below the
+/// Random early detection: the thresholds are this many of [`RED_PARTS`] parts of the ring. Below the
 /// lower one nothing is refused, above the upper one everything. The upper is three times the lower
 /// (Floyd, "RED: Discussions of Setting Parameters", 1997).
 pub const RED_MIN_PARTS: u64 = 1;
@@ -30,21 +30,21 @@ pub const RED_MAX_PARTS: u64 = 3;
 /// See [`RED_MIN_PARTS`].
 pub const RED_PARTS: u64 = 4;
 
-/// Random early detection: just below the upper threshold, one packet in so many is marked to be
+/// Random early detection: just below the upper threshold, one packet in this many is marked to be
 /// refused (1 / max_p; Floyd, 1997, advises 0.1).
 pub const RED_ONE_IN: u64 = 10;
 
 /// Packets of one order to a sink that lags. The rest follows after the others had their turn.
 pub const ORDER_PACKETS_MAX: usize = 64;
 
-/// So many more packets to a sink make a send of datagrams about twice as long (segmented sends;
+/// This many more packets to a sink make a send of datagrams about twice as long (segmented sends;
 /// `labs/fanout` measures them): an order goes to the fewer sinks, the more packets it has.
 pub const DATAGRAMS_AS_ONE: u64 = 32;
 
 /// The same for writes to connections.
 pub const WRITTEN_AS_ONE: u64 = 12;
 
-/// So many bytes owed are sent even though the latency budget would allow for more: one gathered
+/// This many bytes owed are sent even though the latency budget would allow for more: one gathered
 /// write of that size costs little more than the stack's work per byte.
 pub const GATHER_BYTES_MAX: usize = 60 << 10;
 
@@ -79,7 +79,7 @@ pub const SIMILAR_FRAME_RATES: u64 = 2;
 /// Over how long that is measured: a few groups of pictures.
 pub const SIMILAR_WINDOW: Duration = Duration::from_secs(5);
 
-/// Groups of flows of one medium that are told apart. Who is like none of them stays where it is.
+/// Groups of flows of one medium that are told apart. A flow that is like none of them stays where it is.
 pub const SIMILAR_GROUPS_MAX: u32 = 8;
 
 /// How often the rate of a link that follows its receivers may change.
@@ -92,7 +92,7 @@ pub const FOLLOW_LIMIT_HOLDS: Duration = Duration::from_secs(25);
 /// Packets that receivers must have reported on before: a share of fewer is chance.
 pub const FOLLOW_EXPECTED_MIN: u64 = 20;
 
-/// How long a rendition is waited for when the first one has come. Then, with the next key frame, those who
+/// How long a rendition is waited for when the first one has come. Then, with the next key frame, sinks that
 /// want it are served by another one.
 pub const RENDITION_AWAITED: Duration = Duration::from_secs(1);
 
@@ -114,7 +114,7 @@ pub const BRANCHES_MAX: usize = 64;
 /// less than [`BRANCH_LINGER`] ago. Another one is refused: each is work, and memory.
 pub const VIEWS_MAX: usize = 32;
 
-/// One batch in so many is timed.
+/// One batch in this many is timed.
 pub const SAMPLE_EVERY: u64 = 16;
 
 /// Parts of a core in which budgets are counted.
@@ -123,7 +123,7 @@ pub const BUDGET_PARTS: u64 = 100_000;
 /// A budget saves up what it brings in this part of a second, no more.
 pub const BUDGET_BURST_PARTS: u64 = 10;
 
-/// Packets that elements make lie in blocks of so many bytes, of which each is free again when the last
+/// Packets that elements make lie in blocks of this many bytes, of which each is free again when the last
 /// of its packets has gone out. A larger packet has a block of its own.
 pub const POOL_BLOCK_BYTES: usize = 64 << 10;
 
@@ -142,7 +142,7 @@ pub const SERVICE_BATCH: usize = 64;
 /// dropped for the services (`context-full`).
 pub const SERVICE_HELD_MAX: usize = 8192;
 
-/// Frames of a track whose verdict an element remembers. A packet of an older frame is judged anew, and
+/// Frames of a track whose verdict an element remembers. A packet of an older frame is judged again, and
 /// what needs an older frame is not known to miss it; needs reach back 32 frames at most.
 pub const REMEMBERED_VERDICTS: usize = 64;
 
@@ -158,10 +158,10 @@ pub const COPY_AFTER_MAX: u64 = 32;
 pub const FLOWS_MAX: usize = 64;
 
 /// Packets of a flow in a row that come too late to be told from copies, before the flow is taken to
-/// have begun anew.
+/// have begun again.
 pub const LATE_IN_A_ROW_MAX: u8 = 16;
 
-/// How often the numbers of an encrypted source that one joins late may have begun anew; its receiver
+/// How often the numbers of an encrypted source that one joins late may have begun again; its receiver
 /// has to find out. Beyond, it is not found: that many packets take three days at 1000 packets a second.
 pub const ROLLOVERS_MAX: u32 = 4096;
 
@@ -174,7 +174,7 @@ pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 /// A foreign SSRC is taken over once the stream's own has been silent for this long.
 pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
 
-/// Timestamps that are further apart are not those of the same source, whoever hands it on.
+/// Timestamps that are further apart are not those of the same source, whichever relay hands it on.
 pub const SAME_CLOCK: Duration = Duration::from_secs(120);
 
 /// Over how long bit rates are measured.
@@ -183,16 +183,16 @@ pub const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// What levels cost is measured in steps of that length ...
 pub const RATE_TABLE_STEP: Duration = Duration::from_millis(500);
 
-/// ... of which so many are kept, the one that goes on included: a group of pictures or two.
+/// ... of which this many are kept, the one that goes on included: a group of pictures or two.
 pub const RATE_TABLE_PARTS: usize = 9;
 
-/// A receiver may ask for a level so often, ...
+/// A receiver may ask for a level once in this time, ...
 pub const LEVEL_REQUEST_EVERY: Duration = Duration::from_millis(100);
 
-/// ... and for so many more at once. Beyond, requests are refused and counted.
+/// ... and for this many more at once. Beyond, requests are refused and counted.
 pub const LEVEL_REQUESTS_BURST: u32 = 10;
 
-/// Who says what its way carries gets a better level only if that leaves so much room.
+/// A receiver that says what its way carries gets a better level only if that leaves this much room.
 pub const LEVEL_HEADROOM_PERCENT: u64 = 10;
 
 const _: () = assert!(REMEMBERED_VERDICTS > 32, "needs reach back 32 frames");

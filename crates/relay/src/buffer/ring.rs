@@ -1,4 +1,4 @@
-//! The session ring: the packets of a branch that are still owed to someone, and those since the
+//! The session ring: the packets of a branch that are still owed to a sink, and those since the
 //! newest key frame, at which receivers join.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub struct Entry {
     /// Decoding can start at this packet: it is the first of a key frame, or the one that made
     /// known that its frame is one.
     pub starts_key: bool,
-    /// Of the main track: who took fewer layers can take all from this packet on.
+    /// Of the main track: a sink that took fewer layers can take all from this packet on.
     pub opens_all: bool,
     /// What a receiver that starts here needs first (the transport stream's PAT and PMT).
     pub preamble: Option<Bytes>,
@@ -48,7 +48,7 @@ impl Entry {
 
 /// Packets in order, bounded in bytes.
 ///
-/// The ring itself does not know its readers: whoever reads asks [`Ring::first`] whether his
+/// The ring itself does not know its readers: each reader asks [`Ring::first`] whether its
 /// position is still there.
 #[derive(Debug)]
 pub struct Ring {
@@ -106,7 +106,7 @@ impl Ring {
         self.main_track
     }
 
-    /// Whether a packet is for those who take layers up to `cut`.
+    /// Whether a packet is for sinks that take layers up to `cut`.
     pub fn is_within(&self, cut: Cut, tag: &Tag) -> bool {
         tag.track != self.main_track || cut.takes(tag.layer)
     }
@@ -265,7 +265,7 @@ impl Ring {
         tag: &Tag,
         preamble: impl FnOnce() -> Option<Bytes>,
     ) -> Option<Seq> {
-        // The first packets of a frame larger than the ring are gone: nobody can join there.
+        // The first packets of a frame larger than the ring are gone: no sink can join there.
         let index = usize::try_from(start.checked_sub(first)?).ok()?;
         if self.entries.get(index)?.starts_key {
             return None;
@@ -301,7 +301,7 @@ impl Ring {
     }
 
     /// What comes now does not go on from what came, and may begin in the midst of another group of pictures:
-    /// nobody joins at what came before.
+    /// no sink joins at what came before.
     pub fn break_off(&mut self) {
         self.keys.clear();
         self.key_arriving = false;

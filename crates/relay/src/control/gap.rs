@@ -1,6 +1,6 @@
 //! Packets that got lost between a stream's home and a replica. Sinks there are served on from the
 //! next key frame, for which the stream as a whole waits: it costs the same for one and for
-//! thousands, and the ring has nothing in it that nobody can use.
+//! thousands, and the ring has nothing in it that no sink can use.
 
 use outflow_media::Time;
 
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// The gap is over: it is counted for everyone who was served. Who joined meanwhile did so at a
+    /// The gap is over: it is counted for every sink that was served. One that joined meanwhile did so at a
     /// key frame before the gap, and did not get the rest either.
     pub(super) fn settle_gap(&mut self) {
         let Some(mut gap) = self.state.sharing.take_gap() else { return };

@@ -20,7 +20,7 @@ pub(super) struct Intake {
     pub(super) understand: Understand,
 }
 
-/// A packet of a stream that has so many layers, though the others may not come: none is new when it comes.
+/// A packet of a stream that has `least` layers, though the others may not come: none is new when it comes.
 fn with_layers(tag: &mut Tag, least: u8) {
     if tag.layers <= least && tag.layers > 0 {
         (tag.layers, tag.grown) = (least, 0);

@@ -2,7 +2,7 @@
 //! section III.C: the `negotiate_server`).
 //!
 //! The driver hands over what came from a receiver's own address. That is no proof, so a request also names
-//! the SSRC that only those know who receive it, and its number rises: one that was recorded, or guessed, is
+//! the SSRC that only its receivers know, and its number rises: one that was recorded, or guessed, is
 //! refused.
 
 use outflow_media::Time;
@@ -82,7 +82,7 @@ impl Asked {
 }
 
 impl Stream {
-    /// A receiver asks for a level. Returns what to answer; nothing to those who may not ask.
+    /// A receiver asks for a level. Returns what to answer; nothing to a receiver that may not ask.
     ///
     /// The same request again changes nothing and is answered again.
     pub fn handle_level_request(
@@ -112,8 +112,8 @@ impl Stream {
         Some(LevelAnswer { number, level, media, rates: rates.iter().map(bytes).collect() })
     }
 
-    /// A receiver asks what it gets, and for a level if it names one, in a way that proves who it is. Returns
-    /// what it gets now.
+    /// A receiver asks what it gets, and for a level if it names one, in a way that proves its identity.
+    /// Returns what it gets now.
     ///
     /// # Errors
     /// It asks too often, or there is no such level; it keeps the one it has.
@@ -210,7 +210,7 @@ mod tests {
 
     const SSRC: u32 = 0x0102_0304;
 
-    /// A stream of H.264 that has run for two seconds, and one who receives it.
+    /// A stream of H.264 that has run for two seconds, and a receiver of it.
     fn playing() -> (Stream, SinkKey, Time) {
         let mut stream = Stream::new(StreamOptions::default());
         let codec = Codec::H264 { sps: None, pps: None };
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((answer.number, answer.level, answer.media), (7, 2, SSRC));
         assert_eq!(answer.rates.len(), 3, "I, P and B");
         assert!(answer.rates[0] > answer.rates[1] && answer.rates[1] > answer.rates[2], "{:?}", answer.rates);
-        // Somebody else has changed it since: the same request again is only a sign of life.
+        // Another caller has changed it since: the same request again is only a sign of life.
         stream.set_level(key, Level::new(3).expect("a level")).expect("there is one");
         let again = stream.handle_level_request(now, key, request(7, 2)).expect("an answer");
         assert_eq!((again.level, level(&stream, key)), (3, 3));

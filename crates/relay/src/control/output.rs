@@ -45,10 +45,10 @@ pub enum Stages {
     Recall,
 }
 
-/// To whom sender reports go.
+/// The sinks that sender reports go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportTo {
-    /// To everyone who gets RTP.
+    /// To every sink that gets RTP.
     All,
     /// To one that has just begun, so that it can bring its tracks together.
     One(SinkKey),
@@ -82,7 +82,7 @@ pub enum Event {
         /// For how long.
         silent: Duration,
     },
-    /// The core has let a sink go. Its key may be given anew from now on.
+    /// The core has let a sink go. Its key may be given again from now on.
     SinkEnded {
         /// The sink's key, which is no longer valid.
         key: SinkKey,

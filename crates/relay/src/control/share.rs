@@ -30,9 +30,9 @@ pub enum Handed {
     Packet(Understood),
     /// The source is away; with its next packet it is back.
     Away,
-    /// What comes now does not go on from what came before: nobody joins there any more.
+    /// What comes now does not go on from what came before: no sink joins there any more.
     Break,
-    /// So many packets of a track got lost on the way to the replica.
+    /// This many packets of a track got lost on the way to the replica.
     Missed {
         /// The track.
         track: u8,
@@ -147,7 +147,7 @@ impl State {
         self.introduce(false)
     }
 
-    /// The same with the packets from the newest key frame on, so that who joins there is served
+    /// The same with the packets from the newest key frame on, so that a sink that joins there is served
     /// at once.
     pub fn introduction(&self) -> Vec<Handed> {
         self.introduce(true)

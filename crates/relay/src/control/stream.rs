@@ -1,4 +1,4 @@
-//! One live source and everyone who receives it.
+//! One live source and all its receivers.
 
 use core::ops::Deref;
 use core::time::Duration;
@@ -18,7 +18,7 @@ use crate::send::{Order, Report};
 pub struct StreamOptions {
     /// How many bytes a ring holds.
     pub ring_bytes: usize,
-    /// Who loses packets when a ring is full.
+    /// Which sink loses packets when a ring is full.
     pub when_full: WhenFull,
     /// A sink that loses packets for that long without ever catching up is let go.
     pub hopeless_after: Duration,
@@ -30,8 +30,8 @@ pub struct StreamOptions {
     pub seed: u64,
     /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
     pub ntp_at_zero: u64,
-    /// How many layers the source has at least, though fewer may come: who hands the stream on leaves out those
-    /// that nobody here wants, and levels mean the same here and there. 0 if packets say it.
+    /// How many layers the source has at least, though fewer may come: a relay that hands the stream on
+    /// leaves out those no sink here wants, and levels mean the same here and there. 0 if packets say it.
     pub layers: u8,
     /// Other relays hand the source on, and may take turns at that.
     pub is_relayed: bool,
@@ -205,7 +205,7 @@ impl Stream {
         self.poll_with(now, order)
     }
 
-    /// What to do next in this class, for at most so many sinks at once; what is owed in other
+    /// What to do next in this class, for at most `room` sinks at once; what is owed in other
     /// classes waits. Everything but orders is of every class.
     pub fn poll_class(&mut self, now: Time, class: Priority, room: Room) -> Output {
         self.poll_with(now, |state| next_order(state, now, class, room))

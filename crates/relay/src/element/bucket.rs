@@ -35,7 +35,7 @@ impl Bucket {
         self.level.at = Some(now);
     }
 
-    /// Whether more than so many of 128 parts of it are full.
+    /// Whether more than `parts` of 128 parts of it are full.
     pub(super) fn has_more_than(&self, parts: u8) -> bool {
         self.level.tokens * 128 > self.burst_bits * NANOS * i128::from(parts)
     }

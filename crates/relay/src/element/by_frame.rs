@@ -137,7 +137,7 @@ impl<J: Judge> Element for ByFrame<J> {
     }
 
     fn message(&mut self, _: Time, message: Message) -> Option<Message> {
-        // Frames are numbered anew.
+        // Frame numbers begin again.
         if message == Message::Break {
             self.memory = Memory::default();
         }

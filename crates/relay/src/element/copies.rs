@@ -33,7 +33,7 @@ struct Flow {
 }
 
 impl Copies {
-    /// Remembers so many packets of each flow: a power of two, 64 at least.
+    /// Remembers `window` packets of each flow: a power of two, 64 at least.
     pub(super) fn new(window: u16) -> Self {
         Copies { window, flows: Vec::with_capacity(FLOWS_MAX) }
     }

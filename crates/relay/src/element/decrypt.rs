@@ -19,9 +19,9 @@ use crate::schedule::TrackMask;
 
 /// The element.
 ///
-/// How often the sequence numbers of a source have begun anew is part of what is signed, and not in the
-/// packet. Who joins late is not told; so it is tried, from zero on, until a packet turns out to be
-/// authentic ([`ROLLOVERS_AT_ONCE`]).
+/// How often the sequence numbers of a source have begun again is part of what is signed, and not in the
+/// packet. A receiver that joins late is not told; so it is tried, from zero on, until a packet turns out to
+/// be authentic ([`ROLLOVERS_AT_ONCE`]).
 pub const KIND: Kind = Kind {
     name: "decrypt",
     doc: "Checks and decrypts SRTP (RFC 3711); what comes out is what the description says of it.",

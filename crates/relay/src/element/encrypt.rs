@@ -56,7 +56,7 @@ struct Inner {
 struct Flow {
     ssrc: u32,
     highest: u16,
-    /// What is added, since the source began anew.
+    /// What is added, since the source began again.
     offset: u16,
     late_in_a_row: u8,
 }
@@ -118,7 +118,7 @@ impl Inner {
         }
     }
 
-    /// The number that a packet gets: its own, as long as its source does not begin anew.
+    /// The number that a packet gets: its own, as long as its source does not begin again.
     fn number(&mut self, ssrc: u32, sequence: u16) -> Result<u16, DropReason> {
         let flow = match self.flows.iter_mut().position(|flow| flow.ssrc == ssrc) {
             Some(at) => &mut self.flows[at],
@@ -179,7 +179,7 @@ impl Element for Encrypt {
     fn resume(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(state) = state.downcast::<(Secret, Inner)>() {
             let (secret, inner) = *state;
-            // With another key, numbers may begin anew.
+            // With another key, numbers may begin again.
             if secret == self.secret {
                 self.inner = inner;
             }

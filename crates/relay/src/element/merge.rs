@@ -63,7 +63,7 @@ struct Merge {
     one: Option<One>,
 }
 
-/// What is to be known anew of what was several tracks: each of them counted its own frames.
+/// What has to be found again for what was several tracks: each of them counted its own frames.
 #[derive(Debug)]
 struct One {
     track: u8,

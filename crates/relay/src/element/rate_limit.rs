@@ -1,4 +1,4 @@
-//! No more than so many bits a second.
+//! Keeps a stream to a bit rate.
 
 use outflow_media::importance::Class;
 use outflow_media::{Tag, Time};

@@ -1,4 +1,4 @@
-//! One in so many.
+//! Keeps one in n frames or packets.
 
 use outflow_media::Time;
 

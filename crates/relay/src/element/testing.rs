@@ -16,7 +16,7 @@ pub(super) const BODY: usize = 88;
 /// The source of [`Source`].
 pub(super) const SSRC: u32 = 0xcafe_babe;
 
-/// So many tracks of video.
+/// `tracks` tracks of video.
 pub(super) fn video(tracks: usize) -> Format {
     let track = |index: usize| Track {
         codec: Codec::Other { video: true },

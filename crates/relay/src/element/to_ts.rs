@@ -47,7 +47,7 @@ struct Works {
     left_out: Vec<String>,
     mux: RtpToTs,
     reader: TsReader,
-    /// RTP headers, for those who get the transport stream by RTP; of the source's SSRC.
+    /// RTP headers, for sinks that get the transport stream by RTP; of the source's SSRC.
     wrap: Option<RtpWrap>,
     counted: Dropped,
 }

@@ -35,7 +35,7 @@ pub struct Piece {
     pub bytes: Bytes,
     /// When they came.
     pub arrived: Time,
-    /// The RTP header of their datagram, for those who get the stream by RTP.
+    /// The RTP header of their datagram, for sinks that get the stream by RTP.
     pub rtp_header: [u8; HEADER],
     /// What a receiver needs first that begins with this frame, if it is a key frame.
     pub preamble: Option<Bytes>,
@@ -49,7 +49,7 @@ impl Piece {
     }
 }
 
-/// Makes the stream that has frames up to a layer, and fills its datagrams anew. No datagram has packets of
+/// Makes the stream that has frames up to a layer, and packs its datagrams again. No datagram has packets of
 /// two frames, and none waits longer than to the end of its frame.
 #[derive(Debug)]
 pub struct TsLevel {

@@ -22,7 +22,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many of [`BUDGET_PARTS`] parts of a core.
+    /// `parts` of [`BUDGET_PARTS`] parts of a core.
     pub fn new(parts: u64) -> Self {
         let per_second_ns = u64::try_from(u128::from(parts) * SECOND_NS / u128::from(BUDGET_PARTS));
         let per_second_ns = per_second_ns.unwrap_or(u64::MAX);

@@ -58,7 +58,7 @@ impl Frames {
         packets
     }
 
-    /// Puts what is not complete before these packets: nobody is given frames any more.
+    /// Puts what is not complete before these packets: no element is given frames any more.
     pub(super) fn release(&mut self, batch: &mut Vec<Item>) {
         self.tracks.iter_mut().for_each(|gathered| gathered.give(&mut self.whole));
         self.whole.append(batch);

@@ -14,7 +14,7 @@ use crate::drops::DropReason;
 pub struct Item {
     /// The packet. Of RTP whose header stands in `rtp_header`, what comes behind those 12 bytes.
     pub packet: Packet,
-    /// The fixed RTP header in front of the packet's bytes: of a transport stream, for those who get
+    /// The fixed RTP header in front of the packet's bytes: of a transport stream, for sinks that get
     /// it by RTP; of RTP, once it was rewritten. Zeros where the packet's bytes are all there is.
     pub rtp_header: [u8; HEADER],
     /// What a receiver that begins with this packet's frame needs first.
@@ -61,7 +61,7 @@ impl Item {
         self.of_track = None;
     }
 
-    /// An empty packet, for whoever needs one to begin with.
+    /// An empty packet, for a caller that needs one to begin with.
     pub fn empty() -> Self {
         let packet = Packet {
             bytes: Bytes::new(),
@@ -94,7 +94,7 @@ impl Item {
         Some(&mut self.rtp_header)
     }
 
-    /// The packet in one piece, to be changed: in place if nobody else holds its bytes, else a copy.
+    /// The packet in one piece, to be changed: in place if nothing else holds its bytes, else a copy.
     /// A transport stream's RTP header is left out of it.
     pub fn own(&mut self, is_rtp: bool) -> BytesMut {
         let bytes = core::mem::take(&mut self.packet.bytes);
@@ -148,7 +148,7 @@ impl Item {
         self.packet.bytes.is_empty()
     }
 
-    /// Moves its RTP sequence number back by so many.
+    /// Moves its RTP sequence number back by `back`.
     pub(super) fn renumber(&mut self, back: u16) {
         if back == 0 {
             return;

@@ -6,8 +6,8 @@
 //! there before comes back, and leaves its state to elements that kept their name.
 //!
 //! Packets go through a graph in batches, from element to element in one order; where flows part and
-//! come together again, they are in the order in which they came in. Elements that nobody wants
-//! anything of do not work. The elements of one execution context are a [`Stage`]; packets go through
+//! come together again, they are in the order in which they came in. Elements whose output nothing
+//! wants do not work. The elements of one execution context are a [`Stage`]; packets go through
 //! the stages in order, each into the next by one queue, so that no two packets change places.
 
 mod bind;
@@ -67,7 +67,7 @@ pub struct Graph {
     direct: Vec<(Target, Item)>,
     /// Where each element's packets go, by its number and output, wherever it is.
     wires: Vec<Vec<Vec<Target>>>,
-    /// Whether anybody wants what comes out of each element.
+    /// Whether what comes out of each element is wanted.
     wanted: Vec<bool>,
     /// Elements that make something else of what comes in.
     turning: Vec<String>,
@@ -233,17 +233,17 @@ impl Graph {
         &self.exits[exit].left_out
     }
 
-    /// Whether anybody wants a branch.
+    /// Whether a branch is wanted.
     pub fn is_wanted(&self, exit: usize) -> bool {
         self.exits.get(exit).is_some_and(|exit| exit.wanted)
     }
 
-    /// Whether anybody wants anything.
+    /// Whether any branch is wanted.
     pub fn is_any_wanted(&self) -> bool {
         self.exits.iter().any(|exit| exit.wanted)
     }
 
-    /// Says whether anybody wants a branch. Elements of which nobody wants anything rest.
+    /// Says whether a branch is wanted. Elements of which nothing is wanted rest.
     pub fn set_wanted(&mut self, exit: usize, wanted: bool) {
         if let Some(exit) = self.exits.get_mut(exit).filter(|exit| exit.wanted != wanted) {
             exit.wanted = wanted;
@@ -264,7 +264,7 @@ impl Graph {
         self.stages.iter_mut().for_each(|stage| stage.set_wanted(&self.wanted));
     }
 
-    /// Whether anybody wants what comes out of each element, by its number; for stages that were taken
+    /// Whether what comes out of each element is wanted, by its number; for stages that were taken
     /// out ([`Stage::set_wanted`]).
     pub fn wishes(&self) -> &[bool] {
         &self.wanted
@@ -399,8 +399,8 @@ impl Graph {
         }
     }
 
-    /// Keeps the work of all elements to so many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core, each stage to an
-    /// equal part of them; `None` lets it take what it needs.
+    /// Keeps the work of all elements to `parts` of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a
+    /// core, each stage to an equal part of them; `None` lets it take what it needs.
     pub fn set_budget(&mut self, parts: Option<u64>) {
         let stages = self.stages.len() as u64;
         for stage in &mut self.stages {
@@ -424,7 +424,7 @@ impl Graph {
         self.nodes().count() == self.wires.len()
     }
 
-    /// Whether the graph is to be bound anew, once it is whole.
+    /// Whether the graph is to be bound again, once it is whole.
     pub fn is_unbound(&self) -> bool {
         self.bound.is_none()
     }
@@ -458,7 +458,7 @@ impl Graph {
     }
 
     /// Whether an element makes something else of what comes in: to pass it by, the graph is to be bound
-    /// anew.
+    /// again.
     pub fn turns(&self, name: &str) -> bool {
         self.turning.iter().any(|turning| turning == name)
     }
@@ -475,7 +475,7 @@ impl Graph {
 }
 
 impl Count {
-    /// The count as it was so many packets of a track ago.
+    /// Takes the count back by one packet of a track.
     fn before(&mut self, track: u8) {
         self.all = self.all.wrapping_sub(1);
         self.of_track[usize::from(track) % TRACKS_MAX].go_back();

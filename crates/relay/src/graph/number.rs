@@ -11,7 +11,7 @@ use outflow_media::rtp::sequence_distance;
 use super::Item;
 use crate::limits::TRACKS_MAX;
 
-/// So many packets back, a late one is still told from the next one of a source that began anew.
+/// This many packets back, a late one is still told from the next one of a source that began again.
 const RECENT: usize = 64;
 
 /// Gives the packets of one track their places: where they come into the graph, and where an element
@@ -153,7 +153,7 @@ mod tests {
     fn a_late_packet_gets_a_number_that_nobody_else_has() {
         assert_eq!(pass(&[5, 7, 6, 8], &[7]), [5, 6, 7]);
         assert_eq!(pass(&[4, 5, 7, 8, 6, 9], &[5]), [4, 6, 7, 5, 8]);
-        // Whoever begins anew far away goes on from there.
+        // A source that begins again far away goes on from there.
         assert_eq!(pass(&[5, 6, 900, 901], &[900]), [5, 6, 900]);
     }
 }

@@ -33,12 +33,12 @@ pub struct ElementPlan {
     /// The execution context that it runs in; that of what it takes from if none is named, which is the
     /// stream's own worker in the beginning.
     pub context: Option<String>,
-    /// In so many lanes it works at a time, each a thread, frame by frame in turn; what comes out is in
+    /// It works in this many lanes at a time, each a thread, frame by frame in turn; what comes out is in
     /// the order in which it came in. 0 and 1 are one.
     pub lanes: usize,
     /// It lets everything pass as it is.
     pub bypass: bool,
-    /// So many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core may it take, if that is
+    /// How many of [`BUDGET_PARTS`](crate::limits::BUDGET_PARTS) parts of a core it may take, if that is
     /// limited.
     pub budget: Option<u64>,
 }

@@ -98,7 +98,7 @@ pub struct NodeReport {
     pub unfit: bool,
     /// It lets everything pass as it is.
     pub bypass: bool,
-    /// Anybody wants what comes out of it.
+    /// What comes out of it is wanted.
     pub wanted: bool,
     /// Bytes of memory that it holds, where it knows.
     pub memory_bytes: u64,

@@ -119,7 +119,7 @@ pub enum Setting {
 
 /// What was chosen for the options of an element. What is not there stands at its default.
 ///
-/// Each value is of its option's [`Form`]: whoever reads a configuration sees to that.
+/// Each value is of its option's [`Form`]: the reader of a configuration sees to that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings(BTreeMap<String, Setting>);
 

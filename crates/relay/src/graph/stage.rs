@@ -35,7 +35,7 @@ pub(super) struct Node {
     pub(super) outs: Vec<Vec<Target>>,
     /// From how many places packets come.
     pub(super) fan_in: usize,
-    /// Whether anybody wants what comes out.
+    /// Whether what comes out is wanted.
     pub(super) wanted: bool,
     pub(super) bypass: bool,
     /// Some of its packets come from outside of its stage.
@@ -192,7 +192,7 @@ impl Stage {
         &self.context
     }
 
-    /// Says of every element of the graph, by its number, whether anybody wants what comes out.
+    /// Says of every element of the graph, by its number, whether what comes out is wanted.
     pub fn set_wanted(&mut self, wanted: &[bool]) {
         for (node, wanted) in self.nodes.iter_mut().zip(wanted.iter().skip(usize::from(self.first))) {
             node.wanted = *wanted;
@@ -215,7 +215,7 @@ impl Stage {
         }
     }
 
-    /// Puts a packet where it goes, if anybody wants it there; says where else if that is not here.
+    /// Puts a packet where it goes, if it is wanted there; says where else if that is not here.
     pub(super) fn enter(&mut self, target: Target, item: impl FnOnce() -> Item) -> Option<(Target, Item)> {
         match self.local(target).map(|local| &mut self.nodes[local]) {
             Some(node) if !node.wanted => None,

@@ -89,7 +89,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// The packets of a buffer, for those who decide which of them go.
+/// The packets of a buffer, for the rules that decide which of them go.
 pub(super) trait Held {
     /// Bytes that wait.
     fn bytes(&self) -> usize;

@@ -8,7 +8,7 @@ use crate::drops::DropReason;
 
 impl<T> Link<T> {
     /// Other options from now on. Flows stay, and what waits goes on waiting; with another policy or unit it is
-    /// offered anew, in its order, and what was lost before is not in mind any more. A smaller buffer takes
+    /// offered again, in its order, and what was lost before is not in mind any more. A smaller buffer takes
     /// nothing in until enough of it has gone.
     pub fn set_options(&mut self, now: Time, options: LinkOptions) {
         let before = core::mem::replace(&mut self.options, options);
@@ -62,7 +62,7 @@ impl<T> Link<T> {
         true
     }
 
-    /// A flow ends, and nobody wants what waits of it: that stands in [`Link::dropped`] afterwards.
+    /// A flow ends, and no receiver wants what waits of it: that stands in [`Link::dropped`] afterwards.
     pub fn cut_flow(&mut self, id: FlowId, reason: DropReason) {
         let at = self.flows.get(id.0).map(|flow| flow.queue);
         if let Some(queue) = at.and_then(|at| self.queues.get_mut(at)) {
@@ -78,7 +78,7 @@ impl<T> Link<T> {
         self.remove_flow(id);
     }
 
-    /// All buffers are made anew for the flows that there are.
+    /// All buffers are made again for the flows that there are.
     fn begin_anew(&mut self, now: Time) {
         let mut waiting = Vec::new();
         for (_, mut queue) in core::mem::take(&mut self.queues) {

@@ -4,7 +4,7 @@
 //! taken off: what is left was lost behind it, where the real bottleneck is. Every second the rate becomes
 //!
 //! * less by half the share that was lost, if that is more than a tenth,
-//! * a twentieth more, if it is less than a fiftieth, and the link was in use: who sends little learns nothing,
+//! * a twentieth more, if it is less than a fiftieth, and the link was in use: a low rate tells nothing,
 //! * what it was, otherwise.
 //!
 //! Others know by themselves what their way carries, and say it (REMB, TMMBR). Where all receivers behind the link
@@ -104,7 +104,7 @@ impl Follow {
             return;
         };
         let expected = reported.highest.wrapping_sub(last.highest);
-        // One that began anew, or came twice, tells nothing.
+        // A flow that began again, or a report that came twice, tells nothing.
         if expected == 0 || expected > 1 << 24 {
             return;
         }
@@ -191,7 +191,7 @@ mod tests {
             Receiver { follow, now: Time::ZERO, reported }
         }
 
-        /// A second with so many packets, of which the link gave up some, and others got lost behind it.
+        /// A second with `packets` packets, of which the link gave up some, and others got lost behind it.
         fn second(&mut self, packets: u32, given_up: u32, lost: u32) -> u64 {
             (0..given_up).for_each(|_| self.follow.handle_given_up(FLOW));
             self.reported.highest = self.reported.highest.wrapping_add(packets);

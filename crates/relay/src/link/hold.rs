@@ -1,7 +1,7 @@
 //! Packets of frames that do not show yet what they are. In front of the first slice of a picture may come packets
-//! of their own with a delimiter, parameter sets, or messages: nobody knows what these are worth before the slice
-//! is seen. They are held back until then (that is the next packet of the flow as a rule) and count as what their
-//! frame is.
+//! of their own with a delimiter, parameter sets, or messages: what these are worth is not known before the
+//! slice is seen. They are held back until then (that is the next packet of the flow as a rule) and count as
+//! what their frame is.
 
 use outflow_media::{Kind, Tag, Time};
 

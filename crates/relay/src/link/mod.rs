@@ -1,5 +1,5 @@
-//! An outgoing bottleneck: a rate, buffers, a policy that says who loses what when they are full, and a
-//! scheduler that says whose turn it is (ABD, section 2.3).
+//! An outgoing bottleneck: a rate, buffers, a policy that says which flow loses what when they are full, and
+//! a scheduler that says which buffer is next (ABD, section 2.3).
 //!
 //! A [`Link`] is asked and answers, like all of the core: packets are offered as they come, with what they mean,
 //! and are taken out when their time has come. So it is the same in front of a real interface and in virtual
@@ -47,9 +47,9 @@ pub struct ApplicationId(pub u32);
 /// How much a buffer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// So many bytes for each flow that shares it: it grows and shrinks as flows come and go.
+    /// This many bytes for each flow that shares it: it grows and shrinks as flows come and go.
     PerFlow(usize),
 }
 
@@ -58,15 +58,15 @@ pub enum Size {
 pub struct LinkOptions {
     /// Bits a second.
     pub rate_bps: u64,
-    /// Who shares a buffer, and who loses what when it is full.
+    /// Which flows share a buffer, and which of them loses what when it is full.
     pub policy: Policy,
     /// What is discarded at least.
     pub unit: Unit,
-    /// Whose turn it is.
+    /// Which buffer is next.
     pub scheduling: Scheduling,
     /// How much a buffer holds.
     pub size: Size,
-    /// Who asks later than that loses the time; what is below is made up for by asking again at once.
+    /// A caller that asks later than that loses the time; less is made up for by asking again at once.
     pub slack: Duration,
 }
 
@@ -235,7 +235,7 @@ impl<T> Link<T> {
         self.flows.get(id.0).map(|flow| flow.application)
     }
 
-    /// A packet of a flow comes, so many bytes on the link. What does not go on stands in
+    /// A packet of a flow comes, `bytes` bytes on the link. What does not go on stands in
     /// [`Link::dropped`] afterwards.
     pub fn offer(&mut self, now: Time, flow: FlowId, tag: Tag, bytes: usize, item: T) {
         self.halve_offered(now);
@@ -383,7 +383,7 @@ impl<T> Link<T> {
 }
 
 impl Size {
-    /// Of a buffer that so many flows share.
+    /// Of a buffer that `flows` flows share.
     fn of(self, flows: usize) -> usize {
         match self {
             Size::Bytes(bytes) => bytes,

@@ -1,6 +1,6 @@
 //! Which flows are alike, so that they may share a buffer.
 //!
-//! Who shares a buffer shares its losses: room for one is made at another's. That pays where the others have
+//! Flows that share a buffer share losses: room for one is made at another's. That pays where the others have
 //! packets of about the same worth, and as many of them to choose from: a stream of 100 kbit/s beside one of
 //! 8 Mbit/s would lose a whole picture for a fraction of the other's, and a stream with a tenth of the pictures
 //! would wait behind ten times as many. So flows are alike if they are of the same medium, their mean rates are
@@ -141,7 +141,7 @@ impl Similar {
     }
 }
 
-/// Whether two numbers are within a factor of each other, and `parts` of so many more.
+/// Whether two numbers are within `factor` times `parts` / `of` of each other.
 fn within(one: u64, other: u64, factor: u64, (parts, of): (u64, u64)) -> bool {
     let (low, high) = (one.min(other).max(1), one.max(other).max(1));
     u128::from(high) * u128::from(of) <= u128::from(low) * u128::from(factor * parts)
@@ -151,7 +151,7 @@ fn within(one: u64, other: u64, factor: u64, (parts, of): (u64, u64)) -> bool {
 mod tests {
     use super::*;
 
-    /// Flows that come with so many bits and frames a second, for three windows.
+    /// Flows that come with these bits and frames a second, for three windows.
     fn grouped(flows: &[(Medium, u64, u64)]) -> Vec<ApplicationId> {
         let mut similar = Similar::default();
         let of = |(number, (medium, ..)): (usize, &(Medium, _, _))| (FlowId(number), *medium);

@@ -1,4 +1,4 @@
-//! A link with its buffers full: who loses what.
+//! A link with its buffers full: which flow loses what.
 
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@ use outflow_media::Time;
 use super::ticks;
 use crate::limits::{SAME_CLOCK, SSRC_SILENCE};
 
-/// Maps SSRC, sequence numbers and timestamps of whoever sends now to those of the first sender.
+/// Maps SSRC, sequence numbers and timestamps of the present sender to those of the first sender.
 ///
-/// As long as nobody restarts, nothing is rewritten.
+/// As long as no sender restarts, nothing is rewritten.
 #[derive(Debug)]
 pub struct Continuity {
     clock_rate: u32,
@@ -21,7 +21,7 @@ pub struct Continuity {
     last_timestamp: u32,
 }
 
-/// By whom a source begins a new turn.
+/// How a source begins a new turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnBy {
     /// By itself: its clock may be another one.

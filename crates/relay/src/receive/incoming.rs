@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// A packet's bytes: writable, if nobody else holds them.
+/// A packet's bytes: writable, if nothing else holds them.
 #[derive(Debug)]
 pub enum Incoming {
     /// Bytes that can be rewritten in place.

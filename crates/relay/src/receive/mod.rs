@@ -3,7 +3,7 @@
 //! RTP keeps its headers; if the source was restarted, sequence numbers, timestamps and SSRC are
 //! rewritten so that receivers see one source that never went away; not so where it is encrypted, for
 //! headers are signed then. A transport stream is taken out of what carried it, and the RTP header for
-//! those who receive it by RTP is made here, once.
+//! sinks that receive it by RTP is made here, once.
 
 mod continuity;
 mod incoming;
@@ -69,7 +69,7 @@ impl Receive {
         }
     }
 
-    /// The source begins anew, after it was away or in another form (bare or in RTP).
+    /// The source begins again, after it was away or in another form (bare or in RTP).
     pub fn restart(&mut self, format: &Format, by: TurnBy) {
         match (&mut self.form, format) {
             (Form::Rtp(tracks), Format::Rtp(new)) => {

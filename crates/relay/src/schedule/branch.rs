@@ -1,4 +1,4 @@
-//! One output of a stream: its ring, the sinks that read it, and whose turn it is.
+//! One output of a stream: its ring, the sinks that read it, and which is next.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -128,7 +128,7 @@ impl Branch {
     }
 
     /// Adds a packet if the ring's policy has it, gives up what no longer fits, and lets go what
-    /// nobody needs.
+    /// no sink needs.
     ///
     /// `rtp_header` is [`Entry::rtp_header`]; `preamble` is asked when a key frame begins.
     pub fn push(
@@ -163,7 +163,7 @@ impl Branch {
         self.wake_idle(sinks);
     }
 
-    /// Those who could not go on may be able to now.
+    /// Sinks that could not go on may be able to now.
     pub(super) fn wake_idle(&mut self, sinks: &mut Sinks) {
         while let Some(key) = self.idle.pop() {
             self.requeue(sinks, key);
@@ -240,7 +240,7 @@ impl Branch {
     }
 
     /// The next order of class `priority`, if anything is owed in it that can go now. Cohorts and
-    /// those who lag take turns.
+    /// sinks that lag take turns.
     pub fn next_order(
         &mut self,
         now: Time,

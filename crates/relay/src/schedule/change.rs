@@ -27,7 +27,7 @@ impl Branch {
         }
     }
 
-    /// Puts a sink at the beginning of a key frame, with the sequence numbers of those who take the same.
+    /// Puts a sink at the beginning of a key frame, with the sequence numbers of sinks that take the same.
     pub(super) fn begin(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let (class, cut) = (Class::of(&sink.spec), sink.spec.level.of(self.layers));
@@ -42,7 +42,7 @@ impl Branch {
         self.place_behind(sinks, key, at);
     }
 
-    /// A packet arrives. Those members of cohorts for whom something changes with it go on with a cursor of
+    /// A packet arrives. Members of cohorts for which something changes with it go on with a cursor of
     /// their own, until they are up again.
     pub(super) fn look_at_layers(&mut self, sinks: &mut Sinks, tag: &Tag) {
         if tag.track != self.ring.main_track() {

@@ -40,11 +40,11 @@ pub(crate) struct Cohort {
     pub(crate) members: Vec<SinkKey>,
     /// Rises with every member that comes, goes or changes its place.
     pub(crate) version: u64,
-    /// When those who take the same layers stood side by side: this version.
+    /// When members that take the same layers stood side by side: this version.
     pub(crate) arranged: u64,
     /// The members by how much they take; none is empty.
     pub(crate) groups: Vec<Group>,
-    /// The next packet that is owed to those who have not had their part of the turn.
+    /// The next packet that is owed to the members that have not had their part of the turn.
     pub(crate) cursor: Seq,
     /// Packets that are being handed out now.
     pub(crate) turn: Option<Turn>,
@@ -53,27 +53,27 @@ pub(crate) struct Cohort {
     pub(crate) waits_until: Option<Time>,
 }
 
-/// The same packets for all members, who get them a few at a time.
+/// The same packets for all members, which get them a few at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     /// The packet behind the last.
     pub(crate) to: Seq,
-    /// So many members, from the first on, have been given them.
+    /// This many members, from the first on, have been given them.
     pub(crate) served: usize,
-    /// Packets for a member who takes all layers that any of them takes.
+    /// Packets for a member that takes all layers that any of them takes.
     pub(crate) packets: u64,
 }
 
-/// Members of a cohort who take the same layers.
+/// Members of a cohort that take the same layers.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) cut: Cut,
     pub(crate) members: usize,
     /// Members whose sequence numbers are not those of the group, because they have changed to it.
     apart: usize,
-    /// What one who had been a member from the beginning would have been sent, turn included.
+    /// What a member from the beginning would have been sent, turn included.
     pub(crate) totals: Counters,
-    /// What such a one would not have got: because the ring refused it, or it was left out.
+    /// What such a member would not have got: because the ring refused it, or it was left out.
     pub(crate) drops: Drops,
     /// What a member is sent by the turn, ...
     sent: Counters,
@@ -100,7 +100,7 @@ impl Cohort {
         }
     }
 
-    /// Whether one who has seen everything up to `at` can become a member now.
+    /// Whether a sink that has seen everything up to `at` can become a member now.
     pub(crate) fn takes(&self, at: Seq) -> bool {
         self.cursor == at && self.turn.is_none()
     }
@@ -113,7 +113,7 @@ impl Cohort {
         }
     }
 
-    /// Those who take layers up to `cut`.
+    /// The members that take layers up to `cut`.
     pub(crate) fn group(&self, cut: Cut) -> Option<&Group> {
         self.groups.iter().find(|group| group.cut == cut)
     }
@@ -137,7 +137,7 @@ impl Cohort {
         (totals, drops, lowered)
     }
 
-    /// A new member who takes layers up to `cut`, and whose sequence numbers are `lowered` at the cursor.
+    /// A new member that takes layers up to `cut`, and whose sequence numbers are `lowered` at the cursor.
     /// Returns its slot, and what it would have got before.
     pub(crate) fn add(&mut self, key: SinkKey, cut: Cut, lowered: u16) -> (usize, &Group) {
         self.members.push(key);
@@ -152,8 +152,8 @@ impl Cohort {
         (self.members.len() - 1, group)
     }
 
-    /// Puts those who take the same side by side, so that an order to a part of the members is the same packets
-    /// for many. Whoever gets another slot by that is handed to `moved`; nobody has had anything of the turn.
+    /// Puts members that take the same side by side, so that an order to a part of the members is the same
+    /// packets for many. Each member with a new slot is handed to `moved`; none has had anything of the turn.
     pub(crate) fn arrange<K: Ord>(
         &mut self,
         takes: impl FnMut(&SinkKey) -> K,
@@ -168,7 +168,7 @@ impl Cohort {
         self.arranged = self.version;
     }
 
-    /// What of the turn's packets everyone gets, if that is the same for all; see [`Cohort::share`].
+    /// What of the turn's packets every member gets, if that is the same for all; see [`Cohort::share`].
     pub(crate) fn common_share(&self) -> Option<Share> {
         match &self.groups[..] {
             [only] if only.apart == 0 => Some(Share { cut: only.cut, lowered: only.lowered_before }),
@@ -176,15 +176,15 @@ impl Cohort {
         }
     }
 
-    /// What of the turn's packets, or of the last if there is none, a member gets who takes layers up to
-    /// `cut`, and whose sequence numbers are by so much lower than its group's.
+    /// What of the turn's packets, or of the last if there is none, a member gets that takes layers up to
+    /// `cut`, and whose sequence numbers are lower by `apart` than its group's.
     pub(crate) fn share(&self, cut: Cut, apart: u16) -> Share {
         let lowered = self.group(cut).map_or(0, |group| group.lowered_before);
         Share { cut, lowered: lowered.wrapping_add(apart) }
     }
 
-    /// The packets up to `to` are owed now. Returns how many these are for who gets most; if that is
-    /// nothing, the cursor goes on, and else they are a turn.
+    /// The packets up to `to` are owed now. Returns how many these are for the member that gets most; if that
+    /// is nothing, the cursor goes on, and else they are a turn.
     pub(crate) fn begin_turn(&mut self, ring: &Ring, to: Seq) -> Counters {
         let mut most = Counters::default();
         for group in &mut self.groups {
@@ -200,9 +200,9 @@ impl Cohort {
         most
     }
 
-    /// Takes the member at `slot` out, who took layers up to `cut`; `apart` is by how much its sequence
-    /// numbers were lower than its group's. Those who stand elsewhere afterwards are handed to `moved` with
-    /// their new slots; who has been served in this turn, and who not, stays so.
+    /// Takes the member at `slot` out, which took layers up to `cut`; `apart` is by how much its sequence
+    /// numbers were lower than its group's. Members that stand elsewhere afterwards are handed to `moved`
+    /// with their new slots; which have been served in this turn, and which not, stays so.
     pub(crate) fn remove(
         &mut self,
         slot: usize,
@@ -235,7 +235,7 @@ impl Cohort {
         self.end_turn_if_served();
     }
 
-    /// When everyone has had the turn's packets, the next are owed.
+    /// When every member has had the turn's packets, the next are owed.
     pub(crate) fn end_turn_if_served(&mut self) {
         if let Some(turn) = self.turn
             && turn.served >= self.members.len()
@@ -283,8 +283,8 @@ impl Group {
     }
 }
 
-/// Packets and bytes of `tracks` between two positions for who takes layers up to `cut`, and how many packets
-/// are left out because of that.
+/// Packets and bytes of `tracks` between two positions for a member that takes layers up to `cut`, and how
+/// many packets are left out because of that.
 fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask, cut: Cut) -> (Counters, u64) {
     let (mut sum, mut left_out) = (Counters::default(), 0);
     for (_, entry) in ring.range(from, to) {
@@ -324,7 +324,7 @@ mod tests {
         cohort
     }
 
-    /// Whoever leaves, in whatever order: those served stay served, those not are still owed.
+    /// Whichever member leaves, in whatever order: those served stay served, those not are still owed.
     #[test]
     fn leaving_within_a_turn_changes_nothing_for_the_others() {
         for members in 1..6 {

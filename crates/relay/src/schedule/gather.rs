@@ -1,5 +1,5 @@
 //! What is owed to cohorts: gathered as long as the latency budget allows, spread out where a pace
-//! is asked for, and handed out to so many members at a time that a higher class never waits long.
+//! is asked for, and handed out to a part of the members at a time, so that a higher class never waits long.
 
 use outflow_media::Time;
 
@@ -75,7 +75,7 @@ impl Branch {
         self.cohorts.get(cohort).map_or(Share::WHOLE, |cohort| cohort.share(member.cut, member.lowered))
     }
 
-    /// What of an order to a cohort those get who take the same layers: each cut once.
+    /// What members that take the same get of an order to a cohort: each cut once.
     pub fn shares(&self, cohort: usize) -> impl Iterator<Item = Share> + '_ {
         let cohort = self.cohorts.get(cohort);
         cohort.into_iter().flat_map(|cohort| cohort.groups.iter().map(|group| cohort.share(group.cut, 0)))
@@ -86,7 +86,7 @@ impl Branch {
         self.cohorts.get(cohort).map_or(0, |cohort| cohort.version)
     }
 
-    /// Those whom an order goes to.
+    /// The sinks that an order goes to.
     pub fn ordered<'a>(&'a self, whom: &'a Whom) -> &'a [SinkKey] {
         match whom {
             Whom::One(key) => core::slice::from_ref(key),
@@ -97,7 +97,7 @@ impl Branch {
     }
 }
 
-/// Puts members of a cohort side by side who take the same.
+/// Puts members of a cohort that take the same side by side.
 fn arrange(cohort: &mut Cohort, index: usize, sinks: &mut Sinks) {
     let mut slots = Vec::new();
     let takes = |key: &SinkKey| sinks.get(key.0).map(|sink| (sink.cut, sink.lowered));

@@ -31,7 +31,7 @@ impl Level {
         self.0.get()
     }
 
-    /// The layers that belong to it, of so many: 0 … n − q. A level beyond the last is the base.
+    /// The layers that belong to it, of `layers` layers: 0 … n − q. A level beyond the last is the base.
     pub const fn of(self, layers: u8) -> Cut {
         match self {
             Level::BEST => Cut::ALL,
@@ -109,14 +109,14 @@ impl Cut {
     }
 
     /// The same layers, and those that are new, by the numbers that they have from this packet of the main track
-    /// on ([`Tag::grown`]), of one who took all that he asked for. Others wait for what opens.
+    /// on ([`Tag::grown`]), of a sink that took all it asked for. Others wait for what opens.
     pub(crate) fn grown(self, level: Level, tag: &Tag) -> Cut {
         let has_all_below = self.0 >= tag.layer.saturating_sub(tag.grown);
         let had = level.of(tag.layers.saturating_sub(tag.grown));
         if tag.grown > 0 && self == had && has_all_below { level.of(tag.layers) } else { self }
     }
 
-    /// What is taken from this packet of the main track on by one who wants `wish`. `opens_all`: all layers
+    /// What a sink that wants `wish` takes from this packet of the main track on. `opens_all`: all layers
     /// can be taken from there ([`Entry::opens_all`](crate::buffer::Entry::opens_all)).
     ///
     /// Less is taken from the next picture on; more where what is new can be decoded: where all layers open, or
@@ -139,7 +139,7 @@ impl Cut {
 pub struct Share {
     /// Packets of the main track up to this layer.
     pub cut: Cut,
-    /// By so much the sequence numbers of the main track are lower for this sink, from the order's first
+    /// By how much the sequence numbers of the main track are lower for this sink, from the order's first
     /// packet on: packets that were left out on purpose leave no gap. Wraps.
     pub lowered: u16,
 }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5].map(grown), [Cut::ALL, Cut(3), Cut(2), Cut(1), Cut(0)]);
         assert_eq!(Cut(0).grown(level(2), &shows), Cut(0), "he waits for more");
         assert_eq!(Cut(3).grown(level(2), &shows), Cut(3), "once is enough");
-        // There were two temporal layers, of which he took one.
+        // There were two temporal layers, of which it took one.
         let shows = Tag { layer: 2, layers: 5, grown: 1, ..frame(2) };
         assert_eq!(level(4).of(4).grown(level(4), &shows), Cut(0));
         assert_eq!(level(3).of(4).grown(level(3), &shows), Cut(2));
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_key_picture_of_spatial_layers_has_one_end() {
-        // Of two spatial layers; for who takes the lower one alone, the picture ends with that.
+        // Of two spatial layers; for a sink that takes the lower one alone, the picture ends with that.
         let lower = Tag { key: true, opens: true, ends: Some(0), ..frame(0) };
         let upper = Tag { key: true, opens: true, adds: true, ..frame(1) };
         let had_asked = Cut(0).from(Cut(1), &lower, true);

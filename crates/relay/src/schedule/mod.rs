@@ -1,4 +1,4 @@
-//! Who is owed what, and who is served next.
+//! Which sink is owed what, and which is served next.
 //!
 //! A [`Branch`] is one distinct output of a stream: a ring and the sinks that read it. Sinks that
 //! are up with the newest packet stand in *cohorts*, which share one cursor, so that a packet
@@ -31,7 +31,7 @@ use crate::element::view::View;
 use crate::limits::{DATAGRAMS_AS_ONE, WRITTEN_AS_ONE};
 
 /// A receiver of a stream, as the driver and the core call it: an index that is small, so that
-/// both can keep what they know of it in a table. It may be given anew after the sink has left.
+/// both can keep what they know of it in a table. It may be given again after the sink has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SinkKey(pub usize);
 
@@ -56,7 +56,7 @@ pub enum Transport {
     Stream,
 }
 
-/// Who is served first. A class is served only when nothing is owed to the ones above it.
+/// Which sink is served first. A class is served only when nothing is owed to the ones above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// Before all others.
@@ -132,7 +132,7 @@ impl Room {
     /// As many as there are.
     pub const UNLIMITED: Room = Room { datagram: usize::MAX, stream: usize::MAX };
 
-    /// A part of it, one of so many, but one sink in any case.
+    /// One of `parts` parts of it, but one sink in any case.
     pub fn part(self, parts: usize) -> Self {
         let part = |sinks: usize| (sinks / parts).max(1);
         Room { datagram: part(self.datagram), stream: part(self.stream) }

@@ -36,7 +36,7 @@ impl Rates {
         self.layers[layer][self.step] += bytes as u64;
     }
 
-    /// Bits a second of each level, the best first, of so many layers. The step that goes on does not count,
+    /// Bits a second of each level of `layers` layers, the best first. The step that goes on does not count,
     /// once there are others.
     pub(crate) fn table(&self, now: Time, layers: u8) -> Vec<u64> {
         let whole = self.since.map_or(0, |since| self.began.since(since).as_nanos());

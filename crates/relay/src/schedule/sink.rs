@@ -153,7 +153,7 @@ impl Sink {
         self.cut
     }
 
-    /// By how much its sequence numbers are lower than those of others of its cohort who take the same.
+    /// By how much its sequence numbers are lower than those of others of its cohort that take the same.
     pub fn apart(&self) -> u16 {
         self.lowered
     }

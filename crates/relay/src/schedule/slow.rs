@@ -1,5 +1,5 @@
 //! Sinks that are slow: what they did not take is offered again, and what the ring can no longer
-//! hold for them is lost to them and to nobody else; or, under other policies, what arrives is lost
+//! hold for them is lost to them and to no other sink; or, under other policies, what arrives is lost
 //! to all.
 
 use outflow_media::{Tag, Time};
@@ -65,7 +65,7 @@ impl Branch {
         }
     }
 
-    /// The ring is full: everything before `until` goes, and who still needed it has lost it.
+    /// The ring is full: everything before `until` goes, and a sink that still needed it has lost it.
     pub(super) fn give_up(&mut self, now: Time, sinks: &mut Sinks, until: Seq) {
         let mut overtaken = core::mem::take(&mut self.lost_scratch);
         overtaken.clear();
@@ -79,7 +79,7 @@ impl Branch {
             }
         }
         overtaken.extend(self.behind.iter().take_while(|(seq, _)| *seq < until).map(|(_, key)| *key));
-        // From the newest on, so that each packet is looked at once and not once a sink: a higher class
+        // From the newest on, so that each packet is counted once and not once a sink: a higher class
         // waits while this is done.
         let mut given_up = GivenUp::new(self.ring.main_track());
         let mut counted = until;

@@ -8,7 +8,7 @@ use crate::buffer::Seq;
 use crate::drops::DropReason;
 use crate::schedule::{Share, SinkKey, TrackMask};
 
-/// To whom an order goes.
+/// The sinks that an order goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
     /// Members of a cohort: see [`Stream::members`](crate::Stream::members).
@@ -32,7 +32,7 @@ pub enum Whom {
 pub struct Order {
     /// Which branch's ring the packets are in.
     pub branch: usize,
-    /// To whom.
+    /// The sinks that it goes to.
     pub whom: Whom,
     /// The first packet.
     pub from: Seq,

@@ -29,7 +29,7 @@ pub struct ReportClock {
     ntp_at_zero: u64,
     anchor: Option<Anchor>,
     from_source: bool,
-    /// The source begins anew: how its timestamps are rewritten shows with its first packet.
+    /// The source begins again: how its timestamps are rewritten shows with its first packet.
     restarted: bool,
     /// Its report that came before that packet, in its own timestamps.
     held: Option<Anchor>,
@@ -42,7 +42,7 @@ impl ReportClock {
         ReportClock { clock_rate, ntp_at_zero, anchor, from_source: false, restarted: false, held }
     }
 
-    /// A packet arrived. Anchors the clock, or anchors it anew if the track's timestamps jumped by
+    /// A packet arrived. Anchors the clock, or anchors it again if the track's timestamps jumped by
     /// more than a second and the source says nothing itself. `delta` was added to the timestamp. Returns
     /// whether it goes by something else now.
     pub fn packet(&mut self, now: Time, rtp: u32, delta: u32) -> bool {
@@ -92,7 +92,7 @@ impl ReportClock {
         ReportClock { anchor: self.anchor.map(later), ..self }
     }
 
-    /// The source begins anew.
+    /// The source begins again.
     pub fn restart(&mut self) {
         self.from_source = false;
         self.restarted = true;

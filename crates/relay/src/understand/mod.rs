@@ -38,7 +38,7 @@ impl Understand {
         }
     }
 
-    /// The source begins anew, with the same format.
+    /// The source begins again, with the same format.
     pub fn restart(&mut self, format: &Format) {
         let before = match self {
             // What never got as far as its programme came in between.

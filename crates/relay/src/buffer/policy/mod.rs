@@ -17,7 +17,7 @@ use crate::limits::RING_PACKETS_MAX;
 
 macro_rules! policies {
     ($($(#[$doc:meta])* $variant:ident = $name:literal => $policy:path),+ $(,)?) => {
-        /// Who loses packets when a ring is full: the policies there are, by name.
+        /// Which receiver loses packets when a ring is full: the policies there are, by name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum WhenFull {
             $($(#[$doc])* $variant,)+

@@ -59,7 +59,7 @@ impl Red {
         let idle = self.last.replace(now).map_or(Duration::ZERO, |last| now.since(last));
         let idle_ns = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
         if owed_bytes == 0 {
-            // The queue was empty: as if so many packets as usually come in that time had found it
+            // The queue was empty: as if as many packets as usually come in that time had found it
             // so. The ring is asked only when packets come, so the time counts from the one before.
             let gap_ns = self.gap_scaled >> RED_WEIGHT_LOG2;
             let packets = idle_ns.checked_div(gap_ns).unwrap_or(0);
@@ -97,7 +97,7 @@ fn toward(scaled: u64, value: u64) -> u64 {
     scaled - (scaled >> RED_WEIGHT_LOG2) + value
 }
 
-/// What is left of the mean after so many packets have found the queue empty: (1 - w_q)^packets,
+/// What is left of the mean after `packets` packets have found the queue empty: (1 - w_q)^packets,
 /// with [`FRACTION_BITS`] bits behind the point.
 fn left_after(mut packets: u64) -> u64 {
     let mut power = (1_u64 << FRACTION_BITS) - (1 << (FRACTION_BITS - RED_WEIGHT_LOG2));

@@ -9,7 +9,7 @@ use crate::control::levels::{Levels, TsLevels};
 use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
 
 impl Distribution {
-    /// All branches anew, for another format.
+    /// Makes all branches again, for another format.
     pub(in crate::control) fn begin_branches(&mut self, format: &Format) {
         self.clear_branches();
         let ring = self.ring(format.main_track());
@@ -36,7 +36,7 @@ impl Distribution {
         self.services.rest();
     }
 
-    /// A sink has left a branch: it rests soon if nobody else wants it.
+    /// A sink has left a branch: it rests soon if nothing else wants it.
     pub(in crate::control) fn left_branch(&mut self, now: Time, index: usize) {
         let lasts = |slot: &Slot| matches!(slot.made, Made::Original | Made::Rendition);
         if self.branches.slot(index).is_none_or(lasts) {
@@ -87,7 +87,7 @@ impl Distribution {
         }
     }
 
-    /// A branch carries this from now on: what is derived from it is made anew, if that is something else.
+    /// A branch carries this from now on: what is derived from it is made again, if that is something else.
     pub(in crate::control) fn set_branch_format(&mut self, now: Time, index: usize, format: Option<Format>) {
         let Some(slot) = self.branches.slot_mut(index) else { return };
         if slot.format == format {
@@ -100,7 +100,7 @@ impl Distribution {
     }
 
     /// A branch ends, and what is derived from it. Sinks that cannot be served on end, too; the others
-    /// are placed anew.
+    /// are placed again.
     fn end_branch(&mut self, now: Time, index: usize, end: SinkEnd) {
         let derived = self.branches.derived_from(index);
         let keys = self

@@ -11,7 +11,7 @@ use crate::graph::{Graph, Message, Target, TrackTime};
 use crate::limits::TRACKS_MAX;
 use crate::send::{Anchor, ReportClock};
 
-/// Who sends a track of a branch, and its clock.
+/// The sender of a track of a branch, and its clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sender {
     clock: ReportClock,
@@ -42,7 +42,7 @@ impl Distribution {
         made.into_iter().for_each(|(exit, message)| self.tell_exit(now, exit, message));
     }
 
-    /// Tells once more what the clocks are: somebody is new.
+    /// Tells the clocks once more, to services or branches that are new.
     pub(super) fn repeat_clocks(&mut self, now: Time) {
         self.clocks_of(ORIGINAL).into_iter().for_each(|clock| self.tell_services(now, clock));
     }

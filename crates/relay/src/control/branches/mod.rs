@@ -35,7 +35,7 @@ pub(in crate::control) struct Slot {
     pub(in crate::control) levels: Option<Box<TsLevels>>,
     /// What its packets say of each track, where they are not the stream's own.
     senders: Vec<Sender>,
-    /// Since when nobody wants it.
+    /// Since when nothing wants it.
     pub(in crate::control) idle_since: Option<Time>,
 }
 

@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// What comes of a branch for those who want to see this of it; `None` before there was a source.
+    /// What comes of a branch for sinks that want this view of it; `None` before there was a source.
     ///
     /// # Errors
     /// There is no such branch, or nothing comes out of it, or it has no views, and why.
@@ -102,8 +102,8 @@ impl State {
 }
 
 impl Stream {
-    /// A sink wants to see something else of its branch from now on: it joins the branch of those who see
-    /// that, at its newest key frame.
+    /// A sink wants another view of its branch from now on: it joins the branch of the sinks with that
+    /// view, at its newest key frame.
     ///
     /// # Errors
     /// It cannot be had; the sink stays where it is.

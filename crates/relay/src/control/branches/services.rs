@@ -23,7 +23,7 @@ pub enum Far {
     End(Time),
     /// What the source tells, and where it goes.
     Message(Time, Target, Message),
-    /// Whether anybody wants what comes out of each element ([`Graph::wishes`]).
+    /// Whether what comes out of each element is wanted ([`Graph::wishes`]).
     Wanted(std::sync::Arc<[bool]>),
     /// An element is to let everything pass as it is, or no longer.
     Bypass(std::sync::Arc<str>, bool),
@@ -301,7 +301,7 @@ impl Stream {
 
     /// Puts other services in place of those that are there, between two packets. Elements that keep
     /// their name go on where those before them stopped, and so do branches with their receivers.
-    /// Returns what was there before, for whoever made it to let it go, or to put it back.
+    /// Returns what was there before, for the caller to let it go, or to put it back.
     ///
     /// Stages that were taken out are to be put back before.
     ///
@@ -323,7 +323,7 @@ impl Stream {
     }
 
     /// Lets an element pass everything as it is, or no longer. Returns whether there is one; of stages
-    /// that run elsewhere nobody knows, they are told.
+    /// that run elsewhere this is not known, they are told.
     pub fn set_bypass(&mut self, element: &str, bypass: bool) -> bool {
         self.state.out.services.set_bypass(element, bypass)
     }

@@ -34,7 +34,7 @@ impl LevelBounds {
 }
 
 impl Stream {
-    /// Puts other bounds in place of those that are there. Whoever gets another level by that gets less from
+    /// Puts other bounds in place of those that are there. Sinks that get another level by that get less from
     /// the next frame on, and more from where it can be decoded.
     pub fn set_bounds(&mut self, bounds: LevelBounds) {
         let out = &mut self.state.out;

@@ -4,7 +4,7 @@
 //! branch before that frame, and goes on in the other from there. In between it is *greeted*:
 //!
 //! - The whole stream stands in the ring as it came, and a datagram of it may have the end of one frame and
-//!   the start of the next. Who leaves the whole stream there gets the first part of it; who comes, the rest.
+//!   the start of the next. A sink that leaves the whole stream gets the former, one that comes the latter.
 //! - The main stream's continuity counter is elsewhere in the other branch. It gets there by packets that
 //!   add nothing ([`TsFrames::fill`](outflow_media::ts::TsFrames::fill)), so that there is no gap.
 //!
@@ -64,7 +64,7 @@ impl TsBranches {
             out.go_on(from, key);
             return false;
         }
-        // Who has been sent nothing joins anew.
+        // A sink that has been sent nothing joins again.
         if place == Place::Waiting || sink.needs_preamble {
             out.take_out(from, key);
             out.place(now, key);

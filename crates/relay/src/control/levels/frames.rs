@@ -18,7 +18,7 @@ pub(super) struct Start {
     pub(super) frame: u32,
     /// The datagram that it begins in ...
     pub(super) at: Seq,
-    /// ... behind so many packets of the frame before.
+    /// ... behind this many packets of the frame before.
     pub(super) skip: usize,
     /// By how much the main stream's continuity counter is lower there than it came.
     pub(super) lowered: u8,
@@ -32,7 +32,7 @@ pub(super) struct Mark {
     pub(super) start: Start,
     /// What it is; `None` as long as that does not show.
     pub(super) told: Option<Told>,
-    /// All layers can be taken from it on by who had none but key frames before.
+    /// A sink that had none but key frames before can take all layers from it on.
     pub(super) opens_all: bool,
     /// The main stream's continuity counter in front of it, if there was any.
     pub(super) counter: Option<u8>,
@@ -42,8 +42,8 @@ pub(super) struct Mark {
 
 impl Mark {
     /// What a sink takes from this frame on that takes layers up to `cut` and wants `wish`. Pictures that
-    /// are shown before a key frame, and decoded behind it, may need what was before it: who takes more
-    /// begins behind them.
+    /// are shown before a key frame, and decoded behind it, may need what was before it: a sink that takes
+    /// more begins behind them.
     pub(super) fn cut_from(&self, cut: Cut, wish: Cut) -> Cut {
         let first = Tag { first: true, ..Tag::default() };
         let tag = self.told.map_or(first, |Told { layer, opens, .. }| Tag { layer, opens, ..first });
@@ -76,9 +76,9 @@ pub(in crate::control) struct TsLevels {
     pub(super) news: bool,
     /// Sinks that take other layers than they want.
     pub(super) changing: Vec<SinkKey>,
-    /// How many layers there were when it was found out who these are.
+    /// How many layers there were when these sinks were found.
     pub(super) layers_before: u8,
-    /// The main stream has so many layers at least, though fewer may come.
+    /// The main stream has this many layers at least, though fewer may come.
     least: u8,
 }
 
@@ -135,7 +135,7 @@ impl TsLevels {
         }
     }
 
-    /// The source begins anew.
+    /// The source begins again.
     pub(in crate::control) fn restart(&mut self) {
         self.frames.restart();
     }

@@ -22,12 +22,12 @@ use crate::send::Report;
 enum Step {
     Join(u8, bool),
     Wish(usize, u8),
-    /// Nobody gets more than this.
+    /// No receiver gets more than this.
     Bound(u8),
-    /// It takes so many packets of its next order and no more, for so many groups of pictures.
+    /// It takes this many packets of its next order and no more, for this many groups of pictures.
     Block(usize, u64, u32),
     Leave(usize),
-    /// So many groups of pictures; of so many datagrams one is lost on the way here.
+    /// This many groups of pictures; of this many datagrams one is lost on the way here.
     Groups(u32, Option<usize>),
 }
 
@@ -142,8 +142,8 @@ impl Bench {
         self.serve();
     }
 
-    /// Counters have four bits: from 15 packets of a PID on, nobody can tell how many are lost, and whether the
-    /// next one is the last once more.
+    /// Counters have four bits: from 15 packets of a PID on, they do not show how many are lost, and whether
+    /// the next one is the last once more.
     fn may_lose(&mut self, datagram: &[Sent]) -> bool {
         let may = self.lost + datagram.len() < 15;
         self.lost += if may { datagram.len() } else { 0 };

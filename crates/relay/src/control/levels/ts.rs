@@ -3,7 +3,7 @@
 //! The packets of a transport stream share datagrams and continuity counters, so that a level of it is a
 //! branch of its own, derived from the whole stream ([`TsLevel`](crate::element::ts_level)). For each branch
 //! that is a transport stream, [`TsLevels`] knows where its frames begin and what they are, once for all
-//! levels, and counts what each costs, whether or not somebody takes it.
+//! levels, and counts what each costs, whether or not a sink takes it.
 //!
 //! All branches are cut where frames of the original begin, so that a sink goes from one to another between
 //! two frames, and gets what it had got had it been there before: see [`change`](super::change).

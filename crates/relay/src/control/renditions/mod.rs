@@ -88,7 +88,7 @@ impl Renditions {
         }
     }
 
-    /// Some have come or gone: all sinks are looked at.
+    /// Some have come or gone: all sinks are checked.
     fn changed(&mut self) {
         self.switch.look_at_all();
     }
@@ -111,8 +111,8 @@ impl Renditions {
         self.each.len()
     }
 
-    /// The rendition for who asks for a level: that of this number, or, as long as its source is away, the
-    /// next lower one, or else the next better.
+    /// The rendition for a sink that asks for a level: that of this number, or, as long as its source is
+    /// away, the next lower one, or else the next better.
     pub(in crate::control) fn of_level(&self, level: Level) -> usize {
         let own = usize::from(level.number() - 1).min(self.each.len().saturating_sub(1));
         let serves = |index: &usize| !self.each[*index].is_passed_over();
@@ -133,8 +133,8 @@ impl Renditions {
 }
 
 impl Rendition {
-    /// The stream's format for who receives this rendition: what a decoder of its main track has to know is its
-    /// own.
+    /// The stream's format for a sink that receives this rendition: what a decoder of its main track has to
+    /// know is its own.
     fn as_of(&self, stream: &Format) -> Option<Format> {
         let (Some(Fit::Rtp { main, .. }), Format::Rtp(tracks)) = (&self.fit, stream) else { return None };
         let own = self.format.as_ref()?.track(*main)?;
@@ -144,7 +144,7 @@ impl Rendition {
         Some(Format::Rtp(tracks))
     }
 
-    /// Whether those who want it are served by others.
+    /// Whether sinks that want it are served by others.
     fn is_passed_over(&self) -> bool {
         self.is_missed || (self.format.is_some() && self.fit.is_none())
     }
@@ -180,7 +180,7 @@ impl Distribution {
 }
 
 impl Stream {
-    /// A stream whose levels are so many renditions, which are handed to it: see
+    /// A stream whose levels are `count` renditions, which are handed to it: see
     /// [`Stream::handle_rendition`].
     pub fn of_renditions(options: StreamOptions, count: usize) -> Self {
         let mut stream = Stream::new(options);

@@ -61,7 +61,7 @@ struct Leaves {
     skip: usize,
     /// The sequence number of the main track there.
     sequence: u16,
-    /// Up to here, who leaves has had of the branch that it goes to what is beside the main track.
+    /// Up to here, a sink that leaves has had what is beside the main track of the branch that it goes to.
     had: Seq,
 }
 
@@ -139,14 +139,14 @@ impl Simulcast {
         *switch.progress(index) = Progress::default();
     }
 
-    /// Whether somebody is about to go to a branch.
+    /// Whether a sink is about to go to a branch.
     pub(super) fn awaits(self, out: &mut Distribution, now: Time, index: usize) -> bool {
         let changing = out.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
         let specs: Vec<_> = changing.iter().filter_map(|key| Some(out.sinks.get(key.0)?.spec)).collect();
         specs.iter().any(|spec| out.slot_for(now, spec) == Some(index))
     }
 
-    /// Branches are made anew: nothing is known of their frames.
+    /// Branches are made again: nothing is known of their frames.
     pub(super) fn forget_entrances(self, out: &mut Distribution) {
         if let Some(renditions) = &mut out.renditions {
             renditions.switch = Switch::default();
@@ -228,7 +228,7 @@ impl Simulcast {
         self.settle_exits(out, index, (head, 0, sequence));
     }
 
-    /// Who was to leave a branch behind the frame that was coming does so there.
+    /// A sink that was to leave a branch behind the frame that was coming does so there.
     fn settle_exits(self, out: &mut Distribution, index: usize, (at, skip, sequence): (Seq, usize, u16)) {
         let Some(renditions) = &mut out.renditions else { return };
         for entrance in &mut renditions.switch.entrances {
@@ -307,7 +307,7 @@ impl Simulcast {
             out.go_on(from, key);
             return false;
         }
-        // Who has been sent nothing joins anew.
+        // A sink that has been sent nothing joins again.
         let is_begun = out.sent_to(key).packets > 0;
         if place == Place::Waiting || (!is_begun && needs_preamble) {
             out.take_out(from, key);
@@ -388,7 +388,7 @@ impl Simulcast {
     }
 
     /// What receivers of a transport stream are sent in between: the rest of the frame before, and that all
-    /// begins anew.
+    /// begins again.
     fn announcement(
         self,
         out: &Distribution,

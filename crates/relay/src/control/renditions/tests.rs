@@ -25,10 +25,10 @@ const FRAME_TICKS: u32 = 3_600;
 enum Step {
     Join(u8),
     Wish(usize, u8),
-    /// It takes so many packets of its next order and no more, for so many frame times.
+    /// It takes this many packets of its next order and no more, for this many frame times.
     Block(usize, u64, u32),
     Leave(usize),
-    /// So many frame times.
+    /// This many frame times.
     Frames(u32),
     /// The source of a rendition goes, or comes.
     Turn(usize),

@@ -2,13 +2,13 @@
 //! other.
 //!
 //! Timestamps are brought together by when frames arrive. A rendition that is always 30 ms behind is told to be
-//! of 30 ms later, so that whoever changes goes on in time, in both directions, without a frame twice.
+//! of 30 ms later, so that a sink that changes goes on in time, in both directions, without a frame twice.
 
 use outflow_media::Time;
 
 use crate::receive::ticks;
 
-/// Timelines that are further apart than this part of a second are brought together anew, at a key frame.
+/// Timelines that are further apart than this part of a second are brought together again, at a key frame.
 const APART_PARTS: u32 = 50;
 /// Frames that begin within this part of a second begin at the same time.
 const AT_ONCE_PARTS: u32 = 25;
@@ -66,7 +66,7 @@ impl Line {
 }
 
 impl Timeline {
-    /// Of so many renditions.
+    /// A timeline for `renditions` renditions.
     pub(super) fn new(clock_rate: u32, renditions: usize) -> Self {
         Timeline { clock_rate, reference: None, lines: vec![Line::default(); renditions] }
     }
@@ -114,7 +114,7 @@ impl Timeline {
         let near = |shift: &u32| self.is_within(wanted.wrapping_sub(*shift), APART_PARTS);
         let shift = line.shift.filter(near).unwrap_or(wanted);
         let behind = self.behind(rendition, timestamp.wrapping_add(shift));
-        // Not where the timestamps of somebody have jumped.
+        // Not where the timestamps of a rendition have jumped.
         let behind = if self.is_within(behind, 1) { behind } else { 0 };
         self.lines[rendition].shift = Some(shift.wrapping_add(behind));
     }
@@ -165,7 +165,7 @@ mod tests {
             assert!(first.iter().zip(0..).all(|((_, stamp), frame)| *stamp == frame * FRAME as u32));
             let mut all = [first, second].concat();
             all.sort_by_key(|(at, _)| *at);
-            // Whoever changes at any time goes on in time, but for what is within a frame.
+            // A sink that changes at any time goes on in time, but for what is within a frame.
             for pair in all.windows(2) {
                 let step = pair[1].1.wrapping_sub(pair[0].1).cast_signed();
                 assert!(step >= -1, "{lag} ms, {from}: {pair:?}");

@@ -1,4 +1,4 @@
-//! Who joins when the source was away and is back.
+//! Receivers that join when the source was away and is back.
 
 use super::*;
 use crate::Share;

@@ -225,7 +225,7 @@ fn the_clock_of_a_branch_is_that_of_its_packets() {
         let report = |branch| bench.stream.sender_report(bench.now, branch, 0).expect("packets came");
         (report(0), report(index))
     };
-    // Nobody has told of a clock: both begin with what they have.
+    // No clock has been reported: both begin with what they have.
     let (own, later) = reports(&bench);
     assert_eq!((later.rtp.wrapping_sub(own.rtp), later.ntp, later.ssrc), (90_000, own.ntp, own.ssrc));
     bench.stream.handle_sender_report(bench.now, 0, 99 << 32, 5);

@@ -1,4 +1,4 @@
-//! A stream and its replica: whoever receives gets the same from both.
+//! A stream and its replica: a receiver gets the same from both.
 
 use outflow_media::ts::TsLoop;
 
@@ -95,7 +95,7 @@ impl Pair {
         self.replica.serve(self.now);
     }
 
-    /// Everyone does what there is to do.
+    /// The home and the replica do what there is to do.
     fn serve(&mut self) {
         self.home.serve(self.now);
         for handed in self.home.stream.handed().collect::<Vec<_>>() {

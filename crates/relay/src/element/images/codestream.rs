@@ -1,4 +1,4 @@
-//! JPEG 2000 in RTP: codestreams are put together, cut down without decoding them, and sent anew.
+//! JPEG 2000 in RTP: codestreams are put together, cut down without decoding them, and packetized again.
 
 use std::collections::BTreeMap;
 

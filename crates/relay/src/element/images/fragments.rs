@@ -122,7 +122,7 @@ impl Fragments {
 }
 
 impl Resolved {
-    /// Bytes of whole groups, when they are laid out anew.
+    /// Bytes of whole groups, in the layout of the output.
     fn converted(&self, bytes: usize) -> usize {
         let (pixels, group) = self.input.pixels.group();
         self.output.pixels.row_bytes(bytes / group * pixels)

@@ -15,7 +15,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Room for a packet of so many bytes, to be written behind what is there.
+    /// Room for a packet of `bytes` bytes, to be written behind what is there.
     pub(super) fn room(&mut self, bytes: usize) -> &mut BytesMut {
         if self.block.capacity() < bytes && !self.block.try_reclaim(bytes) {
             self.block = BytesMut::with_capacity(bytes.max(POOL_BLOCK_BYTES));
@@ -28,7 +28,7 @@ impl Pool {
         self.block.split().freeze()
     }
 
-    /// These bytes to be changed: themselves if nobody else holds them, else a copy.
+    /// These bytes to be changed: themselves if nothing else holds them, else a copy.
     pub(super) fn own(&mut self, bytes: Bytes) -> BytesMut {
         bytes.try_into_mut().unwrap_or_else(|shared| {
             self.room(shared.len()).extend_from_slice(&shared);

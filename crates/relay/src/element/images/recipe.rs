@@ -99,7 +99,7 @@ pub(super) struct Resolved {
     pub(super) input: Shape,
     /// What of it is left, in whole groups.
     pub(super) rect: Rect,
-    /// So many columns and rows become one.
+    /// This many columns and rows become one.
     pub(super) factor: usize,
     pub(super) gray: bool,
     pub(super) output: Shape,
@@ -128,7 +128,7 @@ impl Resolved {
         Rect { width: self.output.width * self.factor, ..self.rect }.bytes(self.input.pixels)
     }
 
-    /// Takes the colour out of pixels, and lays them out anew. `scratch` is for it alone.
+    /// Takes the colour out of pixels, and lays them out for the output. `scratch` is for it alone.
     pub(super) fn colours(&self, cpu: Cpu, row: &[u8], out: &mut [u8], scratch: &mut Vec<u8>) {
         let (from, to) = (self.input.pixels, self.output.pixels);
         if from == to {

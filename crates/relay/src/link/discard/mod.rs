@@ -1,4 +1,4 @@
-//! Who loses what when a buffer of a link is full: the rules by which packets are discarded.
+//! Which flow loses what when a buffer of a link is full: the rules by which packets are discarded.
 //!
 //! What shares a buffer is the other half of a policy; [`Policy`] names both. Those of the paper (ABD,
 //! section 2.3) come first, then ours.
@@ -121,12 +121,12 @@ pub(super) trait Discard: Debug + Send {
     where
         Self: Sized;
 
-    /// What becomes of a packet that arrives at `now` where so many bytes are free. Asked once a packet, in
+    /// What becomes of a packet that arrives at `now` where `free` bytes are free. Asked once a packet, in
     /// their order. Packets that are waiting may be taken out to make room. If it waits, it will stand at the
     /// buffer's next place.
     fn arrives(&mut self, now: Time, packet: &mut Waiting, free: usize, held: &mut dyn Held) -> Verdict;
 
-    /// Others need so many bytes of the room that was lent to this buffer. Packets that are waiting are taken out.
+    /// Others need this many bytes of the room that was lent to this buffer. Packets that wait are taken out.
     fn give_back(&mut self, _now: Time, _bytes: usize, _held: &mut dyn Held) {}
 
     /// The packet that stood at a place, the first of the buffer, goes no further, because it is too late for it.

@@ -10,7 +10,7 @@ const QUANTUM: u128 = 1_500;
 
 #[derive(Debug, Default)]
 pub(super) struct Deficit {
-    /// Who has something to send; the first has its turn.
+    /// The buffers that have something to send; the first has its turn.
     turns: VecDeque<usize>,
     /// By buffer.
     buffers: Vec<Account>,

@@ -1,4 +1,4 @@
-//! Whose turn it is at a link: the ways to choose among buffers.
+//! Which buffer of a link is next: the ways to choose among buffers.
 
 mod deficit;
 mod priority;
@@ -24,7 +24,7 @@ pub(super) type Look<'l> = &'l dyn Fn(usize) -> Option<Candidate>;
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $weights:ident, $scheduler:path),+ $(,)?) => {
-        /// Whose turn it is at a link, by name.
+        /// Which buffer of a link is next, by name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scheduling {
             $($(#[$doc])* $variant,)+
@@ -89,7 +89,7 @@ pub(super) trait Scheduler: Debug + Send {
     /// A buffer has something to send. It may have had before.
     fn wakes(&mut self, buffer: usize);
 
-    /// The buffer whose turn it is. One packet of it is taken out then. Those that turn out to have nothing to
+    /// The buffer that is next. One packet of it is taken out then. Those that turn out to have nothing to
     /// send are left out until they wake.
     fn next(&mut self, look: Look<'_>) -> Option<usize>;
 }

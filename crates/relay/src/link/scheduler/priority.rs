@@ -7,7 +7,7 @@ use super::{Look, Scheduler};
 
 #[derive(Debug, Default)]
 pub(super) struct Strict {
-    /// By class: whose turn it is.
+    /// By class: which buffer is next.
     turns: BTreeMap<u8, VecDeque<usize>>,
     awake: BTreeSet<usize>,
     /// Those whose class is not known yet.

@@ -11,7 +11,7 @@ const STRIDE: u128 = 1 << 80;
 
 #[derive(Debug, Default)]
 pub(super) struct RoundRobin {
-    /// Who has something to send, by how far each has come; then by place.
+    /// The buffers that have something to send, by how far each has come; then by place.
     turns: BinaryHeap<Reverse<(u128, usize)>>,
     /// By buffer: how far it has come, and whether it is among those.
     buffers: Vec<(u128, bool)>,
@@ -26,7 +26,7 @@ impl Scheduler for RoundRobin {
         }
         let (come, is_awake) = &mut self.buffers[buffer];
         if !core::mem::replace(is_awake, true) {
-            // Who had nothing to send keeps nothing.
+            // A buffer that had nothing to send keeps nothing.
             *come = (*come).max(self.reached);
             self.turns.push(Reverse((*come, buffer)));
         }

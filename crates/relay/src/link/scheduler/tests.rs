@@ -4,7 +4,7 @@ fn candidate(bytes: usize, weight: u64, class: u8, mean_weight: u64) -> Candidat
     Candidate { bytes, weight, mean_weight, class }
 }
 
-/// How often each of the buffers is chosen in so many turns, all of them having packets of these sizes.
+/// How often each of the buffers is chosen in `turns` turns, all of them having packets of these sizes.
 fn run(scheduling: Scheduling, buffers: &[(usize, u64, u8)], turns: usize) -> Vec<usize> {
     let mut scheduler = scheduling.begin();
     let mean = buffers.iter().map(|(_, weight, _)| weight).sum::<u64>() / buffers.len() as u64;

@@ -62,7 +62,7 @@ struct Got {
 enum Step {
     Join(u8),
     Wish(usize, u8),
-    /// It takes so many packets of its next order and no more, for so many frames.
+    /// It takes this many packets of its next order and no more, for this many frames.
     Block(usize, u64, u32),
     Leave(usize),
     Frames(u32),
@@ -75,9 +75,9 @@ struct Bench {
     style: Style,
     frame: u32,
     sequence: u16,
-    /// By key; who has left, too.
+    /// By key; sinks that have left, too.
     got: Vec<Vec<Got>>,
-    /// By key: so many packets are taken, and then none for so many frames.
+    /// By key: this many packets are taken, and then none for this many frames.
     blocks: Vec<Option<(u64, u32)>>,
 }
 
@@ -99,7 +99,7 @@ impl Bench {
     fn join(&mut self, level: u8) -> usize {
         let level = Level::new(level).expect("a level");
         let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
-        // Keys are not given anew here: who leaves is only taken out of the branch.
+        // Keys are not given again here: a sink that leaves is only taken out of the branch.
         let key = self.sinks.insert(Sink::new(1, spec, self.now));
         self.branch.join(&mut self.sinks, SinkKey(key));
         self.got.push(Vec::new());
@@ -229,8 +229,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is asked for, whoever is slow: nobody gets a packet that needs one that he was refused, no
-    /// frame comes in part, and what is left out leaves no gap.
+    /// Whatever is asked for, whichever sink is slow: none gets a packet that needs one that it was refused,
+    /// no frame comes in part, and what is left out leaves no gap.
     #[test]
     fn what_a_sink_gets_can_be_decoded_and_has_no_gaps(steps in steps(), style in styles()) {
         let mut bench = Bench::new(64 << 20, style);
@@ -244,7 +244,7 @@ proptest! {
                 let next = if goes_on { pair[0].part + 1 } else { 0 };
                 prop_assert_eq!((pair[1].part, pair[1].frame == pair[0].frame), (next, goes_on));
             }
-            // What was before he joined nobody refused him: players leave such leading frames out.
+            // What was before it joined was not refused: players leave such leading frames out.
             let joined = got.first().map_or(0, |got| got.frame);
             let has = |frame: u32| frame < joined || got.iter().any(|got| got.frame == frame);
             for one in got {
@@ -273,7 +273,7 @@ proptest! {
         }
     }
 
-    /// Once nobody is slow, everyone gets what he wants within a group of pictures, all by one order.
+    /// Once no sink is slow, each gets what it wants within a group of pictures, all by one order.
     #[test]
     fn everyone_ends_up_with_what_he_wants(steps in steps(), style in styles()) {
         let mut bench = Bench::new(64 << 20, style);

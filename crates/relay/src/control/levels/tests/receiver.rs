@@ -14,7 +14,7 @@ pub(super) struct Receiver {
     pub(super) key: SinkKey,
     by_rtp: bool,
     pub(super) is_there: bool,
-    /// So many packets are taken, and then none for so many groups of pictures.
+    /// This many packets are taken, and then none for this many groups of pictures.
     pub(super) block: Option<(u64, u32)>,
     packets: Vec<Bytes>,
     sequence: Option<u16>,
@@ -36,7 +36,7 @@ impl Receiver {
         Receiver { key, by_rtp, is_there: true, block: None, packets: Vec::new(), sequence: None }
     }
 
-    /// What an order begins with: the tables for one who joins, or what brings one who changes from one
+    /// What an order begins with: the tables for a sink that joins, or what brings one that changes from one
     /// branch to another.
     pub(super) fn greeted(&mut self, bytes: &Bytes, header: [u8; 12], lowered: u16, joins: bool) {
         match joins {
@@ -159,7 +159,7 @@ impl Receiver {
         for (&number, &packets) in arrived.range(joined..) {
             assert!(packets == parts(number) || Some(number) == last, "picture {number} is not whole");
             for needed in &pictures[number].refers {
-                // Who joins gets what is shown before the key frame, and lets it go.
+                // A receiver that joins gets what is shown before the key frame, and lets it go.
                 assert!(*needed < joined || arrived.contains_key(needed), "{number} needs {needed}");
             }
         }

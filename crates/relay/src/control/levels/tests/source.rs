@@ -204,7 +204,7 @@ impl Source {
         for (section, pid) in [(emit_pat(1, 0, 1, PMT), 0), (pmt, PMT)] {
             let mut out = BytesMut::new();
             emit_packets(&section, pid, self.continuity.entry(pid).or_default(), &mut out);
-            // Behind the section, where nobody looks: so that each is another one.
+            // Behind the section, which no reader parses: so that each is another one.
             let end = out.len() - 12;
             out[end..].copy_from_slice(&self.body(12));
             self.packets.push(Sent { bytes: out.freeze(), picture: None });

@@ -9,7 +9,7 @@ pub(super) struct Receiver {
     pub(super) key: SinkKey,
     has_sound: bool,
     pub(super) is_there: bool,
-    /// So many packets are taken, and then none for so many frame times.
+    /// This many packets are taken, and then none for this many frame times.
     pub(super) block: Option<(u64, u32)>,
     got: Vec<Got>,
 }
