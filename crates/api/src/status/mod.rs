@@ -14,7 +14,7 @@ const ASSETS: [(&str, &str, &str); 3] = [
     ("/assets/icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
 
-/// Nothing may come from elsewhere, and nobody may frame the page.
+/// Nothing may come from elsewhere, and no other page may frame this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
