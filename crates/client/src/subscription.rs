@@ -101,8 +101,8 @@ impl Subscription {
         &self.described.format
     }
 
-    /// How many levels there were to choose from when this began, if that was said then; a client that asks for a
-    /// level is told ([`Received::Levels`]).
+    /// How many levels there were to choose from when this began, if that was said then; a client that asks for
+    /// a level is told ([`Received::Levels`]).
     pub fn levels(&self) -> Option<u8> {
         self.described.levels
     }
@@ -147,7 +147,7 @@ impl Subscription {
     /// knows it; a download has ended then, and a client that begins another one asks again.
     ///
     /// # Errors
-    /// No server can be asked: the stream comes as plain MPEG-TS, or from an HTTP server that names no session.
+    /// No server can be asked: the stream comes as plain MPEG-TS, or from an HTTP server without a session.
     pub fn ask_level(&mut self, level: u8) -> Result<(), Error> {
         let (now, track) = (self.now(), self.described.format.main_track());
         match &mut self.source {
