@@ -101,8 +101,8 @@ impl Subscription {
         &self.described.format
     }
 
-    /// How many levels there were to choose from when this began, if that was said then; a client that asks for
-    /// a level is told ([`Received::Levels`]).
+    /// How many levels there were to choose from when this began, if that was said then; a client that asks
+    /// for a level is told ([`Received::Levels`]).
     pub fn levels(&self) -> Option<u8> {
         self.described.levels
     }

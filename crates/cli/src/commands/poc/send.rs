@@ -126,8 +126,8 @@ impl Send {
     }
 }
 
-/// Sends what standard input has, until it ends. A thread reads it, because it may be a file; the thread sends
-/// it itself, which wakes no other thread.
+/// Sends what standard input has, until it ends. A thread reads it, because it may be a file; the thread
+/// sends it itself, which wakes no other thread.
 async fn pass_standard(socket: &Arc<PocSocket>, format: Format, group: Group) -> Result<(), String> {
     let (done, ended) = oneshot::channel();
     let (socket_there, runtime) = (Arc::clone(socket), Handle::current());
