@@ -197,7 +197,7 @@ impl Control {
         self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
     }
 
-    /// Lets replicas rest that nobody needs any more.
+    /// Lets replicas rest that no receiver needs any more.
     pub(crate) fn rest_idle_replicas(&self) {
         let rest = |owner: Owner| self.tell(&owner, Command::Rest { stream: owner.stream });
         self.registry().rest_idle(Instant::now(), rest);

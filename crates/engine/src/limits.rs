@@ -51,7 +51,7 @@ pub const LINK_SLACK: Duration = Duration::from_millis(2);
 /// Packets that a link lets go at once; then others have their turn.
 pub const LINK_BATCH: usize = 256;
 
-/// Quantiles of the time that packets wait at a link are of the last period of this length and the one before.
+/// Quantiles of the time that packets wait at a link are of the last period this long, and the one before.
 pub const LINK_DELAYS_OVER: Duration = Duration::from_secs(10);
 
 /// Sinks of one order that the relay's own system calls carry out: together about a
