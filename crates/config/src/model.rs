@@ -52,7 +52,7 @@ impl Config {
 
 section! {
     /// Tokens, by the right that they give. A right without tokens is open: publishing and playing
-    /// to everybody, control to the machine itself.
+    /// to every client, control to the machine itself.
     pub struct Access {
         /// To be a stream's source.
         publish: Vec<Secret> = Vec::new(),

@@ -78,7 +78,7 @@ impl StreamEntry {
     }
 
     /// The worker for the stream's next receiver: its home, until there are too many of them.
-    /// Beyond, the worker that has the fewest receivers of all streams helps: first those that do so already,
+    /// Beyond, a worker with fewer receivers of all streams helps: first those that do so already,
     /// because every further one has to be handed every packet.
     pub(super) fn place(&self, load: &Load, Placing { workers, split }: Placing) -> usize {
         let home = self.owner.worker;

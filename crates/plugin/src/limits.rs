@@ -36,8 +36,8 @@ pub const CALL_MEMORY_PARTS: u64 = 8;
 /// given to it but dropped.
 pub const CALL_MEMORY_REST: u64 = 32 << 10;
 
-/// Instructions that a part of a packet costs a plug-in besides those that it takes: so a call with many parts
-/// ends, too.
+/// Instructions that a part of a packet costs a plug-in besides those that it takes, so that many calls
+/// end, too.
 pub const PART_INSTRUCTIONS: u64 = 1000;
 
 /// Packets that may come of one. A batch of which more are made is dropped.

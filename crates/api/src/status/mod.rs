@@ -23,7 +23,7 @@ pub(super) async fn page() -> impl IntoResponse {
     (headers("text/html; charset=utf-8"), PAGE)
 }
 
-/// What the page is made of. It tells nothing, so that everybody may have it.
+/// What the page is made of. It tells nothing, so that every client may have it.
 pub(super) fn assets<S: Clone + Send + Sync + 'static>() -> Router<S> {
     ASSETS.iter().fold(Router::new(), |router, (path, kind, content)| {
         router.route(path, get(move || async move { (headers(kind), *content) }))

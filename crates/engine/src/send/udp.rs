@@ -281,7 +281,7 @@ impl UdpSender {
         self.reports.push((self.owners[index].0, Report::Lost { reason, packets }));
     }
 
-    /// Everyone whose messages did not go is blocked, from his first such packet on.
+    /// Every sink whose messages did not go is blocked, from its first such packet on.
     fn report_blocked(&mut self, from: usize) {
         let mut last = None;
         for &(key, run) in &self.owners[from..] {

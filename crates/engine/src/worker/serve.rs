@@ -320,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// A UDP socket takes packets again: everyone it serves may be sent to.
+    /// A UDP socket takes packets again: every receiver that it serves may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
         if !self.ports.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full)) {
             return;
