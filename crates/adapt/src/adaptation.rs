@@ -30,7 +30,7 @@ impl Adaptation {
         self.policy.arrived(now, arrival);
     }
 
-    /// Notes what else there is, a few times a second, for a stream that has so many levels.
+    /// Notes what else there is, a few times a second, for a stream that has `levels` levels.
     pub fn resources(&mut self, now: Time, resources: Resources, levels: u8) {
         self.bound.note(now, resources, levels);
     }

@@ -167,7 +167,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The battery gives so many amperes at so many volts, at this time.
+    /// The battery gives `amperes` at `volts`, at this time.
     pub fn note(&mut self, at: Duration, amperes: f64, volts: f64) {
         let watts = amperes.abs() * volts;
         if let Some((before, since)) = self.last {

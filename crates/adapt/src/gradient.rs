@@ -29,10 +29,10 @@ const STANDING: Duration = Duration::from_millis(80);
 /// Over so long it is measured what gets through.
 const WINDOW: Duration = Duration::from_millis(300);
 
-/// Of what gets through so many percent are used; half of that as long as something waits.
+/// The percentage of what gets through that is used; half of that as long as something waits.
 const USED_PERCENT: u64 = 85;
 
-/// So many percent are tried once nothing waits any more.
+/// The percentage of what gets through that is tried once nothing waits any more.
 const TRIED_PERCENT: u64 = 95;
 
 /// More lost packets than that, of a thousand, are too many.
@@ -46,10 +46,10 @@ const PATIENCE_MAX: Duration = Duration::from_millis(2000);
 /// what was too much.
 const TRIED: Duration = Duration::from_millis(250);
 
-/// So many percent of what got through when it was too much show that the way has changed.
+/// The percentage of what got through when it was too much that shows that the way has changed.
 const CHANGED_PERCENT: u64 = 110;
 
-/// A way on which so many levels less fit than went well has become another one.
+/// A way on which this many levels less fit than went well has become another one.
 const NARROWER: u8 = 3;
 
 /// When what was asked for has not come by then, it is asked for as if for the first time.
@@ -136,7 +136,7 @@ impl Gradient {
         }
     }
 
-    /// Bytes a second from the first of so many packets to the newest.
+    /// Bytes a second from the first of the last `count` packets to the newest.
     fn rate_of(&self, count: usize) -> u64 {
         let mut counted = self.seen.iter().skip(self.seen.len().saturating_sub(count));
         let (Some(first), Some(last)) = (counted.next(), self.seen.back()) else { return 0 };
@@ -195,7 +195,7 @@ impl Gradient {
         (level != choice.current).then_some(Decision { level, why })
     }
 
-    /// A better level after a time without waiting: at once what is known to fit, beyond that so many steps.
+    /// A better level after a time without waiting: at once what is known to fit, beyond that `step` levels.
     fn attempt(&mut self, now: Time, choice: &Choice<'_>, well_for: Duration) -> Option<Decision> {
         let fits = self.carries.map(|rate| choice.affordable(rate * TRIED_PERCENT / 100));
         let known = fits.filter(|level| *level < choice.current);

@@ -17,10 +17,10 @@ const FREE_FOR: Duration = Duration::from_secs(5);
 const CHARGE_FULL: u8 = 50;
 const CHARGE_LOW: u8 = 10;
 
-/// The charge has to rise by so many percent before the bound moves back: gauges waver.
+/// The charge has to rise by this many percent before the bound moves back: gauges waver.
 const CHARGE_THRESHOLD: u8 = 2;
 
-/// What a receiver has at a moment; `None` where nobody knows.
+/// What a receiver has at a moment; `None` where that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {
     /// How much of the CPU is in use, in percent of all cores.
@@ -54,7 +54,7 @@ struct Cpu {
 }
 
 impl Bound {
-    /// Notes what there is, for a stream that has so many levels.
+    /// Notes what there is, for a stream that has `levels` levels.
     pub(crate) fn note(&mut self, now: Time, resources: Resources, levels: u8) {
         if let Some(percent) = resources.cpu_percent {
             self.cpu.note(now, percent, levels);
@@ -65,7 +65,7 @@ impl Bound {
         });
     }
 
-    /// The best level for a stream that has so many, and what is scarce if that is not 1.
+    /// The best level for a stream that has `levels` levels, and what is scarce if that is not 1.
     pub(crate) fn best(&self, levels: u8) -> (u8, Option<Scarce>) {
         let by_charge = self.charge.map_or(1, |charge| by_charge(charge, levels));
         let by_cpu = self.cpu.bound.saturating_add(1).min(levels.max(1));

@@ -115,7 +115,7 @@ struct Track<'a> {
     sending: Sending,
 }
 
-/// Runs so many frames through it.
+/// Runs `frames` frames through it.
 pub(crate) fn run(policy: &mut dyn Policy, way: &Bottleneck, frames: u64, sending: Sending) -> Outcome {
     let mut track = Track {
         policy,

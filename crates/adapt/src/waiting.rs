@@ -99,7 +99,7 @@ impl Waiting {
         let Some(frame) = self.frames.back_mut() else { return Duration::ZERO };
         let offset = now.since(frame.began);
         frame.spread = frame.spread.max(offset);
-        // As long as nobody knows how long frames take, none takes too long.
+        // As long as it is not known how long frames take, none takes too long.
         let Some(usual) = self.spread.get(Duration::max) else { return Duration::ZERO };
         // Either its frame takes longer than frames do, or it began late, and this packet, too, is later than
         // it would be at the end of a frame.

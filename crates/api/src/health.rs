@@ -1,4 +1,4 @@
-//! Whether the relay lives and is ready, for whoever supervises it. Open to everybody: it tells
+//! Whether the relay lives and is ready, for the program that supervises it. Open to every client: it tells
 //! nothing else.
 
 use axum::Json;

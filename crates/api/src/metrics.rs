@@ -1,5 +1,5 @@
-//! Metrics for Prometheus, in the OpenMetrics text format: made from the newest snapshot whenever
-//! somebody asks, so that what is gone is not shown.
+//! Metrics for Prometheus, in the OpenMetrics text format: made from the newest snapshot at every
+//! request, so that what is gone is not shown.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -103,7 +103,7 @@ impl StreamView {
     }
 }
 
-/// Who lags most comes first, then who lost most, then who came first.
+/// The receiver that lags most comes first, then the one that lost most, then the one that came first.
 fn rank(receiver: &ReceiverState) -> (Reverse<u64>, Reverse<u64>, u64) {
     (Reverse(receiver.queue_delay_ms), Reverse(receiver.drops.values().sum()), receiver.id)
 }

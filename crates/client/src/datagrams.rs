@@ -1,4 +1,4 @@
-//! Streams that come by UDP without anyone being asked: transport streams and RTP.
+//! Streams that come by UDP without a request: transport streams and RTP.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Why nothing comes, who is to blame, and what to do about it.
+//! Why nothing comes, which side is to blame, and what to do about it.
 
 use core::time::Duration;
 use std::io;
@@ -27,7 +27,7 @@ pub enum Error {
         /// The resolver's words.
         error: io::Error,
     },
-    /// Nobody answers there.
+    /// No server answers there.
     #[error("cannot connect to {to}: {error}{}", advice(.error))]
     Connect {
         /// The address.

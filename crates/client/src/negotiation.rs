@@ -17,7 +17,7 @@ pub(crate) const REPEAT: Duration = Duration::from_millis(500);
 /// What was asked for, and what the answer was.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
-    /// The level that is wanted; `None` as long as nobody wants one.
+    /// The level that is wanted; `None` as long as none is wanted.
     level: Option<u8>,
     /// That of the newest request.
     number: u16,

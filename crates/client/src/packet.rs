@@ -43,7 +43,7 @@ pub enum Received {
         /// When it arrived.
         arrived: Time,
     },
-    /// What a relay answers to who asked it for a level.
+    /// What a relay answers to a client that asked it for a level.
     Levels {
         /// The level that it sends, from the next place on where it can change; 1 is the best.
         level: u8,

@@ -25,7 +25,7 @@ use crate::{Error, Options, Packet, Received, Rejected};
 /// Returns when the stream is agreed on; the first packet may take longer.
 ///
 /// # Errors
-/// The URL is not usable, nobody answers, or the answer is no.
+/// The URL is not usable, no server answers, or the answer is no.
 pub async fn subscribe(url: &str, options: Options) -> Result<Subscription, Error> {
     let parsed = Url::parse(url).map_err(|e| Error::url(url, e.to_string()))?;
     let mut queue = VecDeque::new();
@@ -101,8 +101,8 @@ impl Subscription {
         &self.described.format
     }
 
-    /// How many levels there were to choose from when this began, if that was said then; whoever asks for a level
-    /// is told ([`Received::Levels`]).
+    /// How many levels there were to choose from when this began, if that was said then; a client that asks
+    /// for a level is told ([`Received::Levels`]).
     pub fn levels(&self) -> Option<u8> {
         self.described.levels
     }
@@ -144,10 +144,10 @@ impl Subscription {
 
     /// Asks for a level: 1 is the best, the number of levels the base. It is asked for until the relay answers
     /// ([`Received::Levels`]). Over RTCP it is asked again twice a second, so that a relay that was restarted
-    /// knows it; a download has ended then, and who begins another one asks anew.
+    /// knows it; a download has ended then, and a client that begins another one asks again.
     ///
     /// # Errors
-    /// Nobody can be asked: the stream comes as plain MPEG-TS, or from an HTTP server that names no session.
+    /// No server can be asked: the stream comes as plain MPEG-TS, or from an HTTP server without a session.
     pub fn ask_level(&mut self, level: u8) -> Result<(), Error> {
         let (now, track) = (self.now(), self.described.format.main_track());
         match &mut self.source {

@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! Which certificates to trust.
 
 use std::io;
 use std::sync::Arc;

@@ -53,7 +53,7 @@ impl RtpTrack {
         }
     }
 
-    /// A transport stream in RTP whose payload type nobody told.
+    /// A transport stream in RTP whose payload type is not known.
     pub(crate) fn transport_stream(seed: u64) -> Self {
         RtpTrack { payload_type: None, ..RtpTrack::new(0, &Track::mp2t(), seed) }
     }

@@ -159,7 +159,7 @@ async fn silence_ends_it_with_advice() {
     let (_, to) = free_ports().await;
     let options = Options { silence: Duration::from_millis(50), ..options() };
     let mut subscription = subscribe(&format!("udp://{to}"), options).await.expect("subscribed");
-    // Whoever waits may wait for other things, too, again and again.
+    // A caller that waits may wait for other things, too, again and again.
     let error = loop {
         if let Ok(received) = tokio::time::timeout(Duration::from_millis(10), subscription.recv()).await {
             break received.expect_err("nothing comes");

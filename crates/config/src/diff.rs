@@ -30,7 +30,7 @@ pub struct Changes {
     pub sinks_changed: Vec<String>,
     /// Keys such as "access.play" that take effect at once.
     pub settings: Vec<String>,
-    /// Keys such as "listen.rtsp" that take effect when the relay is started anew.
+    /// Keys such as "listen.rtsp" that take effect when the relay is restarted.
     pub restart: Vec<String>,
     lines: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! The configuration written out: elements and how they are connected.
 //!
 //! What a short configuration leaves unsaid is made explicit here: every packet's way from where
-//! it is received to who gets it, with what each connection carries.
+//! it is received to the sinks that get it, with what each connection carries.
 
 mod dot;
 mod services;

@@ -8,7 +8,7 @@
 //! A protocol says in a [`Protocol`] what is its own: tables and keys ([`section!`]), listeners, and how its addresses
 //! are written. [`Protocols`] are those of a program.
 //!
-//! There is no I/O here: whoever reads the file gives its text and its name.
+//! There is no I/O here: the caller reads the file and gives its text and its name.
 
 mod address;
 mod check;

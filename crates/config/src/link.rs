@@ -29,7 +29,7 @@ crate::section! {
         buffer: Option<ByteSize> = None,
         /// How much each buffer holds for each flow that shares it.
         buffer_per_flow: Option<ByteSize> = None,
-        /// Who shares a buffer, and who loses what when it is full.
+        /// Which flows share a buffer, and which of them loses what when it is full.
         policy: LinkPolicy = LinkPolicy(Policy::Elastic),
         /// What is discarded at least.
         unit: LinkUnit = LinkUnit(Unit::Packet),

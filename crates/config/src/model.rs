@@ -19,7 +19,7 @@ use crate::{BitRate, ByteSize, Secret, Share, SinkUrl, SourceUrl, section, words
 pub struct Config {
     /// Where the relay listens.
     pub listen: Listen,
-    /// Who may do what.
+    /// Which client may do what.
     pub access: Access,
     /// Certificate and key, if connections are to be encrypted.
     pub tls: Option<Tls>,
@@ -52,7 +52,7 @@ impl Config {
 
 section! {
     /// Tokens, by the right that they give. A right without tokens is open: publishing and playing
-    /// to everybody, control to the machine itself.
+    /// to every client, control to the machine itself.
     pub struct Access {
         /// To be a stream's source.
         publish: Vec<Secret> = Vec::new(),
@@ -107,7 +107,7 @@ section! {
         sdp: Option<PathBuf> = None,
         /// How many bytes are kept for receivers that lag.
         ring: ByteSize = ByteSize(8_000_000),
-        /// Who loses packets when the ring is full.
+        /// Which receivers lose packets when the ring is full.
         when_full: WhenFull = WhenFull::SlowestSink,
         /// A receiver that loses packets for that long without ever catching up is disconnected.
         hopeless_after: Duration = Duration::from_secs(10),
@@ -224,7 +224,7 @@ pub struct SinkConfig {
 }
 
 words! {
-    /// Who is served first.
+    /// Which receivers are served first.
     pub enum Priority: "a priority" {
         /// Before all others.
         High = "high",
@@ -238,7 +238,7 @@ words! {
 words! {
     /// The way to receivers that are reached by plain UDP.
     pub enum UdpPath: "a way" {
-        /// The cheapest that works here and pays for so many receivers.
+        /// The cheapest that works here and pays for the number of receivers.
         Auto = "auto",
         /// System calls of the relay, without privileges.
         User = "user",
@@ -271,7 +271,7 @@ words! {
 }
 
 words! {
-    /// Who loses packets when a ring is full.
+    /// Which receivers lose packets when a ring is full.
     pub enum WhenFull: "a policy" {
         /// The receivers that lag most, and only they.
         SlowestSink = "slowest-sink",

@@ -23,7 +23,7 @@ pub enum SourceUrl {
     Renditions(Vec<String>),
 }
 
-/// UDP packets that somebody sends here.
+/// UDP packets that a sender sends here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpSource {
     /// The own address, or a multicast group, and the port.

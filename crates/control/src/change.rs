@@ -25,7 +25,7 @@ pub(crate) enum ConfigChange {
     Reload,
     /// Limits of one stream.
     Limits { stream: String, limits: StreamLimits },
-    /// A stream that nobody configured is there from now on, as other relays have it.
+    /// A stream that is not configured is there from now on, as other relays have it.
     Adopt { stream: String, source: SourceUrl },
     /// Such a stream is not to be there any more, unless it has receivers.
     Abandon { stream: String },

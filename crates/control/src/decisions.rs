@@ -46,7 +46,7 @@ pub struct RuleLog {
     pub decisions: Vec<RuleLogLine>,
 }
 
-/// The log, shared by those who decide and those who look.
+/// The log, shared by the rules that decide and the clients that look.
 #[derive(Debug, Default)]
 pub(super) struct Decisions(Mutex<RuleLog>);
 

@@ -10,7 +10,7 @@ use outflow_engine::message::ControlError;
 use crate::control::Control;
 use crate::pushes::PushOptions;
 
-/// Work that somebody else runs: a listener, a source, a receiver that is sent to.
+/// Work that the caller runs: a listener, a source, a receiver that is sent to.
 pub type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Work that runs until the relay ends, or why it cannot begin.

@@ -37,7 +37,7 @@ pub(crate) struct Replica {
 #[derive(Debug)]
 pub(crate) struct Replication {
     home: StreamId,
-    /// Those who hand it packets: its home, or those of its renditions.
+    /// The streams that hand it packets: its home, or those of its renditions.
     from: Vec<Owner>,
     replica: Owner,
     options: StreamOptions,
@@ -78,7 +78,7 @@ impl StreamEntry {
     }
 
     /// The worker for the stream's next receiver: its home, until there are too many of them.
-    /// Beyond, whoever has fewer receivers of all streams helps: first those who do so already,
+    /// Beyond, a worker with fewer receivers of all streams helps: first those that do so already,
     /// because every further one has to be handed every packet.
     pub(super) fn place(&self, load: &Load, Placing { workers, split }: Placing) -> usize {
         let home = self.owner.worker;
@@ -197,7 +197,7 @@ impl Control {
         self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
     }
 
-    /// Lets replicas rest that nobody needs any more.
+    /// Lets replicas rest that no receiver needs any more.
     pub(crate) fn rest_idle_replicas(&self) {
         let rest = |owner: Owner| self.tell(&owner, Command::Rest { stream: owner.stream });
         self.registry().rest_idle(Instant::now(), rest);

@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
 use crate::registry::Owner;
 
-/// Who publishes, and what.
+/// Which peer publishes, and what.
 #[derive(Debug, Clone)]
 pub struct PublishOptions {
     /// What the packets will be.
@@ -135,7 +135,7 @@ impl Control {
         self.open(stream, options, Feed::Sockets(sockets, feed), queue).await
     }
 
-    /// Whether somebody could publish this stream now.
+    /// Whether a publisher could publish this stream now.
     ///
     /// # Errors
     /// Unknown stream, one that takes no publisher, or one that has one already.
@@ -217,7 +217,7 @@ impl Publisher {
         }
     }
 
-    /// The packets come from somebody else from now on, who goes on where the one before ended.
+    /// The packets come from another peer from now on, which goes on where the one before ended.
     pub fn set_peer(&self, peer: String) {
         let (stream, source) = (self.owner.stream, self.source);
         self.control.registry().rename(&self.stream, source, &peer);

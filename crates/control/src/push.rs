@@ -38,13 +38,13 @@ impl Control {
         Ok(Some(id))
     }
 
-    /// Sends to a receiver until its stream goes or has another format, or somebody removes it, and says as soon
-    /// as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
+    /// Sends to a receiver until its stream goes or has another format, or the receiver is removed, and says
+    /// as soon as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
     pub async fn push_once(&self, options: PushOptions, begun: oneshot::Sender<Result<(), ControlError>>) {
         let Some(sink) = options.to.datagrams().cloned() else { return };
         let claim = match Claim::new(self.pushes(), &options) {
             Ok(claim) => claim,
-            // Whoever waited may be gone.
+            // The caller that waited may be gone.
             Err(error) => return drop(begun.send(Err(error))),
         };
         let (levels, removed) = (claim.levels(), claim.levels());

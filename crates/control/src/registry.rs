@@ -1,4 +1,4 @@
-//! Which streams there are, who owns them, and who receives them: control's own book, never
+//! Which streams there are, which worker owns them, and which receivers they have: control's own book, never
 //! touched on a packet's way.
 
 use std::collections::{BTreeMap, HashMap};
@@ -57,7 +57,7 @@ struct Receiver {
 struct Book {
     streams: BTreeMap<String, StreamEntry>,
     receivers: BTreeMap<ReceiverId, Receiver>,
-    /// By what nobody can guess, and hashed with what nobody knows: how long looking takes tells nothing.
+    /// By what cannot be guessed, and hashed with what is secret: how long a look-up takes tells nothing.
     sessions: HashMap<SessionToken, ReceiverId>,
     load: Load,
 }
@@ -155,7 +155,7 @@ impl Registry {
         });
     }
 
-    /// The stream's publisher, if it is still this one, is somebody else now.
+    /// The stream's publisher, if it is still this one, is another peer now.
     pub(crate) fn rename(&self, stream: &str, source: SourceId, peer: &str) {
         self.update(stream, |entry| {
             if let Some((_, known)) = entry.publisher.as_mut().filter(|(id, _)| *id == source) {
@@ -174,7 +174,7 @@ impl Registry {
     /// Writes a receiver down, if the stream and the relay still take one.
     ///
     /// `replicate` is called where the stream has to be served by another worker from now on. What it
-    /// sends to workers is sent before anyone learns of the replica; `number` is for a new one.
+    /// sends to workers is sent before another caller learns of the replica; `number` is for a new one.
     pub(crate) fn admit(
         &self,
         stream: &str,
@@ -232,7 +232,7 @@ impl Registry {
     }
 
     /// Lets replicas rest that have not had a receiver for a while at `now`; each of them is told to
-    /// before anyone can be admitted to it again.
+    /// before another receiver can be admitted to it again.
     pub(crate) fn rest_idle(&self, now: Instant, mut rest: impl FnMut(Owner)) {
         for replica in self.book().streams.values_mut().flat_map(|entry| &mut entry.replicas) {
             if replica.is_idle(now) {

@@ -110,7 +110,7 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     }
 }
 
-/// Lets replicas of streams go that nobody needs any more.
+/// Lets replicas of streams go that no receiver needs any more.
 async fn tend(control: Control) {
     let mut ticks = tokio::time::interval(REPLICA_LINGER / 5);
     loop {
@@ -141,7 +141,7 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
                 supervisor.set_services(&stream, elements, branches).await
             }
         };
-        // Whoever asked may be gone; the log has told the changes.
+        // The caller that asked may be gone; the log has told the changes.
         let _ = reply.send(result);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Supervisor {
     sources: BTreeMap<String, JoinHandle<()>>,
     trials: Trials,
     rules: Rules,
-    /// Streams that nobody configured, and other relays have.
+    /// Streams that are not configured, and that other relays have.
     adopted: BTreeMap<String, SourceUrl>,
 }
 
@@ -345,7 +345,7 @@ impl Supervisor {
     fn remove_sink(&mut self, name: &str) {
         let config = self.control.config();
         let Some(sink) = config.sinks.iter().find(|sink| sink.name == name) else { return };
-        // Whoever removed it through the API before has done the work.
+        // If the API has removed it before, the work is done.
         let _ = self.control.remove_push(&sink.stream, &sink.name);
     }
 

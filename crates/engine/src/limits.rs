@@ -8,7 +8,7 @@ pub const SLOT_BYTES: usize = 2048;
 /// Datagrams read by one system call.
 pub const RECEIVE_BATCH: usize = 32;
 
-/// The same from a socket that did not have so many the last time.
+/// The same from a socket that had fewer than this the last time.
 pub const RECEIVE_FEW: usize = 8;
 
 /// Bytes of a receive block; packets in the ring keep their block alive.
@@ -35,7 +35,7 @@ pub const SENDER_SILENCE: Duration = Duration::from_millis(500);
 /// before the worker looks for new packets: a higher class waits no longer than about that.
 pub const WORK_ROUND: Duration = Duration::from_micros(200);
 
-/// Where a higher class is served by the same worker, lower ones do one part in so many of what they
+/// Where a higher class is served by the same worker, lower ones do one in this many parts of what they
 /// otherwise would before they look for it: rounds, orders and reading. What comes for the higher class
 /// then waits about 25 us, not 200; each look costs about a microsecond.
 pub const PARTS_BELOW: u32 = 8;
@@ -44,14 +44,14 @@ pub const PARTS_BELOW: u32 = 8;
 /// cost more than they do.
 pub const LINK_WAKE: Duration = Duration::from_millis(1);
 
-/// A link that is asked so late makes up for it; who sleeps longer than that loses the time, so that no burst
+/// A link that is asked this late makes up for it; one that sleeps longer loses the time, so that no burst
 /// is larger than what goes in it.
 pub const LINK_SLACK: Duration = Duration::from_millis(2);
 
 /// Packets that a link lets go at once; then others have their turn.
 pub const LINK_BATCH: usize = 256;
 
-/// Quantiles of the time that packets wait at a link are of the last so many seconds, and as many before.
+/// Quantiles of the time that packets wait at a link are of the last period this long, and the one before.
 pub const LINK_DELAYS_OVER: Duration = Duration::from_secs(10);
 
 /// Sinks of one order that the relay's own system calls carry out: together about a
@@ -70,18 +70,18 @@ pub const KERNEL_SINKS_MIN: usize = 8;
 /// From how many on frames are worth the longer call that sends them.
 pub const XDP_SINKS_MIN: usize = 32;
 
-/// So many equal packets go through the classifier together more cheaply than as frames: a clone of
+/// This many equal packets go through the classifier together more cheaply than as frames: a clone of
 /// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
 pub const GATHERED_BY_TC: usize = 5;
 
-/// Entries of a worker's table of receivers, at most (64 bytes each). Who finds no place is served by
+/// Entries of a worker's table of receivers, at most (64 bytes each). A receiver without a place is served by
 /// the relay's own system calls.
 pub const KERNEL_TARGETS_MAX: usize = 1 << 18;
 
 /// How often neighbours and routes are kept fresh.
 pub const ROUTES_REFRESH: Duration = Duration::from_millis(500);
 
-/// How often it is looked which routes nobody needs any more.
+/// How often routes that no receiver needs any more are looked for.
 pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
 
 /// Messages given to the kernel by one system call.
@@ -140,11 +140,11 @@ pub const CONNECTED_PER_ORDER: usize = 4;
 /// to the processor's caches.
 pub const CONNECTED_AT_SHARED_PORTS_MAX: usize = 2048;
 
-/// The part of the process's descriptors that these sockets may take, one in so many. Receivers
+/// The part of the process's descriptors that these sockets may take, one in this many. Receivers
 /// that find none are served by `sendmmsg`.
 pub const CONNECTED_SHARE: u64 = 2;
 
-/// Orders that a receiver for whom such a socket failed is served without one.
+/// Orders that a receiver is served without such a socket after its own has failed.
 pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
 
 /// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
@@ -177,8 +177,8 @@ pub const UNSENT_BYTES_MAX: usize = 64 << 10;
 pub const EVENTS: usize = 256;
 
 /// A worker that looks for packets instead of sleeping lost its core to others for longer than that:
-/// from now on it sleeps when it has nothing to do, for [`POLL_REST`]. Who sleeps goes first when
-/// packets come, who does not waits for his turn.
+/// from now on it sleeps when it has nothing to do, for [`POLL_REST`]. A thread that sleeps goes first when
+/// packets come; one that does not sleep waits for its turn.
 pub const POLL_GAP: Duration = Duration::from_micros(500);
 
 /// See [`POLL_GAP`].
@@ -191,8 +191,8 @@ pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// a microsecond, so that is one percent of a core.
 pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
 
-/// A snapshot that is so late because of other work goes before it: who looks at an overloaded relay
-/// is to see that it is.
+/// A snapshot that is this late because of other work goes before it: an overloaded relay has to be seen
+/// to be overloaded.
 pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
 
 /// Receivers that are sent their RTCP sender reports before other tasks have their turn.
@@ -214,18 +214,18 @@ pub const PEER_BLOCK_BYTES: usize = 64 << 10;
 pub const PEER_PARCELS_MAX: usize = 256;
 
 /// Bytes of one datagram of netlink. The kernel sends larger ones only where a device has hundreds
-/// of virtual functions; such a one counts as lost, and the tables are read anew.
+/// of virtual functions; such a one counts as lost, and the tables are read again.
 pub const NETLINK_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Receive buffer that is asked of the kernel for netlink sockets. When events overrun it, the
-/// tables are read anew.
+/// tables are read again.
 pub const NETLINK_BUFFER_BYTES: usize = 2 << 20;
 
 /// Datagrams of events read from netlink before the streams have their turn.
 pub const NETLINK_ROUNDS: usize = 256;
 
-/// Addresses of the machine from which RTP is sent though the system would choose others, a worker. Who asks at a
-/// further one is sent to from what the system chooses, with a warning.
+/// Addresses of the machine from which RTP is sent though the system would choose others, a worker. A
+/// receiver that asks at a further one is sent to from what the system chooses, with a warning.
 pub const NEAR_PORTS_MAX: usize = 64;
 
 /// Destinations whose routes one worker knows. Receivers beyond are sent to through sockets.
@@ -233,7 +233,7 @@ pub const ROUTED_FLOWS_MAX: usize = 1 << 18;
 
 /// How often the kernel is asked to make sure of a neighbour in use. It doubts one 15 to 45 s
 /// after it was last confirmed (`base_reachable_time_ms`), and drops doubtful ones after 60 s
-/// (`gc_stale_time`) if nobody uses them.
+/// (`gc_stale_time`) if they are not used.
 pub const NEIGHBOUR_CONFIRM_EVERY: Duration = Duration::from_secs(15);
 
 /// Neighbours confirmed at once; the others wait a second.
@@ -257,7 +257,7 @@ const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is o
 pub const CONTEXTS_MAX: usize = 64;
 
 /// How far threads stand back behind others that plug-ins keep busy: the contexts that they have without
-/// asking, and the making of services. Whoever carries packets goes first.
+/// asking, and the making of services. Threads that carry packets go first.
 pub const BACKGROUND_NICE: i32 = 10;
 
 /// The turn on a processor that a worker asks for: the shortest that Linux gives.
@@ -281,7 +281,7 @@ const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for pack
 /// Packets that wait for another program. Beyond, they are dropped and counted (`context-full`).
 pub const EXTERNAL_PACKETS: usize = 4096;
 
-/// Chunks that another program has written and nobody has taken. Beyond, it waits. As many are taken
+/// Chunks that another program has written and that are not taken yet. Beyond, it waits. As many are taken
 /// with one batch of packets.
 pub const EXTERNAL_CHUNKS: usize = 256;
 

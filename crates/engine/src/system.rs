@@ -74,13 +74,13 @@ pub fn preemptions() -> i64 {
     usage.ru_nivcsw
 }
 
-/// Asks for short turns on the processor: whoever does so comes at once before threads that have not asked
-/// when it wakes up (Linux 6.12). Where the kernel does not know that, nothing changes.
+/// Asks for short turns on the processor: a thread that does so comes before threads that have not asked,
+/// at once when it wakes up (Linux 6.12). Where the kernel does not know that, nothing changes.
 pub fn take_short_turns() {
     // SAFETY: zeros are a valid sched_attr: an ordinary thread.
     let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
-    // Whatever else somebody chose for the process stays.
+    // Whatever else is set for the process stays.
     attributes.sched_flags = libc::SCHED_FLAG_KEEP_POLICY as u64;
     attributes.sched_nice = rustix::process::nice(0).unwrap_or(0);
     attributes.sched_runtime = WORKER_TURN.as_nanos() as u64;
@@ -107,10 +107,10 @@ pub fn random_u32() -> u32 {
     RandomState::new().hash_one(std::process::id()) as u32
 }
 
-/// Bytes that nobody can guess: from the system's own generator.
+/// Bytes that cannot be guessed: from the system's own generator.
 pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
-    // SAFETY: the call writes no more than so many bytes, which are there.
+    // SAFETY: the call writes no more than `bytes.len()` bytes, which are there.
     let written = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     match usize::try_from(written) {
         // As few as these come all at once, or not at all (getrandom(2)).

@@ -1,4 +1,4 @@
-//! Elements in WebAssembly: anybody's code in the path of packets, which can do no harm.
+//! Elements in WebAssembly: foreign code in the path of packets, which can do no harm.
 //!
 //! A plug-in is a component of the contract in `wit/plugin.wit` ([`WIT`]), or a module that exports
 //! the contract's functions by their canonical names and is wrapped here. It is given whole batches

@@ -28,7 +28,7 @@ pub const BIRTH_INSTRUCTIONS: u64 = 2_000_000_000;
 /// Packets of a call. Larger batches are worked on in parts.
 pub const CALL_PACKETS_MAX: usize = 64;
 
-/// Bytes of a call's packets, as a part of the plug-in's memory (one part in so many), where they
+/// Bytes of a call's packets, as a part of the plug-in's memory (one part in this many), where they
 /// are more than one packet. Larger batches are worked on in parts.
 pub const CALL_MEMORY_PARTS: u64 = 8;
 
@@ -36,8 +36,8 @@ pub const CALL_MEMORY_PARTS: u64 = 8;
 /// given to it but dropped.
 pub const CALL_MEMORY_REST: u64 = 32 << 10;
 
-/// Instructions that a part of a packet costs a plug-in besides those that it takes: so many calls end,
-/// too.
+/// Instructions that a part of a packet costs a plug-in besides those that it takes, so that many calls
+/// end, too.
 pub const PART_INSTRUCTIONS: u64 = 1000;
 
 /// Packets that may come of one. A batch of which more are made is dropped.

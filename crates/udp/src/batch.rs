@@ -42,7 +42,7 @@ pub struct Received<'a> {
 }
 
 impl Batch {
-    /// An empty one. Datagrams of more than so many bytes are left out, and counted.
+    /// An empty one. Datagrams of more than `datagram_bytes_max` bytes are left out, and counted.
     pub fn new(datagram_bytes_max: usize) -> Self {
         Batch {
             memory: vec![0; BATCH_PIECES * ROOM],

@@ -20,8 +20,8 @@ pub struct Counts {
     pub too_long: u64,
     /// Not sent: forbidden by a rule of this machine (EPERM, EACCES).
     pub forbidden: u64,
-    /// The peer, or a router, said that nobody receives there (ECONNREFUSED), or there is no way (ENETUNREACH,
-    /// EHOSTUNREACH), or it is no address to send to.
+    /// The peer, or a router, said that no socket receives there (ECONNREFUSED), or there is no way
+    /// (ENETUNREACH, EHOSTUNREACH), or it is no address to send to.
     pub unreachable: u64,
     /// Not sent: the kernel had no memory (ENOBUFS, ENOMEM).
     pub no_memory: u64,

@@ -101,7 +101,7 @@ impl Segments<'_> {
 /// A socket of UDP, not connected: for one peer or for many.
 #[derive(Debug)]
 pub struct Udp {
-    /// Waited for to be readable only: each datagram that leaves makes room, of which nobody needs to be told.
+    /// Waited for to be readable only: each datagram that leaves makes room, which no task has to be told.
     io: AsyncFd<UdpSocket>,
     local: SocketAddr,
     buffers: Buffers,

@@ -28,7 +28,7 @@ fn has_v6(test: &str) -> bool {
     has
 }
 
-/// Receives so many datagrams, and what is asked about each.
+/// Receives `count` datagrams, and what is asked about each.
 async fn received<T>(socket: &Udp, count: usize, about: impl Fn(Received<'_>) -> T) -> Vec<T> {
     let (mut batch, mut all) = (Batch::new(MOST), Vec::new());
     while all.len() < count {

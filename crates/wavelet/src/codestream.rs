@@ -86,7 +86,7 @@ impl Codestream {
         self.header.layers.into()
     }
 
-    /// Leaves so many layers, one at least.
+    /// Leaves `layers` layers, one at least.
     pub fn truncate(&mut self, layers: usize) {
         self.ends.truncate(layers.max(1) + 1);
         let end = self.ends.last().copied().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Codestream {
     }
 
     /// Bytes of the codestream with its first `layers` layers, the end included; of all of it if there are
-    /// not so many.
+    /// fewer.
     pub fn length(&self, layers: usize) -> usize {
         self.ends[layers.min(self.layers())] + END.len()
     }

@@ -35,11 +35,11 @@ impl Default for Coding {
 }
 
 impl Coding {
-    /// So many layers, each larger than the one before it by the same factor: from 1/400 of the raw picture
+    /// `layers` layers, each larger than the one before it by the same factor: from 1/400 of the raw picture
     /// to 1/6, where ordinary pictures are near lossless and have something left to say for the last layer.
     ///
     /// # Errors
-    /// There cannot be so many.
+    /// There cannot be that number of layers.
     pub fn of_layers(layers: usize) -> Result<Self, CodingError> {
         if (1..=LAYERS_MAX).contains(&layers) {
             Ok(Coding { ratios: geometric(layers) })

@@ -1,6 +1,6 @@
 //! Every limit of this crate, with what happens when it is reached.
 
-/// Quality layers of a frame. OpenJPEG 2.5 has places for the rates of so many, and does not check; more
+/// Quality layers of a frame. OpenJPEG 2.5 has places for the rates of this many, and does not check; more
 /// are refused before it is called.
 pub const LAYERS_MAX: usize = 100;
 
@@ -14,7 +14,7 @@ pub const Y4M_LINE_BYTES_MAX: usize = 512;
 pub const CODESTREAM_BYTES_MAX: usize = outflow_media::payload::jpeg2000::CODESTREAM_BYTES_MAX;
 
 /// Frames that may be missing between two that came, for the time between their timestamps to be filled.
-/// If it is longer, the source counts as begun anew.
+/// If it is longer, the source counts as restarted.
 pub const MISSING_FRAMES_MAX: u32 = 600;
 
 // Layers are told by priorities of one byte (RFC 5372, section 3.3), and by tags of seven bits.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// Does `work` on what `input` gives, in so many threads, and tells `output` the results in the order of
+/// Does `work` on what `input` gives, in `threads` threads, and tells `output` the results in the order of
 /// the input. No more than two items a thread are on their way. An error of `output` ends it; the input
 /// is then asked for one or two items more.
 ///
@@ -28,7 +28,7 @@ pub fn in_order<T: Send, R: Send, E>(
         }
         let rounds = doors.len();
         scope.spawn(move || {
-            // Nobody takes items any more once the output has ended.
+            // No thread takes items any more once the output has ended.
             let _ended = input.enumerate().try_for_each(|(index, item)| doors[index % rounds].send(item));
         });
         let mut in_turn = results.iter().cycle().map_while(|result| result.recv().ok());

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::extract::{Body, receiver_id};
 use crate::{ErrorBody, HttpError};
 
-/// Who is served first.
+/// Which receivers are served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PriorityName {

@@ -118,7 +118,7 @@ impl Limits {
     }
 }
 
-/// A session description: of the stream, or for whoever receives one of its RTP sinks
+/// A session description: of the stream, or for the receiver of one of its RTP sinks
 #[utoipa::path(
     get, path = "/api/v1/streams/{name}/sdp", tag = "streams",
     params(

@@ -14,7 +14,7 @@ const ASSETS: [(&str, &str, &str); 3] = [
     ("/assets/icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
 
-/// Nothing may come from elsewhere, and nobody may frame the page.
+/// Nothing may come from elsewhere, and no other page may frame this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -23,7 +23,7 @@ pub(super) async fn page() -> impl IntoResponse {
     (headers("text/html; charset=utf-8"), PAGE)
 }
 
-/// What the page is made of. It tells nothing, so that everybody may have it.
+/// What the page is made of. It tells nothing, so that every client may have it.
 pub(super) fn assets<S: Clone + Send + Sync + 'static>() -> Router<S> {
     ASSETS.iter().fold(Router::new(), |router, (path, kind, content)| {
         router.route(path, get(move || async move { (headers(kind), *content) }))

@@ -11,8 +11,8 @@ use super::serve::{self, Status};
 
 /// Runs a relay with a built-in live source, to look at and to play with
 ///
-/// The stream "demo" is a short clip that plays without end; to the stream "live" anybody may
-/// publish. The addresses to open are printed.
+/// The stream "demo" is a short clip that plays without end; every client may publish the stream
+/// "live". The addresses to open are printed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554"

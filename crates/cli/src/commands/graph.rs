@@ -87,7 +87,7 @@ impl Graph {
             }
         }
         match std::io::stdout().write_all(graph.to_string().as_bytes()) {
-            // Whoever reads may have seen enough.
+            // The reader may have seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => fail(format!("the graph cannot be written: {error}")),
             Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::api::ask;
 use super::fail;
 
-/// Shows the live tree of relays: who takes which stream of whom, at which level and rate
+/// Shows the live tree of relays: which relay takes which stream from which, at which level and rate
 ///
 /// Any relay of the tree can be asked; it asks the others. A stream's source stands first, and below
 /// each relay those that take the stream from it.
@@ -74,7 +74,7 @@ impl Tree {
         let forest = Forest::new(&relays, self.stream.as_deref());
         let text = if self.dot { forest.dot() } else { forest.text() };
         match std::io::stdout().write_all(text.as_bytes()) {
-            // Whoever reads may have seen enough.
+            // The reader may have seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => fail(format!("the tree cannot be written: {error}")),
             Ok(()) => ExitCode::SUCCESS,
@@ -170,7 +170,7 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// What comes, and who takes it.
+/// What comes, and which receivers take it.
 fn about(stream: &Stream) -> String {
     let mut parts = Vec::new();
     if stream.is_source {

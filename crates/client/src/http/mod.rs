@@ -53,7 +53,7 @@ impl Download {
                 }
                 (301 | 302 | 303 | 307 | 308, Some(location)) => {
                     let next = url.join(&location).map_err(|e| Error::Peer(format!("redirection: {e}")))?;
-                    // A password is for one host, and not for anyone who listens.
+                    // A password is for one host, and not for a listener on the way.
                     trusted &=
                         next.host() == url.host() && (next.scheme() == "https" || url.scheme() == "http");
                     url = next;

@@ -35,15 +35,15 @@ enum Answer {
 /// A session that can be asked.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The level that is wanted; 0 as long as nobody wants one.
+    /// The level that is wanted; 0 as long as none is wanted.
     wish: watch::Sender<u8>,
     answers: mpsc::UnboundedReceiver<Answer>,
     refused: Option<u16>,
-    /// Who asks; it ends with the session.
+    /// The task that asks; it ends with the session.
     _asking: JoinSet<()>,
 }
 
-/// Where a session is asked, and as whom.
+/// Where a session is asked, and with which credentials.
 #[derive(Debug)]
 struct Resource {
     url: Url,
@@ -96,7 +96,7 @@ impl Resource {
                 let level = *wishes.borrow_and_update();
                 let answer = timeout(self.options.patience, self.ask(level)).await;
                 if let Ok(Ok(answer)) = answer {
-                    // Whoever wanted to know may have gone.
+                    // The caller that wanted to know may have gone.
                     let _ = answers.send(answer);
                     break;
                 }
@@ -134,8 +134,8 @@ impl Resource {
     }
 }
 
-/// Where the session is that a server names as a path; another server would learn the password. Who plays
-/// with `?token=` asks with it, too.
+/// Where the session is that a server names as a path; another server would learn the password. A client that
+/// plays with `?token=` asks with it, too.
 fn resolve(url: &Url, named: &str) -> Option<Url> {
     let is_path = named.starts_with('/') && !named.starts_with("//");
     let mut session = is_path.then(|| url.join(named).ok()).flatten()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Where Linux shows batteries.
 pub const POWER_SUPPLIES: &str = "/sys/class/power_supply";
 
-/// A battery. What it shows is read anew each time.
+/// A battery. What it shows is read again each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Battery {
     folder: PathBuf,

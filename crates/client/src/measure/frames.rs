@@ -13,8 +13,8 @@ const UNTOLD: u32 = 7;
 /// that are never told, or not from their first byte on, are there all the same, unless packets
 /// are missing. Of RTP, numbers that are left out are those of frames that were not sent here.
 ///
-/// Where packets are missing between two frames, nobody knows how many frames went with them and
-/// who would have needed those: everything up to the next key frame counts as lost.
+/// Where packets are missing between two frames, it is not known how many frames went with them and
+/// which frames would have needed those: everything up to the next key frame counts as lost.
 #[derive(Debug)]
 pub(super) struct Frames {
     window: [Option<Done>; WINDOW],
@@ -164,7 +164,7 @@ impl Open {
 mod tests {
     use super::*;
 
-    /// Frames as letters: I and P need what came before, B too but nobody needs it. Each has a
+    /// Frames as letters: I and P need what came before, B too but no frame needs it. Each has a
     /// first, a middle and a last packet; those at the positions in `lost` do not come.
     fn decodable(gop: &str, lost: &[usize]) -> (u64, u64) {
         let mut frames = Frames::new(true);

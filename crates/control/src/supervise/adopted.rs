@@ -22,7 +22,7 @@ impl Supervisor {
         Ok(Changed { lines, waited: None })
     }
 
-    /// Removes a stream that was made by [`Supervisor::adopt`], unless somebody receives it.
+    /// Removes a stream that was made by [`Supervisor::adopt`], unless it has receivers.
     pub(crate) async fn abandon(&mut self, stream: &str) -> Result<Changed, ControlError> {
         let has_receivers = self.control.entry(stream).is_ok_and(|entry| entry.receivers > 0);
         if has_receivers || self.adopted.remove(stream).is_none() {

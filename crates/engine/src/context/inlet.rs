@@ -15,7 +15,7 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    /// For lane `lane` of so many, from these queues.
+    /// For lane `lane` of `of`, from these queues.
     pub(super) fn new(lanes: Vec<Consumer<Passed>>, (lane, of): (usize, usize)) -> Self {
         let (turn, step) = (lane % lanes.len(), of % lanes.len());
         Inlet { lanes, turn, step }

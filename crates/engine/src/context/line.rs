@@ -16,7 +16,7 @@ use super::thread::Parked;
 use crate::limits::CONTEXT_PACKETS;
 use crate::worker::Bell;
 
-/// What wakes whoever reads the next queue.
+/// What wakes the reader of the next queue.
 #[derive(Debug, Clone)]
 pub(super) enum Ringer {
     Context(Arc<Parked>),
@@ -133,7 +133,7 @@ impl Line {
         self.wake();
     }
 
-    /// Whoever reads may begin.
+    /// The reader may begin.
     pub(crate) fn wake(&self) {
         self.outlet.ring();
     }

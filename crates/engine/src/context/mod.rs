@@ -37,8 +37,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// A line through these contexts, each with so many lanes; they are made if there are none of those
-    /// names yet. Whoever is at its home hears `home` when something comes back.
+    /// A line through these contexts, each with this many lanes; they are made if there are none of those
+    /// names yet. The worker at its home hears `home` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.

@@ -14,7 +14,7 @@ use crate::limits::CONTEXT_RESERVE;
 
 /// The writing ends of the queues from one lane to all lanes of what comes next.
 ///
-/// Lanes have their turns one after the other, and whoever reads them takes what they give in the same
+/// Lanes have their turns one after the other, and the reader takes what they give in the same
 /// order: so packets never change places. What is not a packet goes to all of them, and is acted upon
 /// once it has come out of all.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) struct Outbound {
 }
 
 impl Outlet {
-    /// From lane `lane` of so many, through these queues.
+    /// From lane `lane` of `of`, through these queues.
     pub(super) fn new(lanes: Vec<Outbound>, (lane, of): (usize, usize)) -> Self {
         let cut = match (of, lanes.len()) {
             (1, 1) => Cut::Never,
@@ -107,7 +107,7 @@ impl Outlet {
         self.lanes.iter_mut().for_each(Outbound::flush);
     }
 
-    /// Whoever reads may begin.
+    /// The readers may begin.
     pub(super) fn ring(&self) {
         self.lanes.iter().for_each(|lane| lane.ringer.ring());
     }

@@ -23,7 +23,7 @@ pub(super) enum Passed {
 pub(super) enum ForAll {
     /// What the source tells, and where it goes.
     Told(Time, Vec<(Target, Message)>),
-    /// Whether anybody wants what comes out of each element.
+    /// Whether what comes out of each element is wanted.
     Wanted(Arc<[bool]>),
     /// An element is to let everything pass as it is, or no longer.
     Bypass(Arc<str>, bool),

@@ -28,7 +28,7 @@ struct Bench {
     back: bool,
 }
 
-/// A context "x" and a context "y" with so many lanes. In "x", the clocks of the source are changed.
+/// A context "x" and a context "y" with `lanes` lanes. In "x", the clocks of the source are changed.
 fn plan(lanes: [usize; 2]) -> Plan {
     let settings = Settings::default().with("timestamp_offset", Setting::Whole(1));
     let element = |kind: &str, from: &str, settings: Settings, context: Option<&str>, lanes: usize| {

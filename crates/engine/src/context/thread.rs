@@ -97,7 +97,7 @@ fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
     }
 }
 
-/// Somebody may look at what is shown; what waits for a full queue is tried again.
+/// How long to sleep: what is shown may be read, and what waits for a full queue is tried again.
 fn idle(hops: &[Hop]) -> Duration {
     if hops.is_empty() { CONTEXT_IDLE } else { SNAPSHOT_EVERY / 2 }
 }

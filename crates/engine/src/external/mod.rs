@@ -1,5 +1,5 @@
 //! Another program as an element: what comes in goes to its standard input, what it writes on its
-//! standard output goes on. It runs beside the path: nobody waits for it.
+//! standard output goes on. It runs beside the path: no packet waits for it.
 
 mod log;
 mod process;

@@ -141,7 +141,7 @@ fn keep(
                 *shared.child() = Some(child);
                 let (back, status) = serve(shared, inputs.take(), stdin, stdout, outputs);
                 inputs = back;
-                // Whoever took it may be gone; it is over then.
+                // The reader may be gone; it is over then.
                 let _ = outputs.send(Output::End);
                 let last = last_words.recv_timeout(EXTERNAL_LAST_WORDS).unwrap_or_default();
                 let last = if last.is_empty() { last } else { format!("; its last words: {last}") };
@@ -152,7 +152,7 @@ fn keep(
         if shared.is_over() {
             return;
         }
-        // Whoever asked may be gone.
+        // The caller that asked may be gone.
         trouble.into_iter().for_each(|trouble| drop(told.send(trouble)));
         rest = if began.elapsed() > EXTERNAL_REST_MAX { EXTERNAL_REST } else { rest };
         sleep_until_over(shared, rest);
@@ -179,7 +179,7 @@ fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
     // Its own group: a signal to the relay's terminal is not one to it, and it ends with what it started.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if std::path::Path::new(&words.command[0]).components().count() > 1 {
-        // What nice cannot find it tells nobody but its own standard error.
+        // What nice cannot find it reports only on its own standard error.
         std::fs::metadata(&words.command[0])?;
     }
     let mut child = command.spawn()?;
@@ -190,7 +190,7 @@ fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
     let (say, last_words) = channel();
     let name = words.command[0].clone();
     let drained = std::thread::Builder::new().name("external-words".to_owned());
-    // Nobody may wait for its last words any more.
+    // The receiver of its last words may be gone.
     if let Err(error) = drained.spawn(move || drop(say.send(log::drain(&name, stderr)))) {
         kill(&child);
         child.wait()?;
@@ -208,7 +208,7 @@ fn serve(
     mut stdout: ChildStdout,
     outputs: &SyncSender<Output>,
 ) -> (Option<Receiver<Bytes>>, Option<String>) {
-    // Whoever let it go while it was being started did not find it.
+    // An element that was let go while the program was being started did not find it.
     let Some(inputs) = inputs.filter(|_| !shared.is_over()) else { return (None, shared.end()) };
     let theirs = Arc::clone(shared);
     let ended = Arc::new(AtomicBool::new(false));
@@ -233,7 +233,7 @@ fn serve(
             Ok(0) | Err(_) => break,
             Ok(read) => {
                 chunk.truncate(read);
-                // It waits while nobody takes what it writes: that is its clock.
+                // It waits while its output is not taken: that is its clock.
                 if outputs.send(Output::Bytes(chunk.freeze())).is_err() {
                     break;
                 }

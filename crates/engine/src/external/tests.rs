@@ -100,7 +100,7 @@ fn what_a_program_has_started_ends_with_it() {
     run(&mut element, |_, _| pid().is_some());
     drop(element);
     let stat = format!("/proc/{}/stat", pid().expect("it was started").trim());
-    // Whoever inherits it reaps it in its own time, but it runs no more.
+    // The process that inherits it reaps it in its own time, but it runs no more.
     let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
     let until = Instant::now() + Duration::from_secs(30);
     while runs() {

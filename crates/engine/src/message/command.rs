@@ -70,7 +70,7 @@ pub enum Command {
         /// The queue.
         outlet: Outlet,
     },
-    /// The stream has no receivers here: let its packets go, until it is replicated anew.
+    /// The stream has no receivers here: let its packets go, until it is replicated again.
     Rest {
         /// The number of the stream.
         stream: StreamId,
@@ -107,7 +107,7 @@ pub enum Command {
         /// The number of the turn.
         source: SourceId,
     },
-    /// Its packets come from somebody else now.
+    /// Its packets come from another peer now.
     NameSource {
         /// The number of the stream.
         stream: StreamId,
@@ -366,7 +366,7 @@ pub type Reply<T> = oneshot::Sender<Result<T, ControlError>>;
 pub struct SourceSpec {
     /// What it carries.
     pub format: Format,
-    /// Who it is, for people.
+    /// What it is, for people.
     pub peer: String,
     /// How its packets come.
     pub feed: Feed,
@@ -400,7 +400,7 @@ pub enum Ingest {
         /// The bytes.
         bytes: Bytes,
     },
-    /// So many packets found the queue full before this.
+    /// `packets` packets found the queue full before this.
     Dropped {
         /// Why, for its receivers.
         reason: DropReason,

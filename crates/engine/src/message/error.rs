@@ -11,7 +11,7 @@ pub enum ControlError {
     /// The stream's source is not a pushed one.
     #[error("stream '{0}' takes no publisher: its source is {1}; set source = \"push\" to publish to it")]
     NotPushed(String, String),
-    /// Somebody publishes already.
+    /// Another peer publishes already.
     #[error("stream '{0}' is being published by {1}: end that first")]
     Busy(String, String),
     /// The stream was removed while something was asked of it.
@@ -32,7 +32,7 @@ pub enum ControlError {
          and it ends with that download"
     )]
     UnknownSession,
-    /// Who says which level of a group it wants is not known to receive it.
+    /// A peer that says which level of a group it wants is not known to receive it.
     #[error("{0}")]
     NoMember(String),
     /// A session is asked too often, or a host says too much.
@@ -41,7 +41,7 @@ pub enum ControlError {
     /// A receiver of that name is being sent to.
     #[error("a receiver named '{0}' exists already: choose another name, or remove it first")]
     NameTaken(String),
-    /// That address is sent to already: two streams there would be one that nobody can decode.
+    /// That address is sent to already: two streams there would be one that cannot be decoded.
     #[error("stream '{0}' is sent to {1} already: remove that first")]
     AddressTaken(String, String),
     /// No such configured or added receiver.

@@ -33,7 +33,7 @@ pub struct LinkState {
     pub rate_bps: u64,
     /// Whether that follows what receivers report.
     pub follows: bool,
-    /// Who shares a buffer, and who loses what when it is full.
+    /// Which flows share a buffer, and which of them loses what when it is full.
     pub policy: &'static str,
     /// Whose turn it is.
     pub scheduler: &'static str,
@@ -143,7 +143,7 @@ pub struct SourceState {
     pub url: String,
     /// Whether packets are coming in.
     pub up: bool,
-    /// Who sends, if somebody does.
+    /// The peer that sends, if there is one.
     pub peer: Option<String>,
     /// What it carries, for example "MPEG-TS: H.264, AAC"; empty until known.
     pub format: String,
@@ -176,7 +176,7 @@ pub struct ElementState {
     pub element: &'static str,
     /// The execution context that it runs in; empty for the stream's own worker.
     pub context: String,
-    /// Anybody wants what comes out of it; otherwise it rests.
+    /// What comes out of it is wanted; otherwise it rests.
     pub wanted: bool,
     /// It lets everything pass as it is.
     pub bypass: bool,
@@ -215,7 +215,7 @@ pub struct ElementState {
 pub struct BranchState {
     /// Its name.
     pub name: String,
-    /// Anybody receives it, or has done so in the last seconds.
+    /// It has a receiver, or had one in the last seconds.
     pub wanted: bool,
     /// Why nothing comes out of it, if that is so.
     pub unfit: Option<String>,

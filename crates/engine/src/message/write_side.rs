@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::net::TcpStream;
 
-/// The write side of a receiver's connection: TCP, or a local socket whose other end somebody encrypts.
+/// The write side of a receiver's connection: TCP, or a local socket to a task that encrypts.
 #[derive(Debug)]
 pub enum WriteSide {
-    /// Nobody else has it.
+    /// It is not shared.
     Own(OwnedFd),
-    /// Control reads from it meanwhile. Two descriptors of one connection would do as well, but who
+    /// Control reads from it meanwhile. Two descriptors of one connection would do as well, but a relay that
     /// serves thousands has none to give away.
     Shared(Arc<TcpStream>),
 }

@@ -54,14 +54,14 @@ pub(crate) fn bind_pair_at(ip: IpAddr, port: u16) -> io::Result<PortPair> {
 /// Binds the ports of two sockets that are bound to no address, at this one.
 ///
 /// # Errors
-/// The address is not there, or somebody else has the ports there.
+/// The address is not there, or another socket has the ports there.
 pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_>)) -> io::Result<PortPair> {
     let beside = |shared: &SockRef<'_>| -> io::Result<(UdpSocket, u16)> {
         let local = shared.local_addr()?.as_socket().map_or(0, |local| local.port());
         let at = SocketAddr::new(ip, local);
         let socket = open(at)?;
-        // Both must agree to share the port, and do so only as long as this takes, so that nobody else can sit
-        // down beside them.
+        // Both must agree to share the port, and do so only as long as this takes, so that no other socket
+        // can bind beside them.
         socket.set_reuse_address(true)?;
         shared.set_reuse_address(true)?;
         let bound = socket.bind(&at.into());

@@ -21,7 +21,7 @@ const CONTROL_BYTES: usize = 64;
 pub(crate) struct Datagram {
     /// Its payload.
     pub(crate) bytes: BytesMut,
-    /// Who sent it.
+    /// The address that it came from.
     pub(crate) from: SocketAddr,
     /// It was larger than any buffer: the end is missing.
     pub(crate) truncated: bool,

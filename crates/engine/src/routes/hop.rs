@@ -29,7 +29,7 @@ pub(crate) struct Hop {
 /// Why a receiver cannot be reached past the kernel's own IP layer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoHop {
-    /// Nobody has asked for the next hop's MAC address yet. A packet sent through a socket makes
+    /// The next hop's MAC address has not been asked for yet. A packet sent through a socket makes
     /// the kernel ask; the answer is an event.
     #[error("the MAC address of {0} is not known yet")]
     Unresolved(IpAddr),
@@ -68,7 +68,7 @@ pub(super) struct Flow {
     pub(super) interface: Option<u32>,
 }
 
-/// For whom [`Routes::resolve`](super::Routes::resolve) may answer otherwise than before.
+/// The flows for which [`Routes::resolve`](super::Routes::resolve) may answer otherwise than before.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct Changes {
@@ -78,7 +78,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Nothing has changed for anybody.
+    /// Nothing has changed for any flow.
     pub(crate) fn is_empty(&self) -> bool {
         !self.all && self.flows.is_empty()
     }

@@ -55,7 +55,7 @@ pub(crate) struct Routes {
     /// None before Linux 6.3.
     netdev: Option<Netdev>,
     tables: Tables,
-    /// Events were lost, and the tables could not be read anew since.
+    /// Events were lost, and the tables could not be read again since.
     lost: bool,
     may_confirm: bool,
     next_confirm: Time,
@@ -114,7 +114,7 @@ impl Routes {
 
     /// How packets to `to` leave: from this source address, if one is given, and by this device,
     /// if a socket would be bound to one. What was asked for stays known, and is told of by
-    /// [`Changes`], until [`Routes::retain`] says that nobody needs it.
+    /// [`Changes`], until [`Routes::retain`] says that it is not needed.
     ///
     /// # Errors
     /// Why they must go through a socket.
@@ -144,7 +144,7 @@ impl Routes {
         self.tables.hop(path)
     }
 
-    /// Reads the events that have come in, and tells for whom [`Routes::resolve`] may answer
+    /// Reads the events that have come in, and tells for which flows [`Routes::resolve`] may answer
     /// otherwise now. To be called whenever the descriptor is readable; reads a bounded number,
     /// and stays readable if there are more.
     pub(crate) fn events(&mut self) -> Changes {
@@ -170,7 +170,7 @@ impl Routes {
         self.tables.take_changes()
     }
 
-    /// Reads the tables anew if events were lost; if that fails, [`Routes::refresh`] tries again.
+    /// Reads the tables again if events were lost; if that fails, [`Routes::refresh`] tries again.
     fn mend(&mut self) {
         if self.lost {
             match self.dump() {
@@ -192,7 +192,7 @@ impl Routes {
         }
     }
 
-    /// Reads devices, neighbours and addresses anew.
+    /// Reads devices, neighbours and addresses again.
     fn dump(&mut self) -> io::Result<()> {
         self.tables.begin_anew();
         for request in wire::dumps() {
@@ -219,7 +219,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Forgets whom nobody needs any more: `is_used` is asked for each destination, source and
+    /// Forgets flows that are not needed any more: `is_used` is asked for each destination, source and
     /// device that was resolved. Without it, what receivers that have left needed stays known, is
     /// kept fresh, and counts for [`ROUTED_FLOWS_MAX`](crate::limits::ROUTED_FLOWS_MAX).
     pub(crate) fn retain(
@@ -288,7 +288,7 @@ impl Routes {
 }
 
 impl Sweep {
-    /// The flows whose turn it is, of so many that are known.
+    /// The flows whose turn it is, of the `known` flows.
     fn due(&mut self, now: Time, known: usize, tables: &Tables) -> Vec<Flow> {
         if self.hurry_at.is_some_and(|at| at <= now) {
             self.hurry_at = None;

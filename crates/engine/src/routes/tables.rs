@@ -1,4 +1,4 @@
-//! What is known of devices, neighbours and routes, and what of it has changed for whom. Nothing
+//! What is known of devices, neighbours and routes, and for which flows it has changed. Nothing
 //! here talks to the kernel: it is fed with what [`wire`](super::wire) has read.
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ pub(super) enum LinkKind {
     Other,
 }
 
-/// Somebody on a link.
+/// A neighbour on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NextHop {
     pub(super) ifindex: u32,
@@ -93,7 +93,7 @@ pub(super) struct Tables {
     transmits: BTreeMap<u32, bool>,
     /// Routes that were asked for.
     paths: BTreeMap<Flow, Path>,
-    /// Neighbours that somebody is reached by, and when they are to be confirmed next.
+    /// Neighbours that packets go through, and when they are to be confirmed next.
     used: BTreeMap<NextHop, Time>,
     /// What has changed since [`Tables::take_changes`].
     news: News,
@@ -214,7 +214,7 @@ impl Tables {
         });
     }
 
-    /// For whom something has changed since this was called last.
+    /// The flows for which something has changed since this was called last.
     pub(super) fn take_changes(&mut self) -> Changes {
         let News { all, mut flows, next_hops, interfaces } = core::mem::take(&mut self.news);
         if all {
@@ -366,7 +366,7 @@ impl Path {
 }
 
 impl Link {
-    /// Where the kernel asks nobody, it takes these (`arp_constructor`, net/ipv4/arp.c).
+    /// Where the kernel does not ask, it takes these (`arp_constructor`, net/ipv4/arp.c).
     fn mac_without_asking(&self) -> Option<Mac> {
         match (self.no_arp, self.point_to_point) {
             (true, _) => self.mac,

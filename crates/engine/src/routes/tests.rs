@@ -16,7 +16,7 @@ use super::*;
 /// Long enough for the kernel on a busy machine; tests wait this long only when they fail.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A network namespace, there as long as somebody holds it.
+/// A network namespace, there as long as this handle is open.
 struct Namespace(File);
 
 impl Namespace {
@@ -457,7 +457,7 @@ fn a_neighbour_in_use_is_kept_fresh_and_found_out_when_it_is_gone() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    // It stays in doubt unless somebody uses it.
+    // It stays in doubt unless it is used.
     wait_for("STALE");
     std::thread::sleep(Duration::from_millis(500));
     wait_for("STALE");

@@ -161,7 +161,7 @@ fn mac(bytes: &[u8]) -> Option<Mac> {
     bytes.try_into().ok()
 }
 
-/// The dumps that make the tables anew.
+/// The dumps that fill the tables again.
 pub(super) fn dumps() -> [RouteNetlinkMessage; 3] {
     let mut link = LinkMessage::default();
     link.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));

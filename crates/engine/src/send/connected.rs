@@ -3,7 +3,7 @@
 //! For a connected socket the kernel has looked up the route before, and a batch of sends of the
 //! same bytes is one system call. Such a socket shares its local address and port with the one
 //! that the sink is served from otherwise, so that receivers see one sender. It only sends: what
-//! comes from the sink's media address finds a filter that lets nothing in (nobody reads that port
+//! comes from the sink's media address finds a filter that lets nothing in (that port is not read
 //! either way), and everything else goes to the shared socket as before.
 //!
 //! Sockets are made when an order finds a sink without one, a few at a time. Whatever does not go
@@ -39,7 +39,7 @@ pub(crate) struct OwnSockets(RefCell<ArrayVec<(u8, Own), 2>>);
 enum Own {
     /// In [`ConnectedSender::sockets`].
     At(usize),
-    /// It failed: not again for so many orders.
+    /// It failed: not again for this many orders.
     Paused(u16),
 }
 
@@ -153,7 +153,7 @@ impl Drop for ConnectedSender {
 struct Batch<'s, 'a> {
     sender: &'s mut ConnectedSender,
     uring: &'s mut Uring,
-    /// For those who are not reached from a socket of their own.
+    /// For sinks that are not reached from a socket of their own.
     order: UdpOrder<'a>,
     parcel: Parcel,
     track: u8,
@@ -275,7 +275,7 @@ fn connect(port: &UdpPort, to: &SockAddr) -> io::Result<UdpSocket> {
         super::configure_push(&socket, push)?;
     }
     // Both sockets must agree to share the port. The shared one agrees only as long as this takes,
-    // so that nobody else can sit down beside it.
+    // so that no other socket can bind beside it.
     socket.set_reuse_address(true)?;
     shared.set_reuse_address(true)?;
     let connected = socket.bind(&local).and_then(|()| socket.connect(to));

@@ -6,7 +6,7 @@
 pub(crate) struct Control([u8; 24]);
 
 impl Control {
-    /// Packets are to have so many bytes of payload; the last may have fewer.
+    /// Packets are to have `bytes` bytes of payload; the last may have fewer.
     pub(crate) fn segment(bytes: usize) -> Self {
         const LENGTH: usize = size_of::<libc::cmsghdr>() + size_of::<u16>();
         let mut control = [0; 24];

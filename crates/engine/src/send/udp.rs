@@ -1,9 +1,9 @@
 //! UDP: the packets of an order to many sinks, with as few system calls as the kernel allows.
 //!
 //! Packets of equal size that are owed to one sink go out as one segmented send (UDP GSO), and
-//! up to [`SEND_BATCH`] such sends, whoever they are for, by one `sendmmsg`. The packets' I/O
+//! up to [`SEND_BATCH`] such sends, whichever sinks they are for, by one `sendmmsg`. The packets' I/O
 //! vectors are made once an order and shared by all its sinks; for many sinks the bytes are put
-//! together before, because the kernel reads the vectors anew for each.
+//! together before, because the kernel reads the vectors again for each.
 
 use core::marker::PhantomData;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct UdpRoute {
     pub(crate) socket: usize,
     /// Addresses for RTP (or bare transport stream) packets.
     pub(crate) media: Vec<(u8, SockAddr)>,
-    /// Sockets that serve nobody else.
+    /// Sockets that serve no other sink.
     pub(crate) own: OwnSockets,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct UdpSender {
     iovecs: Vec<libc::iovec>,
     runs: Vec<Run>,
     messages: Vec<libc::mmsghdr>,
-    /// For each message: for whom, and which run.
+    /// For each message: its sink, and which run.
     owners: Vec<(SinkKey, usize)>,
     /// The port that the messages are to leave from.
     port: Option<usize>,
@@ -281,7 +281,7 @@ impl UdpSender {
         self.reports.push((self.owners[index].0, Report::Lost { reason, packets }));
     }
 
-    /// Everyone whose messages did not go is blocked, from his first such packet on.
+    /// Every sink whose messages did not go is blocked, from its first such packet on.
     fn report_blocked(&mut self, from: usize) {
         let mut last = None;
         for &(key, run) in &self.owners[from..] {

@@ -1,4 +1,4 @@
-//! What a packet is worth to whoever cannot have all: told to the transports that choose themselves.
+//! What a packet is worth to a receiver that cannot have all: told to the transports that choose themselves.
 
 use core::time::Duration;
 

@@ -45,7 +45,7 @@ impl Worker {
                 self.with(stream, |stream| stream.core.set_bounds(bounds))
             }
             Command::OpenSource { stream, source, spec, reply } => {
-                // Whoever asked may have gone; the source then ends by its own CloseSource.
+                // The caller that asked may have gone; the source then ends by its own CloseSource.
                 let _ = reply.send(self.open_source(stream, source, spec));
             }
             Command::CloseSource { stream, source } => self.close_source(stream, source),

@@ -1,5 +1,5 @@
-//! Which level of a stream its receivers with this worker want at best: whoever fetches the stream is told when
-//! that changes.
+//! Which level of a stream its receivers with this worker want at best: the task that fetches the stream
+//! is told when that changes.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Demands {
         let best = self.wanted.keys().next().copied();
         if best != self.best {
             self.best = best;
-            // Nobody listens where streams are not fetched.
+            // Where streams are not fetched, no task listens.
             let _ = self.told.send(Demand { stream: self.stream, level: best });
         }
     }

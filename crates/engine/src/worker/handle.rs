@@ -63,7 +63,7 @@ impl Bell {
     /// The worker has heard it, and will look at everything that was put down before.
     pub(super) fn clear(&self) {
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        // A swap, so that what was put down by whoever found it rung is seen after this.
+        // A swap, so that what a thread that found it rung has put down is seen after this.
         self.rung.swap(false, Ordering::AcqRel);
     }
 }

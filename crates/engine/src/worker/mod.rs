@@ -80,7 +80,7 @@ struct Worker {
     epoll: OwnedFd,
     bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
-    /// What receivers want, to whoever fetches streams.
+    /// What receivers want, to the task that fetches streams.
     told: UnboundedSender<Demand>,
     watched: Slab<Watched>,
     streams: Slab<LiveStream>,
@@ -90,7 +90,7 @@ struct Worker {
     rtp_ports: [Option<usize>; 2],
     /// Those from single addresses of the machine.
     near_ports: BTreeMap<IpAddr, usize>,
-    /// Who reports from which address.
+    /// Which sink reports from which address.
     rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
     receiver: Receiver,
     fanout: Fanout,
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// One part in so many is done at once of what is owed in a class: all, if there is none above it.
+    /// Of what is owed in a class one in this many parts is done at once: all, if there is none above it.
     fn parts(&self, class: Priority) -> u32 {
         if class > self.highest { PARTS_BELOW } else { 1 }
     }

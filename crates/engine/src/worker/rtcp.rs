@@ -29,7 +29,7 @@ impl Worker {
             let Some(Watched::Rtcp { socket }) = self.watched.get(token) else { return };
             // Nothing left, or an error that belongs to an earlier send: both end the round.
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { return };
-            // Reports from unknown addresses are nobody's.
+            // Reports from unknown addresses belong to no receiver.
             if let Some(&(stream, sink, track)) = self.rtcp_peers.get(&from) {
                 self.receiver_report(stream, sink, Some(track), &buffer[..length]);
             }
@@ -190,7 +190,7 @@ impl ReportPorts<'_> {
 fn reports_of(core: &Stream, now: Time, branch: usize) -> Vec<(u8, Vec<u8>)> {
     let format = core.branch_format(branch);
     let tracks = format.map_or(0, Format::tracks).min(usize::from(u8::MAX)) as u8;
-    // Who gets a track encrypted takes no report that is not (RFC 3711, section 3.4).
+    // A receiver that gets a track encrypted takes no report that is not (RFC 3711, section 3.4).
     let is_plain = |track: &u8| {
         format.and_then(|format| format.track(*track)).is_none_or(|track| !track.codec.is_srtp())
     };

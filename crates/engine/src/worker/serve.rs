@@ -29,7 +29,7 @@ pub(super) struct Shares {
     keys: Vec<SinkKey>,
 }
 
-/// Those who are served by an order, and how the fan-out is told.
+/// The sinks that are served by an order, and how the fan-out is told.
 fn audience<'a>(
     (stream, index): (&'a Stream, usize),
     order: &'a Order,
@@ -53,13 +53,13 @@ fn audience<'a>(
     }
 }
 
-/// Who of an order's sinks is served.
+/// Which of an order's sinks are served.
 enum Parts<'a> {
     /// All of them, and with the same.
     All,
     /// These.
     Of(&'a [SinkKey]),
-    /// All of them, each with its own; those who take the same layers get this.
+    /// All of them, each with its own; sinks that take the same layers get this.
     Layers(&'a [Share]),
 }
 
@@ -124,7 +124,7 @@ impl Worker {
         self.shares = scratch;
     }
 
-    /// Sends this share of an order's packets to those whom it names, or to some of them.
+    /// Sends this share of an order's packets to the sinks that it names, or to some of them.
     fn send(&mut self, index: usize, order: &Order, share: Share, parts: Parts<'_>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let share_of = |key: SinkKey| stream.core.share(order, key);
@@ -227,7 +227,7 @@ impl Worker {
         stream.forget_wish(&sink);
         let (name, receiver, to) = (&stream.name, sink.id, &sink.to);
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
-        // Whoever waited for it may have gone first.
+        // A caller that waited for it may have gone first.
         self.leave_link(&sink);
         let _ = sink.closed.send(reason);
         self.disconnect(sink.out, reason);
@@ -277,7 +277,7 @@ impl Worker {
     }
 
     fn close_connection(&mut self, connection: Connection, token: usize) {
-        // Whoever else has the connection open keeps it in the epoll set, too.
+        // Another owner of the connection keeps it in the epoll set, too.
         let _ = epoll::delete(&self.epoll, &connection);
         self.watched.try_remove(token);
         connection.close(&mut self.uring);
@@ -320,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// A UDP socket takes packets again: everyone it serves may be sent to.
+    /// A UDP socket takes packets again: every receiver that it serves may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
         if !self.ports.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full)) {
             return;

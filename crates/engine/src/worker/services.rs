@@ -18,7 +18,7 @@ impl Worker {
         match command {
             ServicesCommand::Put { stream, services, reply } => self.set_services(stream, services, reply),
             ServicesCommand::View { stream, receiver, view, reply } => {
-                // Whoever asked may have gone; it is done all the same. So below.
+                // The caller that asked may have gone; it is done all the same. So below.
                 let now = self.clock.now();
                 let set = |stream: &mut LiveStream, key| stream.core.set_view(now, key, view);
                 let _ = reply.send(self.set_wish((stream, receiver), set));
@@ -137,7 +137,7 @@ impl LiveStream {
     }
 
     /// Sends stages out that are here. Until it is known what comes in they stay: they would have to come
-    /// back to be told, and nobody could be served meanwhile.
+    /// back to be told, and no receiver could be served meanwhile.
     fn launch(&mut self) {
         if self.core.services_are_bound()
             && let Some(mut line) = self.at_home.take()
@@ -186,7 +186,7 @@ impl LiveStream {
         self.launch();
         self.core.release_services();
         if let Some((before, began, reply)) = done {
-            // Whoever asked may have gone; the services are there all the same.
+            // The caller that asked may have gone; the services are there all the same.
             let _ = reply.send(Ok(Swapped { before, took: clock.now().since(began) }));
         }
     }
@@ -196,7 +196,7 @@ impl LiveStream {
 #[derive(Debug)]
 pub(super) struct Next {
     began: Time,
-    /// Other services, and who waits for them; without, those that are there go on.
+    /// Other services, and the caller that waits for them; without, those that are there go on.
     put: Option<(Services, Reply<Swapped>)>,
 }
 

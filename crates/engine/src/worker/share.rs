@@ -1,6 +1,6 @@
 //! A stream too large for one worker: the one that has its source receives and understands its
 //! packets, and hands them over, by reference, to others that serve receivers of it, too. Between
-//! two workers there is a bounded queue with one writer and one reader, and nobody ever waits: where
+//! two workers there is a bounded queue with one writer and one reader, and neither ever waits: where
 //! it is full, packets are dropped and counted, as on any other way.
 
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Outlet {
 }
 
 impl Inlet {
-    /// Takes what has been handed over, but not more than so many packets at once. Returns how many.
+    /// Takes what has been handed over, but not more than `most` packets at once. Returns how many.
     fn take(&mut self, most: usize, each: &mut impl FnMut(Handed)) -> usize {
         for taken in 0..most {
             match self.queue.pop() {
@@ -156,7 +156,7 @@ impl LiveStream {
         is_more
     }
 
-    /// Tells those who hand it packets how urgent its sinks are.
+    /// Tells the streams that hand it packets how urgent its sinks are.
     pub(super) fn tell_class(&self) {
         for inlet in &self.inlets {
             let class = self.core.classes().next().unwrap_or(Priority::Low);

@@ -1,4 +1,4 @@
-//! Snapshots of the worker's streams, for everyone who looks.
+//! Snapshots of the worker's streams, for every client that looks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl LiveStream {
 
     fn state(&mut self, now: Time, partial: Partial) -> StreamState {
         let Partial { receivers, sum, drops } = partial;
-        // Who leaves while the snapshot is made may be missing in it; the next one has it.
+        // A receiver that leaves while the snapshot is made may be missing in it; the next one has it.
         let (shown, shown_drops) = &mut self.shown;
         shown.packets = shown.packets.max(sum.packets);
         shown.bytes = shown.bytes.max(sum.bytes);

@@ -28,7 +28,7 @@ pub(super) struct LiveStream {
     pub(super) source: Option<LiveSource>,
     /// To the workers that serve it, too.
     pub(super) outlets: Vec<Outlet>,
-    /// From those who hand it packets: its renditions, or its home, in a replica that does not rest.
+    /// From the streams that hand it packets: its renditions, or its home, in a replica that does not rest.
     pub(super) inlets: Vec<Inlet>,
     /// By [`SinkKey`].
     pub(super) sinks: Vec<Option<LiveSink>>,
@@ -45,7 +45,7 @@ pub(super) struct LiveStream {
     /// The same, whose stages are here.
     pub(super) at_home: Option<Line>,
     /// Services that are put in place once all stages have come back; or those that are there, bound
-    /// anew.
+    /// again.
     pub(super) next: Option<Next>,
     /// What there is to say of its services.
     pub(super) note: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct LiveSink {
     pub(super) behind: Option<Behind>,
     pub(super) reports: Vec<ReceiverReport>,
     pub(super) sent_bytes: Rate,
-    /// The level that it wants, as was told to whoever fetches the stream.
+    /// The level that it wants, as the task that fetches the stream was told.
     pub(super) wants: Option<Level>,
 }
 
@@ -225,8 +225,8 @@ impl LiveStream {
         }
     }
 
-    /// Takes note of what a receiver wants now. Who wants something that is made of the stream here, wants all
-    /// of it.
+    /// Takes note of what a receiver wants now. One that wants something that is made of the stream here,
+    /// wants all of it.
     pub(super) fn count_wish(&mut self, key: SinkKey) {
         let spec = self.core.spec(key);
         let wants = spec.map(|spec| match spec.branch.is_none() && spec.view == View::default() {

@@ -35,7 +35,7 @@ impl Poll {
         }
     }
 
-    /// Others had the core meanwhile: who does not sleep has no claim to it when packets come.
+    /// Others had the core meanwhile: a thread that does not sleep has no claim to it when packets come.
     fn give_way(&mut self, now: Time) {
         (self.until, self.rests_until) = (Time::ZERO, now + POLL_REST);
     }

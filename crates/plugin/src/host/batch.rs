@@ -103,7 +103,7 @@ impl Scratch {
         self.packets.clone()
     }
 
-    /// Gets back the memory of bytes that were gathered, if nobody else has them.
+    /// Gets back the memory of bytes that were gathered, if nothing else holds them.
     pub(crate) fn reclaim(&mut self, bytes: Bytes) {
         if let Ok(bytes) = bytes.try_into_mut()
             && bytes.capacity() > self.bytes.capacity()

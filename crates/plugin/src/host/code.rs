@@ -98,7 +98,7 @@ fn paid(store: &mut StoreContextMut<'_, Guest>, text: &WasmStr) -> Result<String
 }
 
 impl Code {
-    /// The code of these bytes; compiled only if nobody has it already.
+    /// The code of these bytes; compiled only if no plug-in has it already.
     ///
     /// # Errors
     /// What keeps it from being a plug-in, and what to do.

@@ -31,7 +31,7 @@ pub(crate) struct WasmElement {
     scratch: Scratch,
     /// A part of a batch that is worked on.
     part: Vec<Item>,
-    /// What went wrong while nobody could be told.
+    /// What went wrong while it could not be told.
     untold: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl WasmElement {
         }
     }
 
-    /// It is dead; whether it begins anew is up to the policy.
+    /// It is dead; whether it begins again is up to the policy.
     fn went_wrong(&mut self, now: Time) {
         self.live = None;
         match self.options.on_fault {
@@ -246,7 +246,7 @@ impl Element for WasmElement {
         self.carries = Carries::from(input);
         self.input = Some(input.clone());
         self.is_given_up = false;
-        // One that lives is told; if it does not survive that, another begins anew.
+        // One that lives is told; if it does not survive that, another begins.
         let told = self.live.as_mut().map(|live| live.init(&self.options.config, input, Time::ZERO));
         if !matches!(told, Some(Ok(()))) {
             self.live = None;

@@ -340,7 +340,7 @@ fn words(error: &wasmtime::Error, store: &Store<Guest>, fuel: u64) -> String {
     }
 }
 
-/// The beginning of a text, with at most so many bytes.
+/// The beginning of a text, with at most `bytes_max` bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

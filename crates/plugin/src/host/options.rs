@@ -33,7 +33,7 @@ impl Budget {
         Budget { fixed, per_byte: if chosen.is_some() { 0 } else { BUDGET_PER_BYTE } }
     }
 
-    /// For a call that is given so many bytes, or all calls with parts of a packet of so many.
+    /// For a call that is given `bytes` bytes, or all calls with parts of a packet of `bytes` bytes.
     pub(crate) const fn instructions(self, bytes: usize) -> u64 {
         self.fixed.saturating_add(self.per_byte.saturating_mul(bytes as u64))
     }

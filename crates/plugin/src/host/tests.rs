@@ -325,7 +325,7 @@ fn the_same_plug_in_lives_on_in_the_next_graph() {
     let mut after = bound(Settings::default(), &text);
     after.resume(before.state().expect("it lives"));
     assert_eq!(work(&mut *after, 0, &["b"], &mut tally), out(&["b"]));
-    // Another file without state begins anew.
+    // Another file without state begins again.
     let mut other = bound(Settings::default(), &plugin(&format!("nop {FIRST_DROPPED}")));
     other.resume(after.state().expect("it lives"));
     assert_eq!(work(&mut *other, 0, &["c"], &mut tally), []);
@@ -364,7 +364,7 @@ fn frames_are_never_parted() {
         (if (i32.and (i32.ne (local.get $i) (i32.const 0))
                 (i32.or (i32.ne (local.get $i) (i32.const 3)) (i32.ne (local.get $l) (i32.const 3))))
             (then unreachable))"#;
-    // One by one, so many go wrong that the rest of the batch is not tried.
+    // One by one, too many go wrong for the rest of the batch to be tried.
     for (unit, left) in [("frames", 6), ("packets", 2)] {
         let mut element = bound(word("unit", unit), &plugin(stops));
         let mut batch: Vec<Item> = [1, 1, 2, 2, 2, 3].map(|_| rtp("a")).into();
@@ -407,7 +407,7 @@ fn messages_are_heard_changed_and_ended() {
     assert_eq!(element.message(later, clock(1, 7)), Some(clock(1, 7)), "it is dead");
     element.work(later, &mut Vec::new(), &mut tally);
     assert_eq!(tally.faults, 1, "{:?}", tally.fault);
-    // Whoever does not listen lets all pass.
+    // A plug-in that does not listen lets all pass.
     let mut deaf = bound(Settings::default(), &plugin(""));
     assert_eq!(deaf.message(Time::ZERO, clock(1, 7)), Some(clock(1, 7)));
 }

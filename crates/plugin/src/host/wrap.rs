@@ -1,5 +1,5 @@
 //! Components out of what compilers make: modules that export the contract's functions by their
-//! canonical names, with or without WASI (preview 1), are wrapped here, so that nobody needs a tool
+//! canonical names, with or without WASI (preview 1), are wrapped here, so that no tool is needed
 //! for it.
 
 use outflow_relay::graph::Unfit;

@@ -221,7 +221,7 @@ impl Drop for Stream {
 }
 
 unsafe extern "C" fn read(to: *mut c_void, length: usize, from: *mut c_void) -> usize {
-    // SAFETY: OpenJPEG gives room for so many bytes, and the cursor that was set along with this function.
+    // SAFETY: OpenJPEG gives room for `length` bytes, and the cursor that was set along with this function.
     let (to, from) = unsafe {
         (std::slice::from_raw_parts_mut(to.cast::<u8>(), length), &mut *from.cast::<Cursor<&[u8]>>())
     };
@@ -229,7 +229,7 @@ unsafe extern "C" fn read(to: *mut c_void, length: usize, from: *mut c_void) -> 
 }
 
 unsafe extern "C" fn write(bytes: *mut c_void, length: usize, to: *mut c_void) -> usize {
-    // SAFETY: OpenJPEG gives so many bytes, and the cursor that was set along with this function.
+    // SAFETY: OpenJPEG gives `length` bytes, and the cursor that was set along with this function.
     let (bytes, to) = unsafe {
         (std::slice::from_raw_parts(bytes.cast::<u8>(), length), &mut *to.cast::<Cursor<Vec<u8>>>())
     };
@@ -293,7 +293,7 @@ impl Image {
     }
 
     fn components(&self) -> Result<Vec<Component<Vec<u8>>>, String> {
-        // SAFETY: OpenJPEG made the image and has decoded it; it has so many components.
+        // SAFETY: OpenJPEG made the image and has decoded it; it has `numcomps` components.
         let components = unsafe {
             let image = self.0.as_ref();
             std::slice::from_raw_parts(image.comps, image.numcomps as usize)

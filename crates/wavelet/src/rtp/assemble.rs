@@ -81,7 +81,7 @@ impl Assembler {
         }
     }
 
-    /// Tells what is there; what comes next begins anew. For the end of a stream, or a pause in it.
+    /// Tells what is there; what comes next begins again. For the end of a stream, or a pause in it.
     pub fn flush(&mut self, mut tell: impl FnMut(Assembled)) {
         let Assembler { reorder, building, counts } = self;
         reorder.flush(|packet, gap| building.packet(&packet, gap, counts, &mut tell));

@@ -11,7 +11,7 @@ pub const PACKET_BYTES: usize = 1500 - 48;
 
 /// The largest number of a main header (RFC 5371, section 4.1). 0 tells nothing.
 const MAIN_HEADER_ID_MAX: u8 = 7;
-/// One in so many frames tells no number. GStreamer's `rtpj2kdepay` (1.22, and later ones) lets no other
+/// One in this many frames tells no number. GStreamer's `rtpj2kdepay` (1.22, and later ones) lets no other
 /// frame be its first.
 const UNNUMBERED: u64 = 4;
 

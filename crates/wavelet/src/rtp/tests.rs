@@ -206,7 +206,7 @@ proptest! {
         }
         let (told, counts) = assembled(packets);
         prop_assert_eq!(counts.frames + counts.lost, told.len() as u64);
-        // Whether something is missing at the very end nobody can know.
+        // Whether something is missing at the very end cannot be known.
         let last = told.last().map(|told| told.timestamp);
         for told in told {
             let Some(codestream) = told.codestream else { continue };

@@ -13,13 +13,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Of so many frames a second.
+    /// Of `rate` frames a second.
     pub fn new(rate: Rate) -> Self {
         Timeline { rate, last: None }
     }
 
     /// A frame came: how many should have come between the last one and this. None, where it is before the
-    /// last one, or so far behind it ([`MISSING_FRAMES_MAX`]) that the source has begun anew.
+    /// last one, or so far behind it ([`MISSING_FRAMES_MAX`]) that the source has restarted.
     pub fn frame(&mut self, timestamp: u32) -> u32 {
         let Some(last) = self.last.replace(timestamp) else { return 0 };
         let ticks = timestamp.wrapping_sub(last).cast_signed();

@@ -96,7 +96,7 @@ impl Header {
                 None => {}
                 Some(("W", value)) => width = Some(side(value).ok_or(wrong("no width"))?),
                 Some(("H", value)) => height = Some(side(value).ok_or(wrong("no height"))?),
-                // 0:0 means that nobody knows.
+                // 0:0 means that it is not known.
                 Some(("F", "0:0")) => rate = None,
                 Some(("F", value)) => rate = Some(Rate::parse(value).ok_or(wrong("no frame rate"))?),
                 Some((kind, value)) => {

@@ -89,10 +89,10 @@ fn duration(text: &str) -> Result<Duration, String> {
     outflow_config::parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// Why somebody is refused who asks for something else.
+/// Why a peer that asks for something else is refused.
 const NOT_HERE: Code = Code(64);
 
-/// Waits for somebody who asks for the resource of this address; what is there to be sent is `source`.
+/// Waits for a peer that asks for the resource of this address; what is there to be sent is `source`.
 pub(super) async fn wait_for_peer(
     address: &Address,
     source: Option<&Flow>,

@@ -88,7 +88,7 @@ impl Recv {
                 Err(closed) => return Err(told(&closed)),
             };
             match &out {
-                // Whoever is not there (yet) loses it.
+                // A receiver that is not there (yet) loses it.
                 Some(udp) => _ = udp.send(&data).await,
                 None => {
                     let written = write(&mut standard, self.common.format, unit, &data);

@@ -126,8 +126,8 @@ impl Send {
     }
 }
 
-/// Sends what standard input has, until it ends. A thread reads it, because it may be a file; what it has read it
-/// sends itself, which wakes nobody.
+/// Sends what standard input has, until it ends. A thread reads it, because it may be a file; the thread
+/// sends it itself, which wakes no other thread.
 async fn pass_standard(socket: &Arc<PocSocket>, format: Format, group: Group) -> Result<(), String> {
     let (done, ended) = oneshot::channel();
     let (socket_there, runtime) = (Arc::clone(socket), Handle::current());
@@ -138,7 +138,7 @@ async fn pass_standard(socket: &Arc<PocSocket>, format: Format, group: Group) ->
             failed = give(&socket_there, &runtime, unit).err();
             failed.is_none()
         });
-        // Nobody waits for it if a signal has ended the program.
+        // The receiver is gone if a signal has ended the program.
         _ = done.send((cut, failed));
     });
     match ended.await {

@@ -234,7 +234,7 @@ mod tests {
         units
     }
 
-    /// Gives so many bytes at once.
+    /// Gives `step` bytes at once.
     struct Steps<'a> {
         bytes: &'a [u8],
         step: usize,

@@ -203,7 +203,7 @@ impl Watch {
         })
     }
 
-    /// Receives until the time is over or somebody interrupts; returns why it ended before that.
+    /// Receives until the time is over or the user interrupts; returns why it ended before that.
     async fn follow(
         &self,
         subscription: &mut Subscription,

@@ -20,7 +20,7 @@ use tokio::time::{interval, sleep};
 use super::screen::{Screen, Seen, Tally};
 use super::{is_standard, output, rate, threads};
 
-/// Frames that wait to be decoded. What comes when it is so many is left out, and counted.
+/// Frames that wait to be decoded. What comes when this many wait is left out, and counted.
 const QUEUE: usize = 64;
 
 /// Receives a video, decodes what arrives of each frame, and writes it
@@ -38,7 +38,7 @@ pub(super) struct Play {
     /// Print one JSON object on standard output at the end
     #[arg(long)]
     json: bool,
-    /// End after so many frames
+    /// End after this many frames
     #[arg(long, value_name = "COUNT")]
     frames: Option<u64>,
     /// How long to play, for example 10s
@@ -160,7 +160,7 @@ impl Play {
     }
 }
 
-/// Puts frames together, and hands them to those who decode.
+/// Puts frames together, and hands them to the decoders.
 struct Receiver {
     assembler: Assembler,
     queue: SyncSender<Assembled>,
@@ -169,7 +169,7 @@ struct Receiver {
     layers: u64,
     bytes: u64,
     skipped: u64,
-    /// Nobody takes frames any more.
+    /// No decoder takes frames any more.
     closed: bool,
 }
 

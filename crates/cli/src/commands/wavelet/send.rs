@@ -34,7 +34,7 @@ pub(super) struct Send {
     /// Frames a second, if other than the video tells
     #[arg(long, value_name = "RATE", value_parser = rate)]
     fps: Option<Rate>,
-    /// Begin anew at the end of the file
+    /// Begin again at the end of the file
     #[arg(long = "loop")]
     again: bool,
     /// Write a session description
@@ -156,7 +156,7 @@ impl Sender {
         self.bytes += packet.len() as u64;
         match self.socket.send(packet) {
             Ok(_) => Ok(()),
-            // Nobody listens yet, or any more: that may change.
+            // No receiver listens yet, or any more: that may change.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 self.unheard += 1;
                 Ok(())

@@ -33,7 +33,7 @@ pub(super) enum Frame {
 }
 
 impl Source {
-    /// Opens it. `again`: at its end, it begins anew.
+    /// Opens it. `again`: at its end, it begins again.
     pub(super) fn open(path: &Path, again: bool) -> Result<Self, String> {
         let mut source =
             Source { path: path.to_owned(), again, video: Self::video(path)?, first: None, frames: 0 };
@@ -85,7 +85,7 @@ impl Source {
 
     fn next_frame(&mut self) -> Result<Option<Frame>, String> {
         let mut frame = self.frame()?;
-        // Nothing comes of beginning anew with nothing.
+        // An empty file does not begin again: nothing would come of it.
         if frame.is_none() && self.again && self.frames > 0 {
             (self.video, self.frames) = (Self::video(&self.path)?, 0);
             frame = self.frame()?;

@@ -1,4 +1,4 @@
-//! What changes for whom, with messages made up.
+//! Which flows a change concerns, with messages made up.
 
 use super::*;
 

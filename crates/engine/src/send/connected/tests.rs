@@ -192,7 +192,7 @@ fn a_receiver_that_was_away_gets_the_first_packet_after_it_is_back() {
     relay.warm_up();
     let at = receivers[1].local_addr().expect("address");
     drop(receivers.remove(1));
-    // The kernel learns that nobody is there, and would tell so at the next packet.
+    // The kernel learns that no socket is there, and would tell so at the next packet.
     relay.send(&[b"into the void"]);
     let back = UdpSocket::bind(at).expect("the same address");
     back.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");

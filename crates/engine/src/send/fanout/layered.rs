@@ -11,7 +11,7 @@ use crate::send::{Piece, lower, mark};
 /// What the members of an order get of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
-    /// What those get who take the same layers, each cut once.
+    /// What sinks that take the same layers get, each cut once.
     pub(crate) cuts: &'a [Share],
     /// What a member gets. The kernel knows that: it is asked for orders that system calls carry out.
     pub(crate) share_of: &'a dyn Fn(SinkKey) -> Share,
@@ -63,7 +63,7 @@ impl Fanout {
         self.shares = shares;
     }
 
-    /// Sends a packet by system calls to those members who take it, or to those of them whom the kernel does
+    /// Sends a packet by system calls to the members that take it, or to those of them that the kernel does
     /// not reach.
     fn send_shares<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute> + Copy>(
         &mut self,
@@ -89,7 +89,7 @@ impl Fanout {
     }
 }
 
-/// How many of these packets somebody with this share does not get.
+/// How many of these packets a sink with this share does not get.
 fn left_out(pieces: &[Piece<'_>], share: Share) -> u16 {
     let is_left_out = |piece: &&Piece<'_>| piece.layer.is_some_and(|layer| !share.cut.takes(layer));
     pieces.iter().filter(is_left_out).count() as u16

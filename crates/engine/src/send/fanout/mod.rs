@@ -37,7 +37,7 @@ type CohortId = (usize, usize, usize);
 /// An order's sinks.
 #[derive(Clone, Copy)]
 pub(crate) enum Audience<'a> {
-    /// One that lags or has just joined, or those who get the same.
+    /// One that lags or has just joined, or sinks that get the same.
     Some(&'a [SinkKey]),
     /// Part of a cohort.
     Members(Members<'a>),
@@ -45,7 +45,7 @@ pub(crate) enum Audience<'a> {
     Layered(Members<'a>, Layers<'a>),
 }
 
-/// So many members of a cohort, from the first on.
+/// `count` members of a cohort, from `first` on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Members<'a> {
     pub(crate) id: CohortId,
@@ -57,7 +57,7 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Those whom the order goes to.
+    /// The members that the order goes to.
     fn ordered(&self) -> &'a [SinkKey] {
         &self.all[self.first..self.first + self.count]
     }
@@ -231,7 +231,7 @@ impl Fanout {
         }
     }
 
-    /// Whether the kernel's fan-out may be worth its while for so many.
+    /// Whether the kernel's fan-out may be worth its while for `members` members.
     pub(crate) fn asks_kernel(&self, members: usize) -> bool {
         self.kernel.is_some() && members >= rule::sinks_min(self.wish)
     }
@@ -295,7 +295,7 @@ impl Fanout {
     }
 
     /// Sends packets by this way of the kernel's. Returns how many members that does not reach; `None` if it
-    /// has not gone to anyone, and the way is another one then.
+    /// has not gone to any of them, and the way is another one then.
     fn by_kernel(
         &mut self,
         Members { id, all, first, count, .. }: Members<'_>,
@@ -328,8 +328,8 @@ impl Fanout {
         }
     }
 
-    /// Sends to those whom the kernel does not reach. They are few, or it does not know how to reach them yet:
-    /// they get no sockets of their own.
+    /// Sends to sinks that the kernel does not reach. They are few, or it does not know how to reach them
+    /// yet: they get no sockets of their own.
     fn by_user_alone<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
         keys: impl ExactSizeIterator<Item = SinkKey>,
@@ -367,7 +367,7 @@ impl InKernel {
         Ok(InKernel { kernel, routes, rosters, versions, next_tidy, failing: false })
     }
 
-    /// Has the entries written anew, if somebody's route has changed.
+    /// Has the entries written again, if the route of a sink has changed.
     fn take_up(&mut self, changes: &Changes) {
         let mut asked = self.rosters.values().flat_map(Roster::asked);
         let concerns = |flow: &Flow| changes.concern(flow.0, flow.1, flow.2);

@@ -81,7 +81,7 @@ pub(super) struct Sources<'a, R> {
 
 impl Roster {
     /// Brings it up to date, if members, their addresses or the routes to them have changed; `tell`
-    /// learns how those stand who are concerned. Returns the targets of `track`.
+    /// learns how the members concerned stand. Returns the targets of `track`.
     pub(super) fn update<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
         all: &[SinkKey],
@@ -113,7 +113,7 @@ impl Roster {
         self.tracks.get_mut(index)
     }
 
-    /// Gives places to those who have come or moved.
+    /// Gives places to members that have come or moved.
     fn follow<'r, R: Fn(SinkKey) -> Option<&'r UdpRoute>>(
         &mut self,
         all: &[SinkKey],

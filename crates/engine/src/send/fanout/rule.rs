@@ -36,7 +36,7 @@ pub(super) fn sinks_min(wish: UdpPath) -> usize {
     }
 }
 
-/// The way for `packets` of equal size to so many sinks that the kernel can reach. `frames`: all their
+/// The way for `packets` of equal size to `sinks` that the kernel can reach. `frames`: all their
 /// devices take XDP frames.
 pub(super) fn choose(wish: UdpPath, sinks: usize, packets: usize, frames: bool) -> Way {
     match wish {

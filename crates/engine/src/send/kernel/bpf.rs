@@ -94,7 +94,7 @@ pub(super) fn create_array(name: &str, value_bytes: usize, entries: u32) -> io::
     };
     // SAFETY: the attributes of this command; they name no memory.
     let fd = unsafe { bpf(bpf_cmd::BPF_MAP_CREATE, &mut attributes)? };
-    // SAFETY: the descriptor is new, and nobody else knows it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -124,7 +124,7 @@ pub(super) fn load(
         // SAFETY: the attributes of this command; they name `instructions` and `license`, which are
         // read, and all of `log`, which is written. All outlive the call.
         let fd = unsafe { bpf(bpf_cmd::BPF_PROG_LOAD, &mut attributes)? };
-        // SAFETY: the descriptor is new, and nobody else knows it.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     };
     let error: io::Error = match try_load(&mut log) {
@@ -151,7 +151,7 @@ pub(super) fn attach_tracepoint(program: &OwnedFd, name: &CStr) -> io::Result<Ow
         RawTracepointOpen { name: name.as_ptr().addr() as u64, prog_fd: number(program), padding: 0 };
     // SAFETY: the attributes of this command; they name `name`, which is read and outlives the call.
     let fd = unsafe { bpf(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attributes)? };
-    // SAFETY: the descriptor is new, and nobody else knows it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -166,7 +166,7 @@ pub(super) fn attach_xdp(program: &OwnedFd, ifindex: u32) -> io::Result<OwnedFd>
     };
     // SAFETY: the attributes of this command; they name no memory.
     let fd = unsafe { bpf(bpf_cmd::BPF_LINK_CREATE, &mut attributes)? };
-    // SAFETY: the descriptor is new, and nobody else knows it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -204,7 +204,7 @@ fn number(fd: &impl AsFd) -> u32 {
     fd.as_fd().as_raw_fd().cast_unsigned()
 }
 
-/// A name as the kernel keeps it, for those who list programs and maps: 15 bytes.
+/// A name as the kernel keeps it, for lists of programs and maps: 15 bytes.
 fn short(name: &str) -> [u8; 16] {
     let mut short = [0; 16];
     for (to, from) in short[..15].iter_mut().zip(name.as_bytes()) {

@@ -1,7 +1,7 @@
 //! Orders carried out in the kernel: one system call a packet, or a run of them, instead of one a
 //! receiver.
 //!
-//! User space decides what goes to whom, as ever, and writes each receiver's addresses into a table
+//! User space decides what goes to which receiver, as ever, and writes each receiver's addresses into a table
 //! that BPF programs read. [`Kernel::send_tc`] sends one packet to a device of our own, the *anchor*,
 //! where a classifier clones it to all of a group's targets: any device can send those, through its
 //! own queues. [`Kernel::send_xdp`] skips the queues and socket buffers, where the device takes XDP
@@ -63,7 +63,7 @@ pub(crate) struct Layered {
 }
 
 impl Layered {
-    /// A packet of this layer with this RTP header, which ends its picture for those who take layers up to
+    /// A packet of this layer with this RTP header, which ends its picture for targets that take layers up to
     /// `ends`.
     pub(crate) fn new(layer: u8, ends: Option<u8>, header: &[u8; HEADER]) -> Self {
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -108,7 +108,7 @@ impl Kernel {
         self.xdp.as_ref().err()
     }
 
-    /// Makes a group with so many places, all blank.
+    /// Makes a group with `places` places, all blank.
     ///
     /// # Errors
     /// The table has no room.
@@ -150,7 +150,7 @@ impl Kernel {
     /// packets one after the other, each of `segment` bytes; the last may be shorter.
     ///
     /// # Errors
-    /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
+    /// When nothing went to any target. What went to some is no error; the others' packets have failed.
     pub(crate) fn send_tc(
         &mut self,
         group: &mut Group,
@@ -181,7 +181,7 @@ impl Kernel {
     /// Sends one packet to the targets at `places` of `group` as XDP frames. It must fit a page.
     ///
     /// # Errors
-    /// When nothing went to anyone. What went to some is no error; the others' packets have failed.
+    /// When nothing went to any target. What went to some is no error; the others' packets have failed.
     pub(crate) fn send_xdp(
         &mut self,
         group: &mut Group,
@@ -204,7 +204,7 @@ impl Kernel {
                     None => (left.clone(), left.end - left.start),
                 };
                 if takers == 0 {
-                    // Nobody behind the last one takes it.
+                    // No target behind the last one takes it.
                     self.control.set(0, Control { first: run.end, ..self.control.get(0) });
                     break Ok(());
                 }
@@ -230,7 +230,7 @@ impl Kernel {
     }
 
     /// What became of the order for `targets`. Returns how many packets failed; an error as long as
-    /// none has gone to anyone.
+    /// none has gone to any target.
     fn finish(&mut self, targets: Range<u32>, result: io::Result<()>, went: &mut bool) -> io::Result<u64> {
         let order = self.control.get(0);
         // No order is left behind: whatever should come along finds nothing to do.

@@ -27,7 +27,7 @@ impl<T: Plain> Shared<T> {
     /// Maps the array `map`, which has `length` entries of the size of `T`.
     pub(super) fn new(map: impl AsFd, length: u32) -> io::Result<Self> {
         let bytes = Self::bytes(length);
-        // SAFETY: a new mapping, at an address of the kernel's choice, takes nobody's memory.
+        // SAFETY: a new mapping, at an address of the kernel's choice, overlaps no other memory.
         let at =
             unsafe { mmap(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, map, 0)? };
         let entries = NonNull::new(at.cast()).ok_or(io::ErrorKind::InvalidData)?;
@@ -51,7 +51,7 @@ impl<T: Plain> Shared<T> {
     }
 
     pub(super) fn set(&mut self, index: u32, value: T) {
-        // SAFETY: as in `get`; nobody else in this process has the mapping.
+        // SAFETY: as in `get`; nothing else in this process has the mapping.
         unsafe { self.at(index).write_volatile(value) }
     }
 }

@@ -18,11 +18,11 @@ use super::layout::HEADER_BYTES;
 use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, KERNEL_BURST};
 use crate::send::gso::Control;
 
-/// By which the classifier knows our packets (SO_MARK). Nobody else sends to the anchor, by intent.
+/// By which the classifier knows our packets (SO_MARK). No other program sends to the anchor, by intent.
 pub(super) const MARK: u32 = 0x0f_10_0d_ed;
 
 /// Where packets to the anchor are addressed, until the classifier writes its own headers: an address
-/// that nobody has (TEST-NET-1, RFC 5737), and the discard port (RFC 863).
+/// that no host has (TEST-NET-1, RFC 5737), and the discard port (RFC 863).
 const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// An RTP header and a body for each packet.
@@ -90,7 +90,7 @@ impl Injector {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// From now on it sends as anybody would.
+    /// From now on it sends as any other program would.
     #[cfg(test)]
     pub(super) fn unmark(&self) {
         crate::receive::set_int(&self.socket, libc::SOL_SOCKET, libc::SO_MARK, 0).expect("of a socket");

@@ -14,7 +14,7 @@ mod scene;
 use scene::{Frames as Tap, Scene};
 
 const TARGETS: u32 = 1000;
-/// A veth's queue takes so many XDP frames while nobody empties it (VETH_RING_SIZE, 256).
+/// A veth's queue takes this many XDP frames while it is not emptied (VETH_RING_SIZE, 256).
 const XDP_TARGETS: u32 = 200;
 /// Devices drop what comes while their core has no time to empty the queue.
 const ATTEMPTS: usize = 5;
@@ -279,7 +279,7 @@ fn frames_that_a_full_ring_does_not_take_are_counted_for_their_targets() {
         if !Way::Xdp.works(kernel) {
             return;
         }
-        // A TAP device whose packets nobody reads: its ring has 1000 places (its `qlen`).
+        // A TAP device whose packets are not read: its ring has 1000 places (its `qlen`).
         let device = Anchor::open().expect("the second one");
         let mut targets = targets(&scene, 1100);
         targets.iter_mut().for_each(|target| target.ifindex = device.ifindex);
@@ -320,7 +320,7 @@ fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
     let name = scene.with_kernel(|kernel| {
         let tap = Tap::open(&scene);
         let group = add(kernel, &targets(&scene, 10));
-        // As somebody else would send: without our mark.
+        // As another program would send: without our mark.
         let stranger = Injector::open(&kernel._anchor).expect("root");
         stranger.unmark();
         let order = Kernel::order(&group.entries(), (1, 100), None);

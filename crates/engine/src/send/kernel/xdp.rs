@@ -44,7 +44,7 @@ impl Frames {
         Ok((bytes as u16, Sum::default().add(&self.frame[HEADER_BYTES..]).folded()))
     }
 
-    /// Sends the packet to so many of the targets that the control array names: the next that take it.
+    /// Sends the packet to `count` of the targets that the control array names: the next that take it.
     ///
     /// # Errors
     /// What the kernel answers; `Interrupted` when a signal came and some of the targets had their

@@ -34,7 +34,7 @@ pub(crate) struct StreamSender {
     /// Framings met, and where the order's bytes lie in each. They outlive the order because the
     /// next one wants the same.
     framings: Vec<(Framing, Option<Parcel>)>,
-    /// For whom each send of the batch is.
+    /// The sink that each send of the batch is for.
     owners: Vec<SinkKey>,
 }
 

@@ -7,7 +7,7 @@
 //! says that it needs them no longer ([`pool`]).
 //!
 //! Where the kernel has no io_uring or forbids it, the log says so once and [`Uring::works`] is
-//! false; everyone then sends as without it.
+//! false; every sender then sends as without it.
 
 mod open;
 mod pool;

@@ -60,8 +60,8 @@ fn build(sends: u32) -> io::Result<IoUring> {
 }
 
 /// Whether the ring lets go of a descriptor although bytes sent without a copy are still under
-/// way to somebody else. Before Linux 6.13 it frees what was registered in the order in which it
-/// was given back, so that one receiver who acknowledges nothing would keep every closed
+/// way to another receiver. Before Linux 6.13 it frees what was registered in the order in which it
+/// was given back, so that one receiver that acknowledges nothing would keep every closed
 /// connection open.
 fn frees_one_by_one() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! TCP keeps what it was given until the other side has acknowledged it. A buffer is used again
 //! only when every send from it is over; receivers that do not read may keep buffers for as long
-//! as they are connected, so there is a limit, and who finds none sends with a copy.
+//! as they are connected, so there is a limit, and a send that finds none sends with a copy.
 
 use io_uring::Submitter;
 

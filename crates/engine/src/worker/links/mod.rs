@@ -61,7 +61,7 @@ pub(super) struct Behind {
     overhead: usize,
 }
 
-/// A packet that waits, and for whom.
+/// A packet that waits, and the sink that it is for.
 #[derive(Debug)]
 struct Parcel {
     stream: usize,

@@ -6,7 +6,7 @@ use super::*;
 
 const CUTS: u16 = 5;
 
-/// By how much sequence numbers are lower for those who take layers up to this one.
+/// By how much sequence numbers are lower for targets that take layers up to this one.
 const fn lowered(cut: u16) -> u16 {
     9 + 7_000 * cut
 }
@@ -38,7 +38,7 @@ fn targets_get_the_layers_that_they_take_and_numbers_without_gaps() {
     });
 }
 
-/// Sends a packet of this layer, and requires those and no others to get it who take the layer.
+/// Sends a packet of this layer, and requires that the targets that take the layer get it, and no others.
 fn check(
     scene: &Scene,
     kernel: &mut Kernel,
@@ -50,7 +50,7 @@ fn check(
     let tap = Tap::open(scene);
     let payload = numbered_payload(bytes);
     lower_all(kernel, targets);
-    // Those who take this layer and the next, but none above, get a marker.
+    // Targets that take this layer and the next, but none above, get a marker.
     let ends = Some(layer + 1);
     let (header, body) = payload.split_first_chunk().expect("an RTP header");
     let layered = Some(Layered::new(layer, ends, header));
@@ -88,7 +88,7 @@ fn frames_that_are_used_again_have_right_checksums() {
         let targets = layered_targets(&scene, XDP_TARGETS);
         let mut group = add(kernel, &targets);
         lower_all(kernel, &targets);
-        // Nobody else is there: the others' frames are let go as they come.
+        // No other target has a socket: the others' frames are let go as they come.
         let last = targets.last().expect("there are some");
         let socket = scene.in_far(|| UdpSocket::bind(last.to)).expect("an address of its own");
         socket.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("a socket");
@@ -102,7 +102,7 @@ fn frames_that_are_used_again_have_right_checksums() {
     });
 }
 
-/// Between those who take a layer may be more who do not than one run of the program looks at.
+/// Between targets that take a layer may be more that do not than one run of the program looks at.
 #[test]
 fn those_who_do_not_take_a_layer_are_passed_over() {
     let Some(scene) = Scene::new() else { return };
