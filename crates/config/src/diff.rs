@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn only_the_stream_that_changed_is_named() {
-        let changed = changes("ring = \"1 MB\"", "ring = \"2 MB\"\nsource = \"demo://\"");
+        let changed = changes("ring = \"1 MB\"", "ring = \"2 MB\"\nsource = \"udp://239.9.9.9:5000\"");
         assert_eq!(changed.streams_changed, ["b"]);
         assert_eq!(changed.lines(), ["stream 'b': source, ring changed"], "and nothing else");
     }
