@@ -2,8 +2,8 @@
 //!
 //! Relays on several machines find each other in a bucket of JetStream's key-value store. Each says what it
 //! has ([`Directory::register`]) and what it is ([`Directory::announce`]), again and again; what is not said
-//! again expires ([`Options::max_age`]). A relay that is asked for a stream that it does not have looks up which do
-//! ([`Directory::lookup`]); [`outflow_routing::tree`] says what it makes of the answer.
+//! again expires ([`Options::max_age`]). A relay that is asked for a stream that it does not have looks up
+//! which relays do ([`Directory::lookup`]); [`outflow_routing::tree`] says what it makes of the answer.
 //!
 //! | module | what |
 //! |---|---|
@@ -27,10 +27,10 @@
 //!
 //! # What others say
 //!
-//! A client that may write to the bucket may write anything. Values are bounded, checked, and left out with a count
-//! ([`Counters`]) if they are not what they should be; what they say may still be wrong, and a relay that is asked
-//! in vain says so. Relays need to publish on `$KV.BUCKET.>`, `$JS.API.>` and `$JS.FC.>`, and to subscribe to
-//! `_INBOX.>`.
+//! A client that may write to the bucket may write anything. Values are bounded, checked, and left out with
+//! a count ([`Counters`]) if they are not what they should be; what they say may still be wrong, and a relay
+//! that is asked in vain says so. Relays need to publish on `$KV.BUCKET.>`, `$JS.API.>` and `$JS.FC.>`, and
+//! to subscribe to `_INBOX.>`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

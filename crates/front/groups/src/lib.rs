@@ -1,5 +1,5 @@
-//! Streams that go to a group because a player asked for that (by RTSP): one copy by each interface for all players
-//! behind it, at the best level that any of them wants, while there is at least one.
+//! Streams that go to a group because a player asked for that (by RTSP): one copy by each interface for all
+//! players behind it, at the best level that any of them wants, while there is at least one.
 
 #![allow(
     clippy::disallowed_methods,
@@ -127,7 +127,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The group by which a stream goes to the player at this address. Nothing is sent before [`Seat::begin`].
+    /// The group by which a stream goes to the player here. Nothing is sent before [`Seat::begin`].
     ///
     /// # Errors
     /// Nothing goes to groups here, or not that way.

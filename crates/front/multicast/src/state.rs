@@ -81,8 +81,8 @@ pub struct MulticastGroup {
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
-    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came. Null if
-    /// nothing does, as nothing comes in or it is there already.
+    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came.
+    /// Null if nothing does, as nothing comes in or it is there already.
     pub served_by: Option<&'static str>,
     /// Why the relay cannot send it, if it cannot.
     pub problem: Option<String>,

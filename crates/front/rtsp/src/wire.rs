@@ -21,7 +21,7 @@ pub(super) enum Wire {
     Tls { reader: ReadHalf<TlsStream<TcpStream>>, writer: TlsWriter },
 }
 
-/// What writes the data to be encrypted.
+/// What writes the data that is to be encrypted.
 pub(super) enum TlsWriter {
     /// We do.
     Here(WriteHalf<TlsStream<TcpStream>>),
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// Whether a worker writes.
+    /// Whether another task or thread writes.
     pub(super) fn is_given_away(&self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! This relay's place in the trees of streams: a stream without a source here is taken from the nearest relay that
-//! has it, at the best level that is wanted here, and let go when no receiver wants it any more.
+//! This relay's place in the trees of streams: a stream without a source here is taken from the nearest relay
+//! that has it, at the best level that is wanted here, and let go when no receiver wants it any more.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What the configuration says of trees of relays: where a relay is, which others there are, and how streams come.
+//! What the configuration says of trees of relays: where a relay is, which others there are, and how streams
+//! come from them.
 
 use std::fmt;
 use std::path::PathBuf;

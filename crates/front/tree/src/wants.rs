@@ -58,7 +58,8 @@ impl Wants {
         self.settle(stream)
     }
 
-    /// A receiver that wants this level has come: one that was to come for that, or for less, is here or gets it.
+    /// A receiver that wants this level has come: one that was to come for that, or for less, is here or gets
+    /// it.
     pub(super) fn come(&mut self, stream: &str, level: Level) {
         if let Some(wanted) = self.streams.get_mut(stream) {
             let stays = |who: &Who, wish: Level| !matches!(who, Who::Soon(_)) || wish < level;

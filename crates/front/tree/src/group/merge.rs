@@ -1,8 +1,9 @@
 //! Packets of one stream that come by two ways, as one: where the one stops being passed on, the other goes on
 //! behind the very same packet. No I/O, no clock.
 //!
-//! Sequence numbers tell packets of different ways apart, not what is in them: a relay that was sent fewer levels for
-//! a while has others. So packets are compared by what they carry, and renumbered where a way takes over.
+//! Sequence numbers tell packets of different ways apart, not what is in them: a relay that was sent fewer
+//! levels for a while has others. So packets are compared by what they carry, and renumbered where a way
+//! takes over.
 
 use std::collections::{HashMap, VecDeque};
 
