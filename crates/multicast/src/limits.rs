@@ -71,5 +71,5 @@ pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 /// Changes of interfaces that are read at once. The others wait.
 pub(crate) const CHANGES_AT_ONCE: usize = 256;
 
-/// Times that are kept until somebody asks for them. The oldest go first.
+/// Times that are kept until a caller asks for them. The oldest go first.
 pub const TIMINGS_MAX: usize = 1024;

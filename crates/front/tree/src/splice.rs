@@ -2,10 +2,10 @@
 //! frame, much of which was published already.
 //!
 //! Relays hand RTP on with the timestamps and the SSRC of its source, and renumber packets by what they leave
-//! out. Datagrams of a transport stream they hand on as they are, but for continuity counters of lower levels.
-//! So most packets are known again, whichever relay sends them: what was published is left out, and what comes
-//! next gets the next sequence number. Where a new parent begins behind what was published last, one number is
-//! left out, so that every receiver sees that something is missing.
+//! out. Datagrams of a transport stream they hand on as they are, but for continuity counters of lower
+//! levels. So most packets are known again, whichever relay sends them: what was published is left out, and
+//! what comes next gets the next sequence number. Where a new parent begins behind what was published last,
+//! one number is left out, so that every receiver sees that something is missing.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! The whole tree, as far as it can be seen from one relay: each is asked for its part, and the relays that it
-//! names are asked, too.
+//! The whole tree, as far as it can be seen from one relay: each is asked for its part, and the relays that
+//! it names are asked, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -124,8 +124,8 @@ impl Driver {
         }
     }
 
-    /// Wants a stream for a receiver that is not there yet. If the stream is there already, the caller is told
-    /// so in a moment.
+    /// Wants a stream for a receiver that is not there yet. If the stream is there already, the caller is
+    /// told so in a moment.
     fn wait_for(&mut self, stream: &str, level: Level, wait: core::time::Duration, whom: Whom) {
         self.turn += 1;
         let (who, until) = (Who::Soon(self.turn), self.control.now() + wait);
