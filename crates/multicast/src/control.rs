@@ -153,7 +153,7 @@ impl Multicast {
     }
 
     /// A host says which level it wants of a group that it is a member of, by other means than a report: the
-    /// caller makes sure which host it is. It holds until the host says something else, or is a member no more.
+    /// caller knows which host it is. It holds until the host says something else, or is a member no more.
     ///
     /// # Errors
     ///

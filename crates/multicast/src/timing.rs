@@ -1,5 +1,5 @@
-//! How long things take, for a caller that asks for it ([`Options::timings`](crate::Options)). Without, no clock
-//! is read for it.
+//! How long things take, for a caller that asks for it ([`Options::timings`](crate::Options)). Without, no
+//! clock is read for it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};

@@ -107,7 +107,7 @@ impl Driver {
         }
     }
 
-    /// Tells both forwarders, the kernel and user space, as far as it is theirs.
+    /// Tells both forwarders of it, the kernel and user space, as far as it is theirs.
     fn place(&mut self, kernel: &Routing, pair: Pair, parent: PortId, route: &Route) -> io::Result<()> {
         if let Some(vif) = parent.vif {
             kernel.set_flow(pair.source, pair.group, vif, route.kernel)?;

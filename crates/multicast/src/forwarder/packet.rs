@@ -145,8 +145,8 @@ impl Head {
     }
 }
 
-/// Whether a packet may be cut into fragments. Not all options go into all of these: a host that sends any must
-/// not send long packets.
+/// Whether a packet may be cut into fragments. Not all options go into all of these: a host that sends any
+/// must not send long packets.
 pub(crate) fn may_fragment(packet: &[u8]) -> bool {
     packet.len() > HEADER_BYTES && word(packet, 6) & DONT_FRAGMENT == 0 && packet[0] & 0xf == 5
 }

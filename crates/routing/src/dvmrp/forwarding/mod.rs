@@ -245,8 +245,8 @@ impl Forwarding {
         }
     }
 
-    /// No route leads to the source any more (section 3.4.8). If there may be one again to a neighbour that was
-    /// sent a prune, that is remembered.
+    /// No route leads to the source any more (section 3.4.8). If there may be one again to a neighbour that
+    /// was sent a prune, that is remembered.
     fn suspend(&mut self, now: Time, flow: Flow) {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
         if !tree.is_pruned_somewhere(now) {

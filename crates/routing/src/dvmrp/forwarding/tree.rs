@@ -107,8 +107,8 @@ impl Tree {
         self.below.values().filter_map(pruned).min()
     }
 
-    /// Whether it can be forgotten: nothing came for long, and no neighbour waits for a graft, now or when a host
-    /// joins what was pruned.
+    /// Whether it can be forgotten: nothing came for long, and no neighbour waits for a graft, now or when a
+    /// host joins what was pruned.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.ends_at().is_some_and(|at| at <= now)
     }
