@@ -32,7 +32,7 @@ pub(crate) struct Route {
 
 impl Route {
     /// The way to all ports that want packets that come in by `parent`: by the kernel if both have numbers in
-    /// its table, and else by user space, unless they are wanted at a lower level where the relay can make it.
+    /// its table, and else by user space, unless wanted at a lower level where the relay can make it.
     pub(crate) fn new(
         parent: PortId,
         wants: impl IntoIterator<Item = (PortId, Level)>,

@@ -1,5 +1,5 @@
-//! Multicast routing without I/O: what is wanted below of each group or stream, at which level, and what is to
-//! be asked for above because of it.
+//! Multicast routing without I/O: what is wanted below of each group or stream, at which level, and what is
+//! to be asked for above because of it.
 //!
 //! Hosts say what they want by IGMP and MLD ([`membership`]), routers to each other by DVMRP ([`dvmrp`]). A
 //! table ([`demand`]) keeps what each child wants of what, and what follows from it for those above.

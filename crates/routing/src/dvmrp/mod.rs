@@ -1,8 +1,8 @@
 //! DVMRP version 3, a router of it (draft-ietf-idmr-dvmrp-v3-11; sections are of it), and levels over it.
 //!
-//! [`Router`] is fed packets of IP with their interface, what data of which source comes from where, and which
-//! host is a member of which group at which level. It says what is to be sent, and of each pair of source
-//! network and group where its data is to come from, where it is to go, and at which level.
+//! [`Router`] is fed packets of IP with their interface, what data of which source comes from where, and
+//! which host is a member of which group at which level. It says what is to be sent, and of each pair of
+//! source network and group where its data is to come from, where it is to go, and at which level.
 //!
 //! | module | section | what |
 //! |---|---|---|

@@ -2,9 +2,9 @@
 //!
 //! What each neighbour told of a network is remembered as it was told, and all else follows from it: the
 //! best path, which router forwards onto a link (section 3.3.1), which routers depend on us (section 3.4.4).
-//! So a designated forwarder that goes away is followed by the next best at once, and nothing has to be learnt
-//! again. Since forwarder and choice of upstream go by the same order, of metric and address, a router that
-//! depends on any on a link depends on its forwarder.
+//! So a designated forwarder that goes away is followed by the next best at once, and nothing has to be
+//! learnt again. Since forwarder and choice of upstream go by the same order, of metric and address, a router
+//! that depends on any on a link depends on its forwarder.
 //!
 //! Metrics: 1 to 31 reachable, 32 not, 33 to 63 (that of the path, and 32) to the router on the way: poison
 //! reverse, which says that we depend on it.
@@ -309,8 +309,8 @@ impl RouteTable {
         path.via.interface() != onto && !self.heard_on(network, onto).any(better)
     }
 
-    /// The routers on this interface that depend on us for data from this network, if we are its forwarder there
-    /// (section 3.4.4).
+    /// The routers on this interface that depend on us for data from this network, if we are its forwarder
+    /// there (section 3.4.4).
     pub fn dependents(&self, network: Prefix, on: InterfaceId) -> impl Iterator<Item = Peer> {
         let depends = |(_, heard): &(&Peer, &Heard)| heard.metric > INFINITY;
         self.heard_on(network, on).filter(depends).map(|(peer, _)| *peer)

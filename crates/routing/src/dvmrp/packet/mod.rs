@@ -130,7 +130,7 @@ pub struct Pair {
     pub source: Ipv4Addr,
     /// The group that it sends to.
     pub group: Ipv4Addr,
-    /// How much of the source counts. Only written to a router that says that it understands it (section 3.2.1).
+    /// How much of the source counts. Only written to a router that says it understands it (section 3.2.1).
     pub mask: Option<u32>,
 }
 

@@ -301,8 +301,8 @@ impl Group {
         }
     }
 
-    /// Works out at which level it is wanted. If no member is known, as when the last known member has left and
-    /// others are asked for, it stays as it is.
+    /// Works out at which level it is wanted. If no member is known, as when the last known member has left
+    /// and others are asked for, it stays as it is.
     pub(super) fn settle_level(&mut self, now: Time) {
         let known = self.members.iter().map(|member| member.level).min().unwrap_or(self.level);
         let level = if self.unknown_until > now { Level::BEST } else { known };
