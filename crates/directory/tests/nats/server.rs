@@ -154,7 +154,7 @@ fn free_port() -> u16 {
     socket.local_addr().expect("its address").port()
 }
 
-/// Whether a server says which one it is.
+/// Whether a server sends its greeting.
 fn greets(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let Ok(stream) = TcpStream::connect(address) else { return false };

@@ -263,7 +263,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Something changed of the machine's interfaces: it is looked after that soon.
+    /// Something changed of the machine's interfaces: the driver looks at them that soon.
     pub(crate) fn handle_interfaces_changed(&mut self) {
         let at = self.refreshed_at + REFRESH_INTERVAL_MIN;
         self.refresh_at = self.refresh_at.min(at.max(self.clock.now()));

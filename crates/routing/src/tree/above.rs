@@ -317,7 +317,7 @@ impl Tree {
         cx.counters.lookups += 1;
     }
 
-    /// To ask it again would not do: it might serve this relay again, as a parent that may not be taken any more.
+    /// To ask it again would not do: it might serve this relay again, as a parent that must not be taken now.
     fn measure_parent(&mut self, cx: &mut Context<'_>) {
         let Some(parent) = &mut self.parent else { return };
         parent.measured_from = Some(cx.now);

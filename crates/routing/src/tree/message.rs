@@ -80,8 +80,8 @@ pub enum Action {
     Register { stream: StreamId, offer: Offer },
     /// The relay no longer has the stream.
     Withdraw { stream: StreamId },
-    /// Ask the directory which relays have the stream. [`super::Node::handle_offers`] takes the answer: some that
-    /// are near, and some others.
+    /// Ask the directory which relays have the stream. [`super::Node::handle_offers`] takes the answer: some
+    /// that are near, and some others.
     Lookup { stream: StreamId },
 }
 

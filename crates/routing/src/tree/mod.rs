@@ -1,10 +1,10 @@
-//! Trees of relays over unicast: which relay a relay takes a stream from that is wanted below it, and which it
-//! serves.
+//! Trees of relays over unicast: from which parent a relay takes a stream that is wanted below it, and which
+//! children it serves.
 //!
 //! A [`Node`] is one relay's place in the trees of all its streams. A relay is a client of its parent and a
-//! server to its children. Asked for a stream that it does not have, it asks the directory which have it, takes
-//! it from the nearest of them at the best level that is wanted below ([`crate::demand`]), and lets it go when
-//! no receiver wants it any more.
+//! server to its children. Asked for a stream that it does not have, it asks the directory which relays have
+//! it, takes it from the nearest of them at the best level that is wanted below ([`crate::demand`]), and lets
+//! it go when no receiver wants it any more.
 //!
 //! | module | what |
 //! |---|---|
@@ -26,8 +26,8 @@
 //!
 //! A relay that finds no such parent lets its children go, after [`limits::PATIENCE`] at the most. Without
 //! children it may take any relay: none could close a loop. As the beat does not come to relays that are cut
-//! off, and comes to all others, that is rare: every relay outside of its own subtree may be taken half a second
-//! later.
+//! off, and comes to all others, that is rare: every relay outside of its own subtree may be taken half a
+//! second later.
 //!
 //! What counts is that the parent serves the child under the number that the child takes it by: a parent that
 //! was restarted serves no child, and a child that was restarted asks again, by another number.
@@ -39,7 +39,7 @@
 //!   and parents, which grants, refusals and beats name, and what the directory said. Each relay finds others a
 //!   bit nearer than they are, so that the children of a dead parent spread.
 //! - **A parent does not give one stream** ([`Node::handle_failed`]): another is taken for that one only. One
-//!   that failed comes after all others for a while, and is asked more and more rarely where there is no other.
+//!   that failed comes after all others for a while, and is asked more and more rarely if there is no other.
 //! - **The way up is broken farther above**: the relay directly below it acts. If beats stay out for
 //!   [`limits::DRY`], every relay below does; a dry relay is no parent, so that those cut off do not gather.
 //! - **A partition**: the part with a source is served. The others ask again, more and more rarely, and are
