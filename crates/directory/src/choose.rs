@@ -1,4 +1,4 @@
-//! Which of those who have a stream are told.
+//! Which of the relays that have a stream are told.
 
 use fastrand::Rng;
 use outflow_routing::tree::Location;
@@ -7,7 +7,7 @@ use crate::entry::Entry;
 use crate::limits::{NEAREST, OTHERS};
 
 /// The [`NEAREST`] to a place, nearest first, and [`OTHERS`] of the rest by chance. Of those that are as far,
-/// chance says which: relays for which nobody has said where they are must not all go to the same one.
+/// chance says which: relays whose place is not known must not all go to the same one.
 pub(crate) fn choose(mut entries: Vec<Entry>, near: Location, random: &mut Rng) -> Vec<Entry> {
     random.shuffle(&mut entries);
     entries.sort_by_key(|entry| near.round_trip(entry.offer.contact.location));

@@ -49,7 +49,7 @@ pub enum Event {
         /// Why, in words for the operator.
         why: String,
     },
-    /// It can, for the first time or again. What this relay has said lately is said anew.
+    /// It can, for the first time or again. What this relay has said lately is said again.
     Back,
 }
 
@@ -179,7 +179,7 @@ impl Directory {
         let _late = timeout(LEAVE_WAIT, all_is_put).await;
     }
 
-    /// Who has a stream: the [`NEAREST`](crate::limits::NEAREST) to a place, nearest first, and
+    /// The relays that have a stream: the [`NEAREST`](crate::limits::NEAREST) to a place, nearest first, and
     /// [`OTHERS`](crate::limits::OTHERS) of the rest by chance. This relay is among them if it has the stream.
     /// The answer comes within [`LOOKUP_WAIT`], and from memory if the stream was looked up lately.
     ///

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! `v` is the version. Fields may be added to a version, and readers pass over those that they do not know; a
-//! change of what is there is a new version. Whoever may write to the bucket may write anything, so what is
-//! read is bounded and checked, and text has no control characters.
+//! change of what is there is a new version. A client that may write to the bucket may write anything, so
+//! what is read is bounded and checked, and text has no control characters.
 
 use outflow_routing::tree::{Location, Offer, RelayId};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub const VERSION: u32 = 1;
 pub struct Entry {
     /// The name of the stream.
     pub stream: String,
-    /// Who has it, how far from which source, and how much room is taken.
+    /// Which relay has it, how far from which source, and how much room is taken.
     pub offer: Offer,
 }
 

@@ -44,7 +44,7 @@ pub(crate) const GOOD_FOR: Duration = Duration::from_secs(10);
 /// How long a relay that leaves waits until NATS knows. What it does not know by then expires.
 pub const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
-/// How often it is looked what has expired.
+/// How often expired entries are looked for.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a lookup waits for entries. What has come by then is the answer.

@@ -21,9 +21,9 @@ pub struct Options {
     pub servers: Vec<String>,
     /// The bucket, which is made if it is not there: letters, digits, `-` and `_`.
     pub bucket: String,
-    /// What the server is told of who this is.
+    /// How this client authenticates to the server.
     pub auth: Auth,
-    /// Whom to trust, if not the system's authorities. With this, a server without TLS is refused.
+    /// The authorities to trust, if not the system's. With this, a server without TLS is refused.
     pub tls: Option<Tls>,
     /// Where the bucket is kept, if it is made.
     pub storage: Storage,
@@ -54,10 +54,10 @@ impl Default for Options {
     }
 }
 
-/// Who this is.
+/// The credentials of this client.
 #[derive(Clone, Default)]
 pub enum Auth {
-    /// Nobody in particular.
+    /// None.
     #[default]
     None,
     /// By name and password.
@@ -69,7 +69,7 @@ pub enum Auth {
     },
     /// By a token that all share.
     Token(String),
-    /// By a file: credentials as `nsc` writes them (`.creds`), or the seed of an nkey alone. It is read anew
+    /// By a file: credentials as `nsc` writes them (`.creds`), or the seed of an nkey alone. It is read again
     /// for each connection, so that it may be exchanged.
     File(PathBuf),
 }
@@ -118,7 +118,7 @@ pub enum Error {
     /// A bucket cannot have this name.
     #[error("'{0}' is no name for a bucket: use letters, digits, '-' and '_'")]
     Bucket(String),
-    /// So many replicas cannot be.
+    /// A bucket cannot have this many replicas.
     #[error("NATS keeps a bucket on 1 to 5 servers, not on {0}")]
     Replicas(usize),
     /// Entries cannot live so shortly or long.
@@ -186,7 +186,7 @@ impl Access {
             .connection_timeout(CONNECT_WAIT)
             .ping_interval(PING_EVERY)
             .ignore_discovered_servers()
-            // A connection that is lost is made anew here, where it is known what else is to be done.
+            // A lost connection is made again here, where it is known what else is to be done.
             .max_reconnects(1);
         if let Some(tls) = &self.options.tls {
             connect = connect.require_tls(true);

@@ -1,4 +1,4 @@
-//! The task that keeps the connection: connects, puts what is to be put, and connects anew, for ever.
+//! The task that keeps the connection: connects, puts what is to be put, and connects again, for ever.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,7 +151,7 @@ fn refused(shared: &Shared, error: &PublishError, has_refused: &mut bool) {
     }
 }
 
-/// Events for a reader who may be slow: then the newest waits for room.
+/// Events for a reader that may be slow: then the newest waits for room.
 struct Events {
     to: mpsc::Sender<Event>,
     unsent: Option<Event>,

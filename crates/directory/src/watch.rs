@@ -140,7 +140,7 @@ impl Watches {
         self.set_read(now, stream, id);
     }
 
-    /// Nothing comes any more: the next lookup reads anew.
+    /// Nothing comes any more: the next lookup reads again.
     fn end(&mut self, stream: &str, id: u64, why: String) {
         self.set_phase(stream, id, Phase::Failed(why));
         if self.get(stream, id).is_some() {
@@ -148,7 +148,7 @@ impl Watches {
         }
     }
 
-    /// Forgets entries that nobody has said again, and streams that nobody asks for.
+    /// Forgets entries that no relay has said again, and streams that no caller asks for.
     pub(crate) fn sweep(&mut self, now: Instant) {
         self.streams.retain(|_, watched| {
             watched.entries.retain(|_, (_, until)| *until > now);
@@ -189,7 +189,7 @@ pub(crate) fn begin(
 
 /// Follows what is said of a stream. Answers why no more comes, or nothing if no more is wanted.
 async fn follow(shared: &Shared, session: &Session, stream: &str, id: u64, keys: &str) -> Option<String> {
-    // Who comes first is answered first: a server that is asked everything at once answers all late.
+    // The first lookup is answered first: a server that is asked everything at once answers all late.
     let mut turn = Some(shared.turns.acquire().await);
     let mut reading = match session.read(keys).await {
         Ok(reading) => reading,

@@ -27,7 +27,7 @@ pub struct Options {
     /// The number of a multicast routing table of our own; the usual one without. Packets are led to it by
     /// rules: `ip mrule add iif NAME table NUMBER`.
     pub table: Option<u32>,
-    /// Whether the kernel is to forward. Without, it is only told who wants what.
+    /// Whether the kernel is to forward. Without, it is only told which interface wants what.
     pub forward: bool,
     /// Whether to note how long things take, for [`Snapshot::timings`].
     pub timings: bool,
@@ -133,7 +133,7 @@ impl Multicast {
     }
 
     /// Says what the relay sends itself, in place of what was said before. Of all other groups the kernel
-    /// forwards all, whatever the level, so that nobody starves.
+    /// forwards all, whatever the level, so that no host starves.
     ///
     /// # Errors
     ///
@@ -152,8 +152,8 @@ impl Multicast {
         self.ask(|answer| Command::Received(groups, answer)).await
     }
 
-    /// A host says which level it wants of a group that it is a member of, by other means than a report: who it is
-    /// is for the caller to know. It holds until the host says something else, or is a member no more.
+    /// A host says which level it wants of a group that it is a member of, by other means than a report: the
+    /// caller knows which host it is. It holds until the host says something else, or is a member no more.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ async fn run(sources: Sources, mut driver: Driver, mut commands: mpsc::Receiver<
     driver.end(kernel.get_ref());
 }
 
-/// Whoever asked may not want the answer any more.
+/// The caller may not want the answer any more.
 fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
     match command {
         Command::Add(downstream, answer) => _ = answer.send(driver.add(kernel, *downstream)),

@@ -107,7 +107,7 @@ pub enum Error {
     /// An address of the wrong family.
     #[error("{0} is an IPv6 address: MLD is not driven yet, leave it out")]
     Family(IpAddr),
-    /// Who says a level is not known as one who receives it.
+    /// A host that says a level is not known as one that receives it.
     #[error(
         "{host} is not known as a member of {group}: join the group first, with IGMP version 3, and say the level \
          then"

@@ -87,7 +87,7 @@ pub enum Event {
         /// Its address.
         address: IpAddr,
     },
-    /// So many events were left out, as they were not read in time: ask for a snapshot.
+    /// This many events were left out, as they were not read in time: ask for a snapshot.
     Missed(u64),
 }
 
@@ -111,7 +111,7 @@ pub struct Flow {
 }
 
 /// Where the relay is to send a group of its own ([`Relayed`](crate::Relayed)) because of neighbours: on interfaces
-/// with neighbours, for all who want it there. Elsewhere, it follows from what hosts want.
+/// with neighbours, for all that want it there. Elsewhere, it follows from what hosts want.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFlow {
     /// The group.
@@ -178,7 +178,7 @@ pub struct InterfaceState {
 pub struct Said {
     /// Where the host is.
     pub interface: Name,
-    /// The best level that somebody there wants.
+    /// The best level that a host there wants.
     pub best: Level,
 }
 
@@ -213,7 +213,7 @@ pub struct RouteState {
 /// What is known by DVMRP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbourhood {
-    /// Who is heard, in order.
+    /// The neighbours that are heard, in order.
     pub neighbours: Vec<NeighbourState>,
     /// The address that the relay is a source by, if it sends or receives groups.
     pub own: Option<Ipv4Addr>,

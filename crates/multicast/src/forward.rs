@@ -1,7 +1,7 @@
 //! Which packets are forwarded, and where: the entries that the kernel and user space have. No I/O.
 //!
 //! Both ask about a source and a group that they have no entry for. Each gets one, even if it goes nowhere, so
-//! that its packets are dropped at no cost until somebody wants them.
+//! that its packets are dropped at no cost until a host wants them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -31,8 +31,8 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// The way to all who want packets that come in by `parent`: by the kernel if both have numbers in its table,
-    /// and else by user space, unless they are wanted at a lower level where the relay can make it.
+    /// The way to all ports that want packets that come in by `parent`: by the kernel if both have numbers in
+    /// its table, and else by user space, unless wanted at a lower level where the relay can make it.
     pub(crate) fn new(
         parent: PortId,
         wants: impl IntoIterator<Item = (PortId, Level)>,
@@ -51,16 +51,16 @@ impl Route {
         route
     }
 
-    /// Whether nobody wants packets.
+    /// Whether no port wants packets.
     pub(crate) fn is_empty(&self) -> bool {
         self.kernel == Vifs::default() && self.user.is_empty() && self.relay.is_empty()
     }
 }
 
-/// What of a group the relay sends to those who want it, from its own addresses.
+/// What of a group the relay sends to the hosts that want it, from its own addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relayed {
-    /// What is wanted at lower levels. The kernel forwards what is wanted at its best, or by those who take
+    /// What is wanted at lower levels. The kernel forwards what is wanted at its best, or by hosts that take
     /// nothing that comes from the relay.
     Lower,
     /// All of it: the kernel forwards nothing, and nothing is joined upstream.

@@ -1,11 +1,11 @@
 //! Multicast routing on the interfaces of a Linux machine: what drives the state machines of
 //! [`outflow_routing`], which do no I/O.
 //!
-//! [`Multicast`] is a task: the querier of IGMP on interfaces with hosts ([`Downstream`]), which says who
-//! wants what ([`Event`]), has the kernel forward it, and joins it on an interface upstream, or, as a router of
-//! DVMRP among others ([`Neighbours`]), has the trees of its sources grow and prunes them. The kernel cannot make
-//! a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it says it sends
-//! ([`Relayed`]); where neighbours want what it sends, it is told ([`OwnFlow`]).
+//! [`Multicast`] is a task: the querier of IGMP on interfaces with hosts ([`Downstream`]), which says what
+//! they want ([`Event`]), has the kernel forward it, and joins it on an interface upstream, or, as a router
+//! of DVMRP among others ([`Neighbours`]), has the trees of its sources grow and prunes them. The kernel
+//! cannot make a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it
+//! says it sends ([`Relayed`]); where neighbours want what it sends, it is told ([`OwnFlow`]).
 //!
 //! The kernel's table has room for 32 interfaces. Packets from and to further ones are forwarded in user space.
 //!

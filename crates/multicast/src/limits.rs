@@ -22,14 +22,14 @@ pub(crate) const COMMANDS_MAX: usize = 16;
 /// dropped by the kernel, and counted ([`Counts::flows_refused`](crate::Counts)).
 pub const FLOWS_MAX: usize = 4096;
 
-/// How often it is looked which pairs are still in use.
+/// How often the driver looks which pairs are still in use.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Pairs of which nothing came for so long are removed; at most [`SWEEP_EVERY`] later.
 pub(crate) const FLOW_IDLE: Duration = Duration::from_secs(60);
 
-/// Pairs that go nowhere although they come from a neighbour: how often it is looked whether they still come,
-/// so that he is told again.
+/// Pairs that go nowhere although they come from a neighbour: how often the driver looks whether they still
+/// come, so that the neighbour is told again.
 pub(crate) const UNWANTED_EVERY: Duration = Duration::from_secs(1);
 
 /// How often routers' trees of what the relay sends itself are said to be in use: well within the time after
@@ -71,5 +71,5 @@ pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 /// Changes of interfaces that are read at once. The others wait.
 pub(crate) const CHANGES_AT_ONCE: usize = 256;
 
-/// Times that are kept until somebody asks for them. The oldest go first.
+/// Times that are kept until a caller asks for them. The oldest go first.
 pub const TIMINGS_MAX: usize = 1024;

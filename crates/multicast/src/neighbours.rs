@@ -219,7 +219,7 @@ impl Dvmrp {
         })
     }
 
-    /// The next packet to be sent where neighbours may be: by which interface, and to whom.
+    /// The next packet to be sent where neighbours may be: by which interface, and to which address.
     pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<(u32, IpAddr)> {
         while let Some(Transmit { interface, destination }) = self.router.poll_transmit(out) {
             if self.has_neighbours_on(interface.0) {

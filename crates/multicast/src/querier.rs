@@ -43,7 +43,7 @@ pub(crate) struct Querier {
     _membership: Membership,
 }
 
-/// What a change is about, for those who forward and who join upstream.
+/// What a change is about: for forwarders, and for joins upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Concerns {
     Group(Ipv4Addr),
@@ -90,7 +90,7 @@ impl Querier {
         self.router.wanted(group.into()).filter(|_| self.router.is_querier()).map(Wanted::from)
     }
 
-    /// Whether those who want a group, if any do, take packets that this machine itself sends to it.
+    /// Whether the hosts that want a group, if any do, take packets that this machine itself sends to it.
     pub(crate) fn hears_us(&self, group: Ipv4Addr) -> bool {
         let wanted = self.router.wanted(group.into());
         wanted.is_none_or(|wanted| wanted.receives(self.interface.address.into()))

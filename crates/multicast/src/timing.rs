@@ -1,5 +1,5 @@
-//! How long things take, for whoever asks for it ([`Options::timings`](crate::Options)). Without, no clock is
-//! read for it.
+//! How long things take, for a caller that asks for it ([`Options::timings`](crate::Options)). Without, no
+//! clock is read for it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,7 +19,7 @@ pub struct Timing {
     pub process: Duration,
     /// To send these.
     pub reply: Duration,
-    /// To bring tables, the kernel's entries and those who wait for events up to date, after that.
+    /// To bring tables, the kernel's entries and subscribers to events up to date, after that.
     pub update: Duration,
 }
 

@@ -63,7 +63,7 @@ impl<'a> Ip<'a> {
     }
 }
 
-/// Writes a header behind what is in `out`: with the Router Alert option, and a TTL of one, since nobody
+/// Writes a header behind what is in `out`: with the Router Alert option, and a TTL of one, since no host
 /// farther away is meant. What depends on the length of the message is for [`finish_header`].
 pub(crate) fn put_header(source: Ipv4Addr, destination: Ipv4Addr, out: &mut Vec<u8>) {
     out.extend([0x46, TOS, 0, 0, 0, 0, 0, 0, 1, IGMP, 0, 0]);
@@ -80,7 +80,7 @@ pub(crate) fn finish_header(packet: &mut [u8], total_bytes: usize) {
     packet[10..12].copy_from_slice(&sum);
 }
 
-/// Writes the whole header of a message of so many bytes behind what is in `out`.
+/// Writes the whole header of a message of `message_bytes` behind what is in `out`.
 pub fn emit_header(source: Ipv4Addr, destination: Ipv4Addr, message_bytes: usize, out: &mut Vec<u8>) {
     let start = out.len();
     put_header(source, destination, out);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A level of quality: 1 is the best one, with all layers, and larger ones have fewer. Not wanting anything
 /// is no level.
 ///
-/// Who has a better one has all that others want, so that what several want is the smallest number.
+/// A host that has a better one has all that others want, so that what several want is the smallest number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Level(u8);
@@ -32,7 +32,7 @@ impl TryFrom<u8> for Level {
 pub struct NoLevel;
 
 impl Level {
-    /// The best one. Who does not say what he wants is served with it.
+    /// The best one. A host that does not say what it wants is served with it.
     pub const BEST: Level = Level(1);
     /// The last one that the tag of a packet has room for: seven bits.
     pub const LAST: Level = Level(127);

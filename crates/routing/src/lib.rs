@@ -1,8 +1,8 @@
-//! Multicast routing without I/O: who below wants which group or stream, at which level, and what is to be
-//! asked for above because of it.
+//! Multicast routing without I/O: what is wanted below of each group or stream, at which level, and what is
+//! to be asked for above because of it.
 //!
-//! Hosts say what they want by IGMP and MLD ([`membership`]), routers to each other by DVMRP ([`dvmrp`]). Who
-//! wants what of whom, and what follows from it for those above, is kept in a table ([`demand`]).
+//! Hosts say what they want by IGMP and MLD ([`membership`]), routers to each other by DVMRP ([`dvmrp`]). A
+//! table ([`demand`]) keeps what each child wants of what, and what follows from it for those above.
 //!
 //! Relays make trees over unicast ([`tree`]).
 //!

@@ -1,4 +1,4 @@
-//! Who gets in: passwords, tokens, nkeys, credentials, TLS.
+//! Which clients get in: passwords, tokens, nkeys, credentials, TLS.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use outflow_directory::{Auth, Event, Options, Tls};
 use super::server::{Server, connected, event, openssl, program, refused};
 use super::{answers, entry};
 
-/// Whoever has these options gets in, and can do all that a relay does.
+/// A client with these options gets in, and can do all that a relay does.
 async fn is_let_in(options: Options) {
     let (directory, _events) = connected(options).await;
     directory.register(&entry("s", 1));

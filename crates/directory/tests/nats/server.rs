@@ -45,7 +45,7 @@ impl Server {
     pub(crate) fn start_in(test: &str, settings: &str, folder: TempDir) -> Option<Server> {
         let program = program("nats-server", test)?;
         let mut server = Server { program, child: None, port: 0, folder, settings: settings.to_owned() };
-        // The port may be taken by somebody else before the server has it.
+        // The port may be taken by another process before the server has it.
         let is_up = (0..5).any(|_| {
             server.port = free_port();
             server.run()
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// The server does nothing any more, without anybody being told.
+    /// The server does nothing any more, without any client being told.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
         let began = Instant::now();
@@ -154,7 +154,7 @@ fn free_port() -> u16 {
     socket.local_addr().expect("its address").port()
 }
 
-/// Whether a server says who it is.
+/// Whether a server sends its greeting.
 fn greets(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let Ok(stream) = TcpStream::connect(address) else { return false };

@@ -172,8 +172,8 @@ impl Door {
         self.enter_by(Instant::now(), right, peer, token.map(Credential::Token).as_slice())
     }
 
-    /// Whether one of `shown` gives `right` to `peer`. Without configured tokens everybody may publish, play and be
-    /// a relay; control is then open to loopback addresses only.
+    /// Whether one of `shown` gives `right` to `peer`. Without configured tokens every peer may publish, play
+    /// and be a relay; control is then open to loopback addresses only.
     ///
     /// # Errors
     /// None does. Wrong ones count; beyond [`crate::limits::WRONG_TOKENS`] nothing that comes from the address is

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Wrong tokens that may come from an address at once. From then on it is refused whatever it shows, until
-/// [`FORGIVEN_EVERY`] has passed. People who mistype, and players that try each of their passwords, stay far below.
+/// [`FORGIVEN_EVERY`] has passed. Users that mistype, and players that try each password, stay far below.
 pub const WRONG_TOKENS: u32 = 20;
 
 /// After that time a wrong token is forgiven: an address that goes on guessing may do so once in it.

@@ -1,5 +1,5 @@
-//! Streams that go to a group because somebody asked for that (by RTSP): one copy by each interface for all who
-//! are behind it, at the best level that any of them wants, while there is somebody.
+//! Streams that go to a group because a player asked for that (by RTSP): one copy by each interface for all
+//! players behind it, at the best level that any of them wants, while there is at least one.
 
 #![allow(
     clippy::disallowed_methods,
@@ -60,7 +60,7 @@ struct Book {
 #[derive(Debug)]
 struct Entry {
     to: SocketAddrV4,
-    /// Who was told of it, and may be a member.
+    /// Players that were told of it, and may be members.
     seats: usize,
     /// What sends it is told what members want, as often as they ask by RTSP.
     sending: Option<mpsc::UnboundedSender<Want>>,
@@ -97,7 +97,7 @@ impl Book {
             let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
             !others.any(|(_, entry)| entry.to.ip() == ip)
         };
-        // With so many others, one of the next ones is free.
+        // With `entries` others, one of the next ones is free.
         let tries = range.count().min(self.entries.len() as u64 + 1);
         let ip = (0..tries).map(|n| range.nth(first + n)).find(is_free)?;
         let to = SocketAddrV4::new(ip, GROUP_PORT);
@@ -115,7 +115,7 @@ impl Book {
     }
 }
 
-/// Somebody's place in a group; it is given up when this is dropped.
+/// A player's place in a group; it is given up when this is dropped.
 #[derive(Debug)]
 pub struct Seat {
     control: Control,
@@ -127,7 +127,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The group by which a stream goes to who is at this address. Nothing is sent before [`Seat::begin`].
+    /// The group by which a stream goes to the player here. Nothing is sent before [`Seat::begin`].
     ///
     /// # Errors
     /// Nothing goes to groups here, or not that way.
@@ -191,7 +191,7 @@ impl Seat {
         &self.group
     }
 
-    /// Becomes a member who wants this level: the stream goes to the group now, if it did not yet.
+    /// Becomes a member that wants this level: the stream goes to the group now, if it did not yet.
     ///
     /// # Errors
     /// It cannot be sent.
@@ -263,7 +263,7 @@ impl Drop for Seat {
     }
 }
 
-/// Sends while somebody wants it.
+/// Sends while a member wants it.
 async fn send(
     control: Control,
     options: PushOptions,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Port of the groups that streams go to because somebody asks for that (RFC 3551, section 8).
+/// Port of the groups that streams go to because a player asks for that (RFC 3551, section 8).
 pub(crate) const GROUP_PORT: u16 = 5004;
 
 /// For how long less has to be wanted before less is asked for of other relays.

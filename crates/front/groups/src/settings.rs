@@ -12,7 +12,7 @@ section! {
     /// Groups that streams go to because a peer asks for that.
     pub struct GroupSettings {
         /// Groups from which each stream gets one, for relays (and players of RTSP) that take it by multicast. None:
-        /// nothing is sent by multicast because somebody asks for it.
+        /// nothing is sent by multicast at a player's request.
         groups: Option<Prefix> = None,
         /// Hops that packets to these groups may take.
         ttl: usize = 1,

@@ -116,7 +116,7 @@ impl Demand {
                 below.is_querier = is_self;
                 Touched::Interface(interface.to_string())
             }
-            // When it is back, its querier begins anew.
+            // When it is back, its querier begins again.
             Event::InterfaceGone { interface } => {
                 let Some(below) = self.interfaces.get_mut(&*interface) else { return Touched::Nothing };
                 below.begin_anew();

@@ -85,7 +85,7 @@ impl Interfaces {
         is_changed
     }
 
-    /// Lets go all with hosts, so that they are taken anew.
+    /// Lets go all with hosts, so that they are taken again.
     pub(super) async fn let_all_go(&mut self, driver: &Multicast, demand: &mut Demand) {
         let with_hosts = self.below.iter().filter(|(_, taken)| taken.is_with.hosts);
         for name in with_hosts.map(|(name, _)| name.clone()).collect::<Vec<_>>() {

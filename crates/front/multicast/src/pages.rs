@@ -27,7 +27,7 @@ pub(super) fn guarded() -> OpenApiRouter<Http> {
     OpenApiRouter::with_openapi(<Description as utoipa::OpenApi>::openapi()).routes(routes!(show))
 }
 
-/// Who wants which groups by IGMP, and who brings them there
+/// Which hosts want which groups by IGMP, and what brings the groups there
 #[utoipa::path(
     get, path = "/api/v1/multicast", tag = "multicast",
     responses((status = OK, body = MulticastState), (status = SERVICE_UNAVAILABLE, body = ErrorBody))
@@ -46,7 +46,7 @@ pub(super) struct LevelWish {
     /// The level, 1 is the best.
     #[schema(example = 3)]
     level: u8,
-    /// The host; whoever asks, if it is not given. For others the right to control is needed.
+    /// The host; the caller, if it is not given. For others the right to control is needed.
     #[schema(value_type = Option<String>, example = "10.0.1.5")]
     host: Option<Ipv4Addr>,
 }

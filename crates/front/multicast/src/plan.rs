@@ -26,7 +26,7 @@ pub(super) struct Served {
     pub(super) group: GroupUrl,
     /// What of it the relay sends; the kernel forwards the rest.
     pub(super) relayed: Relayed,
-    /// Where it comes in as this group already: nobody is sent it there a second time.
+    /// Where it comes in as this group already: no host is sent it there a second time.
     pub(super) comes_by: Option<String>,
 }
 

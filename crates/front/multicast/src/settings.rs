@@ -24,7 +24,7 @@ section! {
         metric: usize = 1,
         /// The interface on which is joined what hosts want (RFC 4605).
         upstream: Option<Interface> = None,
-        /// Who forwards what comes in as a group already.
+        /// What forwards a stream that comes in as a group already.
         forward: Forward = Forward::Auto,
         /// The number of the kernel's multicast routing table; the usual one if not given.
         table: Option<usize> = None,
@@ -32,7 +32,7 @@ section! {
         query_interval: Duration = Duration::from_secs(125),
         /// How long hosts may take to answer these (section 8.3).
         query_response: Duration = Duration::from_secs(10),
-        /// How long they may take when somebody has left (section 8.8).
+        /// How long they may take after a host has left (section 8.8).
         last_member_interval: Duration = Duration::from_secs(1),
         /// How many packets may be lost in a row, plus one (section 8.1).
         robustness: usize = 2,
@@ -44,7 +44,7 @@ section! {
 }
 
 words! {
-    /// Who forwards what comes in as a group already.
+    /// What forwards a stream that comes in as a group already.
     pub(crate) enum Forward: "a way to forward" {
         /// The kernel, where all of it is wanted; the relay, where less is.
         Auto = "auto",

@@ -17,7 +17,7 @@ pub struct MulticastState {
     pub on: bool,
     /// Why it does not run, if it does not.
     pub problem: Option<String>,
-    /// Who forwards what comes in as a group already: "auto" or "relay".
+    /// What forwards a stream that comes in as a group already: "auto" or "relay".
     pub forward: &'static str,
     /// The number of the kernel's routing table; null for the usual one.
     pub table: Option<u32>,
@@ -52,7 +52,7 @@ pub struct MulticastInterface {
     pub name: String,
     /// Why it is not used, if it is not.
     pub problem: Option<String>,
-    /// Who asks hosts what they want.
+    /// The router that asks hosts what they want.
     pub querier: Option<String>,
     /// Whether that is this relay. Otherwise it sends and forwards nothing there.
     pub is_querier: bool,
@@ -77,12 +77,12 @@ pub struct MulticastGroup {
     pub mode: &'static str,
     /// Sources, as the mode says.
     pub sources: Vec<String>,
-    /// The best level that somebody wants, 1 is the best.
+    /// The best level that a host wants, 1 is the best.
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
-    /// Who brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came. Null if
-    /// nobody does, as nothing comes in or it is there already.
+    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came.
+    /// Null if nothing does, as nothing comes in or it is there already.
     pub served_by: Option<&'static str>,
     /// Why the relay cannot send it, if it cannot.
     pub problem: Option<String>,
@@ -108,7 +108,7 @@ pub struct MulticastNeighbours {
     pub name: String,
     /// Why it is not used, if it is not.
     pub problem: Option<String>,
-    /// Who is heard.
+    /// The neighbours that are heard.
     pub neighbours: Vec<MulticastNeighbour>,
     /// What the relay sends there itself, for neighbours and hosts.
     pub sent: Vec<MulticastSent>,
@@ -130,7 +130,7 @@ pub struct MulticastNeighbour {
 pub struct MulticastSent {
     /// Its address.
     pub group: String,
-    /// The best level that somebody wants, 1 is the best.
+    /// The best level that is wanted, 1 is the best.
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
@@ -162,7 +162,7 @@ pub struct MulticastSaid {
     pub interface: String,
     /// The level that it wants.
     pub level: u8,
-    /// The best one that somebody there wants, which is sent. Hosts that speak an older version of IGMP than 3
+    /// The best one that a host there wants, which is sent. Hosts that speak an older version of IGMP than 3
     /// are not known one by one, and count as wanting the best.
     pub best: u8,
 }
@@ -170,7 +170,7 @@ pub struct MulticastSaid {
 /// Packets of a source to a group.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct MulticastFlow {
-    /// Who sends.
+    /// The address that sends.
     pub source: String,
     /// The group.
     pub group: String,

@@ -239,7 +239,7 @@ impl Task {
             && (target.as_ref().is_none_or(|target| !target.is_there(now))
                 || !self.control.has_push(&now.stream, &now.name))
         {
-            // Whoever removed it through the API before has done the work.
+            // A caller that removed it through the API before has done the work.
             let _gone_already = self.control.remove_push(&now.stream, &now.name);
             self.sending.remove(&key);
         }

@@ -62,7 +62,7 @@ fn hand_on(publisher: &Publisher, form: Form, unit: Bytes) -> Push {
         (Form::Ts, _) => publisher.try_send(0, unit),
         (Form::Rtp, Some(packet)) if packet.is_rtcp => publisher.rtcp(packet.track, packet.bytes),
         (Form::Rtp, Some(packet)) => publisher.try_send(packet.track, packet.bytes),
-        // Who sends nothing sends no media.
+        // A peer that sends nothing sends no media.
         (Form::Rtp, None) => Push::Taken,
     }
 }

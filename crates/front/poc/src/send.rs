@@ -106,7 +106,7 @@ pub(super) async fn keep_sending(control: Control, push: PushOptions) {
     loop {
         let began = Instant::now();
         let why = match turn(&control, &push).await {
-            // Whoever publishes it may come at any time.
+            // A publisher may come at any time.
             Err(Failure::Relay(ControlError::NoSource(_))) => {
                 sleep(PULL_WAIT_MIN).await;
                 continue;

@@ -1,4 +1,4 @@
-//! Those who ask here: to be sent a stream, or to publish one.
+//! Clients that ask here: to be sent a stream, or to publish one.
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Basic is offered only where nobody can listen.
+    /// Basic is offered only where no third party can listen.
     pub(super) fn new(peer: IpAddr, encrypted: bool) -> Self {
         let [a, b, c] = std::array::from_fn(|_| outflow_engine::system::random_u32());
         let nonce = format!("{a:08x}{b:08x}{c:08x}");

@@ -30,7 +30,7 @@ pub(super) struct Player {
     /// The URL that tracks are named below of.
     base: String,
     setups: Vec<(u8, Transport)>,
-    /// By whom it is served over UDP.
+    /// The site that serves it over UDP.
     site: Option<UdpSite>,
     /// By which group, if it takes part in one; it has no place of its own then.
     seat: Option<Seat>,
@@ -133,7 +133,7 @@ impl Connection {
     async fn tracks_of(&self, target: &Target) -> Result<usize, Reply> {
         let asked = &target.request;
         Ok(match self.control.describe(&asked.stream, asked.selection.clone()).await?.format {
-            // Images and data have no RTP form: nobody is told that they have.
+            // Images and data have no RTP form: no player is told that they have.
             Format::Ts | Format::Images | Format::Data => 1,
             Format::Rtp(tracks) => tracks.len(),
         })

@@ -181,7 +181,7 @@ impl Publication {
                 return publisher.rtcp(track, bytes) != Push::Closed;
             }
         }
-        // On a channel that was not agreed on: nobody's.
+        // On a channel that was not agreed on: ignored.
         true
     }
 

@@ -21,7 +21,7 @@ pub(super) enum Wire {
     Tls { reader: ReadHalf<TlsStream<TcpStream>>, writer: TlsWriter },
 }
 
-/// Who writes what is to be encrypted.
+/// What writes the data that is to be encrypted.
 pub(super) enum TlsWriter {
     /// We do.
     Here(WriteHalf<TlsStream<TcpStream>>),
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// Whether somebody else writes.
+    /// Whether another task or thread writes.
     pub(super) fn is_given_away(&self) -> bool {
         matches!(
             self,

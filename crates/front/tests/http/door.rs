@@ -137,7 +137,7 @@ async fn a_session_is_asked_as_its_stream_is_played() {
     ask("", 401).await;
     ask("?token=wrong", 401).await;
     ask("?token=s3cret", 200).await;
-    // Nobody learns what sessions there are without being allowed to play.
+    // No client learns what sessions there are without being allowed to play.
     assert_eq!(bench.get("/api/v1/sessions/1").await.status, 401);
     assert_eq!(bench.get("/api/v1/sessions/1?token=s3cret").await.status, 404);
 }

@@ -72,7 +72,7 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
 ];
 
-/// What it answers to whoever has one is tested with those who have.
+/// What it answers to a client that has one is tested with the sessions.
 const SESSION: &str = "/api/v1/sessions/{token}";
 
 /// What it answers to a member is tested end to end.
@@ -81,7 +81,7 @@ const LEVELS: &str = "/api/v1/multicast/levels";
 const SERVICES: &str = "/api/v1/streams/{name}/services";
 const ELEMENT: &str = "/api/v1/streams/{name}/elements/{element}";
 const PASS: &str = r#"{"elements":{"e":{"element":"pass"}},"branches":{"b":{"input":"e"}}}"#;
-/// Nobody runs programs through the API.
+/// No client runs programs through the API.
 const PROGRAM: &str = r#"{"elements":{"e":{"element":"external","command":["true"]}}}"#;
 
 const SINK: &str = r#"{"to":"udp://127.0.0.1:9","name":"wall","priority":"low"}"#;

@@ -26,7 +26,7 @@ use crate::settings::{Tree, TreeTransport};
 /// Whether a parent is there is known otherwise: a source may be silent.
 const SILENCE: Duration = Duration::from_secs(3600);
 
-/// Of whom a stream is to be taken.
+/// The relay that a stream is to be taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parent {
     pub(super) relay: RelayId,
@@ -158,7 +158,7 @@ struct Current {
     parent: Parent,
 }
 
-/// What is published, whoever it is taken of.
+/// What is published, whichever relay it is taken from.
 struct Published {
     publisher: Publisher,
     splice: Splice,
@@ -172,7 +172,7 @@ enum Step {
     Arrived(Result<bool, Failure>),
 }
 
-/// Of whom a stream is taken, and is to be taken.
+/// The relay that a stream is taken from, and the one it is to be taken from.
 #[derive(Default)]
 struct Turn {
     current: Option<Current>,

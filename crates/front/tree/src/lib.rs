@@ -1,11 +1,11 @@
-//! This relay's place in the trees of streams: what nobody sends here is taken of the nearest relay that has it, at
-//! the best level that is wanted here, and let go when nobody wants it any more.
+//! This relay's place in the trees of streams: a stream without a source here is taken from the nearest relay
+//! that has it, at the best level that is wanted here, and let go when no receiver wants it any more.
 //!
 //! | module | what |
 //! |---|---|
 //! | `driver` | drives the state machine ([`outflow_routing::tree::Node`]), and whatever it asks for |
 //! | `link`, `wire` | connections with other relays, and what is said there |
-//! | `lookup` | who has a stream: parents, and the directory |
+//! | `lookup` | which relays have a stream: parents, and the directory |
 //! | `feed` | streams that come from another relay |
 //! | `group` | those that come by multicast |
 //! | `splice` | where packets of another parent go on from those of the one before |

@@ -9,7 +9,7 @@ pub(super) const ALIVE_EVERY: Duration = Duration::from_millis(100);
 /// A relay that says nothing for so long is taken for lost; a busy machine may be silent for a moment.
 pub(super) const SILENCE: Duration = Duration::from_millis(450);
 
-/// How long it may take to reach another relay. Who does not answer by then is lost.
+/// How long it may take to reach another relay. A relay that does not answer by then is lost.
 pub(super) const CONNECT: Duration = Duration::from_millis(1_500);
 
 /// A connection over which nothing was said but that both are there is closed after so long, unless it is to a
@@ -19,13 +19,13 @@ pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// Shortest and longest wait before a configured parent is tried again.
 pub(super) const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// Bytes of what is said at once. Who says more is a stranger, and the connection is closed.
+/// Bytes of what is said at once. A relay that says more is a stranger, and the connection is closed.
 pub(super) const SAID_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes that are put together, where several things are to be said.
 pub(super) const BATCH_BYTES: usize = 16 << 10;
 
-/// What waits to be said to one relay. Who reads so slowly is lost.
+/// What waits to be said to one relay. A relay that reads so slowly is lost.
 pub(super) const UNSAID_MAX: usize = 4096;
 
 /// Connections with other relays. A further one is closed at once.
@@ -34,25 +34,25 @@ pub(super) const LINKS_MAX: usize = 4096;
 /// What others and own tasks tell waits for the driver; they wait in turn.
 pub(super) const INPUTS_MAX: usize = 1024;
 
-/// How long somebody who asks for a stream waits for it to come.
+/// How long a receiver that asks for a stream waits for it to come.
 pub(super) const REACH: Duration = Duration::from_secs(5);
 
-/// The same of another relay that asks who has a stream.
+/// The same of another relay that asks which relays have a stream.
 pub(super) const FETCH: Duration = Duration::from_millis(1_400);
 
-/// How long a stream is kept for whoever waited for it, to join.
+/// How long a stream is kept for a receiver that waited for it, to join.
 pub(super) const REACHED: Duration = Duration::from_secs(2);
 
-/// How long another relay may take to say who has a stream.
+/// How long another relay may take to say which relays have a stream.
 pub(super) const LOOKUP: Duration = Duration::from_millis(1_500);
 
-/// Those who wait for a stream. A further one is told that there is none.
+/// Callers that wait for a stream. A further one is told that there is none.
 pub(super) const WAITING_MAX: usize = 4096;
 
 /// Names of streams that are remembered. Of others nothing is understood.
 pub(super) const NAMES_MAX: usize = 1 << 16;
 
-/// Streams that nobody configured and somebody asked for. A further one is not fetched.
+/// Streams that are not configured and that a receiver asked for. A further one is not fetched.
 pub(super) const ADOPTED_MAX: usize = 4096;
 
 /// How long such a stream stays without receivers.

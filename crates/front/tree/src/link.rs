@@ -1,4 +1,4 @@
-//! A connection with another relay: it begins with who both are, and ends when the other is silent.
+//! A connection with another relay: it begins with the identity of both, and ends when the other is silent.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(super) struct Link {
 /// What happened to a connection.
 #[derive(Debug)]
 pub(super) enum LinkEvent {
-    /// The other relay said who it is.
+    /// The other relay said which one it is.
     Up { link: LinkId, peer: Box<Hello>, to: mpsc::Sender<Said> },
     /// It said something.
     Heard { link: LinkId, said: Said },
@@ -76,7 +76,7 @@ struct Kept<'a> {
     terms: Terms,
     socket: PocSocket,
     inputs: &'a mpsc::Sender<Input>,
-    /// For the driver, as soon as the other end has said who it is.
+    /// For the driver, as soon as the other end has said which relay it is.
     greeting: Option<mpsc::Sender<Said>>,
     heard_at: Instant,
     said_at: Instant,
@@ -147,7 +147,7 @@ impl Kept<'_> {
         Ok(())
     }
 
-    /// The other end says who it is. None if it has said so before.
+    /// The other end says which relay it is. None if it has said so before.
     fn greet(&mut self, peer: &Hello) -> Result<Option<mpsc::Sender<Said>>, String> {
         let me = &self.terms.me;
         if peer.v != VERSION {

@@ -1,4 +1,4 @@
-//! Who has a stream: configured parents are asked one after the other, then the directory.
+//! The relays that have a stream: configured parents are asked one after the other, then the directory.
 
 use outflow_directory::Directory;
 use outflow_routing::Level;
@@ -15,7 +15,7 @@ use super::wire::Said;
 pub(super) struct Question {
     pub(super) id: StreamId,
     pub(super) stream: String,
-    /// Who does not have it is to fetch it, at this level.
+    /// A relay that does not have it is to fetch it, at this level.
     pub(super) fetch: Option<Level>,
     /// Where this relay is.
     pub(super) near: Location,
@@ -34,7 +34,7 @@ pub(super) async fn look_up(question: Question, directory: Option<Directory>, in
         }
     }
     if let Some(directory) = directory.filter(|_| offers.is_empty() || question.fetch.is_none()) {
-        // Nobody knows while it is away; it is asked again.
+        // No answer is known while it is away; it is asked again.
         let found = directory.lookup(&question.stream, question.near).await.unwrap_or_default();
         offers.extend(found.into_iter().map(|entry| entry.offer));
     }

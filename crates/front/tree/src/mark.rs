@@ -1,4 +1,4 @@
-//! What packets are known by, whoever sends them.
+//! What packets are known by, whichever relay sends them.
 
 use std::hash::Hasher;
 

@@ -1,4 +1,5 @@
-//! What the configuration says of trees of relays: where a relay is, who else there is, and how streams come from them.
+//! What the configuration says of trees of relays: where a relay is, which others there are, and how streams
+//! come from them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ section! {
         ca: Option<PathBuf> = None,
         /// The key-value bucket in NATS.
         bucket: String = "outflow".to_owned(),
-        /// Where the relay is: kilometres east and north of anywhere. Who is nearer is asked first.
+        /// Where the relay is: kilometres east and north of anywhere. The nearest relay is asked first.
         location: Place = Place::default(),
         /// How streams come from other relays.
         transport: TreeTransport = TreeTransport::Poc,
@@ -114,7 +115,7 @@ words! {
 words! {
     /// Which streams may come from other relays.
     pub enum TreeStreams: "a choice" {
-        /// Any that somebody asks for.
+        /// Any that a receiver asks for.
         Any = "any",
         /// Those whose source is "tree".
         Configured = "configured",

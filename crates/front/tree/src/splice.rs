@@ -1,11 +1,11 @@
 //! Where the packets of another parent go on from those of the one before. A parent begins with its newest key
 //! frame, much of which was published already.
 //!
-//! Relays hand RTP on with the timestamps and the SSRC of its source, and number packets anew by what they leave out.
-//! Datagrams of a transport stream they hand on as they are, but for continuity counters of lower levels. So most
-//! packets are known again, whoever sends them: what was published is left out, and what comes next gets the next
-//! sequence number. Where a new parent begins behind what was published last, one number is left out, so that
-//! everybody sees that something is missing.
+//! Relays hand RTP on with the timestamps and the SSRC of its source, and renumber packets by what they leave
+//! out. Datagrams of a transport stream they hand on as they are, but for continuity counters of lower
+//! levels. So most packets are known again, whichever relay sends them: what was published is left out, and
+//! what comes next gets the next sequence number. Where a new parent begins behind what was published last,
+//! one number is left out, so that every receiver sees that something is missing.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ pub(super) struct Splice {
     left_out: LeftOut,
 }
 
-/// Packets that were not published, since somebody asked last.
+/// Packets that were not published since the last call that asked for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LeftOut {
     /// They were before.
@@ -240,7 +240,7 @@ impl Track {
     }
 }
 
-/// The packet with another sequence number; copied only if somebody else holds it.
+/// The packet with another sequence number; copied only if another holder shares it.
 pub(super) fn numbered(bytes: Bytes, sequence: u16) -> Bytes {
     let mut own = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
     rtp::set_sequence(&mut own, sequence);

@@ -1,5 +1,5 @@
-//! The whole tree, as far as it can be seen from one relay: each is asked for its part, and who it names is asked,
-//! too.
+//! The whole tree, as far as it can be seen from one relay: each is asked for its part, and the relays that
+//! it names are asked, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ async fn asked(peer: &PeerView, inputs: &mpsc::Sender<Input>) -> Option<Box<Rela
     let said = Box::new(|number| Said::Show { number });
     inputs.send(Input::Ask { to: To::Relay(contact), said, reply }).await.ok()?;
     match timeout(VIEW, answer).await {
-        // It speaks for nobody else.
+        // It speaks for no other relay.
         Ok(Ok(Said::Shown { view, .. })) if view.relay == peer.relay => Some(view),
         _ => None,
     }

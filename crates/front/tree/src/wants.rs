@@ -1,4 +1,4 @@
-//! What is wanted of each stream here, by whom: the best of it is asked for of other relays.
+//! What is wanted of each stream here, and by what: the best of it is asked for of other relays.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use outflow_engine::message::StreamId;
 use outflow_media::Time;
 use outflow_routing::Level;
 
-/// Who wants a stream.
+/// What wants a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     /// Receivers with a worker, by the stream's number there.
     Receivers(StreamId),
     /// Another stream, of which it is a rendition, by that one's number.
     Rendition(StreamId),
-    /// Somebody who will be there soon, or not at all.
+    /// A receiver that will be there soon, or not at all.
     Soon(u64),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Change {
 }
 
 impl Wants {
-    /// Somebody wants a level, until then if a time is given; or nothing any more.
+    /// `who` wants a level, until `until` if it is given; or nothing any more.
     pub(super) fn set(
         &mut self,
         stream: &str,
@@ -58,7 +58,8 @@ impl Wants {
         self.settle(stream)
     }
 
-    /// Somebody has come who wants this level: who was to come for that, or for less, is here or gets it.
+    /// A receiver that wants this level has come: one that was to come for that, or for less, is here or gets
+    /// it.
     pub(super) fn come(&mut self, stream: &str, level: Level) {
         if let Some(wanted) = self.streams.get_mut(stream) {
             let stays = |who: &Who, wish: Level| !matches!(who, Who::Soon(_)) || wish < level;
@@ -66,7 +67,7 @@ impl Wants {
         }
     }
 
-    /// Who did not come in time wants nothing any more.
+    /// A receiver that did not come in time wants nothing any more.
     pub(super) fn expire(&mut self, now: Time) -> Vec<Change> {
         let mut late = Vec::new();
         for (name, stream) in &mut self.streams {

@@ -17,7 +17,7 @@ pub(crate) const RESOURCE: &str = "/.tree";
 /// The version of all this. Relays of another one are no relays of the tree.
 pub const VERSION: u32 = 1;
 
-/// Who somebody is.
+/// What a relay says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`VERSION`].
@@ -37,11 +37,11 @@ pub struct Hello {
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the fields of a variant are said with it")]
 pub enum Said {
-    /// Who I am.
+    /// What this relay is.
     Hello(Box<Hello>),
     /// About the tree of a stream.
     Tree { stream: String, message: Message },
-    /// Who has this stream? If you do not, and I would be your child: fetch it at this level.
+    /// Which relays have this stream? If you do not, and I would be your child: fetch it at this level.
     Lookup { number: u32, stream: String, fetch: Option<outflow_routing::Level> },
     /// These have it.
     Offers { number: u32, offers: Vec<Offer> },
@@ -70,7 +70,7 @@ pub enum Strange {
 /// Reads a unit.
 ///
 /// # Errors
-/// Somebody says too much, or what no relay of this version does.
+/// The peer says too much, or what no relay of this version does.
 pub fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
     if unit.len() > SAID_BYTES_MAX {
         return Err(Strange::TooMuch);

@@ -1,4 +1,4 @@
-//! Packets that come in anew, and entries of the kernel and of user space.
+//! New packets that come in, and entries of the kernel and of user space.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -107,7 +107,7 @@ impl Driver {
         }
     }
 
-    /// Has both who forward know it, as far as it is theirs.
+    /// Tells both forwarders of it, the kernel and user space, as far as it is theirs.
     fn place(&mut self, kernel: &Routing, pair: Pair, parent: PortId, route: &Route) -> io::Result<()> {
         if let Some(vif) = parent.vif {
             kernel.set_flow(pair.source, pair.group, vif, route.kernel)?;
@@ -148,7 +148,7 @@ impl Driver {
         self.ports.interfaces().any(|one| one.is_own(source))
     }
 
-    /// Who wants packets. Upstream gets all of them (RFC 4605 section 4.2).
+    /// The ports that want packets. Upstream gets all of them (RFC 4605 section 4.2).
     fn wants(&self, pair: Pair) -> impl Iterator<Item = (PortId, Level)> {
         let upstream = self.upstream.iter().map(|upstream| (upstream.interface.index, Level::BEST));
         let below = self.queriers.iter();

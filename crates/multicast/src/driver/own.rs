@@ -52,7 +52,7 @@ impl Own {
 }
 
 impl Driver {
-    /// The relay receives these groups from now on, whole, whoever else wants them.
+    /// The relay receives these groups from now on, whole, whatever other interfaces want them.
     pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
         self.own.received = groups;
         self.own.begin_anew();

@@ -112,7 +112,7 @@ impl Driver {
         let querier = Querier::new(now, downstream);
         let added = querier.and_then(|querier| {
             let metric = self.roles.get(&interface.name).and_then(|role| role.metric);
-            // Its neighbours need not begin anew because there are hosts, too.
+            // Its neighbours need not begin again because there are hosts, too.
             let is_known = |dvmrp: &Dvmrp| dvmrp.has_neighbours_on(interface.index) && behind.is_empty();
             if let Some(dvmrp) = self.dvmrp.as_mut().filter(|dvmrp| !is_known(dvmrp)) {
                 dvmrp.add(now, &interface, metric, &behind)?;
@@ -213,7 +213,7 @@ impl Driver {
         self.is_all_dirty = true;
     }
 
-    /// Says upstream that nothing is wanted any more: once, as nobody will be there to say it again.
+    /// Says upstream that nothing is wanted any more: once, as `old` is dropped then and cannot say it again.
     fn leave_all(&mut self, kernel: &Routing, mut old: Upstream) {
         let now = self.clock.now();
         let groups = self.queriers.values().flat_map(|querier| querier.router.groups());
@@ -263,7 +263,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Something changed of the machine's interfaces: it is looked after that soon.
+    /// Something changed of the machine's interfaces: the driver looks at them that soon.
     pub(crate) fn handle_interfaces_changed(&mut self) {
         let at = self.refreshed_at + REFRESH_INTERVAL_MIN;
         self.refresh_at = self.refresh_at.min(at.max(self.clock.now()));

@@ -45,11 +45,11 @@ impl Driver {
         }
     }
 
-    /// Who wants packets, by the trees of DVMRP.
+    /// The ports that want packets, by the trees of DVMRP.
     pub(super) fn wants_by_tree(&self, pair: Pair) -> Vec<(PortId, Level)> {
         let Some(dvmrp) = &self.dvmrp else { return Vec::new() };
         let wants = dvmrp.wants(pair.source, pair.group).filter(|(index, _, has_dependents)| {
-            // Trees know no sources of members: who chose others is no reason to forward.
+            // Trees know no sources of members: a member that chose others is no reason to forward.
             let querier = self.queriers.get(index);
             let wanted = querier.and_then(|one| one.router.wanted(pair.group.into()));
             *has_dependents || wanted.is_none_or(|wanted| wanted.receives(pair.source.into()))

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct UserCounts {
-    /// Packets that came in to be forwarded, whether or not somebody wants them.
+    /// Packets that came in to be forwarded, whether or not any port wants them.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,

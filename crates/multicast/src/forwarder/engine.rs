@@ -43,7 +43,7 @@ pub(super) enum Command {
 const COMMAND: u64 = u64::MAX;
 /// Taps that are seen to at once.
 const READY_AT_ONCE: usize = 64;
-/// How often it is looked whether packets have waited for too long, if any wait.
+/// How often the engine looks whether packets have waited for too long, if any wait.
 const EXPIRE_EVERY_MS: u16 = 1000;
 
 #[derive(Debug)]

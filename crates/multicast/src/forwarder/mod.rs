@@ -53,7 +53,7 @@ struct Running {
 
 impl Running {
     fn say(&self, command: Command) {
-        // The thread ends when it is told to, and nobody tells it more then.
+        // The thread ends when it is told to, and no command follows then.
         let _ended = self.commands.send(command);
         let _it_is_awake = self.wake.write(1);
     }

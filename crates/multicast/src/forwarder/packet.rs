@@ -109,7 +109,7 @@ impl Head {
         Ok(Vec::new())
     }
 
-    /// The datagrams that a merged one is of, each with so many bytes but for the last.
+    /// The datagrams that a merged one is of, each with `bytes` bytes but for the last.
     fn part(&self, packet: &[u8], bytes: usize, made: &mut Vec<u8>) -> Result<Vec<Range<usize>>, Unfit> {
         let payload = self.header_bytes + UDP_HEADER_BYTES;
         if bytes == 0 || packet[9] != UDP || payload > self.total_bytes {
@@ -145,8 +145,8 @@ impl Head {
     }
 }
 
-/// Whether a packet may be cut into fragments. Not all options go into all of these: whoever sends any is not to
-/// send long packets.
+/// Whether a packet may be cut into fragments. Not all options go into all of these: a host that sends any
+/// must not send long packets.
 pub(crate) fn may_fragment(packet: &[u8]) -> bool {
     packet.len() > HEADER_BYTES && word(packet, 6) & DONT_FRAGMENT == 0 && packet[0] & 0xf == 5
 }

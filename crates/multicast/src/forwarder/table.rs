@@ -10,7 +10,7 @@ use crate::forward::Pair;
 use crate::limits::{WAITING_MAX, WAITING_PACKETS_MAX, WAITING_PAIRS_MAX};
 use crate::sys::FlowCounts;
 
-/// What came of a pair, as [`FlowCounts`] says; whoever forwards counts, and the driver reads.
+/// What came of a pair, as [`FlowCounts`] says; the forwarder counts, and the driver reads.
 #[derive(Debug, Default)]
 pub(crate) struct FlowCounter {
     packets: AtomicU64,

@@ -202,7 +202,7 @@ impl Routing {
 
 impl Drop for Routing {
     fn drop(&mut self) {
-        // Closing would do it, but only once nobody else has the socket, as a child process may.
+        // Closing would do it, but only once no other process has the socket, as a child process may.
         let _gone_already = set(&self.socket, MRT_DONE, &0_i32);
     }
 }

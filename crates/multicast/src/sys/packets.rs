@@ -76,7 +76,7 @@ unsafe impl Watchable for Arc<Listener> {}
 pub(crate) struct Offload {
     /// Where a checksum begins, behind the IP header's begin, and where in that part it belongs.
     pub(crate) checksum: Option<(usize, usize)>,
-    /// Bytes of each part of a merged packet; zero if it is of a kind that nobody can part.
+    /// Bytes of each part of a merged packet; zero if it is of a kind that cannot be parted.
     pub(crate) merged: Option<usize>,
 }
 

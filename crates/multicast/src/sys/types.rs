@@ -138,7 +138,7 @@ pub struct Upcall {
     pub kind: UpcallKind,
     /// Where the packet came in.
     pub vif: Vif,
-    /// Who sent it.
+    /// The address that sent it.
     pub source: Ipv4Addr,
     /// Its group.
     pub group: Ipv4Addr,

@@ -188,7 +188,7 @@ fn the_level_that_is_wanted_goes_up_over_routers() {
     ends.sent_until_silent(|| came_in(&line.routers[1], "ba"));
     let low = Level::new(3).expect("not zero");
     let goes = |relay: &Relay, what, is_so: fn(&Flow) -> bool| {
-        // Nobody answers queries: it is said again before it expires.
+        // No host answers queries: it is said again before it expires.
         say_level(&line.host, low);
         ends.from.send_to(b"data", (GROUP, PORT)).expect("a way out");
         relay.wait_until(what, |snapshot| {

@@ -48,7 +48,7 @@ impl Source {
         self.socket.send_to(payload, (GROUP, PORT)).expect("a way out");
     }
 
-    /// Sends so many, with a length that is odd, and says their numbers.
+    /// Sends `count` packets, with a length that is odd, and says their numbers.
     fn send_numbered(&mut self, count: u32) -> Vec<u32> {
         let numbers = (self.next..self.next + count).collect::<Vec<_>>();
         self.next += count;
@@ -110,7 +110,7 @@ impl Witness {
         (address(16) == GROUP.octets()).then_some((place?, seen)).or_else(|| self.next())
     }
 
-    /// What comes until there are so many, and a while longer, by the index of the device.
+    /// What comes until there are `count`, and a while longer, by the index of the device.
     fn take(&self, count: usize) -> BTreeMap<u32, Vec<Seen>> {
         let (mut found, mut left): (BTreeMap<u32, Vec<Seen>>, _) = (BTreeMap::new(), count);
         let mut end = Instant::now() + PATIENCE;
@@ -148,7 +148,7 @@ pub(crate) fn has_groups(count: usize) -> impl Fn(&Snapshot) -> bool {
     move |snapshot| snapshot.interfaces.iter().map(|one| one.groups.len()).sum::<usize>() == count
 }
 
-/// Whether packets of a source go to so many, by the kernel and in user space.
+/// Whether packets of a source go to `by_kernel` by the kernel and `by_user` in user space.
 pub(crate) fn goes_to(source: Ipv4Addr, by_kernel: usize, by_user: usize) -> impl Fn(&Snapshot) -> bool {
     let is_it = move |flow: &Flow| (flow.by_kernel.len(), flow.by_user.len()) == (by_kernel, by_user);
     move |snapshot| snapshot.flows.iter().any(|flow| flow.source == source && is_it(flow))
@@ -171,7 +171,7 @@ pub(crate) struct Crowded {
 }
 
 impl Crowded {
-    /// With so many networks, some of which have numbers; what is left of these is taken by others.
+    /// With `networks` networks, some of which have numbers; what is left of these is taken by others.
     pub(crate) fn new(networks: u8, with_number: u8) -> Self {
         let [source, router, hosts] = ["source", "router", "hosts"].map(Namespace::new);
         link(&source, ("s0", "10.1.0.2"), &router, ("v", "10.1.0.1"));
@@ -211,7 +211,7 @@ impl Crowded {
     }
 }
 
-/// Interfaces on which nobody is.
+/// Interfaces on which no host is.
 fn idle(router: &Namespace, count: u8) -> Vec<String> {
     let make = |number: u8| {
         let name = format!("idle{number}");

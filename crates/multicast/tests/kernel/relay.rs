@@ -118,7 +118,7 @@ impl Relay {
         }
     }
 
-    /// The events until now that nobody has waited for.
+    /// The events until now that no test has waited for.
     pub(crate) fn told(&self) -> Vec<Event> {
         self.events.try_iter().collect()
     }

@@ -4,7 +4,7 @@
 /// are there may still change theirs.
 pub const CHILDREN_MAX: usize = 1 << 20;
 
-/// Keys of a table that somebody wants. The want of a further one is refused, and counted.
+/// Keys of a table that at least one child wants. The want of a further one is refused, and counted.
 pub const KEYS_MAX: usize = 1 << 16;
 
 /// Children of one key. The want of a further one is refused, and counted.

@@ -1,9 +1,9 @@
-//! Who below wants what, at which level, and what is to be asked for above because of it.
+//! Which child wants what, at which level, and what is to be asked for above because of it.
 //!
 //! A [`Table`] has keys (streams, trees of relays, pairs of source and group) and, of each, children
 //! (receivers, neighbours, interfaces) with the level that each wants. The demand of a key is the best of
 //! them, which is the smallest number: one transmission of it serves all (generalized multicast, Dong and
-//! Yau, section III.B). It changes at once when it gets better, so that nobody starves; when it gets worse,
+//! Yau, section III.B). It changes at once when it gets better, so that no child starves; when it gets worse,
 //! only after a hold, so that a link does not flap with a receiver that tries what it can take.
 //!
 //! Between two changes for worse of a key there is a hold (or a linger) at the least.
@@ -26,7 +26,7 @@ pub use crate::Level;
 pub struct Settings {
     /// From when the best level that is wanted is worse than what was asked for, to when that is asked for.
     pub hold: Duration,
-    /// The same when nobody wants anything any more.
+    /// The same when no child wants anything any more.
     pub linger: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Default for Settings {
 pub struct Change<K> {
     /// Of what.
     pub key: K,
-    /// The best level that is wanted; nothing if nobody wants it any more.
+    /// The best level that is wanted; nothing if no child wants it any more.
     pub demand: Option<Level>,
 }
 
@@ -74,7 +74,7 @@ pub struct Counters {
     pub refused: u64,
 }
 
-/// Who wants what.
+/// Which child wants what.
 #[derive(Debug, Clone)]
 pub struct Table<K, C> {
     settings: Settings,
@@ -86,7 +86,7 @@ pub struct Table<K, C> {
 }
 
 impl<K: Ord + Clone, C: Ord + Clone> Table<K, C> {
-    /// One that nobody wants anything of.
+    /// An empty one: no child wants anything.
     pub const fn new(settings: Settings) -> Self {
         Table {
             settings,
@@ -138,7 +138,7 @@ impl<K: Ord + Clone, C: Ord + Clone> Table<K, C> {
         self.settle(now, key);
     }
 
-    /// Forgets a key at once, and says nothing of it: nobody is there to be asked.
+    /// Forgets a key at once, and says nothing of it: no parent is there to be asked.
     pub fn forget(&mut self, key: &K) {
         let Some(entry) = self.entries.remove(key) else { return };
         self.children -= entry.len();
@@ -207,7 +207,7 @@ impl<K: Ord + Clone, C: Ord + Clone> Table<K, C> {
         self.children
     }
 
-    /// Whether nobody wants anything.
+    /// Whether no child wants anything.
     pub const fn is_empty(&self) -> bool {
         self.children == 0
     }

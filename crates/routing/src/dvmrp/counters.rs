@@ -29,11 +29,11 @@ refusals! {
     Malformed = "malformed",
     /// It came from farther away: a TTL other than one to all routers, or than one or 255 to this one.
     Ttl = "a TTL that no neighbour sends",
-    /// It is for somebody else.
+    /// It is for another router.
     Destination = "for another destination",
     /// It came from an address that cannot be on the link.
     SourceOffLink = "from a source that is not on the link",
-    /// It is our own that came back, or of somebody with the same address.
+    /// It is our own that came back, or from a router with the same address.
     OwnAddress = "from our own address",
     /// The driver names an interface that there is not.
     UnknownInterface = "on an interface that there is not",
@@ -43,7 +43,7 @@ refusals! {
     Version = "of a version without prunes or generations",
     /// A message that is not understood, or not answered, here.
     Code = "a message that is not understood",
-    /// Somebody of whom no probe was heard that names us (sections 3.4.6, 3.5.3 and 3.6.2).
+    /// From a router of which no probe was heard that names us (sections 3.4.6, 3.5.3 and 3.6.2).
     UnknownNeighbour = "not from a neighbour",
     /// [`super::limits::NEIGHBOURS_MAX`].
     NeighboursFull = "too many neighbours",
@@ -67,7 +67,7 @@ refusals! {
     GroupsFull = "too many groups with members on an interface",
     /// A prune, graft or demand for what no data was seen of (section 3.5.3, 4).
     UnknownFlow = "for a source and group without data",
-    /// A prune or demand from who does not depend on us for the source (section 3.5.3, 5).
+    /// A prune or demand from a router that does not depend on us for the source (section 3.5.3, 5).
     NotDependent = "from a neighbour that does not depend on us",
     /// A mask that is not that of the route (section 3.5.2).
     Netmask = "a mask that is not that of the route",

@@ -80,7 +80,7 @@ impl Interface {
         if destination != ALL_ROUTERS && destination != address {
             return Err(Refusal::Destination);
         }
-        // To one router, others send with the largest TTL, which nobody farther away can make look so.
+        // To one router, others send with the largest TTL, which no host farther away can make look so.
         let is_near = ttl == 1 || (ttl == 255 && destination == address);
         if is_near { Ok(()) } else { Err(Refusal::Ttl) }
     }

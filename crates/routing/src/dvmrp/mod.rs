@@ -1,22 +1,22 @@
 //! DVMRP version 3, a router of it (draft-ietf-idmr-dvmrp-v3-11; sections are of it), and levels over it.
 //!
-//! [`Router`] is fed packets of IP with their interface, what data of whom comes from where, and who is a
-//! member of which group at which level. It says what is to be sent, and of each pair of source network and
-//! group where its data is to come from, where it is to go, and at which level.
+//! [`Router`] is fed packets of IP with their interface, what data of which source comes from where, and
+//! which host is a member of which group at which level. It says what is to be sent, and of each pair of
+//! source network and group where its data is to come from, where it is to go, and at which level.
 //!
 //! | module | section | what |
 //! |---|---|---|
 //! | [`packet`] | 3.1 to 3.6, appendix B | messages on the wire |
-//! | [`neighbour`] | 3.2 | who is on a link |
-//! | [`routes`] | 3.3.1, 3.4 | where sources are, who forwards onto a link, and who depends on it |
+//! | [`neighbour`] | 3.2 | which neighbours are on a link |
+//! | [`routes`] | 3.3.1, 3.4 | where sources are, which router forwards onto a link, and which depend on it |
 //! | [`forwarding`] | 3.3, 3.5, 3.6 | trees: prunes, grafts, and levels |
 //! | [`limits`] | appendix A | times and limits |
 //!
 //! **Levels.** A router that understands them says so by a bit of its probes. It tells the neighbour it
-//! depends on which level it wants of a pair, the best one that anybody below wants ([`packet::Demand`]), and
-//! says it again as long as data comes. A demand takes back a prune as a graft does. Who depends on a router
-//! and says nothing, and who does not understand levels, is served the best one: nobody is worse off for
-//! what a neighbour does not know.
+//! depends on which level it wants of a pair, the best one that is wanted below ([`packet::Demand`]), and
+//! says it again as long as data comes. A demand takes back a prune as a graft does. A neighbour that depends
+//! on a router and says nothing, or does not understand levels, is served the best one: no host is worse off
+//! for what a neighbour does not know.
 //!
 //! **Where we differ.** Neighbours without prunes or generations (appendix C) are refused, as mrouted refuses
 //! them. A router forwards onto a link only if it is the designated forwarder there, also for dependents;

@@ -121,7 +121,7 @@ impl Neighbours {
             has_restarted: neighbour.generation != generation,
             has_other_levels: (neighbour.capabilities ^ packet.capabilities) & LEVELS != 0,
         };
-        // Each time much is to be forgotten: that is not done for somebody who says so all the time.
+        // Each time much is to be forgotten: that is not done for a neighbour that says so all the time.
         if probed.has_restarted || probed.has_other_levels {
             if neighbour.changed_at.is_some_and(|at| now < at + RESTART_INTERVAL_MIN) {
                 return Err(Refusal::TooFast);
@@ -151,7 +151,7 @@ impl Neighbours {
         }
     }
 
-    /// Who is not there both ways any more.
+    /// The neighbours that are not there both ways any more.
     pub(super) fn handle_timeout(&mut self, now: Time) -> Vec<Ipv4Addr> {
         let mut gone = Vec::new();
         self.known.retain(|address, neighbour| {
@@ -183,7 +183,7 @@ impl Neighbours {
         self.known.get_mut(&address)
     }
 
-    /// Whether anybody is there to be told routes. If not, the link is a leaf (section 3.5.1).
+    /// Whether any neighbour is there to be told routes. If not, the link is a leaf (section 3.5.1).
     pub fn has_two_way(&self) -> bool {
         self.known.values().any(Neighbour::is_two_way)
     }

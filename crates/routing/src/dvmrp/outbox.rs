@@ -54,7 +54,7 @@ impl Outbox {
     /// The next one as a packet, written to `out`, which is cleared.
     pub(super) fn poll(&mut self, interfaces: &Interfaces, out: &mut Vec<u8>) -> Option<Transmit> {
         while let Some((to, message)) = self.waiting.pop_front() {
-            // What was for an interface that went down is for nobody.
+            // What was for an interface that went down is dropped.
             let Some(interface) = interfaces.get(&to.interface) else { continue };
             out.clear();
             emit_ip(interface.settings.address, to.destination, message.len(), out);

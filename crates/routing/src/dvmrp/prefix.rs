@@ -18,7 +18,7 @@ impl Prefix {
     /// Behind all others.
     pub(crate) const LAST: Prefix = Prefix { length: 32, address: u32::MAX };
 
-    /// The network that an address is in, of so many bits; of more than 32, 32.
+    /// The network that an address is in, of `length` bits; of more than 32, 32.
     pub const fn of(address: Ipv4Addr, length: u8) -> Prefix {
         let length = if length > 32 { 32 } else { length };
         Prefix { length, address: address.to_bits() & mask(length) }

@@ -1,13 +1,13 @@
 //! Routes to the networks that sources are in (section 3.4).
 //!
 //! What each neighbour told of a network is remembered as it was told, and all else follows from it: the
-//! best path, who forwards onto a link (section 3.3.1), who depends on us (section 3.4.4). So a
-//! designated forwarder that goes away is followed by the next best at once, and nothing has to be learnt
-//! anew. Since forwarder and choice of upstream go by the same order, of metric and address, who depends on
-//! somebody on a link depends on its forwarder.
+//! best path, which router forwards onto a link (section 3.3.1), which routers depend on us (section 3.4.4).
+//! So a designated forwarder that goes away is followed by the next best at once, and nothing has to be
+//! learnt again. Since forwarder and choice of upstream go by the same order, of metric and address, a router
+//! that depends on any on a link depends on its forwarder.
 //!
-//! Metrics: 1 to 31 reachable, 32 not, 33 to 63 (that of the path, and 32) to who is on the way: poison
-//! reverse, which says that we depend on him.
+//! Metrics: 1 to 31 reachable, 32 not, 33 to 63 (that of the path, and 32) to the router on the way: poison
+//! reverse, which says that we depend on it.
 
 use core::net::Ipv4Addr;
 use core::ops::Bound;
@@ -244,7 +244,7 @@ impl RouteTable {
         self.sweep_at
     }
 
-    /// Chooses the path of a network anew.
+    /// Chooses the path of a network again.
     fn settle(&mut self, now: Time, network: Prefix) {
         let Some(route) = self.routes.get_mut(&network) else { return };
         self.touched.insert(network);
@@ -300,7 +300,7 @@ impl RouteTable {
         self.routes.keys().filter_map(|network| Some((*network, self.path(*network)?)))
     }
 
-    /// Whether we are the one that forwards from this network onto this interface (section 3.3.1): nobody
+    /// Whether we are the one that forwards from this network onto this interface (section 3.3.1): no router
     /// there is nearer, or as near with a lower address, and it is not where its data comes from.
     pub fn is_forwarder(&self, network: Prefix, onto: InterfaceId) -> bool {
         let (Some(path), Some(link)) = (self.path(network), self.links.get(&onto)) else { return false };
@@ -309,8 +309,8 @@ impl RouteTable {
         path.via.interface() != onto && !self.heard_on(network, onto).any(better)
     }
 
-    /// Who on this interface depends on us for data from this network, if we are its forwarder there
-    /// (section 3.4.4).
+    /// The routers on this interface that depend on us for data from this network, if we are its forwarder
+    /// there (section 3.4.4).
     pub fn dependents(&self, network: Prefix, on: InterfaceId) -> impl Iterator<Item = Peer> {
         let depends = |(_, heard): &(&Peer, &Heard)| heard.metric > INFINITY;
         self.heard_on(network, on).filter(depends).map(|(peer, _)| *peer)

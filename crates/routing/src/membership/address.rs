@@ -44,7 +44,7 @@ impl Family {
         }
     }
 
-    /// Where it is said that a group is left: 224.0.0.2, ff02::2.
+    /// Where a host says that it leaves a group: 224.0.0.2, ff02::2.
     pub const fn all_routers(self) -> IpAddr {
         match self {
             Family::V4 => IpAddr::V4(Ipv4Addr::new(224, 0, 0, 2)),

@@ -63,7 +63,7 @@ reasons! {
     LevelOfNoMember "level_of_no_member",
     /// A group of the source-specific range without a list of sources to receive (RFC 4604 section 2.2).
     NotSourceSpecific "not_source_specific",
-    /// Nobody was known to be a member of the group that is left.
+    /// No host was known to be a member of the group that is left.
     UnknownGroup "unknown_group",
     /// Hosts of an older version are members, which such a record is ignored for (RFC 3376 section 7.3.2).
     OlderHosts "older_hosts",

@@ -44,7 +44,7 @@ pub const JOINED_MAX: usize = 1024;
 pub const PACKET_BYTES_MAX: usize = 1280;
 
 /// Levels of a report whose sequence is behind by up to so much, so soon after the newer one, are late. What
-/// is further behind or later comes from a host that has begun anew.
+/// is further behind or later comes from a host that has begun again.
 pub const LATE_SEQUENCES: u32 = 1024;
 /// See [`LATE_SEQUENCES`].
 pub const LATE_WITHIN: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@
 //! # Levels
 //!
 //! A host may say for a group which [`Level`] of quality it wants, in an extension (RFC 9279) of its IGMPv3
-//! and MLDv2 reports that others ignore ([`packet::Levels`] has the layout). Whoever says nothing wants the
-//! best, so plain hosts and plain routers get what they always got. IGMPv1, v2 and MLDv1 cannot say it, and
-//! their hosts are not known individually, as one report stands for all: such a group is wanted at its best.
+//! and MLDv2 reports that others ignore ([`packet::Levels`] has the layout). A host that says nothing wants
+//! the best, so plain hosts and plain routers get what they always got. IGMPv1, v2 and MLDv1 cannot say it,
+//! and their hosts are not known one by one, as one report stands for all: such a group is wanted at best.
 //!
 //! Two of a host may report: its kernel, which says no levels, and a program that does. The level is the host's,
 //! and holds for both. When one of them leaves, members are asked as ever; until the Last Member Query Time is over

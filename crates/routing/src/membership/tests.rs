@@ -22,7 +22,7 @@ struct Lan {
     hosts: Vec<Host>,
     settings: Vec<HostSettings>,
     wishes: BTreeMap<(usize, IpAddr), Wanting>,
-    /// Packets under way, with who they reach next.
+    /// Packets under way, with the host or router that they reach next.
     air: BTreeMap<(Time, usize), (usize, Vec<u8>)>,
     sent: usize,
     loss: f64,
@@ -156,7 +156,7 @@ impl Lan {
         }
     }
 
-    /// A host begins anew: it knows nothing but what it wants.
+    /// A host begins again: it knows nothing but what it wants.
     fn restart(&mut self) {
         let number = self.random.usize(..HOSTS);
         self.settings[number].seed += 1;

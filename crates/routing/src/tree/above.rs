@@ -1,4 +1,4 @@
-//! Towards the source: who is asked, who is taken, and what if he is lost.
+//! Towards the source: which relay is asked, which is taken, and what if it is lost.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ use super::stream::{Asked, Context, Parent, Tree};
 const NEARER_US: u64 = 2_000;
 
 impl Tree {
-    /// Others say who has the stream.
+    /// Others say which relays have the stream.
     pub(super) fn learn(&mut self, cx: &mut Context<'_>, offers: &[Offer]) {
         for offer in offers {
             if offer.contact.relay != cx.settings.me.relay {
@@ -42,7 +42,7 @@ impl Tree {
             }
         }
         if self.asks.is_empty() {
-            // Children may know somebody.
+            // Children may know another relay.
             self.cut(cx);
             self.withdraw(cx);
             if self.lookup_at.is_none_or(|at| at <= cx.now) {
@@ -317,7 +317,7 @@ impl Tree {
         cx.counters.lookups += 1;
     }
 
-    /// To ask it again would not do: it might serve this relay anew, as a parent that may not be taken any more.
+    /// To ask it again would not do: it might serve this relay again, as a parent that must not be taken now.
     fn measure_parent(&mut self, cx: &mut Context<'_>) {
         let Some(parent) = &mut self.parent else { return };
         parent.measured_from = Some(cx.now);
@@ -325,7 +325,7 @@ impl Tree {
         cx.send(contact, self.stream, Message::Echo { ask });
     }
 
-    /// Candidates that a child or somebody who is refused may ask.
+    /// Candidates that a child or a relay that is refused may ask.
     pub(super) fn others(&self, cx: &mut Context<'_>, asker: RelayId, is_full: bool) -> Vec<Offer> {
         let mut others = Vec::with_capacity(OTHERS_MAX);
         others.extend(self.parent.as_ref().filter(|_| !is_full).map(|parent| Offer {

@@ -42,7 +42,7 @@ impl Candidate {
         Resting { until: self.rests_until, refusals: self.refusals, failures: self.failures }
     }
 
-    /// What does not change with who else is served.
+    /// The part that does not change with which other children are served.
     fn lasting_cost_us(&self, now: Time, here: Location) -> u64 {
         let distance = self.measured.unwrap_or_else(|| here.round_trip(self.offer.contact.location));
         let cost = distance.as_micros() as u64 + u64::from(self.offer.path.depth) * HOP_US;
@@ -73,7 +73,7 @@ impl Candidates {
         Candidates { here, known: BTreeMap::new(), resting: BTreeMap::new() }
     }
 
-    /// Somebody says that this one has the stream.
+    /// Another relay or the directory says that this one has the stream.
     pub(super) fn learn(&mut self, now: Time, offer: Offer, random: &mut Random) {
         let relay = offer.contact.relay;
         if let Some(candidate) = self.known.get_mut(&relay) {
@@ -170,7 +170,7 @@ impl Candidates {
         self.known.values().map(|candidate| candidate.rests_until).filter(|until| *until > now).min()
     }
 
-    /// What it costs, without its load, which changes with who moves: two could move in turns forever.
+    /// What it costs, without its load, which changes with relays that move: two could move in turns forever.
     pub(super) fn cost_us(&self, now: Time, relay: RelayId) -> Option<u64> {
         self.known.get(&relay).map(|candidate| candidate.lasting_cost_us(now, self.here))
     }

@@ -9,9 +9,9 @@ pub struct Counters {
     pub taken: u64,
     /// Parents that were lost.
     pub lost: u64,
-    /// Of those, the ones from whom no beat came any more.
+    /// Of those, the ones from which no beat came any more.
     pub dry: u64,
-    /// Of those, the ones from whom the stream did not come, though they were there.
+    /// Of those, the ones from which the stream did not come, though they were there.
     pub failed: u64,
     /// Children that were let go for want of a parent that could be taken with them.
     pub cut: u64,

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 /// How often a source says that it is there. The beat goes down the tree from relay to relay: two messages a
-/// stream, relay and second. By the next one everybody knows who is not below whom.
+/// stream, relay and second. By the next one every relay knows which relay is not below which.
 pub const BEAT: Duration = Duration::from_millis(500);
 
 /// Without a beat for so long, the way up is broken somewhere, though the parent may be there: the relay
@@ -20,7 +20,7 @@ pub const ASK_LIFE: Duration = Duration::from_millis(1500);
 pub const ASKS_MAX: usize = 3;
 
 /// How long a relay without a parent keeps its children, while those it may take do not answer: longer than the
-/// next beat takes to come to others. Then it lets them go, and may take anybody.
+/// next beat takes to come to others. Then it lets them go, and may take any relay.
 pub const PATIENCE: Duration = Duration::from_millis(600);
 
 /// How often a child says again what it wants, and how long a parent serves one that does not.
@@ -73,7 +73,7 @@ pub const OTHERS_EVERY: u64 = 16;
 
 const _: () = assert!(PATIENCE.as_millis() > BEAT.as_millis() && DRY.as_millis() > 2 * BEAT.as_millis());
 
-/// How deep a tree is at the most. Who would be deeper is refused.
+/// How deep a tree is at the most. A relay that would be deeper is refused.
 pub const DEPTH_MAX: u16 = 64;
 
 /// Streams of a node. A further one is not handled, and counted: a child gets no answer and asks

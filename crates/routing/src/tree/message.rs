@@ -23,7 +23,7 @@ pub enum Message {
         /// Since when the parent has heard of no beat. In text, in milliseconds.
         #[serde(with = "millis")]
         age: Duration,
-        /// Who else has it.
+        /// Which other relays have it.
         others: Vec<Offer>,
     },
     /// To a child: no. Others may have it.
@@ -38,7 +38,7 @@ pub enum Message {
     Drop { ask: u32 },
     /// To a parent: say that back, so that I know how far you are.
     Echo { ask: u32 },
-    /// To whoever said [`Message::Echo`]: this is it.
+    /// To a relay that said [`Message::Echo`]: this is it.
     EchoReply { ask: u32 },
 }
 
@@ -46,7 +46,7 @@ pub enum Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// It does not have the stream, or has not heard of its source for too long, or has it of who asks.
+    /// It does not have the stream, or has not heard of its source for too long, or has it of the asker.
     #[error("it does not have the stream")]
     NoPath,
     /// It has as many children as it may.
@@ -80,8 +80,8 @@ pub enum Action {
     Register { stream: StreamId, offer: Offer },
     /// The relay no longer has the stream.
     Withdraw { stream: StreamId },
-    /// Ask the directory who has the stream. [`super::Node::handle_offers`] takes the answer: some that are
-    /// near, and some others.
+    /// Ask the directory which relays have the stream. [`super::Node::handle_offers`] takes the answer: some
+    /// that are near, and some others.
     Lookup { stream: StreamId },
 }
 

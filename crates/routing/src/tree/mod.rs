@@ -1,15 +1,15 @@
-//! Trees of relays over unicast: of whom a relay takes a stream that somebody below it wants, and whom it
-//! serves.
+//! Trees of relays over unicast: from which parent a relay takes a stream that is wanted below it, and which
+//! children it serves.
 //!
 //! A [`Node`] is one relay's place in the trees of all its streams. A relay is a client of its parent and a
-//! server to its children. Asked for a stream that it does not have, it asks the directory who has it, takes
-//! it from the nearest of them at the best level that is wanted below ([`crate::demand`]), and lets it go when
-//! nobody wants it any more.
+//! server to its children. Asked for a stream that it does not have, it asks the directory which relays have
+//! it, takes it from the nearest of them at the best level that is wanted below ([`crate::demand`]), and lets
+//! it go when no receiver wants it any more.
 //!
 //! | module | what |
 //! |---|---|
-//! | `above` | towards the source: who is asked, taken, lost |
-//! | `below` | towards the receivers: who is served |
+//! | `above` | towards the source: which relay is asked, taken, lost |
+//! | `below` | towards the receivers: which are served |
 //! | `candidates` | possible parents, known beforehand, and which is best |
 //! | [`limits`] | times and limits |
 //!
@@ -25,11 +25,12 @@
 //! the same time, each below the other, both find themselves in no list.
 //!
 //! A relay that finds no such parent lets its children go, after [`limits::PATIENCE`] at the most. Without
-//! children it may take anybody: nobody could close a loop. As the beat does not come to those who are cut off,
-//! and comes to all others, that is rare: everybody outside of one's own subtree may be taken half a second later.
+//! children it may take any relay: none could close a loop. As the beat does not come to relays that are cut
+//! off, and comes to all others, that is rare: every relay outside of its own subtree may be taken half a
+//! second later.
 //!
 //! What counts is that the parent serves the child under the number that the child takes it by: a parent that
-//! was restarted serves nobody, and a child that was restarted asks anew, by another number.
+//! was restarted serves no child, and a child that was restarted asks again, by another number.
 //!
 //! # Failures
 //!
@@ -37,21 +38,21 @@
 //!   candidate is asked, others if it does not answer, without the directory. Candidates are others' children
 //!   and parents, which grants, refusals and beats name, and what the directory said. Each relay finds others a
 //!   bit nearer than they are, so that the children of a dead parent spread.
-//! - **A parent does not give one stream** ([`Node::handle_failed`]): another is taken for that one only. Who has
-//!   failed comes after all others for a while, and is asked more and more rarely where there is nobody else.
-//! - **The way up is broken farther above**: who is directly below it acts. If beats stay out for
-//!   [`limits::DRY`], everybody below does; who is dry is no parent, so that those cut off do not gather.
+//! - **A parent does not give one stream** ([`Node::handle_failed`]): another is taken for that one only. One
+//!   that failed comes after all others for a while, and is asked more and more rarely if there is no other.
+//! - **The way up is broken farther above**: the relay directly below it acts. If beats stay out for
+//!   [`limits::DRY`], every relay below does; a dry relay is no parent, so that those cut off do not gather.
 //! - **A partition**: the part with a source is served. The others ask again, more and more rarely, and are
 //!   served within [`limits::LOOKUP_WAIT`] after it is over.
 //! - **Two sources of one stream**: the smaller [`Root`] is taken by all that hear of it, from the directory
 //!   or from neighbours. Meanwhile there are two trees. In a partition each part has the one it can reach; if
 //!   the better one is lost, the other is found as any parent is.
 //! - **The directory is away**: everything goes on with what is known. When it is back
-//!   ([`Node::handle_directory_back`]), each relay says again what it has. What it says may be wrong: who is
-//!   asked in vain says so.
+//!   ([`Node::handle_directory_back`]), each relay says again what it has. What it says may be wrong: a relay
+//!   that is asked in vain says so.
 //! - **A relay is restarted**: it is a new one that knows nothing, with a larger incarnation.
-//! - **Messages are lost**: asks are repeated at others, wants are repeated, whoever is served without wanting
-//!   it says so, and whoever wants from one that does not serve is told so.
+//! - **Messages are lost**: asks are repeated at others, wants are repeated, a relay that is served without
+//!   wanting it says so, and a relay that wants from one that does not serve is told so.
 //!
 //! A better parent is asked before the one that is there is left; for that moment, both send.
 
@@ -72,7 +73,7 @@ pub use path::{Contact, Location, NoRelayId, Offer, Path, RelayId, Root, StreamI
 
 use crate::Level;
 
-/// Who below wants a stream.
+/// A child below that wants a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Child {
     /// Receivers of one level, however many.

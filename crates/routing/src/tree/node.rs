@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How much of the room for children so many take.
+    /// How much of the room for children `children` of them take.
     pub(super) fn load(&self, children: usize) -> u8 {
         (children * 255 / self.children_max.max(1)).min(255) as u8
     }
@@ -78,7 +78,7 @@ impl Node {
         self.settle(now, stream);
     }
 
-    /// So many receivers here want this level of the stream.
+    /// `count` receivers here want this level of the stream.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Node {
         Ok(())
     }
 
-    /// The directory says who has the stream.
+    /// The directory says which relays have the stream.
     pub fn handle_offers(&mut self, now: Time, stream: StreamId, offers: &[Offer]) {
         self.with(now, stream, false, |tree, cx| {
             tree.learn(cx, offers);
@@ -129,7 +129,7 @@ impl Node {
         self.settle(now, stream);
     }
 
-    /// Another relay says something of a stream. Who it is was made sure of by the driver.
+    /// Another relay says something of a stream. The driver made sure which relay it is.
     pub fn handle_message(&mut self, now: Time, from: Contact, stream: StreamId, message: Message) {
         let is_ask = matches!(message, Message::Ask { .. });
         let unknown = match &message {
@@ -173,7 +173,7 @@ impl Node {
         self.outbox.pop_front()
     }
 
-    /// Who the stream is taken from, and the number of that subscription.
+    /// The relay that the stream is taken from, and the number of that subscription.
     pub fn parent(&self, stream: StreamId) -> Option<(RelayId, u32)> {
         let parent = self.trees.get(&stream)?.parent.as_ref()?;
         Some((parent.contact.relay, parent.ask))
@@ -190,7 +190,7 @@ impl Node {
         self.trees.get(&stream).filter(|tree| tree.is_fresh(now))?.path
     }
 
-    /// What this relay says of itself to who asks who has the stream, if it has it.
+    /// What this relay says of itself to a relay that asks which have the stream, if it has it.
     pub fn offer(&self, now: Time, stream: StreamId) -> Option<Offer> {
         let path = self.path(now, stream)?;
         Some(Offer { contact: self.settings.me, path, load: self.settings.load(self.children) })

@@ -1,4 +1,4 @@
-//! Who and where: relays, streams, and the way from the source.
+//! Relays, streams, and the way from the source.
 
 use core::cmp::Reverse;
 use core::fmt;
@@ -115,7 +115,7 @@ impl Path {
 /// A relay that has a stream: what the directory and other relays say of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Who.
+    /// The relay.
     pub contact: Contact,
     /// How far from which source. Its beat is old when it is read.
     pub path: Path,

@@ -39,7 +39,7 @@ impl Context<'_> {
     }
 }
 
-/// Who the stream comes from.
+/// The relay that the stream comes from.
 #[derive(Debug, Clone)]
 pub(super) struct Parent {
     pub(super) contact: Contact,
@@ -49,7 +49,7 @@ pub(super) struct Parent {
     pub(super) measured_from: Option<Time>,
 }
 
-/// Who was asked to be the parent.
+/// The relay that was asked to be the parent.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) to: Contact,

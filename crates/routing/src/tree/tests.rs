@@ -61,7 +61,7 @@ impl Lab {
         core::iter::from_fn(|| self.node.poll()).collect()
     }
 
-    /// Who was told what.
+    /// Which relay was told what.
     fn said(&mut self) -> Vec<(u64, Message)> {
         let said = |action| match action {
             Action::Send { to, message, .. } => Some((to.relay.0, message)),

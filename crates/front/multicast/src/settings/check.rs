@@ -85,7 +85,7 @@ fn numbers(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
     }
 }
 
-/// Whoever joins a group is sent all that is sent to it, whatever the port.
+/// A host that joins a group is sent all that is sent to it, whatever the port.
 fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
     let mut taken: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
     for (name, stream) in &check.config().streams {
@@ -106,7 +106,7 @@ fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
     }
 }
 
-/// A sink sends to a group whether or not somebody joins it, and one who joins would get both.
+/// A sink sends to a group whether or not a host joins it, and a host that joins would get both.
 fn group_of_sinks(check: &mut Check<'_, '_, '_>, name: &str, group: &GroupUrl) {
     for (index, sink) in check.config().sinks.iter().enumerate() {
         let ip = sink.to.datagrams().map(|sink| sink.to.ip());

@@ -55,8 +55,8 @@ impl Player {
         Ok(())
     }
 
-    /// How long it may show no sign of life. Who is in a group shows it on the connection alone, and keeps the
-    /// stream coming for nobody if it has gone without a word.
+    /// How long it may show no sign of life. A member of a group shows it on the connection alone, and keeps
+    /// the stream coming for no receiver if it has gone without a word.
     pub(in super::super) fn timeout(&self) -> Duration {
         if self.seat.is_some() { GROUP_SESSION_TIMEOUT } else { SESSION_TIMEOUT }
     }

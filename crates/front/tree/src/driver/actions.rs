@@ -25,7 +25,7 @@ impl Driver {
                 }
             }
             Action::Lost { stream } => self.let_go(stream),
-            // A child subscribes as everybody does; it is known from the node who the children are.
+            // A child subscribes as every receiver does; the node knows which relays are children.
             Action::Serve { .. } | Action::Stop { .. } => {}
             Action::Register { stream, offer } => {
                 if let (Some(directory), Some(name)) = (&self.directory, self.names.get(&stream)) {

@@ -84,7 +84,7 @@ impl Driver {
         }
     }
 
-    /// Asks a relay something. Who is not to be reached never answers.
+    /// Asks a relay something. A relay that is not to be reached never answers.
     pub(super) fn ask(&mut self, to: To, said: Question, reply: oneshot::Sender<Said>) {
         self.links.asked.retain(|_, (_, reply)| !reply.is_closed());
         self.links.question = self.links.question.wrapping_add(1);
@@ -137,7 +137,7 @@ impl Driver {
         self.links.names.insert(relay, peer.name.clone());
         self.links.of_relay.entry(relay).or_default().push(link);
         self.links.up.insert(link, Link { peer, to });
-        // Somebody may have waited for just this one.
+        // A receiver may have waited for just this one.
         if self.parents.iter().any(|parent| parent.link == Some(link)) {
             self.node.handle_directory_back(self.control.now());
         }
@@ -181,7 +181,7 @@ impl Driver {
             Said::Offers { number, .. } | Said::Shown { number, .. } => {
                 let asked = self.links.asked.get(&number).is_some_and(|(asked, _)| *asked == link);
                 if asked && let Some((_, reply)) = self.links.asked.remove(&number) {
-                    // Whoever asked may have given up.
+                    // The caller that asked may have given up.
                     let _ = reply.send(said);
                 }
             }

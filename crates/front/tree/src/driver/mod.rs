@@ -39,7 +39,7 @@ type Question = Box<dyn FnOnce(u32) -> Said + Send>;
 
 /// What the driver is told.
 pub(super) enum Input {
-    /// Somebody will ask for a stream: is it to be had?
+    /// A receiver will ask for a stream: is it to be had?
     Reach {
         stream: String,
         level: Level,
@@ -58,7 +58,7 @@ pub(super) enum Input {
         said: Question,
         reply: oneshot::Sender<Said>,
     },
-    /// Who has a stream.
+    /// The relays that have a stream.
     Offers {
         id: StreamId,
         offers: Vec<Offer>,
@@ -72,7 +72,7 @@ pub(super) enum Input {
         stream: String,
         parent: Parent,
     },
-    /// A stream that nobody configured is there now, or cannot be.
+    /// A stream that is not configured is there now, or cannot be.
     Adopted {
         stream: String,
         is_there: bool,
@@ -82,13 +82,13 @@ pub(super) enum Input {
         place: usize,
         found: Result<SocketAddr, ControlError>,
     },
-    /// This relay's own part of the tree, and who else there is.
+    /// This relay's own part of the tree, and which other relays there are.
     Own {
         reply: oneshot::Sender<(RelayView, Vec<PeerView>)>,
     },
 }
 
-/// Who is asked.
+/// The relay that is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum To {
     /// A configured parent, by its place in the list.
@@ -114,7 +114,7 @@ struct Links {
     up: BTreeMap<LinkId, Link>,
     /// The newest connection with a relay comes last.
     of_relay: BTreeMap<RelayId, Vec<LinkId>>,
-    /// Being made: with whom, and what is to be said.
+    /// Being made: with which relay, and what is to be said.
     dialled: BTreeMap<LinkId, (RelayId, Vec<Said>)>,
     /// All others that are not up yet.
     unknown: BTreeSet<LinkId>,
@@ -137,7 +137,7 @@ pub(super) struct Driver {
     /// Streams whose source is here.
     sources: BTreeSet<String>,
     feeds: BTreeMap<String, Feed>,
-    /// Streams that nobody configured, and since when nobody has wanted them.
+    /// Streams that are not configured, and since when no receiver has wanted them.
     adopted: BTreeMap<String, Option<Time>>,
     adopting: BTreeSet<String>,
     waiting: Vec<Waiting>,
@@ -151,7 +151,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// One that knows of nobody yet.
+    /// One that knows of no other relay yet.
     pub(super) fn new(
         control: Control,
         (name, address): (&str, SocketAddr),
@@ -209,7 +209,7 @@ impl Driver {
         self.me.contact.relay
     }
 
-    /// Goes on until nobody tells anything any more.
+    /// Goes on until every sender of `queue` is gone.
     pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<Input>,
@@ -257,7 +257,7 @@ impl Driver {
             Input::FeedFailed { stream, parent } => self.handle_feed_failed(&stream, &parent),
             Input::Adopted { stream, is_there } => self.handle_adopted(&stream, is_there),
             Input::Found { place, found } => self.handle_found(place, found),
-            // Whoever asked may be gone.
+            // The caller that asked may be gone.
             Input::Own { reply } => drop(reply.send(self.show())),
         }
     }

@@ -34,7 +34,7 @@ impl Driver {
         let measured = state.streams.iter().find(|state| state.name == stream);
         let feed = self.feeds.get(stream);
         let receivers = measured.map_or(0, |state| state.receivers.len() as u64);
-        // A group is a receiver, and stands for all who are in it.
+        // A group is a receiver, and stands for all its members.
         let (groups, members) = self.control.shared::<Groups>().of(stream);
         let path = self.node.path(self.control.now(), id);
         let child = |(relay, level, _): (RelayId, outflow_routing::Level, u32)| PeerView {

@@ -1,4 +1,4 @@
-//! Streams: who wants them, which are here, and which come from other relays.
+//! Streams: what wants them, which are here, and which come from other relays.
 use outflow_engine::message::Demand;
 use outflow_front_groups::{number, of_path, of_tree};
 use outflow_media::Time;
@@ -14,7 +14,7 @@ use super::super::wire::Said;
 use super::{Driver, Input};
 use crate::settings::{self, Tree, TreeStreams};
 
-/// Somebody waits for a stream.
+/// A caller that waits for a stream.
 pub(super) struct Waiting {
     stream: String,
     level: Level,
@@ -30,7 +30,7 @@ impl Waiting {
     }
 }
 
-/// Who waits, and for what.
+/// What waits, and for what.
 enum Whom {
     /// To be told that packets come.
     Receiver(oneshot::Sender<bool>),
@@ -93,21 +93,21 @@ impl Driver {
             tracing::warn!(stream = change.stream, "too many streams are wanted: this one is not fetched");
         }
         if let Some(level) = change.before {
-            // Nobody who leaves is refused.
+            // A receiver that leaves is never refused.
             let _ = self.node.handle_receivers(now, id, level, 0);
         }
     }
 
     pub(super) fn handle_reach(&mut self, stream: &str, level: Level, reply: oneshot::Sender<bool>) {
         if !self.may_fetch(stream) || self.waiting.len() >= WAITING_MAX {
-            // Whoever asked may be gone.
+            // The caller that asked may be gone.
             let _ = reply.send(false);
             return;
         }
         self.wait_for(stream, level, REACH, Whom::Receiver(reply));
     }
 
-    /// Another relay asks who has a stream.
+    /// Another relay asks which relays have a stream.
     pub(super) fn handle_lookup(
         &mut self,
         link: LinkId,
@@ -124,7 +124,8 @@ impl Driver {
         }
     }
 
-    /// Wants a stream for somebody who is not there yet. If it is there already, he is told so in a moment.
+    /// Wants a stream for a receiver that is not there yet. If the stream is there already, the caller is
+    /// told so in a moment.
     fn wait_for(&mut self, stream: &str, level: Level, wait: core::time::Duration, whom: Whom) {
         self.turn += 1;
         let (who, until) = (Who::Soon(self.turn), self.control.now() + wait);
@@ -132,7 +133,7 @@ impl Driver {
         self.waiting.push(Waiting { stream: stream.to_owned(), level, who, until, whom });
     }
 
-    /// Tells those who waited long enough, or for what is there now.
+    /// Tells the callers that waited long enough, or for what is there now.
     pub(super) fn settle_waiting(&mut self, now: Time) {
         let mut index = 0;
         while let Some(Waiting { stream, until, whom, .. }) = self.waiting.get(index) {
@@ -148,7 +149,7 @@ impl Driver {
             let Waiting { stream, level, who, whom, .. } = self.waiting.swap_remove(index);
             self.want(&stream, who, is_there.then_some(level), Some(now + REACHED));
             match whom {
-                // Whoever asked may be gone.
+                // The caller that asked may be gone.
                 Whom::Receiver(reply) => drop(reply.send(is_there)),
                 Whom::Relay(link, number) => {
                     self.reply(link, Said::Offers { number, offers: offer.into_iter().collect() });
@@ -190,7 +191,7 @@ impl Driver {
         }
     }
 
-    /// Has a stream made that nobody configured.
+    /// Has a stream made that is not configured.
     pub(super) fn adopt(&mut self, stream: &str) {
         if self.adopted.len() >= ADOPTED_MAX || !self.adopting.insert(stream.to_owned()) {
             return;
@@ -236,7 +237,7 @@ impl Driver {
         }
     }
 
-    /// Lets streams go that nobody configured, and nobody has wanted for a while.
+    /// Lets streams go that are not configured, and that no receiver has wanted for a while.
     fn forget_adopted(&mut self, now: Time) {
         let mut gone = Vec::new();
         for (stream, since) in &mut self.adopted {
@@ -251,7 +252,7 @@ impl Driver {
         for stream in gone {
             self.adopted.remove(&stream);
             let control = self.control.clone();
-            // Whoever has joined meanwhile keeps it; then it is wanted, and taken again.
+            // A receiver that has joined meanwhile keeps it; then it is wanted, and taken again.
             tokio::spawn(async move { control.abandon(&stream).await });
         }
     }

@@ -1,8 +1,9 @@
 //! Packets of one stream that come by two ways, as one: where the one stops being passed on, the other goes on
 //! behind the very same packet. No I/O, no clock.
 //!
-//! Sequence numbers tell packets of different ways apart, not what is in them: who was sent fewer levels for a
-//! while has others. So packets are compared by what they carry, and numbered anew where a way takes over.
+//! Sequence numbers tell packets of different ways apart, not what is in them: a relay that was sent fewer
+//! levels for a while has others. So packets are compared by what they carry, and renumbered where a way
+//! takes over.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -161,7 +162,7 @@ impl Merge {
         let met = cut.and_then(|cut| self.held.get(cut));
         let known = met.and_then(|(mark, packet)| Some((*line.known.get(mark)?, number(packet))));
         let Some((passed, number)) = known else {
-            // How much is missing in between nobody knows: something is.
+            // How much is missing in between is not known: something is.
             return first.map_or(line.raise, |first| newest.passed.wrapping_add(2).wrapping_sub(first));
         };
         let raise = passed.wrapping_sub(number);

@@ -2,8 +2,8 @@
 //! level is wanted of it, among others.
 //!
 //! By unicast it comes first, from the newest key frame on, until the group goes on behind the very same packet
-//! ([`merge`]). When the group is silent it is looked by unicast whether that is the source's silence; if not, the
-//! stream comes by unicast, and the group is joined again later.
+//! ([`merge`]). When the group is silent, the relay asks by unicast whether that is the source's silence; if
+//! not, the stream comes by unicast, and the group is joined again later.
 
 mod merge;
 

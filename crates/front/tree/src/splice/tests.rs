@@ -14,7 +14,7 @@ fn rtp_format(tracks: usize) -> Format {
     Format::Rtp(vec![video(); tracks])
 }
 
-/// A packet of RTP of a picture; `number` is that of the one who sends it.
+/// A packet of RTP of a picture; `number` is that of the relay that sends it.
 fn packet(track: u8, number: u16, timestamp: u32, what: &str) -> Packet {
     let header = PlainHeader { marker: false, payload_type: 96, sequence: number, timestamp, ssrc: SSRC };
     let bytes = [&header.emit()[..], what.as_bytes()].concat().into();
@@ -204,7 +204,7 @@ fn a_transport_stream_goes_on_whatever_its_continuity_counters_and_stuffing_are(
     assert!(burst(&mut splice, 0, &[1, 2, 9, 9, 3, 4, 9, 9]).len() == 8);
     assert!(splice.may_go_on(&Format::Ts, &datagram(5, 1, 0)));
     splice.change();
-    // The first one is what those who join are greeted with.
+    // The first one is what receivers that join are greeted with.
     assert_eq!(burst(&mut splice, 5, &[77, 1, 2, 9, 9, 3, 4, 9, 9, 5, 9, 6]), [5, 9, 6]);
     let mut approach = Approach::default();
     let near = [5, 9, 6].map(|what| splice.is_reached(&mut approach, &datagram(0, what, 0)));

@@ -52,7 +52,7 @@ impl Forwarding {
         }
     }
 
-    /// Data came that nobody wants: if that was said, it did not arrive, or others on the link want it.
+    /// Data came that is not wanted: if that was said, it did not arrive, or others on the link want it.
     pub(super) fn handle_unwanted(&mut self, cx: &mut Context<'_>, flow: Flow) {
         let Some(peer) = self.upstream_of(flow) else { return };
         match self.trees.get(&flow).map(|tree| tree.above) {
@@ -76,7 +76,7 @@ impl Forwarding {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
         let lifetime_s = until.since(cx.now).as_secs();
         if lifetime_s <= PRUNE_LIFETIME_MIN.as_secs() {
-            // Nobody would listen; it is over in a moment.
+            // No neighbour would listen; it is over in a moment.
             tree.above = Above::Nothing;
             return;
         }
@@ -126,7 +126,7 @@ impl Forwarding {
                 self.sequence = self.sequence.wrapping_add(1);
                 self.say_level(cx, flow, peer, level, self.sequence, GRAFT_RETRANSMIT);
             }
-            // Data comes again; if nobody wants it, that is said again.
+            // Data comes again; if it is not wanted, that is said again.
             Some(Above::Pruned { until, .. }) if until <= cx.now => self.set_above(flow, Above::Nothing),
             _ => (),
         }

@@ -43,8 +43,8 @@ impl Forwarding {
         Ok(())
     }
 
-    /// It is not acknowledged to who does not depend on us yet, and so comes again. Of what no data was seen
-    /// there is nothing to remember: when there is, it is served with the best, until this is said again.
+    /// It is not acknowledged to a router that does not depend on us yet, and so comes again. Of what no data
+    /// was seen there is nothing to remember: when there is, the best is served until this is said again.
     pub(in crate::dvmrp) fn handle_demand(
         &mut self,
         cx: &mut Context<'_>,

@@ -29,7 +29,7 @@ use tree::{Above, Tree};
 pub struct Flow {
     /// Where the sources are: a route.
     pub source: Prefix,
-    /// To whom they send.
+    /// The group that they send to.
     pub group: Ipv4Addr,
 }
 
@@ -38,7 +38,7 @@ pub struct Flow {
 pub struct Outgoing {
     /// Onto which link.
     pub interface: InterfaceId,
-    /// The best level that somebody there wants.
+    /// The best level that a host or neighbour there wants.
     pub level: Level,
 }
 
@@ -82,7 +82,7 @@ impl Forwarding {
         }
     }
 
-    /// Data came (section 3.3.2). If nobody wants it, that is said above (section 3.5.4).
+    /// Data came (section 3.3.2). If it is not wanted, that is said above (section 3.5.4).
     pub(super) fn handle_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -148,7 +148,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Nobody is on an interface that is not there any more.
+    /// No host or neighbour is on an interface that is not there any more.
     pub(super) fn handle_interface_down(&mut self, cx: &mut Context<'_>, interface: InterfaceId) {
         self.members.retain(|(on, _), _| *on != interface);
         let goes_there = |tree: &Tree| tree.outgoing.iter().any(|outgoing| outgoing.interface == interface);
@@ -189,7 +189,7 @@ impl Forwarding {
         }
     }
 
-    /// Works out anew where data goes, and asks for more or less above if need be.
+    /// Works out again where data goes, and asks for more or less above if need be.
     fn refresh(&mut self, cx: &mut Context<'_>, flow: Flow) {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
         let Some(path) = cx.routes.path(flow.source) else { return self.suspend(cx.now, flow) };
@@ -245,8 +245,8 @@ impl Forwarding {
         }
     }
 
-    /// No route leads to the source any more (section 3.4.8). If there may be one again to somebody who was sent
-    /// a prune, that is remembered.
+    /// No route leads to the source any more (section 3.4.8). If there may be one again to a neighbour that
+    /// was sent a prune, that is remembered.
     fn suspend(&mut self, now: Time, flow: Flow) {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
         if !tree.is_pruned_somewhere(now) {

@@ -86,7 +86,7 @@ impl Tree {
         }
     }
 
-    /// Forgets what was said by who does not depend on us any more.
+    /// Forgets what was said by neighbours that do not depend on us any more.
     pub(super) fn forget_independent(&mut self, routes: &RouteTable, source: Prefix) {
         self.below.retain(|peer, _| routes.dependents(source, peer.interface).any(|other| other == *peer));
     }
@@ -107,8 +107,8 @@ impl Tree {
         self.below.values().filter_map(pruned).min()
     }
 
-    /// Whether it can be forgotten: nothing came for long, and nobody waits for a graft, now or when somebody
-    /// joins what was pruned.
+    /// Whether it can be forgotten: nothing came for long, and no neighbour waits for a graft, now or when a
+    /// host joins what was pruned.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.ends_at().is_some_and(|at| at <= now)
     }

@@ -87,10 +87,10 @@ const fn malformed(offset: usize, reason: &'static str) -> Unreadable {
     Unreadable::Malformed(Malformed { format: FORMAT, offset, reason })
 }
 
-/// A packet with a message: who sent it, and what all messages have.
+/// A packet with a message: which address sent it, and what all messages have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Who sent it, if that is true.
+    /// The address that sent it, if that is true.
     pub source: Ipv4Addr,
     /// Where it went.
     pub destination: Ipv4Addr,
@@ -128,9 +128,9 @@ impl<'a> Addresses<'a> {
 pub struct Pair {
     /// A host that sends, or its network.
     pub source: Ipv4Addr,
-    /// To whom.
+    /// The group that it sends to.
     pub group: Ipv4Addr,
-    /// How much of the source counts. Only written to who says that he understands it (section 3.2.1).
+    /// How much of the source counts. Only written to a router that says it understands it (section 3.2.1).
     pub mask: Option<u32>,
 }
 
@@ -139,11 +139,11 @@ pub struct Pair {
 pub struct Demand {
     /// Where the sources are: the route that the sender depends on.
     pub network: Prefix,
-    /// To whom they send.
+    /// The group that they send to.
     pub group: Ipv4Addr,
     /// What is wanted.
     pub level: Level,
-    /// Seconds. Who does not say it again before counts as wanting the best.
+    /// Seconds. A router that does not say it again before counts as wanting the best.
     pub lifetime_s: u32,
     /// Later ones have larger ones, modulo 2^32.
     pub sequence: u32,
@@ -174,13 +174,13 @@ pub enum Message<'a> {
     },
     /// Routes (section 3.4.10).
     Report(Routes<'a>),
-    /// Not wanted for so many seconds (section 3.5.6).
+    /// Not wanted for this many seconds (section 3.5.6).
     Prune(Pair, u32),
     /// Wanted after all (section 3.6.3).
     Graft(Pair),
     /// That a graft has come (section 3.6.6).
     GraftAck(Pair),
-    /// Somebody wants to know the neighbours (appendix B).
+    /// A router or host asks for the neighbours (appendix B).
     AskNeighbours2,
     /// The answer.
     Neighbours2(Neighbours2<'a>),
@@ -194,7 +194,7 @@ pub enum Message<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads a packet of IP. Checksums of both headers are verified; whether TTL and addresses are right is
-    /// for who knows the link.
+    /// for a caller that knows the link.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Unreadable> {
         let Ip { source, destination, ttl, payload, .. } =
             Ip::parse(bytes).map_err(|fault| of_ip(fault, bytes))?;

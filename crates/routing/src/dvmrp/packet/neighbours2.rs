@@ -1,4 +1,4 @@
-//! The answer to who asks for neighbours (appendix B, 11.2).
+//! The answer to a router or host that asks for neighbours (appendix B, 11.2).
 
 use core::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ pub struct Section<'a> {
     pub threshold: u8,
     /// 1 tunnel, 0x10 down, 0x20 disabled, 0x40 querier, 0x80 leaf.
     pub flags: u8,
-    /// Who is there.
+    /// The neighbours that are there.
     pub neighbours: Addresses<'a>,
 }
 

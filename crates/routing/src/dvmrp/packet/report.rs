@@ -16,8 +16,8 @@ const LAST: u8 = 0x80;
 pub struct Advertised {
     /// Where to.
     pub network: Prefix,
-    /// From 1 to 31 how far it is, 32 not reachable, 33 to 63 the neighbour depends on who reads this.
-    /// Others are illegal, but may come.
+    /// From 1 to 31 how far it is, 32 not reachable, 33 to 63 the neighbour depends on the router that reads
+    /// this. Others are illegal, but may come.
     pub metric: u8,
 }
 

@@ -44,7 +44,7 @@ pub enum Event {
     /// A neighbour has forgotten all (section 3.2.2).
     NeighbourRestarted(Peer),
     /// Another path leads to a network, or none: of data of sources in it that is forwarded as something
-    /// longer or shorter, [`Router::handle_data`] is to be told anew.
+    /// longer or shorter, [`Router::handle_data`] is to be told again.
     RouteChanged(Prefix),
     /// Where data comes from, goes, or at which level.
     ForwardingChanged {

@@ -3,7 +3,7 @@
 //! one, those without need none, and each has the best level that is wanted behind it.
 //!
 //! A network is a number; one that fails is run alone by `DVMRP_CHAOS_SEED=…`, and `DVMRP_CHAOS_SEEDS=10000`
-//! runs so many.
+//! runs that many.
 
 use core::net::Ipv4Addr;
 use core::time::Duration;

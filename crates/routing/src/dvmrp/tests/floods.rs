@@ -1,4 +1,4 @@
-//! What somebody on a link can do at the most who wants to do harm: memory is bounded, and all is counted.
+//! What a hostile host on a link can do at the most: memory is bounded, and all is counted.
 
 use core::net::Ipv4Addr;
 

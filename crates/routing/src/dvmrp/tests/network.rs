@@ -29,7 +29,7 @@ pub(super) struct Wire {
     pub(super) is_lan: bool,
     /// Whether interfaces are up.
     pub(super) is_up: bool,
-    /// Whether nothing gets through, which nobody notices.
+    /// Whether nothing gets through, which no router notices.
     pub(super) is_cut: bool,
     pub(super) members: BTreeMap<Ipv4Addr, Level>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Network {
     pub(super) nodes: Vec<Node>,
     pub(super) wires: Vec<Wire>,
     pub(super) random: Rng,
-    /// Of a hundred messages, so many are lost.
+    /// Of a hundred messages, this many are lost.
     pub(super) loss: u32,
     due: BTreeSet<(Time, usize)>,
     flying: BTreeMap<(Time, u64), (usize, usize, Vec<u8>)>,
@@ -130,7 +130,7 @@ impl Network {
         }
     }
 
-    /// A router forgets all, and begins anew.
+    /// A router forgets all, and begins again.
     pub(super) fn restart(&mut self, node: usize) {
         let seed = self.random.u64(..);
         let old = &mut self.nodes[node];

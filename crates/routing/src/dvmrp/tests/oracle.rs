@@ -53,7 +53,7 @@ impl<'a> Paths<'a> {
         Some(Path { metric, via: Via::Neighbour(peer) })
     }
 
-    /// Who forwards onto a link.
+    /// The router that forwards onto a link.
     fn forwarder(&self, wire: usize) -> Option<usize> {
         let nodes = self.net.wires[wire].nodes.iter().filter(|_| self.net.wires[wire].is_up);
         let able = nodes.filter_map(|node| {

@@ -55,7 +55,7 @@ fn a_neighbour_is_up_when_it_hears_us_and_is_sent_all_routes_3_4_5() {
     bench.probe(0, 9, 1, true, PLAIN);
     assert!(bench.events.contains(&Event::NeighbourUp(peer(0, 9))));
     let copy = Said::Report(vec![(lan(0), 33), (lan(1), 1), (lan(2), 1)]);
-    // The probe first: who has not heard it takes no report of us (3.4.6).
+    // The probe first: a router that has not heard it takes no report of us (3.4.6).
     let probe = Said::Probe(vec![on(0, 9)]);
     assert_eq!(bench.sent(0), [(ALL_ROUTERS, probe), (on(0, 9), copy)]);
 }

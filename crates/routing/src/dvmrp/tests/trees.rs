@@ -8,7 +8,7 @@ use super::oracle::Paths;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(225, 1, 2, 3);
 
-/// Packets that any router sent in ten minutes at the most, in a tree of so many in which each has three
+/// Packets that any router sent in ten minutes at the most, in a tree of `count` in which each has three
 /// others below; what they send in this time, with members that come, change and go.
 fn most_sent(count: usize) -> u64 {
     let mut net = Network::new(count as u64);

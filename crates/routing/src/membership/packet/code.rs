@@ -38,7 +38,7 @@ pub(super) const fn code16(value: u32) -> u16 {
     }
 }
 
-/// How many whole units of so many milliseconds a time is.
+/// How many whole units of `unit_ms` milliseconds a time is.
 pub(super) fn units(time: Duration, unit_ms: u128) -> u32 {
     u32::try_from(time.as_millis() / unit_ms).unwrap_or(u32::MAX)
 }

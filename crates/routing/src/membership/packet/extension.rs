@@ -95,7 +95,7 @@ pub struct Entry {
 ///
 /// An entry is the group, in 4 bytes with IGMP and 16 with MLD, the level in a byte, from 1 for the best to
 /// 127 (beyond, it is taken for that), or 0 if the host is no longer a member, and three bytes that are sent
-/// as zero and not read. A TLV that does not begin so is somebody else's; bytes behind the last whole entry
+/// as zero and not read. A TLV that does not begin so is of another kind; bytes behind the last whole entry
 /// are not read.
 #[derive(Debug, Clone, Copy)]
 pub struct Levels<'a> {
@@ -127,7 +127,7 @@ impl Iterator for Levels<'_> {
     }
 }
 
-/// Writes the TLV up to its entries, of so many bytes.
+/// Writes the TLV up to its entries; `entries` is their length in bytes.
 pub(super) fn put_head(sequence: u32, entries: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&LEVELS_TLV.to_be_bytes());
     out.extend_from_slice(&((entries + 8) as u16).to_be_bytes());

@@ -23,7 +23,7 @@ use super::{Reason, Version};
 /// A packet that has been checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Who sent it; IPv4 hosts may not have an address yet, and then it is 0.0.0.0.
+    /// The address that sent it; IPv4 hosts may not have one yet, and then it is 0.0.0.0.
     pub source: IpAddr,
     /// What it says.
     pub message: Message<'a>,
@@ -32,7 +32,7 @@ pub struct Packet<'a> {
 /// What a message says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Who is a member?
+    /// Asks which hosts are members.
     Query(Query<'a>),
     /// Members of one group, of an older version.
     OldReport {
@@ -146,7 +146,7 @@ impl Message<'_> {
     }
 
     /// Whether such a message may go there (RFC 3376 sections 4.1.12 and 4.2.14, RFC 2236 section 2.4): to
-    /// where it is sent, or to another address that those who need it have in any case.
+    /// where it is sent, or to another address that routers and hosts that need it have in any case.
     fn goes_to(&self, family: Family, destination: IpAddr) -> bool {
         match self {
             Message::Query(query) => {
@@ -172,7 +172,7 @@ impl<'a> Addresses<'a> {
         Addresses { family, bytes: &[] }
     }
 
-    /// So many at the start of `bytes`, and what is behind them.
+    /// `count` addresses at the start of `bytes`, and what is behind them.
     fn split(family: Family, count: u16, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Reason> {
         let length = usize::from(count) * family.address_bytes();
         let (bytes, rest) = bytes.split_at_checked(length).ok_or(Reason::Truncated)?;

@@ -15,7 +15,7 @@ const V1_RESPONSE: Duration = Duration::from_secs(10);
 /// A query, but for its list of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryHead {
-    /// The version of who asks.
+    /// The version of the querier.
     pub version: Version,
     /// The group that is asked about; none for all.
     pub group: Option<IpAddr>,

@@ -176,7 +176,7 @@ impl<'a> ReportWriter<'a> {
         ReportWriter { packet, family, records: 0, entries, sequence }
     }
 
-    /// Whether so many records with so many sources in all, and so many levels, still fit.
+    /// Whether `records` records with `sources` sources in all, and `levels` levels, still fit.
     pub fn fits(&self, records: usize, sources: usize, levels: usize) -> bool {
         let address = self.family.address_bytes();
         let entries = self.entries.len() + levels * entry_bytes(self.family);

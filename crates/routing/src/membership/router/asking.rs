@@ -101,7 +101,7 @@ impl Group {
         self.asking.is_due || self.sources.iter().any(|source| source.is_due)
     }
 
-    /// The next query that is due. Of sources, those that somebody has asked for since get the S flag, so
+    /// The next query that is due. Of sources, those that a host has asked for since get the S flag, so
     /// that no router lowers its timers again.
     pub(super) fn next_query(&self, last_chance: Time) -> Option<About> {
         if self.asking.is_due {

@@ -113,7 +113,7 @@ pub(super) struct Group {
     /// Until when there may be members that are not known individually.
     unknown_until: Time,
     level: Level,
-    /// Whether somebody was told that it is wanted, and what was told has changed since.
+    /// Whether the caller was told that it is wanted, and what was told has changed since.
     pub(super) is_told: bool,
     pub(super) is_changed: bool,
     /// Whether it waits in the queues for that.
@@ -223,7 +223,7 @@ impl Group {
         refused
     }
 
-    /// All but these are wanted. New ones get a timer if the mode was this one before; then somebody may still
+    /// All but these are wanted. New ones get a timer if the mode was this one before; then a host may still
     /// want them.
     fn exclude(&mut self, list: Addresses<'_>, until: Time, timer: Option<Time>) -> u64 {
         let before = self.sources.len();
@@ -301,8 +301,8 @@ impl Group {
         }
     }
 
-    /// Works out at which level it is wanted. If nobody is known, as when the last known member has left and
-    /// others are asked for, it stays as it is.
+    /// Works out at which level it is wanted. If no member is known, as when the last known member has left
+    /// and others are asked for, it stays as it is.
     pub(super) fn settle_level(&mut self, now: Time) {
         let known = self.members.iter().map(|member| member.level).min().unwrap_or(self.level);
         let level = if self.unknown_until > now { Level::BEST } else { known };

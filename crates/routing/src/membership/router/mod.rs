@@ -1,4 +1,4 @@
-//! The router's side of a link: who of the hosts wants which groups (RFC 2236 section 3, RFC 3376 section 6,
+//! The router's side of a link: which hosts want which groups (RFC 2236 section 3, RFC 3376 section 6,
 //! RFC 3810 section 7).
 
 mod asking;
@@ -33,13 +33,13 @@ pub struct RouterSettings {
     /// The version that queries are sent in: that of the oldest router of the link (section 7.3.1).
     pub version: Version,
     /// How many packets may be lost in a row, plus one; 1 to 7 (section 8.1). It is also how many queries are
-    /// sent at the start, and when somebody leaves.
+    /// sent at the start, and when a host leaves.
     pub robustness: u8,
     /// Between general queries (section 8.2).
     pub query_interval: Duration,
     /// How long hosts may take to answer these; no longer than `query_interval` (section 8.3).
     pub query_response: Duration,
-    /// How long they may take when somebody has left, and when they are asked again (section 8.8).
+    /// How long they may take when a host has left, and when they are asked again (section 8.8).
     pub last_member_interval: Duration,
     /// Whether a group ends at once when its only host leaves it that is known, unless there may be others.
     /// A host of which all reports were lost since the last but one query goes without until the next one.
@@ -164,7 +164,7 @@ impl Router {
         }
     }
 
-    /// Takes a packet from the link, from its IP header on. Who is refused is counted.
+    /// Takes a packet from the link, from its IP header on. A packet that is refused is counted.
     pub fn handle_packet(&mut self, now: Time, bytes: &[u8]) {
         self.handle_timeout(now);
         let packet = match packet::parse(bytes, &self.settings.link) {

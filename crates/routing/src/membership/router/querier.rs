@@ -9,16 +9,16 @@ use super::{QueryHead, Router, RouterSettings};
 use crate::membership::packet::Query;
 use crate::membership::{Reason, Version};
 
-/// Who asks.
+/// Which router asks.
 #[derive(Debug, Clone, Copy)]
 enum Role {
-    /// This router, next at that time. So many queries are left that are sent at the start.
+    /// This router, next at that time. `at_start` queries are left that are sent at the start.
     Asks { next: Time, at_start: u8 },
     /// Another one, unless it is silent until then.
     Listens { querier: IpAddr, until: Time },
 }
 
-/// Who asks, and what it says of its robustness and interval.
+/// Which router asks, and what it says of its robustness and interval.
 #[derive(Debug)]
 pub(super) struct Querier {
     role: Role,

@@ -138,10 +138,10 @@ impl Router {
         }
     }
 
-    /// A host says by other means than a report which level it wants of a group that it is a member of, as whoever
-    /// has no right to write reports does. It holds until the host says something else, or is a member no more:
-    /// reports without levels leave it. Who it is is for the caller to know. Refused if it is no member that is
-    /// known, or says too much; that is counted, too.
+    /// A host says by other means than a report which level it wants of a group that it is a member of, as a
+    /// host without the right to write reports does. It holds until the host says something else, or is a
+    /// member no more: reports without levels leave it. The caller knows which host it is. Refused if it is
+    /// no member that is known, or says too much; that is counted, too.
     pub fn say_level(&mut self, now: Time, host: IpAddr, group: IpAddr, level: Level) -> Result<(), Reason> {
         self.handle_timeout(now);
         self.try_say_level(host, group, level).inspect_err(|reason| self.counters.count(*reason))
@@ -149,7 +149,7 @@ impl Router {
 
     fn try_say_level(&mut self, host: IpAddr, group: IpAddr, level: Level) -> Result<(), Reason> {
         let slot = self.groups.find(group).ok_or(Reason::LevelOfNoMember)?;
-        // Nobody takes a place by it.
+        // No host takes a place by it.
         if self.hosts.is_known(host) && self.hosts.hear(host, self.now) == Heard::TooOften {
             return Err(Reason::RateLimit);
         }
