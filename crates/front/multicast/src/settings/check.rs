@@ -37,9 +37,8 @@ fn interfaces(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
         check.add(&at("interfaces"), what, help);
     }
     upstream(check, multicast);
-    let is_written = |key: &&&str| check.is_written(&[Key("multicast")], key);
-    let is_given = Multicast::KEYS.iter().any(|key| is_written(&key));
-    if names.is_empty() && is_given && !["interfaces", "neighbours"].iter().any(|key| is_written(&key)) {
+    let is_written = |keys: &[&str]| keys.iter().any(|key| check.is_written(&[Key("multicast")], key));
+    if names.is_empty() && is_written(Multicast::KEYS) && !is_written(&["interfaces", "neighbours"]) {
         let help = "add interfaces = [\"eth1\"], those with hosts, or remove [multicast]";
         check.add(&[Key("multicast")], "[multicast] has no interfaces".to_owned(), help);
     }
