@@ -10,7 +10,7 @@ use outflow_wavelet::{Codestream, Picture};
 pub(crate) const RATE: usize = 15;
 /// Frames before the first that counts: meanwhile the client joins.
 pub(crate) const LEAD: usize = 2 * RATE;
-/// The scene changes after so many pictures: 18 seconds.
+/// The scene changes after this many pictures: 18 seconds.
 const SCENE: usize = LEAD + 18 * RATE;
 /// Between the timestamps of two frames.
 pub(crate) const TICKS: u32 = CLOCK_RATE / RATE as u32;

@@ -1,4 +1,4 @@
-//! What does a level save in energy? The paper's Table III (GMS, section IV.B) is of a pocket PC that nobody has
+//! What does a level save in energy? The paper's Table III (GMS, section IV.B) is of a pocket PC that no lab has
 //! any more, so its shape is repeated: wavelet video of 33 layers at 3 pictures a second is made into packets
 //! and decoded at each of its levels; the bytes and the CPU time that this takes here go into a model with a term
 //! for network, display and processing, whose factors are fitted to the table. Told are the terms, and how far

@@ -79,7 +79,7 @@ fn down(relay: usize) -> String {
     format!("down{relay}")
 }
 
-/// Who sends that way has the address by which others know him.
+/// What is sent that way has the address by which others know the relay.
 fn route(at: &Namespace, to: &str, via: Ipv4Addr, relay: usize) -> Result<()> {
     at.ip(&["route", "add", to, "via", &via.to_string(), "src", &address(relay).to_string()])?;
     Ok(())

@@ -52,7 +52,7 @@ struct World {
     source: Source,
     /// What everybody joins; the stream as it comes in if none.
     branch: Option<BranchId>,
-    /// The first packet of it that nobody got yet.
+    /// The first packet of it that no player got yet.
     unseen: u64,
     players: Vec<Player>,
     /// Players by their sink's key.

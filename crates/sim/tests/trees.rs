@@ -87,7 +87,7 @@ fn chaos(count: usize, sources: usize, seed: u64) {
             network.restart(source);
         }
     }
-    // In a part without the directory, nobody may know anybody.
+    // In a part without the directory, no relay may know any other.
     if seed.is_multiple_of(3) {
         network.run(seconds(60));
         assert_eq!(network.faults(), (0, &[][..]), "seed {seed}");

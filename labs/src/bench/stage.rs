@@ -115,7 +115,7 @@ impl<'b> Stage<'b> {
                 return Ok(());
             }
             ensure!(Instant::now() < until, "receivers are not reached by \"{way}\": {others:?}");
-            // Who has just joined is sent to on its own, until it is up with the others.
+            // A receiver that has just joined is sent to on its own, until it is up with the others.
             self.source.run(LOOK_EVERY);
             std::thread::sleep(LOOK_EVERY);
         }
@@ -148,7 +148,7 @@ impl<'b> Stage<'b> {
         let used = self.core.since(&reading)?;
         self.relaying.healthy()?;
         let waited = self.relaying.process().waited()?.saturating_sub(waited);
-        // Who is held to a part of a core waits because of that.
+        // A relay held to a part of a core waits because of that.
         let starved = self.cage.limits().is_none() && waited > used.wall.mul_f64(WAITED_MAX);
         let disturbed = starved || self.others_are_to_blame(&arrived, sent, &used);
         if !disturbed {
