@@ -25,7 +25,7 @@ pub(crate) struct Video {
 }
 
 impl Video {
-    /// So many pictures, those before the first that counts included.
+    /// `count` pictures, those before the first that counts included.
     pub(crate) fn new(count: usize) -> Result<Self> {
         let scaled = format!("fps={RATE},scale=352:288");
         let first = format!("-stream_loop -1 -i {} -vf {scaled}", clip().display());

@@ -21,7 +21,7 @@ use crate::serve::Asking;
 pub(crate) const LAN: &str = "lan";
 /// The interface with the source.
 pub(crate) const IN: &str = "in0";
-/// The processor of all: the lab waits while the router works, and neither for an idle processor to wake up.
+/// The processor of all: the lab waits while the router works, and neither waits for an idle processor.
 pub(crate) const CPU: usize = 0;
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);

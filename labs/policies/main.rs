@@ -1,4 +1,4 @@
-//! Which receiver loses what when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's policies
+//! What is lost when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's policies
 //! and ours over the same packets.
 //!
 //! The other: the three policies with two hundred receivers of one stream,

@@ -1,4 +1,4 @@
-//! The programs that work on the images: a plain C program for each work, and one relay for all; the lanes through
+//! The programs that work on images: a plain C program for each work, one relay for all; the lanes through
 //! them, and a program that wants all of their core.
 
 use std::fmt::Write as _;

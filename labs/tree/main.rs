@@ -1,7 +1,7 @@
 //! A tree of seven relays over three levels, each in a namespace of its own (`scene.rs`), with NATS beside the
 //! origin. Streams have five levels ([`source`]), and every packet its number.
 //!
-//! **Joins.** Receivers ask edges, one after the other, for streams that no relay below the origin has, at random
+//! **Joins.** Receivers ask edges, one after another, for streams that only the origin has, at random
 //! levels: `join_ms_p95` is from the call that subscribes to the first packet. Then all leave at once:
 //! `pruned_ms` is from then until the last packet of such a stream comes to a region, at the most, to be
 //! compared with `pruned_timers_ms`: both relays on the way hold what is no longer wanted (`[tree] hold`).

@@ -1,4 +1,4 @@
-//! What is sent: VP9 of five temporal layers in shape, a packet a picture, each with its number in it. It cannot
+//! What is sent: VP9 of five temporal layers in shape, a packet a picture, each with its number. It cannot
 //! be viewed, but what belongs to a level is known exactly.
 
 use std::net::UdpSocket;

@@ -328,7 +328,7 @@ impl Play {
         })
     }
 
-    /// What is not as it has to be, and stays so. In large networks some relay is always on the way to a better
+    /// What is not as it must be, and stays so. In large networks some relay is always on the way to a better
     /// parent, which is followed by holds.
     fn unsettled_throughout(&mut self, most: Duration) -> Vec<String> {
         let mut throughout = self.network.unsettled();

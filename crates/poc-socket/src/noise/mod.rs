@@ -20,8 +20,8 @@
 //! accept the second one, with the service that is offered. Each is [`MESSAGE_OVERHEAD`] bytes longer than what
 //! is in it (a public key for this connection only, and a tag), so that [`SERVICE_BYTES`] are left.
 //!
-//! Packet keys depend on a new key of each end. An attacker that records packets and gets the lasting keys
-//! later cannot read its packets, nor the service offered. It can read the request: the first message is encrypted
+//! Packet keys depend on a new key of each end. An attacker that records and learns the lasting keys
+//! later cannot read its packets, nor the service offered. It can read the request: that message is encrypted
 //! by what the client knows beforehand. So a resource's name should not be a secret of its own.
 //!
 //! A host that heard a hello can replay it, from its own address, too. It cannot read the answer, nor go on,
