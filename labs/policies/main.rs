@@ -1,5 +1,5 @@
-//! What is lost when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's policies
-//! and ours over the same packets.
+//! Which one loses what when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's
+//! policies and ours over the same packets.
 //!
 //! The other: the three policies with two hundred receivers of one stream,
 //! of which some cannot keep up, for rings of different sizes. It is the relay's own core in virtual

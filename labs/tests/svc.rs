@@ -51,7 +51,7 @@ fn judged(encoded: &Encoded, packets: &[Vec<u8>]) -> Result<Vec<usize>> {
     Ok(numbered.into_iter().map(|(number, _)| number).collect())
 }
 
-/// The marker stands at the ends of pictures; and once more at the end of what a receiver took before, in a picture
+/// The marker stands at the ends of pictures; and once more where a receiver's old part ends, in a picture
 /// in which it begins to take another spatial layer: that it would go on could not be known there. (In a key
 /// picture it can, unless it asks in the midst of it: `relay` tests that by itself.)
 fn markers_are_right(plan: &Plan, carried: &[Carried]) -> Result<()> {

@@ -90,7 +90,7 @@ fn lab(options: &Options) -> Result<Value> {
     Ok(figures.into())
 }
 
-/// Until all streams that everybody watches are there.
+/// Until all streams that all receivers watch are there.
 fn wait_for_sources(tree: &mut Tree<'_>) -> Result<()> {
     if let Some(origin) = tree.relay(0) {
         for stream in 0..MAIN {

@@ -4,7 +4,7 @@
 //!                 origin
 //!            ┌──────┴──────┐
 //!         region-1      region-2          each line a veth pair; all of them forward packets,
-//!        ┌───┴───┐     ┌───┴───┐          so that everybody reaches everybody along the lines
+//!        ┌───┴───┐     ┌───┴───┐          so that each relay reaches each along the lines
 //!     edge-1  edge-2 edge-3  edge-4
 //! ```
 

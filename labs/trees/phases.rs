@@ -1,4 +1,4 @@
-//! One size from its first receiver on: everybody joins, rest, a crowd, deaths, a partition, chaos.
+//! One size from its first receiver on: all join, rest, a crowd, deaths, a partition, chaos.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -28,7 +28,7 @@ pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
 /// A receiver that goes up and down as [`Tag::opens`] says gets no frame that refers to one it lacks.
 /// `wanted` is the highest layer that it wants, from frame to frame, again and again.
 ///
-/// The places of the frames that he gets.
+/// The places of the frames that it gets.
 pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Vec<usize> {
     let mut receiver = Receiver::default();
     let wanted = wanted.iter().cycle();
@@ -67,11 +67,11 @@ pub(crate) fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
 /// A receiver that does what the documentation of [`Tag`] says.
 #[derive(Debug, Default)]
 struct Receiver {
-    /// The key frame at which he joined.
+    /// The key frame at which it joined.
     began: Option<u32>,
     /// A key frame of an open group, and no frame since that does not reach past it.
     open: Option<u32>,
-    /// The highest layer that he takes.
+    /// The highest layer that it takes.
     taken: u8,
     /// Layers, a bit each, of which frames were refused since the last key frame and since they were taken.
     refused: u128,

@@ -184,7 +184,7 @@ async fn drive(
     let mut batch = Batch::new(datagram_bytes_max);
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     loop {
-        // What has come is read before it is said that it did not come in time: this task may have been kept.
+        // What has come is read before it is reported as late: this task may have been kept.
         for _ in 0..BATCHES_A_TURN {
             match shared.udp.try_recv(&mut batch) {
                 Ok(_) => shared.take(&mut batch),
@@ -283,7 +283,7 @@ impl Shared {
         Ok(if outbox.send(&self.udp)? { Left::Some } else { Left::Full })
     }
 
-    /// A user that changed something sends what may go because of it, unless much goes: that goes together. The
+    /// A user that changed something sends what may go because of it, unless much goes: it goes together. The
     /// task is woken for what it does not know of.
     pub(crate) fn act(&self, mut inner: MutexGuard<'_, Inner>) {
         let now = self.now();

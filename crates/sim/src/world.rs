@@ -50,7 +50,7 @@ struct World {
     agenda: Agenda<Happening>,
     stream: Stream,
     source: Source,
-    /// What everybody joins; the stream as it comes in if none.
+    /// What every player joins; the stream as it comes in if none.
     branch: Option<BranchId>,
     /// The first packet of it that no player got yet.
     unseen: u64,

@@ -126,7 +126,7 @@ impl Bench {
     /// Starts a relay and its receivers, and waits until every one of them has got something.
     ///
     /// # Errors
-    /// The relay does not start, does not reach everybody, or goes another way than it should.
+    /// The relay does not start, does not reach all receivers, or goes another way than it should.
     pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
         Stage::open(&self.paths, &self.core, Cage::with(self.limits)?, setup)
     }

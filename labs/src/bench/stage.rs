@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// receivers that have one.
 const QUIET_UDP: Duration = Duration::from_millis(200);
 const QUIET_TCP: Duration = Duration::from_millis(600);
-/// How long the source runs between looks at whether everybody is reached.
+/// How long the source runs between looks at whether all receivers are reached.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// What a relay may take to begin to serve a receiver on a connection, on average.
 const CONNECT_WITHIN: Duration = Duration::from_millis(2);

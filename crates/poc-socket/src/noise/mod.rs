@@ -20,12 +20,12 @@
 //! accept the second one, with the service that is offered. Each is [`MESSAGE_OVERHEAD`] bytes longer than what
 //! is in it (a public key for this connection only, and a tag), so that [`SERVICE_BYTES`] are left.
 //!
-//! Packet keys depend on a new key of each end. An attacker that records and learns the lasting keys
-//! later cannot read its packets, nor the service offered. It can read the request: that message is encrypted
-//! by what the client knows beforehand. So a resource's name should not be a secret of its own.
+//! Packet keys depend on a new key of each end. An attacker that records a connection and learns the
+//! lasting keys later cannot read its packets, nor the service offered. It can read the request: the first
+//! message is encrypted by what the client knows before. So a resource's name should not be a secret.
 //!
 //! A host that heard a hello can replay it, from its own address, too. It cannot read the answer, nor go on,
-//! because it lacks the secret half of the client's new key, and the server's is another one each time. What it
+//! because it lacks the secret half of the client's new key, and the server's is new each time. What it
 //! gets is a connection that is opened, in vain, until nothing is heard of it: as much work for the server as a
 //! connection by a host with the keys. A server of what should not begin twice has to wait for the
 //! first packet that opens.
