@@ -1,4 +1,4 @@
-//! Which one loses what when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's
+//! Which receiver loses what when a link's buffer or a ring is full? `links.rs` has the first: the paper's
 //! policies and ours over the same packets.
 //!
 //! The other: the three policies with two hundred receivers of one stream,

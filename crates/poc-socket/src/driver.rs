@@ -184,7 +184,7 @@ async fn drive(
     let mut batch = Batch::new(datagram_bytes_max);
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     loop {
-        // What has come is read before it is reported as late: this task may have been kept.
+        // What has come is read before it is declared late: this task may have been kept.
         for _ in 0..BATCHES_A_TURN {
             match shared.udp.try_recv(&mut batch) {
                 Ok(_) => shared.take(&mut batch),
