@@ -86,7 +86,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Of the frames whose packets these are, those that did not come, have a gap, cannot be decoded or
+    /// Of `frames` frames whose packets these are, those that did not come, have a gap, cannot be decoded or
     /// do not have the layers of the level. Where none is said, any layers are right.
     pub(crate) fn undecodable(&mut self, packets: &[Bytes], frames: usize, level: Option<usize>) -> usize {
         let (mut assembler, mut told) = (Assembler::default(), Vec::new());
