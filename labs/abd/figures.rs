@@ -13,7 +13,7 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     pub(crate) axes: (&'static str, &'static str),
     pub(crate) experiment: Experiment,
-    /// What goes up at a point whose experiment has so many connections of Video from left to right.
+    /// What goes up at a point whose experiment has this many connections of Video from left to right.
     value: fn(&Point, f64) -> Option<Interval>,
     /// What the paper says of it.
     pub(crate) statements: &'static [Statement],

@@ -17,7 +17,7 @@ const CONNECTION_BPS: f64 = 605_000.0;
 /// An experiment; several figures may show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Experiment {
-    /// Sections 5.2: the least buffer with which so many percent are good, by the number of Video connections
+    /// Sections 5.2: the least buffer with which `goodput` percent are good, by the number of Videos
     /// of 30.
     Buffer { goodput: u32 },
     /// Section 5.3: the same, by the number of connections, through links of which they use 90 %.
@@ -160,13 +160,13 @@ impl Experiment {
     }
 }
 
-/// Of so many connections, those of Video in section 5.3, where the paper does not say: two in three, as in
+/// Of `connections`, those of Video in section 5.3, where the paper does not say: two in three, as in
 /// section 5.4.
 pub(crate) fn videos_of(connections: usize) -> usize {
     connections * 2 / 3
 }
 
-/// The least buffer with which so many percent of Video are good (section 5.1).
+/// The least buffer with which `goodput` percent of Video are good (section 5.1).
 fn search(goodput: u32) -> Result<Table> {
     let text = format!(
         "key = 'links.out.buffer_per_flow'\nunit = 'B'\nfrom = 20\nto = 400000\n\

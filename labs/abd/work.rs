@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a child does: offers so many packets of so many flows to a link of this policy, or to none.
+/// What a child does: offers a number of packets of a number of flows to a link of this policy, or to none.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
     policy: Option<Policy>,

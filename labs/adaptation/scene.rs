@@ -129,7 +129,7 @@ fn send(paths: &Paths, video: &Video, plan: Plan, clock: Clock, moments: &Mutex<
         let step = interval.mul_f64(SPREAD / packets.len() as f64);
         for (place, packet) in packets.iter().enumerate() {
             std::thread::sleep((due + step * place as u32).saturating_duration_since(Instant::now()));
-            // Nobody listens yet, perhaps.
+            // Perhaps there is no listener yet.
             let _ = socket.send(packet);
         }
     }

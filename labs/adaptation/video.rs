@@ -10,7 +10,7 @@ use outflow_wavelet::{Codestream, Picture};
 pub(crate) const RATE: usize = 15;
 /// Frames before the first that counts: meanwhile the client joins.
 pub(crate) const LEAD: usize = 2 * RATE;
-/// The scene changes after so many pictures: 18 seconds.
+/// The scene changes after this many pictures: 18 seconds.
 const SCENE: usize = LEAD + 18 * RATE;
 /// Between the timestamps of two frames.
 pub(crate) const TICKS: u32 = CLOCK_RATE / RATE as u32;
@@ -25,7 +25,7 @@ pub(crate) struct Video {
 }
 
 impl Video {
-    /// So many pictures, those before the first that counts included.
+    /// `count` pictures, those before the first that counts included.
     pub(crate) fn new(count: usize) -> Result<Self> {
         let scaled = format!("fps={RATE},scale=352:288");
         let first = format!("-stream_loop -1 -i {} -vf {scaled}", clip().display());

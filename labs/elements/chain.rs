@@ -14,7 +14,7 @@ use outflow_relay::graph::{
 
 pub(crate) const BYTES: usize = 1400;
 
-/// RTP video that nobody looks into.
+/// RTP video that nothing looks into.
 pub(crate) fn format() -> Format {
     Format::Rtp(vec![Track { codec: Codec::Other { video: true }, payload_type: 96, ..Track::mp2t() }])
 }

@@ -20,7 +20,7 @@ pub(crate) fn click() -> Option<PathBuf> {
     click
 }
 
-/// Nanoseconds that a packet takes through so many elements, from a source that hands out references to
+/// Nanoseconds that a packet takes through `elements` elements, from a source that hands out references to
 /// one and the same packet, 32 at a time, to where they are let go.
 pub(crate) fn nanos_a_packet(click: &Path, elements: usize) -> Result<f64> {
     let [short, long] = PACKETS.map(|packets| run(click, elements, packets));

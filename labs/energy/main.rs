@@ -1,5 +1,5 @@
-//! What does a level save in energy? The paper's Table III (GMS, section IV.B) is of a pocket PC that nobody has
-//! any more, so its shape is repeated: wavelet video of 33 layers at 3 pictures a second is made into packets
+//! What does a level save in energy? The paper's Table III (GMS, section IV.B) is of a pocket PC that is not
+//! available, so its shape is repeated: wavelet video of 33 layers at 3 pictures a second is packetized
 //! and decoded at each of its levels; the bytes and the CPU time that this takes here go into a model with a term
 //! for network, display and processing, whose factors are fitted to the table. Told are the terms, and how far
 //! the model is from each number of the table at most: `model_error_pct`. `shipped_error_pct` is the same for the

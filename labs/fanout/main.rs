@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 const SINKS: usize = 1000;
 const PAYLOAD: u16 = 1400;
-/// Packets a second to each receiver of the UDP variants: so many that the core has something to do
+/// Packets a second to each receiver of the UDP variants: enough that the core has something to do
 /// (next to what the relay does without a source), and is not saturated.
 const PLAIN_PPS: f64 = 250.0;
 const KERNEL_PPS: f64 = 800.0;
@@ -27,9 +27,9 @@ const PACE: &str = "pace = \"17 Mbit/s\"";
 /// 4 Mbit/s to all are more than the plain TCP relay can do. Its packets are the cheaper the more
 /// there are, so it gets as many as it can be sure to do.
 const TCP_BASELINE_BPS: f64 = 1.5e6;
-/// However slow a stream is, a measurement is of so many packets to each receiver.
+/// However slow a stream is, a measurement is of at least this many packets to each receiver.
 const PACKETS_MIN: f64 = 240.0;
-/// A full run ends after so many rounds, a quick one when no further round fits in its time.
+/// A full run ends after this many rounds, a quick one when no further round fits in its time.
 const ROUNDS: usize = 5;
 const QUICK: Duration = Duration::from_secs(55);
 

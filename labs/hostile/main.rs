@@ -1,6 +1,6 @@
 //! Do plug-ins that mean no good disturb others? A relay, a stream with a receiver, and beside it, at the same
 //! worker, streams whose packets go through a plug-in each: one that is harmless, and after it each of those that
-//! loop for ever, want all memory, stop, answer nonsense, or take long now and then; and somebody who asks again
+//! loop for ever, want all memory, stop, answer nonsense, or are slow at times; and a client that asks again
 //! and again for one of another contract. Told is the 99th percentile of the delay of the stream that has none, and
 //! how many times that is what it is beside the harmless one, just before or after. `busy` is none of these: a
 //! program of its own that works as often and as much as the one that takes long now and then, beside the harmless
@@ -47,7 +47,7 @@ fn lab(options: &Options) -> Result<Value> {
         let mut order: Vec<&Plugin> = HOSTILE.iter().collect();
         random.shuffle(&mut order);
         let is_pinned = number % 2 == 1;
-        // A relay of its own: who went wrong too often rests, and would do no harm the next time.
+        // A relay of its own: a plugin that failed too often rests, and would do no harm the next time.
         let round = Round { order, seed: random.u64(..), time: Duration::from_millis(time), is_pinned };
         round.run(&paths, &mut found[usize::from(is_pinned)])?;
         progress(format!("round {} of {rounds}", number + 1));

@@ -17,7 +17,7 @@ const fn plugin(name: &'static str, work: &'static str) -> Plugin {
 /// What the others are compared with: reads the first byte of each batch, and lets all pass.
 pub(crate) const HARMLESS: Plugin = plugin("harmless", "(drop (i32.load8_u (local.get $b)))");
 
-/// Of so many calls, one is slow: it turns so often.
+/// Of this many calls, one is slow: it turns so often.
 pub(crate) const SLOW_CALLS: u32 = 8;
 pub(crate) const SLOW_TURNS: u32 = 850_000;
 

@@ -55,7 +55,7 @@ pub(crate) fn stream(folder: &Path, name: &str, port: u16, plugin: Option<&Plugi
 /// Packets on their way, and what came of those of the victim.
 pub(crate) struct Scene {
     receiver: Numbered,
-    /// Of receivers that nobody is interested in.
+    /// Of receivers that are not measured.
     _others: Vec<UdpSocket>,
     victim: Pulse,
     sent: u64,

@@ -15,7 +15,7 @@ use crate::scene::Scene;
 /// Exchanges of a round. With each router they are over before it asks for the second time, a second after the
 /// first: so the timers of none disturb those of another.
 pub(crate) const EXCHANGES: usize = 50;
-/// Longer than a router with the RFC's times asks who else is a member of a group.
+/// Longer than a router with the RFC's times asks which other hosts are members of a group.
 pub(crate) const APART: Duration = Duration::from_millis(2500);
 /// Hosts that take turns, as a router may refuse what one says too often.
 const HOSTS: u8 = 8;

@@ -21,13 +21,13 @@ use crate::serve::Asking;
 pub(crate) const LAN: &str = "lan";
 /// The interface with the source.
 pub(crate) const IN: &str = "in0";
-/// The processor of all: the lab waits while the router works, and nobody for an idle processor to wake up.
+/// The processor of all: the lab waits while the router works, and neither waits for an idle processor.
 pub(crate) const CPU: usize = 0;
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 
-/// Who routes.
+/// The program that routes.
 #[derive(Debug)]
 enum Who {
     Outflow { _program: Running, asking: Asking },

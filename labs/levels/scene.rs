@@ -56,7 +56,7 @@ pub(crate) fn start<'p>(paths: &'p Paths, way: Way, streams: &str) -> Result<Rel
     Relay::start_as(&paths.relay, &text, |program| program.on_cpu(RELAY_CPU).preferred())
 }
 
-/// Waits until so many receivers of a stream are reached by this way; `send` has the source send a little.
+/// Waits until this many receivers of a stream are reached by this way; `send` has the source send a little.
 pub(crate) fn wait_way(
     relay: &Relay<'_>,
     (stream, receivers): (&str, usize),

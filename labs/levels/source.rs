@@ -76,7 +76,7 @@ impl Source {
         Ok(Self { socket, packetizer: Packetizer::new(SSRC, 0, PACKET_BYTES), video, sent: 0 })
     }
 
-    /// Sends so many frames, each packet when it is due.
+    /// Sends `frames` frames, each packet when it is due.
     pub(crate) fn run(&mut self, frames: usize) -> Result<Sent> {
         let interval = Duration::from_secs(1) / FPS;
         let (mut sent, mut due) =

@@ -14,7 +14,7 @@ pub(crate) const LEVELS: usize = LAYERS;
 pub(crate) const FPS: u32 = 15;
 /// Frames of the clip, over and over. A divisor of [`LEVELS`]: the cuts are spread over all of them evenly.
 const FRAMES: usize = 11;
-/// From one receiver's level to the next one's. Prime to [`LEVELS`], so that any so many in a row have all
+/// From one receiver's level to the next one's. Prime to [`LEVELS`], so that any `LEVELS` in a row have all
 /// levels, and far apart.
 const STEP: usize = 13;
 

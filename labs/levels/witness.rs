@@ -19,7 +19,7 @@ use super::video::LEVELS;
 
 /// Where the witness of level 1 receives; the others follow in steps of two.
 const FIRST_PORT: u16 = 7000;
-/// Room for what comes while nobody reads.
+/// Room for what comes while nothing is read.
 const BUFFER: usize = 8 << 20;
 /// How often the sockets are emptied.
 const READ_EVERY: Duration = Duration::from_millis(2);
@@ -86,7 +86,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Of so many frames whose packets these are, those that did not come, have a gap, cannot be decoded or
+    /// Of `frames` frames whose packets these are, those that did not come, have a gap, cannot be decoded or
     /// do not have the layers of the level. Where none is said, any layers are right.
     pub(crate) fn undecodable(&mut self, packets: &[Bytes], frames: usize, level: Option<usize>) -> usize {
         let (mut assembler, mut told) = (Assembler::default(), Vec::new());

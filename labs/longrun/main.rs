@@ -1,6 +1,6 @@
 //! Half an hour of coming and going: 2,000 receivers of a stream (sent to by UDP, RTSP over UDP,
-//! HTTP), half of which stay while the others are replaced, 50 a second. Those who stay are to lose
-//! nothing, and nothing is to be left of those who went: descriptor, memory, place in the kernel's
+//! HTTP), half of which stay while the others are replaced, 50 a second. Those that stay are to lose
+//! nothing, and nothing is to be left of those that went: descriptor, memory, place in the kernel's
 //! table.
 
 mod visitors;
@@ -24,7 +24,7 @@ use visitors::{Door, OTHER_PORTS, Party};
 const RATE_BPS: u64 = 256_000;
 const STAY: usize = 1000;
 const COME_AND_GO: usize = 1000;
-/// So many join, and as many leave, at a time ...
+/// This many join, and as many leave, at a time ...
 const PARTY: usize = 25;
 /// ... and so often: 50 a second.
 const EVERY: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_millis(500);
 const RECEIVERS_MAX: usize = 2500;
 /// Between two reports of how it goes.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// Output that nobody takes any more is kept for a while (`BRANCH_LINGER` of the relay).
+/// Output that no receiver takes any more is kept for a while (`BRANCH_LINGER` of the relay).
 const LINGER: Duration = Duration::from_secs(8);
 
 fn main() -> ExitCode {

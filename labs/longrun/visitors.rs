@@ -36,7 +36,7 @@ impl<'p> Door<'p> {
         Self { players, target: Target::new("live"), ports: PORTS, turn: 0 }
     }
 
-    /// So many join, and are read from then on.
+    /// `count` receivers join, and are read from then on.
     pub(crate) fn let_in(&mut self, relay: &Relay<'_>, count: usize) -> Result<Party> {
         let mut party = Party { crowd: Crowd::start(Vec::new(), NAP)?, ports: Vec::new() };
         for _ in 0..count {
@@ -58,7 +58,7 @@ impl<'p> Door<'p> {
 }
 
 impl Party {
-    /// What they have lost since the last time; who was disconnected has lost one more.
+    /// What they have lost since the last time; a disconnected one has lost one more.
     pub(crate) fn split(&self) -> Result<u64> {
         let period = self.crowd.split()?;
         Ok(period.sum(|meter| {

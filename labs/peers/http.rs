@@ -17,7 +17,7 @@ const NAP: Duration = Duration::from_millis(4);
 /// "source:hackme", as the Authorization header has it (RFC 7617).
 const USER: &str = "c291cmNlOmhhY2ttZQ==";
 
-/// Who serves.
+/// The program that serves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Server {
     Icecast,
@@ -30,7 +30,7 @@ enum Serving<'b> {
     Outflow(Box<Relay<'b>>),
 }
 
-/// Measures a server with so many receivers.
+/// Measures a server with this many receivers.
 pub(crate) fn measure(
     bench: &Bench,
     server: Server,
@@ -67,7 +67,7 @@ pub(crate) fn measure(
     Outcome::of_period(&period, used, idle).map(|outcome| Outcome { start, memory, ..outcome })
 }
 
-/// Has so many receivers ask for the stream, each read as soon as it is there. The first may have to
+/// Has `sinks` receivers ask for the stream, each read as soon as it is there. The first may have to
 /// wait until the stream has begun.
 fn connect(crowd: &Crowd, sinks: usize) -> Result<()> {
     let target = Target::new("live");

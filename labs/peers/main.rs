@@ -61,7 +61,7 @@ const PEERS: [Peer; 7] = [
     },
 ];
 
-/// What was measured of a peer with so many receivers.
+/// What was measured of a peer with this many receivers.
 struct Row<'p> {
     peer: &'p Peer,
     sinks: usize,

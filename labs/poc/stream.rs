@@ -66,7 +66,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Codes so many pictures, or takes them from where they were kept. At its end an encoder makes another group.
+    /// Codes `pictures` pictures, or takes kept ones. At its end an encoder makes another group.
     pub(crate) fn make(pictures: usize, kbps: u32) -> Result<Self> {
         let coded = std::fs::read(coded(pictures + 2 * GOP, kbps)?)?;
         let mut stream = Stream::parse(&coded)?;

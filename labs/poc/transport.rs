@@ -220,7 +220,7 @@ fn forward(from: &str, to: &str) -> Result<()> {
     let mut datagram = [0; 2048];
     loop {
         let bytes = from.recv(&mut datagram)?;
-        // Nobody there yet (ECONNREFUSED) is no reason to end.
+        // No listener yet (ECONNREFUSED) is no reason to end.
         let _nobody_there = on.send(&datagram[..bytes]);
     }
 }

@@ -20,7 +20,7 @@ const WAY: Duration = Duration::from_millis(20);
 /// From a slice to the next.
 const SLICE: Duration = Duration::from_micros(2667);
 const SLICE_BYTES: usize = 500;
-/// One datagram in so many is lost.
+/// One datagram in this many is lost.
 const LOST: u64 = 20;
 
 pub(crate) fn measure(quick: bool) -> Result<Value> {

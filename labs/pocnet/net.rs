@@ -11,7 +11,7 @@ use outflow_petri::service::presets::gop;
 
 /// From a picture to the next.
 const PICTURE: Duration = Duration::from_millis(40);
-/// One unit in so many is lost.
+/// One unit in this many is lost.
 const LOST: u64 = 20;
 
 /// Nanoseconds a packet: medians.
@@ -21,7 +21,7 @@ pub(crate) struct Costs {
     pub(crate) lossy_ns: f64,
 }
 
-/// By a group of so many pictures of 15 slices, one place each.
+/// By a group of `pictures` pictures of 15 slices, one place each.
 pub(crate) fn measure(pictures: u32, quick: bool) -> Result<Costs> {
     let net = Arc::new(of_gop(&gop(pictures, 4), &mpeg_shape())?);
     let (rounds, packets) = if quick { (1, 20_000) } else { (15, 1_000_000) };

@@ -127,7 +127,7 @@ fn through_srt(time: Duration) -> Result<f64> {
     });
     thread::sleep(time);
     is_over.store(true, Ordering::Relaxed);
-    // What waits in a pipe nobody reads is thrown away with its reader.
+    // What waits in a pipe without a reader is thrown away with its reader.
     drop(sender);
     drop(receiver);
     _ = feeding.join();

@@ -1,5 +1,5 @@
-//! Who loses what when a link's buffer is full, and when a ring is? `links.rs` has the first: the paper's policies
-//! and ours over the same packets.
+//! Which receiver loses what when a link's buffer or a ring is full? `links.rs` has the first: the paper's
+//! policies and ours over the same packets.
 //!
 //! The other: the three policies with two hundred receivers of one stream,
 //! of which some cannot keep up, for rings of different sizes. It is the relay's own core in virtual
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 const SCENARIO: &str = include_str!("../../crates/sim/scenarios/policies.toml");
 const PAGE: &str = "docs/policies.md";
 
-/// Who cannot keep up.
+/// Which receivers cannot keep up.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -30,7 +30,7 @@ struct Case {
     slow: f64,
     /// Share of receivers that stop reading now and then.
     pausing: f64,
-    /// After so many seconds of losses a receiver is let go; if not given, none is.
+    /// After this many seconds of losses a receiver is let go; if not given, none is.
     hopeless_after: Option<f64>,
 }
 

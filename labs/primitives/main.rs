@@ -35,7 +35,7 @@ const PRIMITIVES: [(&str, usize); 3] = [("copy", 1_000_000), ("crc", 50_000), ("
 fn lab(options: &Options) -> Result<Value> {
     let rounds = if options.quick { 1 } else { 9 };
     let less = if options.quick { 20 } else { 1 };
-    // Nobody reads what comes: the kernel throws it away when its buffer is full.
+    // Nothing reads what comes: the kernel throws it away when its buffer is full.
     let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let to = sink.local_addr()?;
     let mut figures = serde_json::Map::new();
@@ -81,7 +81,7 @@ fn blocks() -> Vec<u8> {
     (0..BLOCKS * BYTES).map(|i| (i * 7) as u8).collect()
 }
 
-/// Nanoseconds for one of so many.
+/// Nanoseconds for one of `count` calls.
 fn each(count: usize, mut work: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
     (0..count).for_each(&mut work);

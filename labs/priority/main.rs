@@ -159,7 +159,7 @@ impl<'p> Stage<'p> {
             std::fs::write(&sdp, rtp::description(port))?;
             text += &format!("[streams.{name}]\nsource = \"rtp://0.0.0.0:{port}\"\n");
             text += &format!("sdp = \"{}\"\npriority = \"{name}\"\n", sdp.display());
-            // The low class is to stay, whatever it loses, and nobody is to be told of silence.
+            // The low class is to stay, whatever it loses, and no receiver is to be told of silence.
             text += "hopeless_after = \"1 h\"\nsource_timeout = \"1 h\"\n";
         }
         for number in 0..HIGH_SINKS + LOW_SINKS {

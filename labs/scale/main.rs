@@ -106,7 +106,7 @@ fn growth(bench: &Bench, plan: &Plan) -> Result<Vec<(usize, Outcome)>> {
     Ok(outcomes)
 }
 
-/// How many times dearer the dearest packet is than with a hundred receivers, for so many or more.
+/// How many times dearer the dearest packet is than with a hundred receivers, for that many or more.
 fn cost_growth(outcomes: &[(usize, Outcome)]) -> Option<f64> {
     let (_, hundred) = outcomes.iter().find(|(sinks, _)| *sinks == 100)?;
     let later = outcomes.iter().filter(|(sinks, _)| *sinks >= 100);

@@ -1,4 +1,4 @@
-//! Who works on the images: a plain C program for each work, and one relay for all; the lanes through
+//! The programs that work on images: a plain C program for each work, one relay for all; the lanes through
 //! them, and a program that wants all of their core.
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use outflow_labs::relay::{Relay, listen};
 use super::lane::Lane;
 use super::picture::{PICTURES, Picture};
 
-/// The core of whoever works.
+/// The core of the program that works.
 pub(crate) const CPU: usize = 0;
 /// Two ports for each lane.
 const PORTS: u16 = 2;
@@ -25,7 +25,7 @@ pub(crate) enum Work {
     Forward,
 }
 
-/// Who does it, and how images come.
+/// Which program does it, and how images come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     /// The C program, whole images; gray keeps their size.

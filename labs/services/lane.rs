@@ -35,7 +35,7 @@ pub(crate) struct Flow {
 }
 
 impl Lane {
-    /// From the source to a port of whoever works, from there to the same port of the players' host.
+    /// From the source to a port of the working host, from there to the same port of the players' host.
     pub(crate) fn open(paths: &Paths, port: u16, image: Datagrams) -> Result<Self> {
         let socket = paths.source.run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
         socket.connect((RELAY_IN, port))?;
@@ -61,7 +61,7 @@ impl Lane {
         let Lane { socket, image, .. } = self;
         match socket.send(image.next()) {
             Ok(_) => Ok(()),
-            // Nobody listens yet.
+            // There is no listener yet.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Ok(()),
             Err(error) => Err(error).context("cannot send an image"),
         }

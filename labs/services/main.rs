@@ -139,7 +139,7 @@ fn throughputs(tables: &mut Tables, times: usize, time: Duration) -> Result<()> 
     hosts.healthy()
 }
 
-/// Source and receiver go before others on their core; who works on the images, and is started by
+/// Source and receiver go before others on their core; the program that works on the images, started by
 /// this thread, does not.
 fn preferred(measure: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     std::thread::scope(|scope| {

@@ -75,7 +75,7 @@ impl Picture {
         Datagrams { bytes, segment, rtp: true, sequence: 0, timestamp: 0 }
     }
 
-    /// What describes the packets to whoever receives them at this port.
+    /// What describes the packets to a program that receives them at this port.
     pub(crate) fn description(&self, port: u16) -> String {
         format!(
             "v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nc=IN IP4 0.0.0.0\nt=0 0\n\

@@ -117,7 +117,7 @@ pub(crate) fn record(
     let _bucket = (variant == Variant::Tbf).then(|| Bucket::new(&paths.relay)).transpose()?;
     let text = configuration(variant, folder)?;
     let mut relay = Relay::start_as(&paths.relay, &text, Program::preferred)?;
-    // Nobody reads, but there is somebody: else the relay would be told that there is not.
+    // Nothing is read, but the sockets exist: else the relay would be told that they do not.
     let receivers =
         (0..=STREAMS).map(|stream| paths.players.run(|| UdpSocket::bind((PLAYER, port(stream) + HIGHER))));
     let _receivers = receivers.collect::<Result<Vec<_>, _>>()?;

@@ -124,8 +124,8 @@ fn growth(plan: &Plan) -> Result<BTreeMap<&'static str, Vec<(usize, f64)>>> {
     Ok(times)
 }
 
-/// So many connections of Video and half as many of Data, with 1.5 kB of buffer each, through a link that takes
-/// just so many.
+/// `videos` connections of Video, half as many of Data, with 1.5 kB of buffer each, by a link that takes
+/// just these.
 fn figure_13(videos: usize, policy: &str, seconds: u64) -> Result<Network> {
     let datas = videos / 2;
     let rate = (videos + datas) * CONNECTION_BPS;

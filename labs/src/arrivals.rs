@@ -50,7 +50,7 @@ impl Arrivals {
         self.counts.iter().map(|count| sent.saturating_sub(*count)).sum()
     }
 
-    /// Fails if something came that nobody sent: the measurement would not be of what it says.
+    /// Fails if something came that was not sent: the measurement would not be of what it says.
     pub fn sound(&self, sent: u64) -> Result<()> {
         let more = self.counts.iter().filter(|count| **count > sent).count();
         ensure!(more == 0, "{more} sinks got more than was sent");

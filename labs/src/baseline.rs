@@ -25,7 +25,7 @@ pub fn udp(port: u16, sinks: usize, place: impl FnOnce(Program) -> Program) -> R
     ready(&place(program))
 }
 
-/// Writes each datagram that comes to `port` to each of so many connections by a `write`.
+/// Writes each datagram that comes to `port` to each of `sinks` connections by a `write`.
 pub fn tcp(port: u16, sinks: usize, place: impl FnOnce(Program) -> Program) -> Result<Running> {
     let program = Program::new(concat!(env!("OUT_DIR"), "/baseline-tcp")).args([
         port.to_string(),

@@ -15,7 +15,7 @@ const V2: &str = "/sys/fs/cgroup";
 /// Names start with this and the id of the process that owns them.
 const PREFIX: &str = "outflow-";
 /// Version 1 counts the bytes in TCP sockets apart from all other memory. Of a limit they get one
-/// part in so many there, so that both together cannot exceed it.
+/// part in this many there, so that both together cannot exceed it.
 const V1_TCP_PART: u64 = 16;
 
 /// What the programs in a cage may use together.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub core: Duration,
     /// ... in each period of this length.
     pub period: Duration,
-    /// Bytes of memory, kernel and socket buffers included. Who needs more is killed.
+    /// Bytes of memory, kernel and socket buffers included. A program that needs more is killed.
     pub memory: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How much of a core's time is used, to the microsecond, whoever uses it and in whatever context.
+//! How much of a core's time is used, to the microsecond, whatever uses it and in whatever context.
 //!
 //! A thread of the idle class spins on the core and reads the clock all the time. Where two of its
 //! readings are close together the core had nothing better to do; any gap is work: the relay, its
@@ -67,7 +67,7 @@ pub struct Reading {
 pub struct Use {
     /// All of it.
     pub wall: Duration,
-    /// Used by those who are measured, and by the kernel for them.
+    /// Used by the programs that are measured, and by the kernel for them.
     pub busy: Duration,
     /// Used by programs that have nothing to do with what is measured.
     pub strangers: Duration,

@@ -122,7 +122,7 @@ impl Program {
         self
     }
 
-    /// Lets it run on every processor, also where whoever starts it is kept on one.
+    /// Lets it run on every processor, also where the program that starts it is kept on one.
     pub fn on_any_cpu(mut self) -> Self {
         self.cpus = Some(format!("0-{}", processors() - 1));
         self
@@ -141,7 +141,7 @@ impl Program {
         self
     }
 
-    /// It never ends by itself; it has done well when it has printed `text` so many times.
+    /// It never ends by itself; it has done well when it has printed `text` `times` times.
     pub fn until(mut self, text: &'static str, times: usize) -> Self {
         self.until = Some((text, times));
         self

@@ -20,7 +20,7 @@ pub fn ffmpeg(arguments: &str) -> Program {
     Program::words(&format!("ffmpeg -hide_banner -nostdin -loglevel error {arguments}"))
 }
 
-/// ffmpeg sending `file` in real time, over and over, without coding anything anew.
+/// ffmpeg sending `file` in real time, over and over, without recoding anything.
 pub fn ffmpeg_sends(file: &Path, output: &str) -> Program {
     ffmpeg(&format!("-re -stream_loop -1 -i {} -c copy {output}", file.display()))
 }

@@ -94,7 +94,7 @@ fn run(series: &plans::Series, swaps: usize) -> Result<Value> {
     figures(&done?, &arrived, sent, &state)
 }
 
-/// Carries out so many swaps; what each took.
+/// Carries out `swaps` swaps; what each took.
 fn swap_again_and_again(relay: &Relay<'_>, series: &plans::Series, swaps: usize) -> Result<Vec<Swap>> {
     let path = format!("/api/v1/streams/{STREAM}/services");
     let plans = series.plans();

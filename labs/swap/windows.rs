@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use outflow_labs::receive::Arrived;
 
-/// A swap as whoever asked for it saw it.
+/// A swap as the client that asked for it saw it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Swap {
     /// When it was asked for: nanoseconds since 1970.

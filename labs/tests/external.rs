@@ -102,10 +102,10 @@ fn a_branch_is_coded_anew_and_goes_on_when_the_program_was_killed() -> Result<()
         let next = child(&mut relay, "libx264")?.or(child(&mut relay, "mpeg2video")?);
         Ok(next.is_some_and(|next| next != first))
     })?;
-    // Whoever joins before it writes begins with what the one before has written, and sees the break.
+    // A receiver that joins before it writes begins with what the one before has written, and sees the break.
     relay.wait_stream("live", "coded anew", |state| written(state) > before + u64::from(PICTURES))?;
     all_play_clean(&paths, &[over_http(), ffmpeg_rtsp("live?branch=low", "tcp", PICTURES)])?;
-    // Whoever was there before sees where it broke, and goes on; who sees the original does not.
+    // A receiver from before sees where it broke, and goes on; one of the original does not.
     through_it_all.succeed(PATIENCE)?;
     ends_clean(original)?;
     relay.healthy()

@@ -1,4 +1,4 @@
-//! Bad input of any kind hurts nobody: healthy receivers of every kind lose nothing while it
+//! Bad input of any kind hurts no receiver: healthy receivers of every kind lose nothing while it
 //! comes, the relay stays alive, answers, and does not grow.
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-//! Whoever joins gets a key frame first, whenever it joins and whatever way it takes.
+//! A receiver that joins gets a key frame first, whenever it joins and whatever way it takes.
 
 use std::time::Duration;
 

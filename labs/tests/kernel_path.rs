@@ -1,5 +1,5 @@
-//! The kernel's fan-out when things go wrong around it: who is concerned is served by system calls or
-//! loses packets with a reason, and nobody else notices.
+//! The kernel's fan-out when things go wrong around it: an affected receiver is served by system calls or
+//! loses packets with a reason, and no other notices.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

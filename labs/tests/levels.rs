@@ -234,7 +234,7 @@ fn a_rule_lowers_receivers_and_what_they_asked_for_comes_back() -> Result<()> {
     let log = relay.json("/api/v1/rules")?;
     ensure!(log["in_force"]["cam"] == json!(["lossy"]), "{log}");
     ensure!(log["decisions"][0]["changes"] == json!(["lower to 2", "lower b to 3"]), "{log}");
-    // Who asks for another level meanwhile gets it later.
+    // A receiver that asks for another level meanwhile gets it later.
     let id = relay.json("/api/v1/receivers?stream=cam")?;
     let id = id.as_array().and_then(|all| all.iter().find(|one| one["name"] == "base")?["id"].as_u64());
     relay.patch(&format!("/api/v1/receivers/{}", id.context("an id")?), &json!({ "level": 1 }))?;

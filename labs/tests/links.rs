@@ -135,7 +135,7 @@ fn drops(link: &Value) -> u64 {
     link["drops"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
 }
 
-/// Waits until the link has let so many bytes more go, and given up something.
+/// Waits until the link has let `bytes` bytes more go, and given up something.
 fn wait_carried(relay: &Relay, bytes: u64) -> Result<()> {
     let before = link(relay)?;
     wait_for("the link has carried enough", || {
@@ -177,7 +177,7 @@ fn sequence(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[2], packet[3]])
 }
 
-/// The frames of a stream that came whole to the one who gets all: their tags and packets.
+/// The frames of a stream that came whole to the receiver of all: their tags and packets.
 fn frames(whole: &Heard) -> Result<BTreeMap<u32, (Tag, BTreeSet<u16>)>> {
     let track = Track {
         codec: Codec::H264 { sps: None, pps: None },
@@ -379,7 +379,7 @@ fn receivers_of_all_kinds_are_served_behind_links_at_any_worker() -> Result<()> 
     relay.healthy()
 }
 
-/// What lies behind the link, and nobody told it.
+/// The rate behind the link, of which it is not told.
 const BEHIND_BPS: u64 = 400_000;
 
 /// Receives one of the cameras and reports twice a second what it misses. Once it is told to, it says what its way

@@ -105,7 +105,7 @@ impl Scene {
     }
 }
 
-/// Asks hosts often, so that nobody has to wait for what he says.
+/// Asks hosts often, so that no test has to wait for what they report.
 fn configuration(interfaces: &[&str], streams: &str) -> String {
     with_multicast(&format!("interfaces = {interfaces:?}\nupstream = \"in0\""), streams)
 }
@@ -138,7 +138,7 @@ impl Member {
         self.0.stdout().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Waits until so many more have come.
+    /// Waits until `count` more have come.
     fn gets(&self, count: usize) -> Result<()> {
         let before = self.numbers().len();
         let come = || Ok(self.numbers().len() >= before + count);

@@ -132,7 +132,7 @@ fn players_ask_for_levels_and_show_their_tokens() -> Result<()> {
     ensure!(!denied.wait(PATIENCE)?.success(), "it was let in: {}", denied.account());
     ensure!(denied.account().contains("a token is needed"), "{}", denied.account());
 
-    // Whoever knows the transport alone sends and receives MPEG-TS.
+    // A program that knows the transport alone sends and receives MPEG-TS.
     let feed = ffmpeg_sends(&clip(), "-f mpegts udp://127.0.0.1:6000?pkt_size=1316");
     let send =
         format!("poc send --insecure --from udp://127.0.0.1:6000 poc://{RELAY_IN}:{PORT}/ts?token=send");
@@ -147,7 +147,7 @@ fn players_ask_for_levels_and_show_their_tokens() -> Result<()> {
     relay.healthy()
 }
 
-/// Whoever is behind a path that carries less than the stream has the pictures that all others need.
+/// A receiver behind a path that carries less than the stream has the pictures that all others need.
 #[test]
 fn where_there_is_not_room_for_all_key_pictures_come() -> Result<()> {
     let Some(paths) = scene("a narrow way over the partial-order transport", &["ffmpeg"])? else {

@@ -36,7 +36,7 @@ fn program(command: &str, relay: &str, input: &str) -> Option<Program> {
     )
 }
 
-/// The command where nobody looks or listens, and root runs it.
+/// The command where there is no screen or speaker, and root runs it.
 fn unattended(name: &str, line: &str) -> String {
     match name {
         // It refuses to be root, and wants a home.

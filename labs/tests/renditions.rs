@@ -80,7 +80,7 @@ fn has_shown(playing: &Running, expected: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// The path of the one who plays the stream, in the API.
+/// The path of the player of the stream, in the API.
 fn player(relay: &Relay) -> Result<String> {
     let mut id = None;
     wait_for("the player", || {

@@ -1,4 +1,4 @@
-//! Services with real programs: branches are decoded by players, views by whoever asks for them, and
+//! Services with real programs: branches are decoded by players, views by clients that ask for them, and
 //! all of it changes while packets flow.
 
 use std::net::UdpSocket;

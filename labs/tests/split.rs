@@ -92,7 +92,7 @@ fn receivers_of_all_kinds_do_not_notice_which_worker_serves_them() -> Result<()>
     }
     nobody_notices(&crowd, &sender)?;
 
-    // Somebody comes to each worker, and goes.
+    // A receiver comes to each worker, and goes.
     let passing = paths.players.run(|| Receiver::open_many(2, How::RtspTcp, &Target::new("live")))?;
     relay.wait_receivers("live", all + passing.len())?;
     drop(passing);
@@ -112,7 +112,7 @@ fn receivers_of_all_kinds_do_not_notice_which_worker_serves_them() -> Result<()>
     let _again = Sender::start(&paths.source, (RELAY_IN, 5000).into(), STREAM)?;
     for (number, meter) in all_receive(&crowd)?.iter().flat_map(|meters| meters.iter().enumerate()) {
         ensure!(meter.ended.is_none(), "receiver {number} was cut: {:?}", meter.ended);
-        // The markers begin anew, the numbers of RTP go on.
+        // The markers begin again, the numbers of RTP go on.
         let rtp = meter.rtp_lost + meter.rtp_reordered;
         ensure!(rtp == 0, "receiver {number} noticed: {}", meter.summary());
     }

@@ -51,9 +51,9 @@ fn judged(encoded: &Encoded, packets: &[Vec<u8>]) -> Result<Vec<usize>> {
     Ok(numbered.into_iter().map(|(number, _)| number).collect())
 }
 
-/// The marker stands at the ends of pictures; and once more at the end of what somebody took before, in a picture
-/// in which he begins to take another spatial layer: that it would go on could not be known there. (In a key
-/// picture it can, unless he asks in the midst of it: `relay` tests that by itself.)
+/// The marker stands at the ends of pictures; and once more where a receiver's old part ends, in a picture
+/// in which it begins to take another spatial layer: that it would go on could not be known there. (In a key
+/// picture it can, unless it asks in the midst of it: `relay` tests that by itself.)
 fn markers_are_right(plan: &Plan, carried: &[Carried]) -> Result<()> {
     let had = |picture: usize, spatial: u8| {
         let is_it = |frame: &LayerFrame| (frame.picture, frame.spatial) == (picture, spatial);
@@ -206,7 +206,7 @@ fn configuration(encoded: &Encoded, sdp: &str, copies: u16) -> String {
 fn bound(paths: &Paths, port: u16) -> Result<UdpSocket> {
     let socket = paths.players.run(|| UdpSocket::bind((PLAYER, port)))?;
     socket.set_read_timeout(Some(PATIENCE))?;
-    // Those who receive may have to wait for a processor.
+    // Receivers may have to wait for a processor.
     setsockopt(&socket, sockopt::RcvBufForce, &(8 << 20))?;
     Ok(socket)
 }
@@ -235,7 +235,7 @@ fn receiver_at(relay: &Relay<'_>, port: u16) -> Result<u64> {
     id.context("the receiver")
 }
 
-/// Every level of a stream, each of so many receivers, and those who change.
+/// Every level of a stream, each of `copies` receivers, and those that change.
 fn every_level(coding: Coding, layers: (u8, u8), copies: u16) -> Result<()> {
     let Some(encoded) = encoded(coding, layers, PICTURES)? else { return Ok(()) };
     let Some(paths) = scene(&format!("layers of {coding:?}"), &[])? else { return Ok(()) };

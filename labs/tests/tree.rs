@@ -59,7 +59,7 @@ fn line(tree: &str, relay: &str) -> Option<(usize, String)> {
     Some((line.len() - line.trim_start().len(), line.to_owned()))
 }
 
-/// The first receiver of a stream that nobody configured.
+/// The first receiver of a stream that is not configured.
 fn first_receiver(relay: &Relay<'_>, stream: &str) -> Result<Value> {
     wait_for("the stream to be there", || Ok(names(relay)?.iter().any(|name| name == stream)))?;
     Ok(relay.wait_receivers(stream, 1)?["receivers"][0]["id"].clone())
@@ -133,7 +133,7 @@ fn a_parent_that_dies_is_replaced_and_receivers_stay() -> Result<()> {
     edge.healthy()
 }
 
-/// Starts a player that says what each of so many pictures was.
+/// Starts a player that says what each of `count` pictures was.
 fn pictures(paths: &Paths, url: &str, count: u32) -> Result<Running> {
     let line = format!(
         "ffprobe -v error -select_streams v -show_entries packet=data_hash -show_data_hash MD5 -of csv=p=0 \

@@ -1,5 +1,5 @@
 //! Relays on one network take a stream of their parent by multicast: it goes there once, at the best level that any
-//! of them wants, to whom comes late without a gap, and by unicast where multicast does not get through.
+//! of them wants, to a late one without a gap, and by unicast where multicast does not get through.
 
 use std::net::Ipv4Addr;
 
@@ -68,7 +68,7 @@ impl Lan {
         &self.children[usize::from(number)]
     }
 
-    /// Somebody who watches at a child.
+    /// A player that watches at a child.
     fn watches(&self, number: u8) -> Result<Running> {
         let url = format!("-i http://127.0.0.1:{HTTP_PORT}/live.ts");
         ffmpeg_decodes(&url, 100_000).within(self.child(number)).start()
@@ -121,7 +121,7 @@ fn wait_packets(relay: &Relay<'_>, more: u64) -> Result<()> {
     wait_for("packets to come", || Ok(packets(relay)? >= before + more))
 }
 
-/// Who receives it from the parent: the group, and others.
+/// The receivers of it at the parent: the group, and others.
 fn receivers(parent: &Relay<'_>, stream: &str) -> Result<(Vec<Value>, usize)> {
     let state = parent.stream(stream)?;
     let all = state["receivers"].as_array().context("receivers")?.clone();

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use crate::scene::{PORT, address};
 use crate::source::Stamp;
 
-/// Who was let down asks again after so long.
+/// A receiver whose stream failed asks again after this time.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// What a receiver has got.
@@ -65,7 +65,7 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    /// Nobody yet.
+    /// No receiver yet.
     pub(crate) fn new(namespaces: &[Namespace], names: Vec<String>) -> Result<Self> {
         let mut audience = Self { doors: Vec::new(), threads: Vec::new(), names, seed: 1 };
         for namespace in namespaces {
@@ -87,7 +87,7 @@ impl Audience {
         Ok(audience)
     }
 
-    /// One more, who wants nothing yet.
+    /// One more receiver, which wants nothing yet.
     pub(crate) fn join(&mut self, relay: usize, stream: u8) -> Result<Receiver> {
         let (wanted, wishes) = watch::channel(None);
         let log = Arc::<Mutex<Log>>::default();

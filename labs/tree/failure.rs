@@ -13,7 +13,7 @@ use crate::{Crowd, received_twice};
 
 /// Until all watch and the tree is at rest.
 const REST: Duration = Duration::from_secs(5);
-/// Until streams are let go that nobody wants, and not yet forgotten.
+/// Until streams are let go that no receiver wants, and not yet forgotten.
 const PRUNED: Duration = Duration::from_secs(2);
 /// How long NATS is away, and how long it is looked at then.
 const AWAY: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub(crate) fn directory(
 }
 
 /// Kills regions in turn; each comes back before the next goes, and all leave and watch again, so that streams come
-/// by the regions again: who has found another parent stays there.
+/// by the regions again: a relay that found another parent stays there.
 pub(crate) fn parents(
     crowd: &Crowd<'_>,
     tree: &mut Tree<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn parents(
         crowd.all_watch();
         std::thread::sleep(REST.max(LOOK));
         progress(format!("{} is killed", NAMES[relay]));
-        // Who watched at the relay itself is not there any more.
+        // Receivers at the relay itself are gone.
         let others = || crowd.receivers.iter().filter(|receiver| receiver.relay != relay);
         let before: usize = others().map(|receiver| receiver.log().failures.len()).sum();
         let at = Instant::now();

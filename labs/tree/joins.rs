@@ -1,4 +1,4 @@
-//! How soon a stream comes that nobody below the origin has, and how soon it is let go.
+//! How soon a stream comes that no relay below the origin has, and how soon it is let go.
 
 use std::time::{Duration, Instant};
 

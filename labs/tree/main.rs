@@ -1,7 +1,7 @@
 //! A tree of seven relays over three levels, each in a namespace of its own (`scene.rs`), with NATS beside the
 //! origin. Streams have five levels ([`source`]), and every packet its number.
 //!
-//! **Joins.** Receivers ask edges, one after the other, for streams that nobody below the origin has, at random
+//! **Joins.** Receivers ask edges, one after another, for streams that only the origin has, at random
 //! levels: `join_ms_p95` is from the call that subscribes to the first packet. Then all leave at once:
 //! `pruned_ms` is from then until the last packet of such a stream comes to a region, at the most, to be
 //! compared with `pruned_timers_ms`: both relays on the way hold what is no longer wanted (`[tree] hold`).
@@ -90,7 +90,7 @@ fn lab(options: &Options) -> Result<Value> {
     Ok(figures.into())
 }
 
-/// Until all streams that everybody watches are there.
+/// Until all streams that all receivers watch are there.
 fn wait_for_sources(tree: &mut Tree<'_>) -> Result<()> {
     if let Some(origin) = tree.relay(0) {
         for stream in 0..MAIN {
@@ -105,7 +105,7 @@ fn crowd(audience: &mut Audience) -> Result<Vec<Receiver>> {
     places.map(|(relay, at)| audience.join(relay, (at % usize::from(MAIN)) as u8)).collect()
 }
 
-/// Those who watch, what they watch, and the links in between.
+/// The receivers, what they watch, and the links in between.
 pub(crate) struct Crowd<'a> {
     pub(crate) receivers: &'a [Receiver],
     pub(crate) source: &'a Source,
@@ -118,7 +118,7 @@ impl Crowd<'_> {
         self.receivers.iter().for_each(|receiver| receiver.want(Some(1)));
     }
 
-    /// Nobody wants anything.
+    /// No receiver wants anything.
     pub(crate) fn all_leave(&self) {
         self.receivers.iter().for_each(|receiver| receiver.want(None));
     }

@@ -4,7 +4,7 @@
 //!                 origin
 //!            ┌──────┴──────┐
 //!         region-1      region-2          each line a veth pair; all of them forward packets,
-//!        ┌───┴───┐     ┌───┴───┐          so that everybody reaches everybody along the lines
+//!        ┌───┴───┐     ┌───┴───┐          so that each relay reaches each along the lines
 //!     edge-1  edge-2 edge-3  edge-4
 //! ```
 
@@ -79,7 +79,7 @@ fn down(relay: usize) -> String {
     format!("down{relay}")
 }
 
-/// Who sends that way has the address by which others know him.
+/// What is sent that way has the address by which others know the relay.
 fn route(at: &Namespace, to: &str, via: Ipv4Addr, relay: usize) -> Result<()> {
     at.ip(&["route", "add", to, "via", &via.to_string(), "src", &address(relay).to_string()])?;
     Ok(())

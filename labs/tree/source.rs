@@ -1,5 +1,5 @@
-//! What is sent: VP9 of five temporal layers in shape, a packet a picture, each with its number in it. Nobody can
-//! look at it, but what belongs to a level is known exactly.
+//! What is sent: VP9 of five temporal layers in shape, a packet a picture, each with its number. It cannot
+//! be viewed, but what belongs to a level is known exactly.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -20,7 +20,7 @@ use crate::source::Stamp;
 
 /// Room for what comes while the machine does something else.
 const BUFFER: usize = 16 << 20;
-/// How often it is looked whether to stop.
+/// How often it checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A packet that came over a link.

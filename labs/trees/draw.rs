@@ -78,7 +78,7 @@ fn panel(sizes: &[Played], title: &str, unit: &str, lines: &[Line]) -> Panel {
     }
 }
 
-/// Which share of the gaps after parents' deaths is no longer than so many milliseconds.
+/// Which share of the gaps after parents' deaths is no longer than a number of milliseconds.
 fn gaps(sizes: &[Played]) -> Panel {
     let line = |played: &Played| {
         let mut gaps = played.gaps_ms.clone();

@@ -1,5 +1,5 @@
 //! Trees of relays at scale, in virtual time with the code of the relay: ten to ten thousand relays with a hundred
-//! receivers each, and a hundred streams at a thousand relays. How long until everybody has what he wants, what
+//! receivers each, and a hundred streams at a thousand relays. How long until each has what it wants, what
 //! relays say to each other, what they keep, and what comes of deaths, partitions and everything at once. The
 //! same figures come out everywhere, but for what the run itself costs.
 //!

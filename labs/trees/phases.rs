@@ -1,4 +1,4 @@
-//! One size from its first receiver on: everybody joins, rest, a crowd, deaths, a partition, chaos.
+//! One size from its first receiver on: all join, rest, a crowd, deaths, a partition, chaos.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const AWAY: Duration = Duration::from_secs(5);
 /// How long a partition lasts.
 const PARTED: Duration = Duration::from_secs(30);
-/// Of a thousand messages so many are lost in chaos.
+/// Of a thousand messages this many are lost in chaos.
 const LOSS: u32 = 20;
 
 /// What came of a size.
@@ -328,7 +328,7 @@ impl Play {
         })
     }
 
-    /// What is not as it has to be, and stays so. In large networks somebody is always on the way to a better
+    /// What is not as it must be, and stays so. In large networks some relay is always on the way to a better
     /// parent, which is followed by holds.
     fn unsettled_throughout(&mut self, most: Duration) -> Vec<String> {
         let mut throughout = self.network.unsettled();

@@ -14,7 +14,7 @@ const HOSTS: usize = 5;
 const GROUPS_OF_HOST: usize = 8;
 
 /// Behind a byte of zero comes a packet: what is read can be written and read again. Behind another one come
-/// messages for a router and a host, each behind three bytes: whom it is from and where it goes, how many
+/// messages for a router and a host, each behind three bytes: its sender and where it goes, how many
 /// seconds pass before, and its length.
 pub(crate) fn igmp(data: &[u8]) {
     membership(Family::V4, data);

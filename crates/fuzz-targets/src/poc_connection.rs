@@ -52,7 +52,7 @@ struct Pair {
     now: Time,
     ends: [Connection; 2],
     under_way: [VecDeque<Vec<u8>>; 2],
-    /// The next number that somebody else takes for each.
+    /// The next number that a third party takes for each.
     number: [u64; 2],
     /// Units of a window.
     window: usize,

@@ -1,4 +1,4 @@
-//! Datagrams of the partial-order transport, and what they do to who reads them.
+//! Datagrams of the partial-order transport, and what they do to their reader.
 
 use outflow_media::Time;
 use outflow_poc::packet::{Data, Datagram, Frame, Mark, Writer, emit_reset, parse};

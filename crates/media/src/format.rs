@@ -49,7 +49,7 @@ pub struct ExtensionMap {
     pub id: u8,
     /// What the elements are.
     pub kind: ExtensionKind,
-    /// Who sends them, as described (`sendonly`, say); empty if it is not said.
+    /// The direction in which they are sent, as described (`sendonly`, say); empty if not given.
     pub direction: String,
     /// What is said behind the URI; mostly empty.
     pub attributes: String,

@@ -13,7 +13,7 @@
 //!   names them in its unit type. Otherwise they are told by their presentation time, and where
 //!   that is not known they are the bidirectional frames between the key frame and the next
 //!   frame that is predicted forward.
-//! - An intra frame that is not key needs the intra frame before it, so that who has nothing but
+//! - An intra frame that is not key needs the intra frame before it, so that a receiver of nothing but
 //!   intra frames can decode it. Those behind it may refer past it: the next one needs both it and
 //!   the last reference before it.
 //! - In H.265, a non-reference frame of a layer below the highest one may still be referred to
@@ -91,7 +91,7 @@ pub struct Frames {
     sub_layers: u8,
     are_announced: bool,
     layers: u8,
-    /// The lowest sub-layer that was opened by itself since all of it could be taken: who took it there
+    /// The lowest sub-layer that was opened by itself since all of it could be taken: a taker from there
     /// lacks earlier frames of it, which those of higher sub-layers may refer to.
     opened_alone: Option<u8>,
 }
@@ -202,7 +202,7 @@ impl Frames {
         }
     }
 
-    /// There are at least so many temporal sub-layers: a layer each, one of entry points, and one of what
+    /// At least `sub_layers` temporal sub-layers exist: a layer each, one of entry points, and one of what
     /// nothing refers to.
     fn has_sub_layers(&mut self, sub_layers: u8) {
         self.sub_layers = self.sub_layers.max(sub_layers);

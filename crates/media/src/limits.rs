@@ -12,11 +12,11 @@ pub const SDP_TRACKS_MAX: usize = 16;
 pub const REORDER_PACKETS_MAX: usize = 8;
 
 /// How far behind the newest an RTP packet may be to count as late. One further behind belongs to
-/// a source that began anew.
+/// a source that began again.
 pub const LATE_PACKETS_MAX: u16 = 100;
 
 /// How far ahead of the newest an RTP packet may be to count as the next one after a loss. One
-/// further ahead belongs to a source that began anew (RFC 3550 appendix A.1).
+/// further ahead belongs to a source that began again (RFC 3550 appendix A.1).
 pub const LOST_PACKETS_MAX: u16 = 3000;
 
 /// Frames that a reader keeps in mind for late packets. A packet of an older frame is told to
@@ -33,7 +33,7 @@ pub const PARAMETER_SET_BYTES_MAX: usize = 4096;
 pub const AAC_FRAMES_MAX: usize = 64;
 
 /// Seconds that a timestamp may be from where its arrival puts it when tracks are brought
-/// together. One further away begins the track anew; a sender report further away is not believed.
+/// together. One further away begins the track again; a sender report further away is not believed.
 pub const CLOCK_DEVIATION_SECONDS_MAX: u32 = 10;
 
 /// Programmes of a transport stream that are looked at. The rest of a larger multiplex is relayed,
@@ -44,7 +44,7 @@ pub const PROGRAMMES_MAX: usize = 64;
 pub const PROGRAMME_STREAMS_MAX: usize = 64;
 
 /// Bytes of packets that are kept of one table (PAT or PMT): a section of full length, with room
-/// for packets without payload among them. A table that takes more is waited for anew.
+/// for packets without payload among them. A table that takes more is waited for again.
 pub const TABLE_PACKETS_BYTES_MAX: usize = 12 * 188;
 
 /// Packets of a transport stream within which a frame has to show what it is. One that has not counts as

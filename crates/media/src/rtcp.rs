@@ -80,12 +80,12 @@ pub enum Report {
     Sender(SenderReport),
     /// A receiver report, perhaps without blocks: a sign of life.
     Receiver {
-        /// Who reports.
+        /// The SSRC that reports.
         ssrc: u32,
     },
     /// One block of a sender or receiver report.
     Block {
-        /// Who reports.
+        /// The SSRC that reports.
         from: u32,
         /// What it reports.
         block: ReportBlock,
@@ -97,7 +97,7 @@ pub enum Report {
     },
     /// Application-defined.
     App {
-        /// Who sent it.
+        /// The sender's SSRC.
         ssrc: u32,
         /// Its four-letter name.
         name: [u8; 4],
@@ -106,14 +106,14 @@ pub enum Report {
     },
     /// About the quality that a receiver gets.
     Level {
-        /// Who says it.
+        /// The SSRC that says it.
         from: u32,
         /// What is said.
         message: LevelMessage,
     },
     /// A receiver says what its way carries.
     Limit {
-        /// Who says so.
+        /// The SSRC that says so.
         from: u32,
         /// What it says.
         limit: Limit,
@@ -122,7 +122,7 @@ pub enum Report {
     },
     /// A receiver asks for a key frame.
     KeyFrame {
-        /// Who asks.
+        /// The SSRC that asks.
         from: u32,
         /// The source that it is asked of.
         media: u32,

@@ -110,7 +110,7 @@ pub struct Tag {
     pub content: Content,
     /// Quality layer, 0 is the base; 7 bits are used.
     ///
-    /// Layers are in one order: whoever takes those from 0 up to any one of them can decode what he has,
+    /// Layers are in one order: a receiver of those from 0 up to any one of them can decode what it has,
     /// because nothing needs a packet of a higher layer. With `n` of them, level `q` (1 is the best, `n`
     /// the base alone) takes the layers 0 to `n - q`. What they are depends on the codec:
     ///
@@ -133,7 +133,7 @@ pub struct Tag {
     /// declares, or what its codec has at most. It does not shrink while the stream stays the same. 0 and
     /// 1 mean that there is nothing to choose.
     pub layers: u8,
-    /// Whoever takes all lower layers can take the layer of this packet, too, from this frame on. A key
+    /// A receiver of all lower layers can take the layer of this packet, too, from this frame on. A key
     /// frame that opens its layer opens all layers at once. One that does not is of an open group: behind it
     /// may come frames whose [`needs`](Self::needs) reach past it (leading pictures), and the first that is
     /// none of these opens all layers. When in doubt it is false, and a key frame is to be waited for.
@@ -141,17 +141,17 @@ pub struct Tag {
     /// To *take* a layer is to have had all its frames since the last key frame, or since one that opened
     /// it. Layers may be empty: one of which there was no frame since the last key frame is taken, too.
     pub opens: bool,
-    /// It shows with this frame that there are so many more temporal layers, its own the highest of them: what
-    /// was above has numbers higher by that from here on. Whoever took all that was below misses nothing.
+    /// This frame shows that there are this many more temporal layers, its own the highest of them: what
+    /// was above has numbers higher by that from here on. A receiver of all that was below misses nothing.
     pub grown: u8,
     /// This packet holds the first bytes of its frame.
     pub first: bool,
-    /// Its frame is another one of a picture that has begun: a higher spatial layer. Who wants less goes on to
-    /// the end of the picture, where the RTP marker stands for what he took of it.
+    /// Its frame is a further one of the same picture: a higher spatial layer. A receiver of less goes on to
+    /// the end of the picture, where the RTP marker stands for what it took of it.
     pub adds: bool,
     /// This packet holds the last bytes of its frame, as far as the format lets one know.
     pub last: bool,
-    /// Of a picture of several layers, this packet holds the last bytes for whoever takes layers up to this one,
+    /// Of a picture of several layers, this packet holds the last bytes for receivers of layers up to this,
     /// and at least the packet's own: for them the RTP marker stands here. `None` where that is not known, and
     /// at the end of the whole picture, which the packet's own marker tells.
     pub ends: Option<u8>,

@@ -25,10 +25,10 @@ pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
     }
 }
 
-/// Whoever goes up and down as [`Tag::opens`] says never gets a frame that refers to one he did not get.
-/// `wanted` is the highest layer that he wants, from frame to frame, again and again.
+/// A receiver that goes up and down as [`Tag::opens`] says gets no frame that refers to one it lacks.
+/// `wanted` is the highest layer that it wants, from frame to frame, again and again.
 ///
-/// The places of the frames that he gets.
+/// The places of the frames that it gets.
 pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Vec<usize> {
     let mut receiver = Receiver::default();
     let wanted = wanted.iter().cycle();
@@ -46,7 +46,7 @@ pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Ve
     (0..cases.len()).filter(|at| got[*at]).collect()
 }
 
-/// Whatever layers somebody takes, each picture ends with the last packet of it that he gets, and with no other.
+/// Whatever layers a receiver takes, each picture ends with the last packet of it that it gets, and no other.
 /// The tags of each picture's packets, of which the last has the RTP marker. As long as it shows only little by
 /// little how many layers there are, nothing is left out.
 pub(crate) fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
@@ -67,11 +67,11 @@ pub(crate) fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
 /// A receiver that does what the documentation of [`Tag`] says.
 #[derive(Debug, Default)]
 struct Receiver {
-    /// The key frame at which he joined.
+    /// The key frame at which it joined.
     began: Option<u32>,
     /// A key frame of an open group, and no frame since that does not reach past it.
     open: Option<u32>,
-    /// The highest layer that he takes.
+    /// The highest layer that it takes.
     taken: u8,
     /// Layers, a bit each, of which frames were refused since the last key frame and since they were taken.
     refused: u128,
@@ -116,7 +116,7 @@ impl Receiver {
         tag.layer <= self.taken
     }
 
-    /// New layers are taken by who takes what was below, and what was above has other numbers.
+    /// A receiver that takes what was below takes new layers, and what was above has other numbers.
     fn grow(&mut self, tag: &Tag) {
         if tag.grown > 0 {
             let first = tag.layer + 1 - tag.grown;

@@ -22,10 +22,10 @@ use tokio::sync::Notify;
 use crate::detached::Routes;
 use crate::limits::{BATCHES_A_TURN, PENDING_MAX};
 
-/// How long an end that nobody uses any more goes on to say goodbye.
+/// How long an end without users goes on to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Who sends something so long after what was sent before sends it at once; else there may be more, which goes by
+/// A user that sends this long after the last send sends at once; else there may be more, which goes by
 /// one system call.
 const ALONE: Duration = Duration::from_micros(100);
 
@@ -42,7 +42,7 @@ pub(crate) struct Inner {
     /// Of those that are being connected, what came of it.
     pub(crate) connected: BTreeMap<Handle, Result<Service, ConnectError>>,
     pub(crate) asking: VecDeque<(Handle, SocketAddr, Request)>,
-    /// Whether nobody uses it any more, since when.
+    /// Since when it has no user any more, if so.
     ended: Option<Instant>,
     /// What is wrong with the socket, if it had to be given up.
     error: Option<String>,
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     answers_alike: bool,
 }
 
-/// Whoever uses the end; the task ends after the last one.
+/// A user of the end; the task ends after the last one.
 pub(crate) struct User(pub(crate) Arc<Shared>);
 
 impl Drop for User {
@@ -131,7 +131,7 @@ impl Inner {
             }
             if let Some(waits) = self.waits.get(&handle) {
                 waits.readable.notify_one();
-                // Who was told that there is no room is woken when there is, and not before.
+                // A sender told that there is no room is woken when there is, and not before.
                 let connection = self.endpoint.connection(handle);
                 if connection.is_none_or(|connection| connection.is_closed() || !connection.is_blocked()) {
                     waits.writable.notify_one();
@@ -184,7 +184,7 @@ async fn drive(
     let mut batch = Batch::new(datagram_bytes_max);
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     loop {
-        // What has come is read before it is said that it did not come in time: this task may have been kept.
+        // What has come is read before it is declared late: this task may have been kept.
         for _ in 0..BATCHES_A_TURN {
             match shared.udp.try_recv(&mut batch) {
                 Ok(_) => shared.take(&mut batch),
@@ -283,7 +283,7 @@ impl Shared {
         Ok(if outbox.send(&self.udp)? { Left::Some } else { Left::Full })
     }
 
-    /// Whoever has changed something sends what may go because of it, unless much goes: that goes together. The
+    /// A user that changed something sends what may go because of it, unless much goes: it goes together. The
     /// task is woken for what it does not know of.
     pub(crate) fn act(&self, mut inner: MutexGuard<'_, Inner>) {
         let now = self.now();

@@ -11,7 +11,7 @@ pub const PACKETS_MAX: u64 = 1 << 48;
 /// Numbers before [`PACKETS_MAX`] at which a connection is told that its keys are spent.
 pub const LAST_PACKETS: u64 = 1 << 12;
 
-/// Packets of a connection that did not open: 2^52 (RFC 9001 section 6.6). When there were so many, no further
+/// Packets of a connection that did not open: 2^52 (RFC 9001 section 6.6). After this many, no further
 /// one is opened; the connection has to end.
 pub const FORGERIES_MAX: u64 = 1 << 52;
 

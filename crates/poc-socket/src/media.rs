@@ -11,7 +11,7 @@
 //! Values of a query are percent-encoded, and a `+` is a blank, as in addresses of HTTP ([`with_query`],
 //! [`query_value`]).
 //!
-//! Who receives RTP may send RTCP the other way, in the same form: reports, and wishes for another level.
+//! A receiver of RTP may send RTCP the other way, in the same form: reports, and wishes for another level.
 
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
@@ -117,7 +117,7 @@ impl Packet {
 /// What a stream is sent by: in order, each unit for so long. How it is sent again, and what is left out first,
 /// its sender says of each.
 pub fn stream(latency: Duration) -> Flow {
-    // Its net is large, and the same for all of one latency: who uses another one, mostly does so from then on.
+    // Its net is large, and the same for all of one latency: a caller with another one mostly keeps it.
     static LAST: ArcSwapOption<(Duration, Flow)> = ArcSwapOption::const_empty();
     if let Some(last) = LAST.load().as_deref().filter(|(known, _)| *known == latency) {
         return last.1.clone();

@@ -10,7 +10,7 @@ use outflow_udp as udp;
 
 use crate::noise::{KeyError, Keys};
 
-/// How a connection is protected. There is no default: whoever does without encryption has to say so.
+/// How a connection is protected. There is no default: a caller that does without encryption has to say so.
 #[derive(Clone)]
 pub enum Security {
     /// By Noise, with these keys.

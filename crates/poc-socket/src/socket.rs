@@ -187,7 +187,7 @@ impl PocSocket {
             shared.act(inner);
             handle
         };
-        // Whoever does not wait to the end is not connected.
+        // A caller that does not wait to the end is not connected.
         let mut socket =
             PocSocket { user, handle, waits, service: Service { to_server: None, to_client: None } };
         socket.service = socket.connected().await?;

@@ -58,7 +58,7 @@ async fn units_go_from_socket_to_socket() {
     exchange(Options::new(Security::Plain), Options::new(Security::Plain)).await;
 }
 
-/// One thread has both ends: whoever waits lets the other go on.
+/// One thread has both ends: the end that waits lets the other go on.
 #[tokio::test]
 async fn who_gives_more_than_there_is_room_for_waits() {
     let listener = PocListener::bind(here(), Options::new(Security::Plain)).expect("a port");

@@ -19,5 +19,5 @@ pub(crate) const CAPTURE_BYTES_MAX: usize = 2 << 30;
 pub(crate) const CAPTURE_FLOWS_MAX: usize = 4096;
 
 /// Seconds between two clock references of a transport stream. If it is more, or the clock goes back, it has
-/// begun anew, and the packets between the two are taken to have come at the rate before.
+/// begun again, and the packets between the two are taken to have come at the rate before.
 pub(crate) const CLOCK_STEP_SECONDS_MAX: u64 = 10;

@@ -28,7 +28,7 @@ pub struct Outcome {
     pub healthy_delay_most_ns: u64,
     /// Packets dropped, by reason.
     pub drops: BTreeMap<&'static str, u64>,
-    /// Covers every delivery: to whom, which packet, when.
+    /// Covers every delivery: which receiver, which packet, when.
     pub digest: Digest,
     /// Covers the bytes of every packet, as the first receiver got it.
     pub content: Digest,

@@ -22,13 +22,13 @@ impl Path {
         Path { bps, buffer_bytes, on_the_way: 0, drained: now, stalled: false }
     }
 
-    /// From now on nobody reads at its end.
+    /// From now on nothing is read at its end.
     pub(crate) fn stall(&mut self, now: Time) {
         self.drain(now);
         self.stalled = true;
     }
 
-    /// From now on somebody reads again.
+    /// From now on its end is read again.
     pub(crate) fn resume(&mut self, now: Time) {
         self.drain(now);
         self.stalled = false;
@@ -39,7 +39,7 @@ impl Path {
         (!self.stalled).then(|| now + self.time_for(self.on_the_way as u64))
     }
 
-    /// Takes a packet of so many bytes, if there is room for it.
+    /// Takes a packet of `bytes` bytes, if there is room for it.
     pub(crate) fn take(&mut self, now: Time, bytes: usize) -> bool {
         self.drain(now);
         let fits = self.on_the_way + bytes <= self.buffer_bytes;

@@ -76,7 +76,7 @@ pub struct RelayModel {
     branches: IgnoredAny,
 }
 
-/// Who receives.
+/// The receivers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receivers {

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_same_packets_become_the_same_bytes_as_in_a_graph_by_itself() {
         let mut scenario = Scenario::parse(TEXT, FILE).expect("it is shipped");
-        // So that chance has no part in what the source sends, and everybody sees all of it.
+        // So that chance has no part in what the source sends, and every receiver sees all of it.
         (scenario.source.size_spread, scenario.receivers.join_spread) = (0.0, 0.0);
         scenario.duration = 3.0;
         let mut seen = Vec::new();

@@ -50,9 +50,9 @@ struct World {
     agenda: Agenda<Happening>,
     stream: Stream,
     source: Source,
-    /// What everybody joins; the stream as it comes in if none.
+    /// What every player joins; the stream as it comes in if none.
     branch: Option<BranchId>,
-    /// The first packet of it that nobody got yet.
+    /// The first packet of it that no player got yet.
     unseen: u64,
     players: Vec<Player>,
     /// Players by their sink's key.

@@ -21,7 +21,7 @@ fn network(relays: usize, children_max: usize, seed: u64) -> Network {
     Network::new(Settings { relays, children_max, seed })
 }
 
-/// A tree in which everybody has receivers and the stream.
+/// A tree in which every relay has receivers and the stream.
 fn settled(count: usize, children_max: usize, seed: u64) -> Network {
     let mut network = network(count, children_max, seed);
     network.set_source(0, STREAM, Some(0));
@@ -87,7 +87,7 @@ fn chaos(count: usize, sources: usize, seed: u64) {
             network.restart(source);
         }
     }
-    // In a part without the directory, nobody may know anybody.
+    // In a part without the directory, no relay may know any other.
     if seed.is_multiple_of(3) {
         network.run(seconds(60));
         assert_eq!(network.faults(), (0, &[][..]), "seed {seed}");

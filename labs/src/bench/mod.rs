@@ -33,7 +33,7 @@ const STREAM: &str = "live";
 /// Where the source sends to.
 pub const SOURCE_PORT: u16 = 5004;
 
-/// Who relays.
+/// The program that relays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contender {
     /// The plain C program.
@@ -70,7 +70,7 @@ pub enum Ends {
 /// What is measured.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Who relays.
+    /// The program that relays.
     pub contender: Contender,
     /// By which way every receiver must be reached, if it matters: "user", "tc" or "xdp".
     pub way: Option<&'static str>,
@@ -126,7 +126,7 @@ impl Bench {
     /// Starts a relay and its receivers, and waits until every one of them has got something.
     ///
     /// # Errors
-    /// The relay does not start, does not reach everybody, or goes another way than it should.
+    /// The relay does not start, does not reach all receivers, or goes another way than it should.
     pub fn open(&self, setup: &Setup) -> Result<Stage<'_>> {
         Stage::open(&self.paths, &self.core, Cage::with(self.limits)?, setup)
     }

@@ -59,7 +59,7 @@ impl Outcome {
         })
     }
 
-    /// What came of so many packets, of which nothing else is known.
+    /// What came of `delivered` packets, of which nothing else is known.
     pub fn of_packets(delivered: u64, used: Use, idle: Use) -> Result<Self> {
         ensure!(delivered > 0, "nothing was delivered");
         let own = (used.load() - idle.load()) * used.wall.as_secs_f64();

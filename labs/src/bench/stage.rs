@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// receivers that have one.
 const QUIET_UDP: Duration = Duration::from_millis(200);
 const QUIET_TCP: Duration = Duration::from_millis(600);
-/// How long the source runs between looks at whether everybody is reached.
+/// How long the source runs between looks at whether all receivers are reached.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// What a relay may take to begin to serve a receiver on a connection, on average.
 const CONNECT_WITHIN: Duration = Duration::from_millis(2);
@@ -115,7 +115,7 @@ impl<'b> Stage<'b> {
                 return Ok(());
             }
             ensure!(Instant::now() < until, "receivers are not reached by \"{way}\": {others:?}");
-            // Who has just joined is sent to on its own, until it is up with the others.
+            // A receiver that has just joined is sent to on its own, until it is up with the others.
             self.source.run(LOOK_EVERY);
             std::thread::sleep(LOOK_EVERY);
         }
@@ -148,7 +148,7 @@ impl<'b> Stage<'b> {
         let used = self.core.since(&reading)?;
         self.relaying.healthy()?;
         let waited = self.relaying.process().waited()?.saturating_sub(waited);
-        // Who is held to a part of a core waits because of that.
+        // A relay held to a part of a core waits because of that.
         let starved = self.cage.limits().is_none() && waited > used.wall.mul_f64(WAITED_MAX);
         let disturbed = starved || self.others_are_to_blame(&arrived, sent, &used);
         if !disturbed {

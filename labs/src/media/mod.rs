@@ -20,7 +20,7 @@ use nix::time::{ClockId, clock_gettime};
 
 /// Bytes of a transport packet.
 pub const TS_PACKET: usize = 188;
-/// Transport packets in a datagram, as everybody sends them (7 · 188 = 1316 bytes).
+/// Transport packets in a datagram, as is usual (7 · 188 = 1316 bytes).
 pub const PER_DATAGRAM: usize = 7;
 
 /// Nanoseconds since 1970, the clock of the kernel's receive timestamps.

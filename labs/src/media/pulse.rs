@@ -40,7 +40,7 @@ impl Pulse {
         self
     }
 
-    /// Sends so many pictures a second from now on; their timestamps go on as they did.
+    /// Sends `per_second` pictures a second from now on; their timestamps go on as they did.
     pub fn hurry(&mut self, per_second: f64) {
         self.shape.per_second = per_second;
     }
@@ -56,7 +56,7 @@ impl Pulse {
             let at = chosen.as_ref().map_or(f64::from(number) / rate, |chosen| chosen[number as usize]);
             let due = began + Duration::from_secs_f64(at);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
+            // No listener (ECONNREFUSED) is no reason to stop: the relay may come later.
             let picture = self.pictures.next_picture(monotonic_nanos());
             if self.socket.send(picture).is_ok() {
                 sent += u64::from(self.shape.packets);
@@ -66,7 +66,7 @@ impl Pulse {
     }
 }
 
-/// So many moments of so many seconds, in order, each as likely as any other.
+/// `count` moments within `seconds` seconds, in order, each as likely as any other.
 fn moments(chance: &mut fastrand::Rng, count: u32, seconds: f64) -> Vec<f64> {
     let mut moments: Vec<f64> = (0..count).map(|_| chance.f64() * seconds).collect();
     moments.sort_by(f64::total_cmp);

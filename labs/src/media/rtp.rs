@@ -1,7 +1,7 @@
 //! A stream of RTP packets of one exact size: H.264 in shape, as an SDP file describes it.
 //!
 //! Every picture has the same number of packets, sent back to back; that number and the pace are
-//! what a fan-out is measured by. Nobody can look at it.
+//! what a fan-out is measured by. It cannot be viewed.
 
 use super::Marker;
 use super::marker;

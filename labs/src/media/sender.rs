@@ -35,7 +35,7 @@ impl Sender {
     pub fn start_from(namespace: &Namespace, from: SocketAddr, to: SocketAddr, shape: Shape) -> Result<Self> {
         let socket = namespace.run(|| UdpSocket::bind(from))?;
         socket.connect(to)?;
-        // Nobody listening (ECONNREFUSED) is no reason to stop: the relay may come later.
+        // No listener (ECONNREFUSED) is no reason to stop: the relay may come later.
         Ok(Self::spawn(shape, move |datagram| {
             let _nobody_listens = socket.send(datagram);
         }))

@@ -2,13 +2,13 @@
 //! slices that reference each other), its picture data replaced by markers.
 //!
 //! Datagrams are full (seven packets) and the rate is exact, so that what a receiver should have
-//! got is known to the byte. Nobody can look at it: real pictures are what `assets/demo.ts` is for.
+//! got is known to the byte. It cannot be viewed: real pictures are what `assets/demo.ts` is for.
 
 use super::{Marker, PER_DATAGRAM, TS_PACKET};
 
 const PMT_PID: u16 = 0x1000;
 const VIDEO_PID: u16 = 0x0100;
-/// Program tables are repeated with every so many pictures.
+/// Program tables are repeated once per this many pictures.
 const TABLES_EVERY: u32 = 4;
 /// How much larger than the others a key frame is.
 const KEY_WEIGHT: u32 = 4;

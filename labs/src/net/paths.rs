@@ -8,7 +8,7 @@ use super::Namespace;
 
 /// The source's address.
 pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 66, 1, 2);
-/// A second address of the source's machine: packets from there come from somebody else.
+/// A second address of the source's machine: packets from there come from another host.
 pub const STRANGER: Ipv4Addr = Ipv4Addr::new(10, 66, 1, 3);
 /// The relay's address towards the source, on its interface `in0`.
 pub const RELAY_IN: Ipv4Addr = Ipv4Addr::new(10, 66, 1, 1);

@@ -20,7 +20,7 @@ use super::{How, Receiver, Target};
 use crate::arrivals::{Arrivals, BUCKETS, bucket};
 use crate::media::{Marker, monotonic_nanos, wall_nanos};
 
-/// One connection in so many is read.
+/// One connection in this many is read.
 const SAMPLE: usize = 32;
 /// Between two looks at the connections: fewer wake-ups, more bytes each.
 const NAP: Duration = Duration::from_millis(4);

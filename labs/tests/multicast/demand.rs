@@ -1,4 +1,4 @@
-//! Streams that are fetched while somebody wants them: whoever joins their group does.
+//! Streams that are fetched while a host wants them: a host that joins their group does.
 
 use super::*;
 

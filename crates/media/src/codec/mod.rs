@@ -58,7 +58,7 @@ pub struct Slice {
     /// Temporal sub-layer, 0 is the base, of codecs whose slices name it (H.265). Pictures that are no
     /// references may be referred to from higher ones then.
     pub sub_layer: Option<u8>,
-    /// Whether whoever has the lower sub-layers can go on with its own from here.
+    /// Whether a receiver that has the lower sub-layers can add this one from here.
     pub switch: Switch,
 }
 

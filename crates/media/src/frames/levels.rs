@@ -90,7 +90,7 @@ impl Pictures {
         }
     }
 
-    /// So many B pictures between two others, which have been decoded.
+    /// `count` B pictures between two others, which have been decoded.
     fn between(&mut self, count: u32, [earlier, later]: [usize; 2], choices: &mut Choices<'_>) {
         let mut refers = vec![earlier, later];
         let mut times: Vec<u32> = (1..=count).map(|back| self.time - back).collect();
@@ -277,7 +277,7 @@ fn sub_layers_are_taken_one_after_the_other_at_switching_points() {
         stream.push(0, &[SubLayers::slice(kind, tid)], vec![]);
     }
     let layers: Vec<_> = stream.cases.iter().map(|case| (case.tag.layer, case.tag.opens)).collect();
-    // Who took sub-layer 1 at the last switching point lacks what sub-layer 2 may still refer to.
+    // A receiver that took sub-layer 1 at the last switching point lacks what sub-layer 2 may still refer to.
     let expected = [(0, true), (2, false), (3, false), (2, true), (3, true), (2, true), (4, false)];
     assert_eq!(layers, expected);
     assert_eq!(assert_that_levels_can_change(&stream.cases, &[0, 4, 4, 4, 4, 4, 4]), [0, 3, 4, 5]);

@@ -95,7 +95,7 @@ fn uyvy(rows: &[u8], row_bytes: usize, factor: usize, result: &mut [u8]) {
     }
 }
 
-/// The sum of `factor` samples in each of so many rows, from byte `from` on, `step` bytes apart.
+/// The sum of `factor` samples in each of `factor` rows, from byte `from` on, `step` bytes apart.
 #[inline(always)]
 fn square(rows: &[u8], row_bytes: usize, (from, step): (usize, usize), factor: usize) -> u32 {
     let of_row =

@@ -8,7 +8,7 @@ const EPH: [u8; 2] = [0xff, 0x92];
 /// Bytes of an SOP marker segment.
 const SOP_BYTES: usize = 6;
 
-/// Of `Coding::style`: after so many coding passes the lengths are told anew.
+/// Of `Coding::style`: after a number of coding passes the lengths are given again.
 const BYPASS: u8 = 1;
 const TERMINATE_ALL: u8 = 4;
 /// Coding passes that a code-block cannot have more of.

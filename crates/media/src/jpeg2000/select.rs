@@ -11,7 +11,7 @@ use crate::image::Rect;
 /// What of a codestream is wanted. The default is all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// So many quality layers at most.
+    /// At most this many quality layers.
     pub layers: Option<u16>,
     /// Width and height halved so often; less, if there are fewer resolutions, or the tiles do not
     /// allow it.

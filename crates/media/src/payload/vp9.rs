@@ -19,7 +19,7 @@ pub struct PictureId {
 }
 
 impl PictureId {
-    /// The number of the picture so many before it.
+    /// The number of the picture `distance` before it.
     pub const fn back(self, distance: u8) -> u16 {
         let bits = if self.is_long { 0x7fff } else { 0x7f };
         self.value.wrapping_sub(distance as u16) & bits

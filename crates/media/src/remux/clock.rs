@@ -9,7 +9,7 @@ pub(super) const TICKS: i64 = 90_000;
 /// time.
 const START: i64 = TICKS;
 /// A timestamp further than this from where its arrival puts it belongs to a source that began
-/// anew, or leapt.
+/// again, or leapt.
 const MAX_DEVIATION: i64 = CLOCK_DEVIATION_SECONDS_MAX as i64 * TICKS;
 /// What sender reports say is followed in steps of at least this: they tremble by less.
 const MIN_STEP: i64 = TICKS / 200;
@@ -51,7 +51,7 @@ pub(super) struct Clocks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) ticks: i64,
-    /// The track begins here, or begins anew.
+    /// The track begins here, or begins again.
     pub(super) leapt: bool,
 }
 

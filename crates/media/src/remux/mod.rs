@@ -14,7 +14,7 @@ use crate::rtp::RtpHeader;
 use crate::ts::{AccessUnit, TsMux, TsOut, UnsupportedCodec};
 use crate::{Format, Time};
 
-/// Where time stamps begin anew.
+/// Where time stamps begin again.
 const PTS_MODULUS: i64 = 1 << 33;
 /// Bytes of a key frame in which a sequence parameter set is looked for.
 const LOOKED_AT: usize = 1024;

@@ -72,7 +72,7 @@ impl<'a> FciParser<'a> for Tmmb {
     }
 }
 
-/// Says which limit is in force, in the name of who asked for it.
+/// Says which limit is in force, in the name of the receiver that asked for it.
 #[derive(Debug)]
 struct Notification {
     owner: u32,

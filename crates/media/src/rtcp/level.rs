@@ -31,7 +31,7 @@ pub struct LevelRequest {
     pub number: u16,
     /// The level, 1 is the best.
     pub level: u8,
-    /// The source that it receives: who does not receive it does not know that number.
+    /// The source that it receives: a peer that does not receive it does not know that number.
     pub media: u32,
 }
 
@@ -86,7 +86,7 @@ impl LevelMessage {
         }
     }
 
-    /// A compound packet of whoever has this SSRC: an empty report, its name, and the message.
+    /// A compound packet of the sender with this SSRC: an empty report, its name, and the message.
     pub fn emit(&self, ssrc: u32, cname: &str) -> Vec<u8> {
         let (subtype, number, level, media, rates) = match self {
             LevelMessage::Request(LevelRequest { number, level, media }) => {

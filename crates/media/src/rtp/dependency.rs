@@ -29,7 +29,7 @@ pub enum Indication {
     NotPresent,
     /// No other frame of the target refers to it.
     Discardable,
-    /// Whoever can decode it can decode all of the target from here on.
+    /// A receiver that can decode it can decode all of the target from here on.
     Switch,
     /// Others may refer to it.
     Required,

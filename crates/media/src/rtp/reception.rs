@@ -23,7 +23,7 @@ pub enum Placement {
     Late,
     /// Far from all others: it counts only if its successor follows.
     Stray,
-    /// The second in a row from a new stream of numbers: the source began anew.
+    /// The second in a row from a new stream of numbers: the source began again.
     Restart,
 }
 
@@ -143,7 +143,7 @@ impl Reception {
         }
     }
 
-    /// Appendix A.1, without the probation of new sources: who sends is agreed on before.
+    /// Appendix A.1, without the probation of new sources: the sender is agreed on before.
     fn place(&mut self, sequence: u16) -> Placement {
         if !self.started {
             self.restart(sequence);

@@ -49,7 +49,7 @@ pub fn emit(format: &Format, session: &Session<'_>) -> String {
     description.medias = match format {
         Format::Ts => vec![transport_stream()],
         Format::Rtp(tracks) => tracks.iter().map(media).collect(),
-        // No RTP payload: only who is sent to by plain UDP gets it.
+        // No RTP payload: only receivers by plain UDP get it.
         Format::Images | Format::Data => Vec::new(),
     };
     if let Some(main) = description.medias.get_mut(usize::from(format.main_track()))

@@ -7,10 +7,10 @@ pub const PTS_HZ: u64 = 90_000;
 /// Ticks a second of the programme clock reference.
 pub const PCR_HZ: u64 = 27_000_000;
 
-/// Where PTS and DTS begin anew: 33 bits.
+/// Where PTS and DTS begin again: 33 bits.
 pub const PTS_MODULUS: u64 = 1 << 33;
 
-/// Where the programme clock reference begins anew.
+/// Where the programme clock reference begins again.
 pub const PCR_MODULUS: u64 = PTS_MODULUS * 300;
 
 /// The time stamp `ticks` behind `pts`.

@@ -82,7 +82,7 @@ impl Continuity {
         if !seen || (packet.has_payload() && packet.continuity() == (last + 1) & 0x0f) {
             return Step::Next;
         }
-        // Not by the counter alone: 16 packets may be missing, or the stream has begun anew.
+        // Not by the counter alone: 16 packets may be missing, or the stream has begun again.
         if packet.has_payload() && now == before {
             entry.state |= TWICE;
             return Step::Again;

@@ -1,4 +1,4 @@
-//! What tells decoders that a stream broke off and begins anew.
+//! What tells decoders that a stream broke off and begins again.
 
 use bytes::{Bytes, BytesMut};
 

@@ -5,8 +5,8 @@ use bytes::{Bytes, BytesMut};
 use super::packet::{Header, PACKET_BYTES};
 
 /// Packets of video on `pid` that change nothing of what is decoded, to go between two access units: `count`
-/// of them, behind a packet with this continuity counter. Who goes from one version of a stream to another,
-/// of which the counter is elsewhere, sees no gap behind them.
+/// of them, behind a packet with this continuity counter. A receiver that changes to a version of a stream
+/// with another counter sees no gap behind them.
 ///
 /// Each is a PES packet without a time of its own, and its payload a zero byte, which may stand behind
 /// every access unit (`trailing_zero_8bits`, ITU-T H.264 and H.265 annex B; zero stuffing before start

@@ -114,7 +114,7 @@ impl TsFramer {
 
 /// What stands at the start of aligned bytes.
 enum Whole {
-    /// So many bytes of whole packets.
+    /// This many bytes of whole packets.
     Packets(usize),
     /// Less than a packet.
     Incomplete,

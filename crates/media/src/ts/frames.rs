@@ -130,7 +130,7 @@ impl TsFrames {
         }
     }
 
-    /// Begins anew with what the stream is; its frames are counted on.
+    /// Begins again with what the stream is; its frames are counted on.
     pub fn restart(&mut self) {
         self.is_mixed = false;
     }

@@ -95,7 +95,7 @@ impl TsLoop {
     }
 }
 
-/// So many ticks of 27 MHz.
+/// `ticks` ticks of 27 MHz.
 fn ticks(ticks: u64) -> Duration {
     let nanos = ticks % PCR_HZ * 1_000 / (PCR_HZ / 1_000_000);
     Duration::from_secs(ticks / PCR_HZ) + Duration::from_nanos(nanos)

@@ -25,7 +25,7 @@ const TABLES_EVERY: i64 = PTS_HZ as i64 / 10;
 const CLOCK_WITH_FRAMES: i64 = PTS_HZ as i64 / 100;
 /// It is sent alone, between frames, after 40 ms (ISO/IEC 13818-1 section 2.7.2 asks for 100).
 const CLOCK_ALONE: i64 = PTS_HZ as i64 / 25;
-/// Time that goes back by more than a second does so because it began anew.
+/// Time that goes back by more than a second does so because it began again.
 const BACKWARDS: i64 = -(PTS_HZ as i64);
 
 /// How far the clock is behind the decoding times, in ticks of 90 kHz: 200 ms. So much may tracks
@@ -82,7 +82,7 @@ pub struct TsMux {
     pmt_continuity: u8,
     tables_at: Option<u64>,
     clock_at: Option<u64>,
-    /// PES header and what is inserted behind it, used anew for every access unit.
+    /// PES header and what is inserted behind it, used again for every access unit.
     header: BytesMut,
     inserted: BytesMut,
 }
@@ -193,7 +193,7 @@ impl TsMux {
         emit_packets(&self.pmt, PMT_PID, &mut self.pmt_continuity, &mut out.packets);
     }
 
-    /// The clock that the unit's first packet is to carry, and whether it begins anew with it. If
+    /// The clock that the unit's first packet is to carry, and whether it begins again with it. If
     /// the unit is of another track, sends it alone if it is time.
     fn clock(&mut self, unit: &AccessUnit<'_>, out: &mut TsOut) -> Option<(u64, bool)> {
         let main = unit.track == self.clock_track;
@@ -232,7 +232,7 @@ impl TsMux {
     }
 }
 
-/// Whether so many ticks have passed since `last`, or time began anew.
+/// Whether `ticks` have passed since `last`, or time began again.
 fn passed(last: Option<u64>, now: u64, ticks: i64) -> bool {
     last.is_none_or(|last| {
         let since = pts_distance(last, now);
@@ -256,7 +256,7 @@ impl TsOut {
         (bytes > 0).then(|| self.packets.split_to(bytes).freeze())
     }
 
-    /// Makes room for a PES packet of so many bytes, with tables before it.
+    /// Makes room for a PES packet of `bytes` bytes, with tables before it.
     fn make_room(&mut self, bytes: usize) {
         const BODY: usize = 176;
         let needed = (bytes / BODY + 16) * PACKET_BYTES;

@@ -141,7 +141,7 @@ impl Adaptation<'_> {
         self.bytes.first().is_some_and(|flags| flags & mask != 0)
     }
 
-    /// `discontinuity_indicator`: the continuity counter, or the time base, begins anew here.
+    /// `discontinuity_indicator`: the continuity counter, or the time base, begins again here.
     pub fn discontinuity(&self) -> bool {
         self.flag(0x80)
     }

@@ -81,7 +81,7 @@ pub(super) struct Tables {
     candidates: Vec<Candidate>,
     selected: Option<usize>,
     preamble: Option<Bytes>,
-    /// Where preambles are made; their memory is used again when nobody holds them any more.
+    /// Where preambles are made; their memory is used again when nothing holds them any more.
     preamble_space: BytesMut,
     errors: u64,
 }
@@ -227,7 +227,7 @@ impl Tables {
     }
 
     fn build_preamble(&mut self) {
-        // Given up first, so that its memory is free if nobody else holds it.
+        // Given up first, so that its memory is free if nothing else holds it.
         self.preamble = None;
         let Some(known) = self.selected.and_then(|s| self.candidates.get(s)?.known.as_ref()) else { return };
         self.preamble_space.extend_from_slice(&self.pat_packets);

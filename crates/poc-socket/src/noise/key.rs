@@ -20,7 +20,7 @@ pub const KEY_BYTES: usize = 32;
 /// key without having met.
 const SALT: &[u8] = b"outflow POC shared key 1";
 
-/// Why there is no key, or not the right one. Whoever wrote the text is to blame.
+/// Why there is no key, or not the right one. The writer of the text is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -90,8 +90,8 @@ impl SharedKey {
     /// lanes (RFC 9106 section 4, the second recommendation). That takes some tenths of a second.
     ///
     /// The salt is fixed. So each guess costs as much time and memory, but guesses can be prepared once for
-    /// all who use Outflow, and who has heard one handshake can try them without anybody noticing: that holds
-    /// off who guesses for the passphrase of nobody in particular, not a rich enemy. A passphrase should be
+    /// all users of Outflow, and a host that heard one handshake can try them unnoticed: that holds
+    /// off guesses at the passphrase of no user in particular, not a rich enemy. A passphrase should be
     /// six words by dice; a key from [`SharedKey::generate`] has none of these troubles.
     pub fn from_passphrase(passphrase: &str) -> Result<Self, KeyError> {
         let passphrase = passphrase.trim();

@@ -1,17 +1,17 @@
 //! Encryption by the [Noise protocol framework](https://noiseprotocol.org/noise.html), revision 34.
 //!
-//! # Who is who
+//! # Authentication
 //!
 //! What the two ends know of each other beforehand ([`Keys`]) decides which handshake it is, and both have to
 //! know the same:
 //!
-//! | keys | protocol | who is sure of whom |
+//! | keys | protocol | which end is sure of which |
 //! |---|---|---|
-//! | shared | `Noise_NNpsk0_25519_AESGCM_SHA256` | each of the other: whoever has the key |
-//! | of the server | `Noise_NK_25519_AESGCM_SHA256` | the client of the server; anybody can be a client |
+//! | shared | `Noise_NNpsk0_25519_AESGCM_SHA256` | each of the other: an end that has the key |
+//! | of the server | `Noise_NK_25519_AESGCM_SHA256` | the client of the server; any host can be a client |
 //! | both | `Noise_NKpsk0_25519_AESGCM_SHA256` | the client of the server; the server that it may be a client |
 //!
-//! There is no negotiation, so nobody can talk them into something weaker. The prologue is `outflow POC` and the
+//! There is no negotiation, so no attacker can downgrade them. The prologue is `outflow POC` and the
 //! byte [`VERSION`]: ends that speak different versions do not understand each other.
 //!
 //! # The handshake
@@ -20,14 +20,14 @@
 //! accept the second one, with the service that is offered. Each is [`MESSAGE_OVERHEAD`] bytes longer than what
 //! is in it (a public key for this connection only, and a tag), so that [`SERVICE_BYTES`] are left.
 //!
-//! The keys of the packets depend on a new key of each end. Who records a connection and learns the lasting keys
-//! later cannot read its packets, nor the service offered. He can read the request: the first message is encrypted
-//! by what the client knows beforehand. So a resource's name should not be a secret of its own.
+//! Packet keys depend on a new key of each end. An attacker that records a connection and learns the
+//! lasting keys later cannot read its packets, nor the service offered. It can read the request: the first
+//! message is encrypted by what the client knows before. So a resource's name should not be a secret.
 //!
-//! Who heard a hello can send it again, from his own address, too. He cannot read what is answered, nor go on,
-//! because he lacks the secret half of the client's new key, and the server's is another one each time. What he
+//! A host that heard a hello can replay it, from its own address, too. It cannot read the answer, nor go on,
+//! because it lacks the secret half of the client's new key, and the server's is new each time. What it
 //! gets is a connection that is opened, in vain, until nothing is heard of it: as much work for the server as a
-//! connection by somebody with the keys. Who offers something that should not be begun twice has to wait for the
+//! connection by a host with the keys. A server of what should not begin twice has to wait for the
 //! first packet that opens.
 //!
 //! # The packets

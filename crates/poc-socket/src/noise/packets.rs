@@ -101,7 +101,7 @@ impl fmt::Debug for Packets {
     }
 }
 
-/// A key, and what the one behind it is made of. Nobody can go back from that.
+/// A key, and what the one behind it is made of. There is no way back from that.
 struct Key {
     epoch: u64,
     key: LessSafeKey,

@@ -22,7 +22,7 @@ pub enum Authorization {
 /// The parameters of a Digest answer, RFC 7616 section 3.4.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestAnswer {
-    /// Who claims to know the password.
+    /// The user that claims to know the password.
     pub user: String,
     /// The realm of the challenge.
     pub realm: String,

@@ -77,7 +77,7 @@ impl Challenge {
         let qop = get("qop").filter(|qop| !qop.is_empty());
         let qop_auth = qop.is_some_and(|qop| qop.split(',').any(|q| q.trim().eq_ignore_ascii_case("auth")));
         if qop.is_some() && !qop_auth {
-            return None; // auth-int alone: nobody does that in RTSP
+            return None; // auth-int alone: no peer does that in RTSP
         }
         Some(Challenge::Digest {
             realm,
@@ -149,9 +149,9 @@ pub struct Realm {
 }
 
 impl Realm {
-    /// A realm called `name`. The nonce is the caller's to draw, anew for every connection, so that
+    /// A realm called `name`. The caller draws the nonce, a new one for every connection, so that
     /// answers overheard on another one are of no use. `basic` offers Basic as well, which shows
-    /// the password to whoever listens on a connection without TLS.
+    /// the password to any eavesdropper on a connection without TLS.
     pub fn new(name: &str, nonce: String, basic: bool) -> Self {
         Realm { name: name.to_owned(), nonce, basic }
     }

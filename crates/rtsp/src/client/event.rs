@@ -96,7 +96,7 @@ pub enum Event {
     Closed(Closed),
 }
 
-/// Why it is over, who is to blame, and what to do.
+/// Why it is over, which side is to blame, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
     /// We ended it.

@@ -1,4 +1,4 @@
-//! What the payload of RTP is that nobody described.
+//! What the payload of RTP is that has no description.
 //!
 //! Static payload types say it themselves (RFC 3551). Others are H.264 or H.265 if that is certain enough: all
 //! packets, of which there are some, are such as RFC 6184 or RFC 7798 know them in the usual, non-interleaved

@@ -2,7 +2,7 @@
 //! live traffic, with delay, loss, reordering and duplication behind it.
 //!
 //! Relays may stand between links: of every stream that goes to one, the very core that runs live decides what
-//! goes to whom.
+//! goes where.
 //!
 //! A [`Network`] is data; [`play`] runs it and says of all traffic what arrived, what of that can be decoded, and
 //! why the rest is missing. All chance comes from its seed, and each flow has its own: a change to one thing does

@@ -41,7 +41,7 @@ pub struct Network {
     /// Nodes that relay, by name.
     #[serde(default)]
     pub relays: BTreeMap<String, RelayNode>,
-    /// Who receives from relays, by name.
+    /// The receivers behind relays, by name.
     #[serde(default)]
     pub receivers: BTreeMap<String, ReceiverModel>,
 }
@@ -103,7 +103,7 @@ pub struct LinkModel {
     /// How long packets are useful from when they come: later ones do not go.
     #[serde(default, deserialize_with = "maybe_duration")]
     pub useful_for: Option<Duration>,
-    /// Who shares a buffer, and who loses what when it is full.
+    /// Which traffic shares a buffer, and which loses what when it is full.
     #[serde(default = "policy", deserialize_with = "policy_named")]
     pub policy: Policy,
     /// Whose turn it is.

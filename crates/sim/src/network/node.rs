@@ -1,4 +1,4 @@
-//! A relay in a network: for each stream that comes to it the core that runs live, which says what goes to whom.
+//! A relay in a network: for each stream that comes to it the live core, which says what goes where.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

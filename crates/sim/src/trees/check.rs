@@ -9,9 +9,9 @@ use super::media::best_below;
 use super::network::Network;
 
 impl Network {
-    /// What is not as it has to be once nothing happens any more: whoever wants a stream of which there is a
-    /// source in his part has it, everybody asks for the best that is wanted below, and nobody is served by
-    /// two, in vain, or with something else than he asks for.
+    /// What is not as it must be once nothing happens any more: a relay that wants a stream of which a
+    /// source is in its part has it, every relay asks for the best wanted below, and none is served by
+    /// two, in vain, or with something else than it asks for.
     pub fn unsettled(&self) -> Vec<String> {
         let streams: BTreeSet<_> = self.relays.iter().flat_map(|relay| relay.views.keys()).collect();
         let mut found = Vec::new();

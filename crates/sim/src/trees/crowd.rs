@@ -25,7 +25,7 @@ pub struct Crowd {
 }
 
 impl Network {
-    /// So many receivers as there are in the crowd come to the relay, each with a level of its own.
+    /// As many receivers as there are in the crowd come to the relay, each with a level of its own.
     pub fn gather(&mut self, relay: usize, stream: StreamId, crowd: &Crowd) {
         let mut counts = [0; WORST as usize];
         for _ in 0..crowd.receivers {

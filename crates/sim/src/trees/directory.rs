@@ -1,4 +1,4 @@
-//! Who has which stream, as some place knows it that can be away.
+//! Which relay has which stream, as a place knows it that can be unreachable.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

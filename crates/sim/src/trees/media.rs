@@ -1,4 +1,4 @@
-//! Along which edges streams flow, who has them, and what must never be.
+//! Along which edges streams flow, which relays have them, and what must never be.
 
 use core::fmt;
 use core::time::Duration;
@@ -98,7 +98,7 @@ impl Network {
         }
     }
 
-    /// Brings up to date from whom streams flow to relays. Those edges that are gone are taken away first, so
+    /// Brings up to date from which relays streams flow to others. Edges that are gone are removed first, so
     /// that no loop is seen that never was.
     pub(super) fn refresh(&mut self, edges: &[(StreamId, usize)]) {
         for (stream, below) in edges {
@@ -140,7 +140,7 @@ impl Network {
         chain.any(|other| other == relay)
     }
 
-    /// Brings up to date who has the stream, from this relay downwards.
+    /// Brings up to date which relays have the stream, from this relay downwards.
     pub(super) fn relight(&mut self, stream: StreamId, relay: usize) {
         let mut changed = vec![relay];
         while let Some(relay) = changed.pop() {

@@ -5,19 +5,19 @@
 //! |---|---|
 //! | `relay` | a relay, dead or alive, and what it has of each stream |
 //! | `network` | what happens: messages, timeouts, deaths, partitions |
-//! | `directory` | who has which stream, as some place knows it that can be away |
-//! | `media` | along which edges a stream flows, who has it, and what must never be |
+//! | `directory` | which relay has which stream, as a place knows it that can be unreachable |
+//! | `media` | along which edges a stream flows, which relays have it, and what must never be |
 //! | `crowd` | receivers that come, go and change their levels |
 //! | `count` | what is sent |
 //! | `check` | what must be true in the end |
 //!
-//! Receivers are counted, not made: so many of a level at a relay. A stream *flows* from a relay to another that
-//! takes it from there, if both name the edge by the same number and can reach each other; whoever is joined
+//! Receivers are counted, not made: by level and relay. A stream *flows* from a relay to another that
+//! takes it from there, if both name the edge by the same number and can reach each other; a relay joined
 //! to a source by such edges has it at that moment. What packets do on their way, and where a key frame
 //! is, is not in here.
 //!
 //! What must be true at any time is looked at whenever something changes, where it changes: a new edge closes
-//! no loop, nobody asks for less than is wanted below, nor for more for longer than the hold, and nobody is
+//! no loop, no relay asks for less than is wanted below, nor for more for longer than the hold, and none is
 //! sent a stream by two for longer than a child lives that says nothing. What is not so is kept
 //! ([`Network::faults`]). The same seed gives the same run.
 

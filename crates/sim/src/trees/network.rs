@@ -15,11 +15,11 @@ use super::media::Media;
 use super::relay::Relay;
 use crate::agenda::Agenda;
 
-/// What a driver needs to see that media no longer flows, or that nobody answers: at least, and more at most.
+/// What a driver needs to see that media no longer flows, or that no relay answers: least, and most on top.
 const SILENCE_MS: (u64, u64) = (400, 100);
 /// What a message takes besides its way.
 const HANDLING: Duration = Duration::from_micros(500);
-/// Where relays are: places on a map of so many kilometres, and around them.
+/// Where relays are: places on a map of `MAP_KM` kilometres, and around them.
 const PLACES: usize = 10;
 const MAP_KM: (i32, i32) = (16_000, 8_000);
 const AROUND_KM: i32 = 50;
@@ -119,7 +119,7 @@ impl Network {
         &mut self.random
     }
 
-    /// What happened so far, for those who measure the simulator.
+    /// What happened so far, to measure the simulator by.
     pub const fn events(&self) -> u64 {
         self.handled
     }
@@ -152,7 +152,7 @@ impl Network {
         self.relays[relay].node.state()
     }
 
-    /// Of a thousand messages so many are lost from now on.
+    /// Of a thousand messages `of_a_thousand` are lost from now on.
     pub const fn set_loss(&mut self, of_a_thousand: u32) {
         self.loss = of_a_thousand;
     }
@@ -173,7 +173,7 @@ impl Network {
         }
     }
 
-    /// So many receivers at the relay want this level from now on.
+    /// `count` receivers at the relay want this level from now on.
     pub fn set_receivers(&mut self, relay: usize, stream: StreamId, level: Level, count: u64) {
         self.relays[relay].views.entry(stream).or_default().receivers.insert(level, count);
         self.settle_darkness(relay, stream);
@@ -235,7 +235,7 @@ impl Network {
         self.relays[relay].views.keys().copied().collect()
     }
 
-    /// Who is in which part from now on. The directory is in part 0.
+    /// Which relay is in which part from now on. The directory is in part 0.
     pub fn divide(&mut self, part: impl Fn(usize) -> u8) {
         for relay in 0..self.relays.len() {
             let before = core::mem::replace(&mut self.relays[relay].part, part(relay));
@@ -427,7 +427,7 @@ impl Network {
             self.touched = touched;
         }
         let next = self.relays[relay].node.next_timeout();
-        // Whoever is woken too early goes to sleep again.
+        // A relay woken too early goes to sleep again.
         if let Some(at) = next
             && self.relays[relay].timer.is_none_or(|timer| at < timer)
         {

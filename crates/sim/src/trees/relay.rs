@@ -67,11 +67,11 @@ pub(super) struct View {
     pub(super) source: Option<u8>,
     /// How many receivers want which level.
     pub(super) receivers: BTreeMap<Level, u64>,
-    /// From whom it flows here.
+    /// The relay from which it flows here.
     pub(super) above: Option<usize>,
-    /// To whom it flows from here.
+    /// The relays to which it flows from here.
     pub(super) below: Vec<usize>,
-    /// Who sends it here, whether it is taken from there or not.
+    /// The relays that send it here, whether it is taken from them or not.
     pub(super) senders: Vec<usize>,
     /// Since when there are two of them.
     pub(super) twice_since: Option<Time>,

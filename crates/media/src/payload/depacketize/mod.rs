@@ -119,7 +119,7 @@ impl Depacketizer {
         }
     }
 
-    /// Tells what is there; what comes next begins anew. For the end of a stream, or of a source.
+    /// Tells what is there; what comes next begins again. For the end of a stream, or of a source.
     pub fn flush(&mut self, mut tell: impl FnMut(DepacketizedUnit)) {
         let Depacketizer { assembler, reorder, dropped, .. } = self;
         reorder.flush(|packet, gap| assembler.packet(&packet, gap, dropped, &mut tell));

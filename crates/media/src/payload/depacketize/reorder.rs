@@ -63,7 +63,7 @@ impl Reorder {
         Pushed::Taken
     }
 
-    /// Gives out all that is held and begins anew.
+    /// Gives out all that is held and begins again.
     pub fn flush(&mut self, mut out: impl FnMut(Bytes, bool)) {
         for _ in 0..WINDOW {
             self.step(&mut out);

@@ -32,7 +32,7 @@ const LAYERS_MAX: u8 = 126;
 /// Frames kept in mind, as far back as needs can tell.
 const HISTORY: usize = 32;
 /// Frames that may be missing between two that have numbers of their own. Where more are, a source began
-/// anew.
+/// again.
 const MISSING_FRAMES_MAX: u16 = 1000;
 
 /// Reads what the packets of a codec say of their frames.
@@ -252,7 +252,7 @@ impl Layered {
         Ok(Told { grown, ..self.told(&begun, said.first, said.last) })
     }
 
-    /// The last packet of a spatial layer is the last of the picture for those who take none above it.
+    /// The last packet of a spatial layer is the last of the picture for receivers that take none above.
     fn told(&self, past: &Past, first: bool, last: bool) -> Told {
         let above = (past.spatial + 1 < self.grid.spatial).then(|| self.grid.layer(0, past.spatial + 1));
         let ends = above.filter(|above| last && past.frame.layer < *above).map(|above| above - 1);
@@ -340,7 +340,7 @@ impl Layered {
         }
     }
 
-    /// The number of the frame that begins: one more than the last one, or so many more as the stream
+    /// The number of the frame that begins: one more than the last one, or as many more as the stream
     /// itself counts.
     fn number(&self, said: Identity, behind: u32) -> u32 {
         let Some(last) = self.current else { return behind.wrapping_add(1) };
@@ -406,8 +406,8 @@ impl Layered {
         }
     }
 
-    /// Whether all that is needed is known to be of lower layers, and there for all who take those: who took one
-    /// where it opened last has nothing of it from before.
+    /// Whether all that is needed is known to be of lower layers, and there for all that take those: a taker
+    /// of one where it opened last has nothing of it from before.
     fn are_lower(&self, number: u32, needs: Needs, layer: u8) -> bool {
         needs.distances().all(|distance| {
             let needed = number.wrapping_sub(distance);
@@ -431,7 +431,7 @@ impl Layered {
         }
         let above = picture.above & !below(u32::from(layer) + 1);
         let lowest = if alone { u32::from(layer) } else { above.trailing_zeros().min(u32::from(LAYERS_MAX)) };
-        // Who takes a layer here lacks what was of it before, and higher ones that were opened earlier may
+        // A receiver that takes a layer here lacks what was of it before; higher ones opened earlier may
         // refer to that.
         self.open = self.open & below(lowest) | above;
     }

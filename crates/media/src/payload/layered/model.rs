@@ -43,7 +43,7 @@ pub(super) struct Habits {
     pub(super) resets: bool,
 }
 
-/// Pictures of so many temporal and spatial layers, decided on by a list of numbers.
+/// Pictures of `temporal` and `spatial` layers, decided on by a list of numbers.
 pub(super) fn encode(temporal: u8, spatial: u8, habits: Habits, list: &[u8]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     // Those that may be referred to, by spatial layer.

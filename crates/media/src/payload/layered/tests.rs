@@ -146,7 +146,7 @@ fn numbers_of_av1_follow_those_of_the_stream() {
 
 #[test]
 fn a_layer_does_not_open_where_it_needs_what_lower_ones_were_before_they_opened() {
-    // The last frame of T2 lets all go on who can decode it. It refers to the frame of T1 before the last one of
+    // The last frame of T2 lets all that can decode it go on. It refers to the frame of T1 before the last of
     // T1, from which on T1 alone can be taken.
     let list = [0, 24, 102, 48, 231, 94, 6];
     let nodes = encode(3, 1, Habits::default(), &list);

@@ -318,7 +318,7 @@ proptest! {
     }
 }
 
-/// A codestream with a tile-part of so many bytes for each layer, and where its parts end; the image is 64 wide.
+/// A codestream with a tile-part of the given bytes for each layer, and where its parts end; it is 64 wide.
 fn layered_codestream(layers: &[usize], tile_width: u32) -> (Vec<u8>, Vec<Piece>) {
     let count = layers.len() as u8;
     let size = [64, 64, 0, 0, tile_width, 64, 0, 0_u32].map(u32::to_be_bytes).concat();

@@ -157,7 +157,7 @@ impl Seen {
     }
 }
 
-/// How long a round lasts: so many frames of the main stream as it has, or more if its clock or
+/// How long a round lasts: as many frames of the main stream as it has, or more if its clock or
 /// another stream goes on for longer.
 fn round_ticks(
     programme: &Programme,
@@ -171,7 +171,7 @@ fn round_ticks(
     let clock = clock.last().map_or(0, |(_, last)| last / 300);
     let others = programme.streams.iter().filter_map(|stream| seen.get(&stream.pid)).map(|s| s.latest);
     let longest = others.chain([clock]).max().unwrap_or(0);
-    // So many frames are between the first and the last time stamp.
+    // This many frames are between the first and the last time stamp.
     let between = main.stamps - 1;
     let rounded = |frames: i64| (main.latest * frames + between / 2) / between;
     let frames = main.stamps.max(longest * between / main.latest + 1);

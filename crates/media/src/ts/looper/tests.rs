@@ -22,7 +22,7 @@ fn track(codec: Codec) -> Track {
     }
 }
 
-/// So many frames from this time on, with sound of another spacing.
+/// `frames` frames from `start` on, with sound of another spacing.
 fn clip(frames: u64, start: u64, sounds: u64) -> Bytes {
     let tracks = [track(Codec::H264 { sps: None, pps: None }), track(Codec::MpegAudio)];
     let (mut mux, mut out) = (TsMux::new(&tracks).unwrap(), TsOut::default());
@@ -46,7 +46,7 @@ fn clip(frames: u64, start: u64, sounds: u64) -> Bytes {
     bytes.freeze()
 }
 
-/// All packets of so many rounds, and when each datagram was due.
+/// All packets of `rounds` rounds, and when each datagram was due.
 fn play(clip: Bytes, rounds: usize) -> (BytesMut, Vec<Duration>) {
     let length = clip.len();
     let mut player = TsLoop::new(clip).unwrap();

@@ -23,7 +23,7 @@ use crate::scenario::SourceModel;
 pub(super) struct Emission {
     pub(super) tag: Tag,
     pub(super) bytes: usize,
-    /// What it holds, if anybody looks into it.
+    /// What it holds, if anything looks into it.
     pub(super) payload: Option<Bytes>,
 }
 
@@ -98,7 +98,7 @@ impl Model {
 /// How large packets are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketSize {
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(usize),
     /// Whole frames.
     Frame,
