@@ -29,7 +29,7 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
 
 /// A relay that has one stream, "a", which takes publishers.
 async fn relay() -> Relay {
-    let text = "[listen]\n[limits]\nworkers = 1\n[streams.a]\n";
+    let text = "[limits]\nworkers = 1\n[streams.a]\n";
     Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new())
         .await
         .expect("started")
