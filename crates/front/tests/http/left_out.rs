@@ -60,7 +60,7 @@ async fn where_nothing_is_left_the_answer_says_why() {
     let refused = bench.get("/cam.ts").await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(
-        refused.text().contains("(video VP9, video AV1)") && refused.text().contains("RTSP"),
+        refused.text().contains("(video VP9, video AV1)") && refused.text().contains("play it as RTP"),
         "{}",
         refused.text()
     );

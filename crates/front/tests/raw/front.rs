@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use outflow_config::{Contract, Listener, Protocol};
-use outflow_control::{Control, Front, PublishOptions, Push, Started, Task};
+use outflow_control::{Control, Front, Playing, PublishOptions, Push, Started, Task};
 use outflow_door::{Request, Right};
 use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
 use outflow_media::Format;
@@ -53,21 +53,34 @@ impl Front for Raw {
 }
 
 async fn answer(mut socket: BufReader<TcpStream>, peer: SocketAddr, control: &Control) {
-    let served = async {
-        let line = line(&mut socket).await?;
-        match line.split_once(' ') {
-            Some(("publish", name)) => publish(&mut socket, peer, Request::parse(name, "")?, control).await,
-            Some(("play", name)) => Ok(Some(Request::parse(name, "")?)),
-            _ => Err("write publish NAME or play NAME".into()),
+    match serve(&mut socket, peer, control).await {
+        Ok(None) => {}
+        Ok(Some(mut playing)) => {
+            if let Ok(socket) = socket.into_inner().into_std() {
+                playing.start(Some(WriteSide::Own(socket.into())));
+                playing.closed().await;
+            }
         }
-    };
-    let played = match served.await {
-        Ok(Some(request)) => play(socket, peer, request, control).await,
-        Ok(None) => Ok(()),
-        Err(error) => socket.write_all(format!("error: {error}\n").as_bytes()).await.map_err(Into::into),
-    };
-    if let Err(error) = played {
-        tracing::debug!(%peer, error, "a connection has ended");
+        Err(error) => {
+            // A peer that does not take the answer has nothing to lose by that.
+            let _ = socket.write_all(format!("error: {error}\n").as_bytes()).await;
+        }
+    }
+}
+
+/// Serves a publisher to its end, or says where a player begins.
+async fn serve(
+    socket: &mut BufReader<TcpStream>,
+    peer: SocketAddr,
+    control: &Control,
+) -> Result<Option<Playing>, Failure> {
+    let line = line(socket).await?;
+    match line.split_once(' ') {
+        Some(("publish", name)) => {
+            publish(socket, peer, Request::parse(name, "")?, control).await.map(|()| None)
+        }
+        Some(("play", name)) => play(peer, Request::parse(name, "")?, control).await.map(Some),
+        _ => Err("write publish NAME or play NAME".into()),
     }
 }
 
@@ -84,7 +97,7 @@ async fn publish(
     peer: SocketAddr,
     request: Request,
     control: &Control,
-) -> Result<Option<Request>, Failure> {
+) -> Result<(), Failure> {
     control.door().enter(Right::Publish, peer.ip(), request.token.as_deref())?;
     let options = PublishOptions { format: Format::Ts, peer: peer.to_string(), configured: false };
     let publisher = control.publish(&request.stream, options).await?;
@@ -93,24 +106,16 @@ async fn publish(
         let byte = |pair: &[u8]| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
         let packet = line.as_bytes().chunks(2).map(byte).collect::<Result<Vec<u8>, Failure>>()?;
         if packet.is_empty() || publisher.send(0, BytesMut::from(&packet[..])).await == Push::Closed {
-            return Ok(None);
+            return Ok(());
         }
     }
 }
 
-async fn play(
-    socket: BufReader<TcpStream>,
-    peer: SocketAddr,
-    request: Request,
-    control: &Control,
-) -> Result<(), Failure> {
+async fn play(peer: SocketAddr, request: Request, control: &Control) -> Result<Playing, Failure> {
     control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
     let receiver = Receiver::new("raw", peer, request.selection);
     let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
-    let mut playing = control.play(&request.stream, receiver, delivery).await?;
-    playing.start(Some(WriteSide::Own(socket.into_inner().into_std()?.into())));
-    playing.closed().await;
-    Ok(())
+    Ok(control.play(&request.stream, receiver, delivery).await?)
 }
 
 /// The front.
