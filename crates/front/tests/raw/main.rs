@@ -63,7 +63,7 @@ async fn what_is_published_by_lines_is_played() {
 async fn what_cannot_be_is_said() {
     let (relay, at) = relay().await;
     for (request, said) in [
-        ("play nothing", "error: there is no stream 'nothing'"),
+        ("play nothing", "error: no stream named 'nothing' is configured"),
         ("publish a b", "error: 'a b' is no name for a stream"),
         ("record live", "error: write publish NAME or play NAME"),
     ] {
