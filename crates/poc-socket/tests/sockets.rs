@@ -8,6 +8,7 @@ use std::time::Duration;
 use outflow_petri::service::presets::{Order, datagrams};
 use outflow_petri::service::{Class, Flow, Request};
 use outflow_poc::connection::By;
+use outflow_poc::endpoint::ConnectError;
 use outflow_poc::packet::Code;
 use outflow_poc_socket::noise::Keys;
 use outflow_poc_socket::{OpenError, Options, PocListener, PocSocket, Security, blocking};
@@ -96,6 +97,22 @@ async fn who_has_another_key_is_refused_with_the_reason() {
             PocSocket::connect(listener.local_addr(), request(), &options).await.expect_err("refused");
         assert!(error.to_string().contains("check the keys"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_be_had_is_refused_as_such() {
+    let listener = PocListener::bind(here(), Options::new(Security::Plain)).expect("a port");
+    let server = listener.local_addr();
+    let refusing = tokio::spawn(async move {
+        listener.accept().await.expect("a client").answer(None).expect_err("nothing is asked for")
+    });
+    let nothing = Request { to_server: None, ..request() };
+    let error = PocSocket::connect(server, nothing, &Options::new(Security::Plain)).await;
+    let error = error.expect_err("refused");
+    let OpenError::Connect(ConnectError::Refused { code, text }) = &error else { panic!("{error}") };
+    assert_eq!(*code, Code::SERVICE);
+    assert!(text.contains("nothing is asked for in either direction"), "{text}");
+    assert!(matches!(refusing.await.expect("no panic"), OpenError::Refused(_)));
 }
 
 #[tokio::test]
