@@ -14,13 +14,13 @@ pub struct Address {
     pub resource: String,
 }
 
-/// What is wrong with an address; whoever wrote it is to blame.
+/// What is wrong with an address; its author is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Something else.
     #[error("it does not begin with poc://")]
     Scheme,
-    /// Without a port nobody is found.
+    /// Without a port no server is found.
     #[error("host and port belong behind poc://, as in poc://192.0.2.1:7000/live/cam1")]
     Port,
     /// What there may not be.

@@ -12,7 +12,7 @@ pub const DATAGRAM_BYTES_MAX: usize = 1200;
 pub const DATAGRAM_BYTES_MIN: usize = 64;
 
 /// Bytes of a hello: it is padded to them, and a shorter one is refused unanswered. No answer is longer, so
-/// nobody is sent more than he is made to have asked for (RFC 9000 section 8).
+/// a host whose address is forged is sent no more than was sent in its name (RFC 9000 section 8).
 pub const HELLO_BYTES_MIN: usize = 1200;
 
 /// Bytes of a cookie. A longer one is not sent, and malformed.
@@ -47,8 +47,8 @@ pub const RECEIVED_SPANS_MAX: usize = 256;
 /// again in later ones: what came late is not in it. Older ones are not.
 pub const ACKED_AGAIN: u64 = 64;
 
-/// Packets from the oldest in flight to the newest: 300 ms of 2 Gbit/s. When there are so many nothing is
-/// sent.
+/// Packets from the oldest in flight to the newest: 300 ms of 2 Gbit/s. At this many,
+/// nothing is sent.
 pub const HISTORY_PACKETS_MAX: usize = 65_536;
 
 /// Packets declared lost that a late acknowledgement is noticed of. The oldest are forgotten: then it is not.
@@ -102,11 +102,11 @@ pub const KEY_EXCHANGE_BYTES: usize = 48;
 /// Answers to datagrams of no connection that wait to be sent. Further ones are left out, and counted.
 pub const ANSWERS_MAX: usize = 1024;
 
-/// How often a second somebody is told that a connection is not known. Further ones are not, and are counted.
+/// Resets in a second, which say that a connection is not known. Further ones are not sent, and are counted.
 pub const RESETS_A_SECOND_MAX: u32 = 1000;
 
-/// Units from the oldest that the receiver is not done with to the newest that the application gave. When
-/// there are so many, the next one is refused until some are over.
+/// Units from the oldest that the receiver is not done with to the newest that the application gave. At
+/// this many, the next one is refused until some are over.
 pub const UNITS_OUTSTANDING_MAX: usize = 65_536;
 
 /// Events of a sender that wait to be read. Of more, the oldest are dropped, and counted.

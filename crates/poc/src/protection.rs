@@ -53,7 +53,7 @@ pub type Sealed = (Vec<u8>, Box<dyn Protection>);
 
 /// A handshake at the end that asks for a service.
 pub trait ClientHandshake: Send {
-    /// What the service of a hello is to be, for this request. Each call begins anew, with new keys; what is
+    /// What the service of a hello is to be, for this request. Each call begins again, with new keys; what is
     /// sent again (a hello with a cookie) has to be the same bytes.
     fn hello(&mut self, request: &[u8]) -> Result<Vec<u8>, HandshakeError>;
 
@@ -64,10 +64,10 @@ pub trait ClientHandshake: Send {
 
 /// A handshake at the end that offers services. It is for one attempt.
 pub trait ServerHandshake: Send {
-    /// Takes the service of a hello: what is asked for, in clear. `None` if that is not from somebody who may.
+    /// Takes the service of a hello: what is asked for, in clear. `None` if no client that may connect made it.
     ///
-    /// It may have been sent by somebody else, too, who heard it: to whom it is answered learns nothing by
-    /// that, and cannot send anything, but has made work.
+    /// Another host that overheard the hello may have sent it, too: it learns nothing from the answer, and
+    /// cannot send anything, but has caused work.
     fn hello(&mut self, hello: &[u8]) -> Option<Vec<u8>>;
 
     /// What the service of the accept is to be, for what is offered. It is the answer to the hello that was
@@ -79,7 +79,7 @@ pub trait ServerHandshake: Send {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The service does not fit; whoever described it is to blame.
+    /// The service does not fit; its author is to blame.
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// There is nothing to answer; the caller is to blame.
@@ -92,8 +92,8 @@ pub enum HandshakeError {
 
 /// No protection: services and packets travel as they are.
 ///
-/// Whoever has heard the id of a connection, and sends well-formed frames with it, is taken for the peer: he
-/// can deliver what he likes, give up units, move or end the connection. What is malformed, or has another id,
+/// A host that has heard the id of a connection, and sends well-formed frames with it, is taken for the peer:
+/// it can deliver what it likes, give up units, move or end the connection. What is malformed, or has another id,
 /// does no harm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain;

@@ -1,4 +1,4 @@
-//! What nobody outside can guess: ids, challenges, cookies. A keyed hash, SipHash-2-4 with 128 bits, of a key
+//! What no other host can guess: ids, challenges, cookies. A keyed hash, SipHash-2-4 with 128 bits, of a key
 //! that the driver takes from the system's randomness.
 
 use core::fmt;
@@ -13,12 +13,12 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Of a key that nobody knows. With the same key, all that follows is the same.
+    /// Of a key that no other host knows. With the same key, all that follows is the same.
     pub const fn new(key: [u8; 16]) -> Self {
         Secret { key, count: 0 }
     }
 
-    /// Sixteen bytes that only who knows the key can work out from these ones.
+    /// Sixteen bytes that only a holder of the key can work out from `what`.
     pub fn tag(&self, what: &[u8]) -> [u8; 16] {
         self.hash(b"t", what)
     }

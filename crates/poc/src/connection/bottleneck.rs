@@ -36,7 +36,7 @@ const COUNTED_FROM: Duration = Duration::from_secs(10);
 pub(super) enum App {
     /// Always something.
     Greedy,
-    /// Live video of so many bits a second; each unit is of use for so long.
+    /// Live video of `bps` bits a second; each unit is of use for `useful_for`.
     Video { bps: u64, useful_for: Duration },
 }
 

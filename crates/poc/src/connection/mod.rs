@@ -13,7 +13,7 @@
 //! ([`Connection::next_timeout`]). Whatever comes, it keeps no more than was agreed on: the bytes of units in
 //! buffers, and some bytes for each unit of the window.
 //!
-//! # Who knows what of a unit
+//! # Which end knows what of a unit
 //!
 //! A sender gives up a unit by [`Frame::GivenUp`](crate::packet::Frame): the receiver does not wait for it
 //! any more, and if it did not have it then, never delivers it. The receiver says by
@@ -79,7 +79,7 @@ enum State {
     Open,
     /// It is to be closed when all that was sent is over.
     Finishing,
-    /// This end has closed it, and says so to whoever still sends.
+    /// This end has closed it, and says so to a peer that still sends.
     Closing {
         until: Time,
     },
@@ -360,7 +360,7 @@ impl Connection {
         }
         self.closed = Some(Closed { by, code, text: text.to_owned() });
         let until = self.now + 3 * self.sent.rtt().probe_after(Duration::ZERO);
-        // Whoever does not answer is not told.
+        // A peer that closed it, or does not answer, is not told.
         let is_silent = by == By::Peer || code == Code::IDLE;
         self.says_close = !is_silent;
         self.state = if is_silent { State::Draining { until } } else { State::Closing { until } };
@@ -369,7 +369,7 @@ impl Connection {
     /// What follows from a change: whether all is over, whether there is room again, what the peer is to know.
     fn settle(&mut self) {
         self.note_progress();
-        // Whoever only sends may never ask what became of it.
+        // An application that only sends may never ask what became of it.
         let too_many = self.events.len().saturating_sub(EVENTS_MAX);
         self.events.drain(..too_many);
         self.counts.unread += too_many as u64;

@@ -69,7 +69,7 @@ impl Mtu {
         }
     }
 
-    /// A packet of so many bytes came, or was lost. Whether it falls back by that.
+    /// A packet of `bytes` bytes came, or was lost. Returns whether the datagram size falls back by that.
     pub(super) fn handle_packet(&mut self, now: Time, number: u64, bytes: usize, is_lost: bool) -> bool {
         if bytes <= DATAGRAM_BYTES_MAX || number < self.since {
             return false;

@@ -47,7 +47,7 @@ impl Path {
         self.changes
     }
 
-    /// The peer's newest packet came from there. `challenge` makes what nobody can guess.
+    /// The peer's newest packet came from there. `challenge` makes what no other host can guess.
     pub(super) fn handle_from(
         &mut self,
         now: Time,
@@ -92,7 +92,7 @@ impl Path {
         self.response.take()
     }
 
-    /// What to ask, and where, by so many bytes.
+    /// What to ask, and where, in a packet of `bytes` bytes.
     pub(super) fn take_question(&mut self, now: Time, bytes: u64) -> Option<([u8; 8], SocketAddr)> {
         let candidate = self.candidate.as_mut()?;
         if now < candidate.ask_at {

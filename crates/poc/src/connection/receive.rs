@@ -12,8 +12,8 @@ use crate::packet::{Ack, Code, Frame, Frames, Head, Mark};
 use crate::recovery::{Arrived, Outcome};
 
 impl Connection {
-    /// A datagram came that begins with the id of this connection. Whether anything follows from it; else
-    /// nobody has to ask for datagrams, events or times anew.
+    /// A datagram came that begins with the id of this connection. Returns whether anything follows from it;
+    /// if not, the caller need not ask for datagrams, events or times again.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) -> bool {
         self.now = self.now.max(now);
         let Some(head) = Head::parse(datagram).filter(|head| head.receiver == self.local) else {
@@ -97,7 +97,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whoever was asked does not know the connection. That can be said by anybody who has heard its id, so
+    /// The host that was asked does not know the connection. Any host that has heard its id can say that, so
     /// it ends only if the peer does not answer soon.
     pub fn handle_reset(&mut self, now: Time) {
         self.now = self.now.max(now);

@@ -39,7 +39,7 @@ impl SpanSet {
         self.spans.get(at).is_some_and(|span| span.contains(number))
     }
 
-    /// Takes out the first ranges, so many at most, of numbers below `end`; one may be cut in two.
+    /// Takes out the first ranges, at most `count`, of numbers below `end`; one may be cut in two.
     pub(super) fn take(&mut self, count: usize, end: u64, taken: &mut Vec<Span>) {
         taken.clear();
         let whole = self.spans.partition_point(|span| span.last < end).min(count);

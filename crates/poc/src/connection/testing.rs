@@ -196,7 +196,7 @@ impl Pair {
                 let end = if to_server { &mut self.client } else { &mut self.server };
                 let Some(transmit) = end.poll_transmit(self.now, &mut out) else { break };
                 let from = if to_server { self.client_address } else { address(2) };
-                // Whoever moved is not there any more.
+                // An end that moved is not at its old address any more.
                 let is_there = transmit.to == if to_server { address(2) } else { self.client_address };
                 if is_there && out.len() <= self.weather.datagram_bytes {
                     self.fly(Flying { to_server, from, mark: transmit.mark, bytes: out.clone() });
@@ -219,12 +219,12 @@ impl Pair {
         }
     }
 
-    /// Everything that is under way, and whether to the server, for somebody who listens.
+    /// Everything that is under way, and whether to the server, for an attacker that listens.
     pub(super) fn heard(&self) -> Vec<(bool, Vec<u8>)> {
         self.flying.values().map(|flying| (flying.to_server, flying.bytes.clone())).collect()
     }
 
-    /// A datagram comes from somebody else.
+    /// A datagram comes from another host.
     pub(super) fn inject(&mut self, to_server: bool, from: SocketAddr, mark: Mark, mut bytes: Vec<u8>) {
         let to = if to_server { &mut self.server } else { &mut self.client };
         to.handle_datagram(self.now, from, mark, &mut bytes);

@@ -10,7 +10,7 @@ use super::{By, Connection, Outgoing, State, Transmit, one_way};
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Close, Code, Frame, Head, Mark, Progress, Spans, Writer};
 
-/// Bytes of a packet that asks or answers where somebody is, at most.
+/// Bytes of a packet that carries a path challenge or its response, at most.
 const QUESTION_BYTES: usize = 64;
 
 impl Connection {
@@ -122,7 +122,7 @@ impl Connection {
             return None;
         }
         let mut contents = self.spare();
-        // Who is not heard may be sent what the path does not carry any more.
+        // While the peer is silent, the path may not carry larger datagrams any more.
         let datagram = if self.probes > 0 { DATAGRAM_BYTES_MAX } else { self.mtu.bytes() };
         let bytes_max = datagram - self.protection.overhead();
         let mut writer = Writer::new(out, self.remote, self.sent.next_number(), bytes_max);

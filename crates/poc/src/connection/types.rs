@@ -49,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-/// What a unit is worth to whoever sends it, where that is less than the service says; by default it is not. The
+/// What a unit is worth to its sender, where that is less than the service says; by default it is not. The
 /// receiver is not asked: it is told of what is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Worth {
@@ -160,7 +160,7 @@ pub enum SendError {
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// Who ended it.
+    /// Which side ended it.
     pub by: By,
     /// Why.
     pub code: Code,
@@ -168,7 +168,7 @@ pub struct Closed {
     pub text: String,
 }
 
-/// Who ended a connection.
+/// Which side ended a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
     /// The application at this end.
@@ -208,10 +208,10 @@ pub struct DatagramCounts {
     pub duplicate: u64,
     /// Dropped: not sealed by the peer.
     pub forged: u64,
-    /// Dropped: cannot be read, or is for somebody else.
+    /// Dropped: cannot be read, or is for another connection.
     pub malformed: u64,
     /// Dropped: came when the connection was over.
     pub closed: u64,
-    /// Events of the sender that nobody read in time.
+    /// Events of the sender that the application did not read in time.
     pub unread: u64,
 }

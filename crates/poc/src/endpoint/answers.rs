@@ -28,7 +28,7 @@ impl Answers {
         }
     }
 
-    /// Whether it is said.
+    /// Queues a reset, unless there are too many. Returns whether it did.
     pub(super) fn push_reset(&mut self, now: Time, to: SocketAddr, unknown: ConnectionId) -> bool {
         let second = now.as_millis() / 1000;
         if self.second != second {

@@ -1,5 +1,5 @@
-//! Connections that somebody else drives: an endpoint keeps the way to them, and answers hellos for them that are
-//! repeated.
+//! Connections that another driver drives: an endpoint keeps the way to them, and answers repeated hellos for
+//! them.
 
 use core::net::SocketAddr;
 
@@ -18,7 +18,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Endpoint {
-    /// Takes a connection out, to be driven by somebody else. Its place stays, and
+    /// Takes a connection out, to be driven by another driver. Its place stays, and
     /// [`handle_datagram`](Self::handle_datagram) tells what is to be given to it, until it is put back.
     pub fn detach(&mut self, handle: Handle) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(&handle)?;

@@ -15,7 +15,7 @@ const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 10_000;
 const A_STEP: usize = 10;
 
-/// Somebody who has heard the id of a connection, and what was sent.
+/// An attacker that has heard the id of a connection, and what was sent.
 struct Flood {
     random: Rng,
     id: ConnectionId,

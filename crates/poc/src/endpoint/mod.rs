@@ -1,4 +1,5 @@
-//! Many connections behind one socket: who asks for one, who is answered, and which datagram is whose.
+//! Many connections behind one socket: which host asks for one, which is answered, and which datagram
+//! belongs to which.
 //!
 //! A server keeps nothing of a client before it has shown, by a cookie, that it is where it says, and sends it
 //! no more than it sent. Datagrams without a connection are answered at most so often; see [`Counts`] for
@@ -37,12 +38,12 @@ struct Asking {
     until: Time,
 }
 
-/// A connection, and at a server who asked for it and what was answered: to be said again if that is lost.
+/// A connection, and at a server which client asked for it and the answer, which is sent again if lost.
 struct Joined {
     connection: Connection,
     asked: Option<(SocketAddr, ConnectionId)>,
     accept: Vec<u8>,
-    /// Whether nobody reads it any more.
+    /// Whether the application does not read it any more.
     is_released: bool,
 }
 
@@ -65,7 +66,7 @@ pub struct Endpoint {
     settings: Settings,
     secret: Secret,
     cookies: Cookies,
-    /// Nothing where nobody is listened to.
+    /// `None` if it does not accept clients.
     handshakes: Option<Handshakes>,
     slots: BTreeMap<Handle, Slot>,
     next: u64,
@@ -82,7 +83,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that connects, and with `handshakes` can be connected to. Nobody else may know `secret`.
+    /// An endpoint that connects, and with `handshakes` can be connected to. No other host may know `secret`.
     pub fn new(settings: Settings, mut secret: Secret, handshakes: Option<Handshakes>) -> Self {
         Endpoint {
             settings,
@@ -316,8 +317,8 @@ impl Endpoint {
         }
     }
 
-    /// Nobody is interested in a connection any more: it is closed if it is not yet, and forgotten when the
-    /// peer knows. One that is elsewhere is left alone.
+    /// The application does not need a connection any more: it is closed if it is not yet, and forgotten when
+    /// the peer knows. One that is elsewhere is left alone.
     pub fn release(&mut self, now: Time, handle: Handle) {
         match self.slots.get_mut(&handle).map(|slot| &mut slot.state) {
             Some(State::Joined(joined)) => {

@@ -145,7 +145,7 @@ impl Endpoint {
         self.join(handle, joined);
     }
 
-    /// Whoever was asked does not know a connection of this id: one that we put in front.
+    /// A peer does not know the connection of this id, which we put in front.
     fn handle_reset(&mut self, now: Time, from: SocketAddr, id: ConnectionId) -> Option<Handle> {
         let handle = self.by_remote.get(&id).copied()?;
         if matches!(self.slots.get(&handle)?.state, State::Elsewhere(_)) {

@@ -23,7 +23,7 @@ pub type Handshakes = Box<dyn FnMut() -> Option<Box<dyn ServerHandshake>> + Send
 pub struct Settings {
     /// How its connections do.
     pub connection: connection::Settings,
-    /// Connections, and those that are asked for. Whoever comes when there are so many is refused.
+    /// Connections, and those that are asked for. At this many, further clients are refused.
     pub connections_max: usize,
     /// How long a client asks, and a server has to decide.
     pub patience: Duration,
@@ -65,7 +65,7 @@ pub enum Notice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// Nobody answered.
+    /// No server answered.
     #[error("nobody answers at {0}: check the address, and that UDP gets there")]
     Silent(SocketAddr),
     /// The server does not want to.
@@ -118,7 +118,7 @@ pub struct Counts {
     pub hellos: u64,
     /// Hellos that were answered by a cookie.
     pub retries: u64,
-    /// Hellos of others than those who may, by their keys.
+    /// Hellos of clients that may not connect, by their keys.
     pub strangers: u64,
     /// Hellos refused because there were too many connections.
     pub busy: u64,

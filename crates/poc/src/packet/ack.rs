@@ -30,7 +30,7 @@ impl Ecn {
         }
     }
 
-    /// What came since there were so many; nothing if any was more.
+    /// What came since the counts were `before`; `None` if any of those was larger.
     pub fn since(&self, before: &Ecn) -> Option<Ecn> {
         Some(Ecn {
             ect0: self.ect0.checked_sub(before.ect0)?,

@@ -9,7 +9,7 @@ use crate::limits::{DATAGRAM_BYTES_MIN, FRAMES_MAX};
 /// A packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// How the one who receives it calls the connection.
+    /// How the receiver calls the connection.
     pub receiver: ConnectionId,
     /// Its number: they count from 0, and none is used twice.
     pub number: u64,
@@ -28,7 +28,7 @@ impl<'a> Data<'a> {
 /// What stands in front of the frames of a packet of a connection; never encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// How the one who receives it calls the connection.
+    /// How the receiver calls the connection.
     pub receiver: ConnectionId,
     /// Its number.
     pub number: u64,
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         self.frames == 0
     }
 
-    /// Whether who receives it has to acknowledge it.
+    /// Whether the receiver has to acknowledge it.
     pub fn elicits(&self) -> bool {
         self.elicits
     }
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Adds a fragment, or its first bytes, so many that the packet is full. The rest of it is for another
+    /// Adds a fragment, or as many of its first bytes as fill the packet. The rest of it is for another
     /// packet; nothing if all is in this one. It is what was given if nothing fits.
     pub fn fragment<'f>(&mut self, fragment: &Fragment<'f>) -> Option<Fragment<'f>> {
         let Some((count, has_length)) = fragment.fit(self.room()) else { return Some(*fragment) };

@@ -50,7 +50,7 @@ pub enum Frame<'a> {
 /// How far the engine of a receiver is, so that the sender knows what is of no use any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress<'a> {
-    /// Nobody waits for units below this one.
+    /// The receiver does not wait for units below this one.
     pub settled_below: u64,
     /// The first unit that nothing would be kept of, not lower: credit for the sender.
     pub window_end: u64,
@@ -68,7 +68,7 @@ pub struct Close<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Whether who receives it has to acknowledge it (RFC 9002 section 2).
+    /// Whether the receiver has to acknowledge it (RFC 9002 section 2).
     pub const fn elicits(&self) -> bool {
         !matches!(self, Frame::Ack(_) | Frame::Close(_))
     }

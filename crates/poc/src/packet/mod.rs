@@ -19,7 +19,7 @@
 //!
 //! Numbers are LEB128, ids eight bytes that only their owner understands. Packet numbers are written in
 //! full: of three bytes up to two million, four up to 268 millions. Truncated ones (RFC 9000 section 17.1)
-//! would save one or two bytes of 1200, but could only be read by who knows the connection, and would be
+//! would save one or two bytes of 1200, but could only be read by an end that knows the connection, and would be
 //! misread after a long gap.
 //!
 //! An answer to a hello is never longer than it. A reset is shorter than what it answers, and nothing is
@@ -63,7 +63,7 @@ const REFUSE: u8 = FIXED | 3;
 const DATA: u8 = FIXED | 4;
 const RESET: u8 = FIXED | 5;
 
-/// What one end calls a connection. Whoever sends to it puts its id in front; it should not be guessed soon, but
+/// What one end calls a connection. The peer puts this id in front of what it sends; it should not be guessed soon, but
 /// keeping others out is the protection's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub [u8; ConnectionId::BYTES]);
@@ -90,9 +90,9 @@ impl Code {
     pub const VIOLATION: Code = Code(4);
     /// Nothing was heard for too long.
     pub const IDLE: Code = Code(5);
-    /// Who was asked does not know the connection (any more).
+    /// The host that was asked does not know the connection (any more).
     pub const RESET: Code = Code(6);
-    /// The keys have seen as many packets as they may. To be begun anew.
+    /// The keys have seen as many packets as they may. The connection has to be begun again.
     pub const SPENT: Code = Code(7);
     /// The key is not the one that is asked for.
     pub const KEY: Code = Code(8);
@@ -111,7 +111,7 @@ pub enum Datagram<'a> {
     Refuse(Refuse<'a>),
     /// Part of a connection.
     Data(Data<'a>),
-    /// The one who was sent something for this id knows no connection of it. That id is what its sender put
+    /// The host that was sent something for this id knows no connection of it. That id is what its sender put
     /// in front, and proves that this comes from where it went (compare RFC 9000 section 10.3).
     Reset(ConnectionId),
     /// A hello of another version: to be refused by [`Code::VERSION`].

@@ -1,4 +1,4 @@
-//! Somebody who hears everything, and sends what he likes from wherever he likes.
+//! An attacker that hears everything, and sends what it likes from any address.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::packet::{Code, ConnectionId, Mark};
 use crate::protection::{Plain, Protection, Spent};
 use crate::secret::Secret;
 
-/// Does not encrypt, but knows what the peer sealed: four bytes that only who has the key can work out.
+/// Does not encrypt, but knows what the peer sealed: four bytes that only an end with the key can work out.
 struct Tagged {
     /// To seal with, and to open.
     keys: [Secret; 2],
@@ -134,7 +134,7 @@ fn what_cannot_be_read_or_is_for_others_disturbs_nobody_even_without_protection(
             let mut others = heard.clone();
             others[1 + random.usize(..ConnectionId::BYTES)] ^= 1 << random.u8(..8);
             let cut = heard[..random.usize(..ConnectionId::BYTES + 2)].to_vec();
-            // Its own numbers, with a frame that nobody knows behind.
+            // Its own numbers, with a frame of an unknown type behind.
             let mut unknown = heard[..1 + ConnectionId::BYTES].to_vec();
             unknown.extend([unit as u8 & 0x7f, 1, 0xff]);
             let from = address(60 + random.u8(..3));

@@ -1,7 +1,7 @@
 //! Random services over random nets, in random weather, in virtual time: what is promised holds.
 //!
 //! A scenario is a number. One that fails says which, and is run alone by `POC_CHAOS_SEED=… cargo test -p
-//! outflow-poc chaos`; `POC_CHAOS_SEEDS=100000` runs so many, best with `--release`.
+//! outflow-poc chaos`; `POC_CHAOS_SEEDS=100000` runs 100000 of them, best with `--release`.
 //!
 //! | promise | checked by |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | nothing is delivered that came after its deadline, or after it was given up | before each datagram, what the receiver's engine says of what is in it |
 //! | what is reliable is not lost while it is valid | `oracle`, of nets that wait for all |
 //! | both ends know the same of each unit | `oracle`, at the end |
-//! | it ends, and nobody waits in vain | applications only go on when they are told; a limit of virtual time |
+//! | it ends, and no application waits in vain | applications only go on when they are told; a limit of virtual time |
 //! | no more is kept than was agreed on | `check_accounts`, after each step |
 //! | nothing is to be called again and again | `world` |
 

@@ -27,7 +27,7 @@ pub(super) struct Weather {
     /// Nothing gets through in a direction until then.
     dark_until: [Time; 2],
     pub(super) changes_at: Time,
-    /// Who moved last, and when the other one may.
+    /// Which end moved last, and when the other one may.
     pub(super) moved: usize,
     pub(super) calm_until: Time,
 }

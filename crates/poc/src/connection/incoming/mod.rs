@@ -32,7 +32,7 @@ pub struct IncomingCounts {
     pub given_up: u64,
     /// Fragments of units that came before.
     pub duplicate: u64,
-    /// Fragments of units that nobody waits for any more.
+    /// Fragments of units that the receiver does not wait for any more.
     pub late: u64,
 }
 

@@ -34,8 +34,8 @@ pub(super) struct PathView<'a> {
 }
 
 impl PathView<'_> {
-    /// How many bytes get there before a time. An eighth of it is left for what gets worse: who finds out only
-    /// then has sent what is missed less, and is late with what is missed most.
+    /// How many bytes get there before a time. An eighth of it is kept in case the path gets worse: a
+    /// sender that finds out only then has sent what is missed less, and is late with what is missed most.
     fn affordable(&self, now: Time, until: Time) -> u64 {
         let time = until.since(now).saturating_sub(self.one_way);
         self.controller.affordable(now, time - time / 8)
@@ -378,7 +378,7 @@ impl Outgoing {
         }
     }
 
-    /// What may be missing is sent once more, to see whether anybody is there.
+    /// What may be missing is sent once more, to see whether the peer is there.
     pub(super) fn probe(&mut self, piece: &Piece) {
         if self.unit(piece.unit).is_some_and(Unit::is_open) {
             self.again.push_front(*piece, 1);

@@ -38,7 +38,7 @@ impl Unit {
         Unit { data, bytes, sent: 0, is_begun: false, acked, until, class, fate: Fate::Open }
     }
 
-    /// One that nobody has.
+    /// A unit without data, given up from the start.
     pub(super) fn absent() -> Self {
         Unit { fate: Fate::GivenUp, ..Unit::new(Bytes::new(), None, Class::Unreliable) }
     }
