@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         fits.ok_or_else(|| self.error(reason))
     }
 
-    /// So many bytes.
+    /// Takes `count` bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let rest = &self.bytes[self.at..];
         let taken = rest.get(..count).ok_or_else(|| self.error("ends early"))?;
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         Ok(taken.try_into().expect("so many were taken"))
     }
 
-    /// A length and so many bytes, at most `most`.
+    /// A length and that number of bytes, at most `most`.
     pub fn prefixed(&mut self, most: usize, reason: &'static str) -> Result<&'a [u8], Malformed> {
         let count = self.below(most + 1, reason)?;
         self.take(count as usize)
@@ -111,14 +111,14 @@ impl<'a> Reader<'a> {
 
     /// Leaves out zeros.
     pub fn skip_zeros(&mut self) {
-        // A hello is padding mostly, and anybody may send many of them.
+        // A hello is padding mostly, and any host may send many of them.
         let (chunks, _) = self.bytes[self.at..].as_chunks::<16>();
         self.at += 16 * chunks.iter().take_while(|chunk| **chunk == [0; 16]).count();
         self.at += self.bytes[self.at..].iter().take_while(|byte| **byte == 0).count();
     }
 }
 
-/// What was to be sent is longer than may be; the one who wanted to is to blame.
+/// What was to be sent is longer than may be; the caller is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a {what} of {bytes} bytes; at most {most} can be sent")]
 pub struct TooLong {

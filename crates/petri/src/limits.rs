@@ -11,7 +11,7 @@ pub const TRANSITIONS_MAX: usize = 4096;
 pub const PLACES_MAX: usize = 16_384;
 
 /// Tokens that a place holds at the start. A net with more in one is refused when it is built. Tags name
-/// frames up to 32 back: in a period of one frame, that is so many rounds.
+/// frames up to 32 back: in a period of one frame, that is 32 rounds.
 pub const INITIAL_TOKENS_MAX: u32 = 32;
 
 /// Longest that an interval may reach, unless it is without end. A net with a longer one is refused.

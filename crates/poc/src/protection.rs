@@ -64,7 +64,7 @@ pub trait ClientHandshake: Send {
 
 /// A handshake at the end that offers services. It is for one attempt.
 pub trait ServerHandshake: Send {
-    /// Takes the service of a hello: what is asked for, in clear. `None` if no client that may connect made it.
+    /// Takes the service of a hello: what is asked for, in clear. `None` if its client may not ask.
     ///
     /// Another host that overheard the hello may have sent it, too: it learns nothing from the answer, and
     /// cannot send anything, but has caused work.
@@ -93,8 +93,8 @@ pub enum HandshakeError {
 /// No protection: services and packets travel as they are.
 ///
 /// A host that has heard the id of a connection, and sends well-formed frames with it, is taken for the peer:
-/// it can deliver what it likes, give up units, move or end the connection. What is malformed, or has another id,
-/// does no harm.
+/// it can deliver what it likes, give up units, move or end the connection. What is malformed, or has
+/// another id, does no harm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain;
 

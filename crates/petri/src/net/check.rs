@@ -109,7 +109,7 @@ pub enum NetError {
 }
 
 impl NetError {
-    /// The same without names, for those who have none: peers on a wire.
+    /// The same without names, for peers on a wire, which have none.
     pub fn reason(&self) -> &'static str {
         match self {
             NetError::Empty => "the net carries no objects",

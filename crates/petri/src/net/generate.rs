@@ -37,7 +37,7 @@ pub struct Shape {
     pub validity: fn(Kind) -> Interval,
 }
 
-/// What a frame comes after: another one of the period, so many periods before.
+/// What a frame comes after: another one of the period, and how many periods before.
 type Before = (usize, u32);
 
 /// The net of a period of frames, which are given in the order in which they are sent.

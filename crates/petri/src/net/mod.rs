@@ -146,7 +146,7 @@ pub struct Place {
     pub consumer: TransitionId,
     /// When its object may be delivered, counted from the date of the token.
     pub interval: Interval,
-    /// Tokens that it holds at the start, so many rounds in which the consumer does not wait for the
+    /// Tokens that it holds at the start: the number of rounds in which the consumer does not wait for the
     /// producer.
     pub initial: u32,
 }
@@ -219,7 +219,7 @@ impl Net {
         self.outputs.of(id.index()).iter().map(|place| PlaceId(*place))
     }
 
-    /// For each place, the most tokens that it ever holds: so many rounds its producer can be ahead of its
+    /// For each place, the most tokens that it ever holds: the rounds that its producer can be ahead of its
     /// consumer. The time that this takes grows with the square of the transitions; an engine does not need
     /// it, because its window limits how far anything runs ahead.
     pub fn bounds(&self) -> Vec<u32> {
@@ -230,7 +230,7 @@ impl Net {
     /// waited for adds up along circuits. `None` if something is waited for without end. A receiver keeps up
     /// with a live source if this is not longer than the period; else it falls behind as long as there are
     /// losses, until its window ends. The time that this takes may grow with the square of the net: it is
-    /// meant for those who write nets.
+    /// meant for authors of nets.
     pub fn slowest_round(&self) -> Option<Duration> {
         pace::slowest_round(self)
     }

@@ -48,7 +48,7 @@ pub fn pair(rule: Rule, a: (u64, u64), b: (u64, u64)) -> Arc<Net> {
 pub type Choice = (usize, usize, u32, u64, u64, bool);
 
 /// A live net whose places all lie on circuits: a circuit through all transitions, and more places at
-/// random, those that lead back with a token. Intervals are counted in so many milliseconds.
+/// random, those that lead back with a token. Intervals are counted in units of `ms` milliseconds.
 pub fn live(rules: &[usize], choices: &[Choice], ms: u64) -> Arc<Net> {
     let (mut builder, count) = (Builder::new(), rules.len());
     let ids: Vec<_> = (0..count)

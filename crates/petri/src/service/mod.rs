@@ -108,7 +108,7 @@ pub struct Service {
     pub to_client: Option<Flow>,
 }
 
-/// Why a flow is none; the one who described it is to blame.
+/// Why a flow is none; its author is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// None, or too many.

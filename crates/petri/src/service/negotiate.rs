@@ -61,7 +61,7 @@ impl Terms {
     ///
     /// `source` is what the server would send of this resource, if it has anything to send; that there is
     /// no such resource is to be said before. A client may ask for another net than the source's if that has
-    /// as many objects: whoever sends numbers its units by them.
+    /// as many objects: the sender numbers its units by them.
     ///
     /// A flow of a live source is refused if a receiver that gets nothing would fall behind it. One that waits
     /// for something without end is not: its sender says what it gives up, and what is waited for then is over,

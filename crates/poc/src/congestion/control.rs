@@ -10,8 +10,9 @@ use super::{Change, Controller, Reason, Round, State, Undo};
 use crate::congestion::Ecn;
 use crate::limits::CHANGES_MAX;
 
-/// Packets may wait so long, and so many packets of one's own may wait: who sends less may fill the queue
-/// a little more, so that all come to send the same (Copa's 1/(δ λ), Swift's scaling by flows).
+/// Packets may wait `QUEUE_TARGET`, and the time of `QUEUE_PACKETS` of the flow's own: a flow that sends less
+/// may fill the queue a little more, so that all come to send the same (Copa's 1/(δ λ), Swift's scaling by
+/// flows).
 const QUEUE_TARGET: Duration = Duration::from_millis(5);
 const QUEUE_PACKETS: f64 = 2.0;
 const QUEUE_TARGET_MAX: Duration = Duration::from_millis(18);
@@ -22,14 +23,14 @@ const SPREAD_MAX: Duration = Duration::from_millis(20);
 /// A queue is as good as empty below that, or below a quarter of the target, and what jitter adds.
 const QUEUE_EMPTY: Duration = Duration::from_millis(1);
 
-/// Who starts stops growing quickly when packets wait longer.
+/// A flow that starts stops growing quickly when packets wait longer.
 const START_QUEUE: Duration = Duration::from_millis(4);
 
 /// Growth at the start, as a share of what is acknowledged: so much in a round trip. The queue is seen a
 /// round trip late, so it is that share of a round trip at most.
 const START_GROWTH: f64 = 0.4;
 
-/// When packets wait, the window is cut by what waits, and so much more: so the queue runs empty, all who
+/// When packets wait, the window is cut by what waits, and this much more: so the queue runs empty, all that
 /// share it see the least delay, and larger windows are cut by more.
 const CUT_BEYOND: f64 = 0.05;
 
@@ -45,8 +46,8 @@ const QUIET_ROUNDS: u32 = 8;
 const QUIET_GROWTH: f64 = 1.0 / 64.0;
 const QUIET_GROWTH_MAX: f64 = 1.0 / 8.0;
 
-/// The window grows by a packet in a round trip of so many seconds, by more in a longer one: so all gain the
-/// same window for each round trip's length, and those far away do not fall behind.
+/// The window grows by a packet in a round trip of this many seconds, by more in a longer one: so all gain
+/// the same window for each round trip's length, and those far away do not fall behind.
 const GROWTH_RTT: f64 = 0.03;
 
 /// If the queue was not seen empty for so long, it is emptied.
@@ -73,7 +74,7 @@ const MARK_GAIN: f64 = 1.0 / 16.0;
 /// After so long without sending, it starts again.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// A queue that is empty for so many rounds, so long after the last overflow, is nobody's.
+/// A queue that is empty for this many rounds, `EMPTY_AFTER` after the last overflow, has no competing flow.
 const EMPTY_ROUNDS: u32 = 10;
 const EMPTY_AFTER: Duration = Duration::from_secs(3);
 
@@ -133,7 +134,7 @@ impl Controller {
         self.grow(slow.max(quick) * bytes as f64 / self.window);
     }
 
-    /// To what leaves the queue empty, if all who share it do the same.
+    /// To what leaves the queue empty, if all flows that share it do the same.
     fn cut(&mut self, now: Time, queue: Duration) {
         if self.competition.gives(now, self.window, self.empty_at) {
             let window = GIVEN_BACK * self.competition.given(now);
@@ -147,7 +148,7 @@ impl Controller {
         }
     }
 
-    /// The share of the window that leaves the queue empty, if all who share it do the same.
+    /// The share of the window that leaves the queue empty, if all flows that share it do the same.
     fn emptying(&self, queue: Duration) -> f64 {
         // What the peer holds back before it answers is in flight, too.
         let held = self.delay.in_flight().saturating_sub(self.delay.smoothed());
@@ -216,7 +217,7 @@ impl Controller {
                 Judgement::Alone if episode.is_test => {
                     self.episode = None;
                     if !is_short {
-                        // What waits where nobody fills the queue is how long the way is.
+                        // Where no competing flow fills the queue, what seems to wait is the length of the path.
                         self.delay.forget_base();
                     }
                     self.change(now, Reason::Alone, State::Delay, self.window);

@@ -1,4 +1,4 @@
-//! The window of a CUBIC flow (RFC 9438): what is used beside somebody who fills the queue.
+//! The window of a CUBIC flow (RFC 9438): what is used beside a competing flow that fills the queue.
 
 use core::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) struct Cubic {
 }
 
 impl Cubic {
-    /// Begins at a window that somebody else's share is unknown of.
+    /// Begins at `window`, while the share of the competing flow is unknown.
     pub(super) fn begin(&mut self, now: Time, window: f64) {
         *self = Cubic { epoch: now, most: window, until: 0.0, reno: window };
     }
@@ -40,7 +40,7 @@ impl Cubic {
         kept
     }
 
-    /// The window after so many segments were acknowledged.
+    /// The window after `segments` segments were acknowledged.
     pub(super) fn acked(&mut self, now: Time, window: f64, segments: f64, rtt: Duration) -> f64 {
         let alpha = if self.reno < self.most { ALPHA } else { 1.0 };
         self.reno += alpha * segments / window.max(1.0);

@@ -13,7 +13,7 @@ use super::Acked;
 /// Seconds over which the least delay is remembered: 10 s at 200 ppm are an error of 2 ms.
 pub(super) const BASE_SECONDS: u64 = 10;
 
-/// While somebody else keeps the queue filled, the least delay is seen less often.
+/// While a competing flow keeps the queue filled, the least delay is seen less often.
 pub(super) const BASE_SECONDS_FILLED: u64 = 30;
 
 /// A delay that changes by so much from one packet to the next while the round trip does not is a step of

@@ -1,7 +1,7 @@
-//! Whether somebody else fills the queue.
+//! Whether a competing flow fills the queue.
 //!
-//! Who keeps to a short queue cuts its window when packets wait. If all do, the queue goes by as much as the
-//! windows went. If it does not, somebody does not care: a flow that grows until packets are lost. This is
+//! A flow that keeps to a short queue cuts its window when packets wait. If all do, the queue goes by as much
+//! as the windows went. If it does not, a competing flow ignores delay and grows until packets are lost. This is
 //! what tells a CUBIC or Reno flow from others of our own kind, however many they are, without a look at what
 //! queues did before.
 
@@ -12,7 +12,7 @@ use outflow_media::Time;
 use super::State;
 use super::delay::{BASE_SECONDS, BASE_SECONDS_FILLED};
 
-/// Rounds until an episode is judged: the window was cut so many times, or as far as it is before that.
+/// Rounds until an episode is judged: the window was cut this many times, or as far as it is before that.
 const ROUNDS: u32 = 4;
 
 /// What is kept of the window until then.
@@ -26,12 +26,12 @@ const TEST_ROUNDS: u32 = 5;
 const FALLING: f64 = 0.85;
 const LEFT: f64 = 0.15;
 
-/// Time between two looks whether somebody else still fills the queue: when the queue goes down, and in any
+/// Time between two tests whether a competing flow still fills the queue: when the queue goes down, and in any
 /// case.
 const TEST_AFTER: Duration = Duration::from_secs(8);
 const TEST_AFTER_MOST: Duration = Duration::from_secs(15);
 
-/// After more cuts than that, to less than that share, the queue was empty once if nobody else fills it.
+/// After more cuts than that, to less than that share, the queue was empty once if no competing flow fills it.
 const CUTS: u32 = 5;
 const CUT_TO: f64 = 0.6;
 
@@ -55,7 +55,7 @@ pub(super) struct Episode {
     /// The queue a round ago.
     last: Duration,
     rounds: u32,
-    /// Whether somebody else was there before.
+    /// Whether a competing flow was there before.
     pub(super) is_test: bool,
 }
 
@@ -100,14 +100,14 @@ impl Episode {
         }
         let (before, base, now) = (self.queue.as_secs_f64(), base.as_secs_f64(), queue.as_secs_f64());
         let share = (window / self.window.max(1.0)).min(1.0);
-        // If all windows were cut by this share. A window of nobody else fills base and queue.
+        // If all windows were cut by this share. Without a competing flow they fill base and queue.
         let expected = (share * (base + before) - base).max(0.0);
         let went = before - now;
         if went < 0.5 * (before - expected) { Judgement::Filled } else { Judgement::Alone }
     }
 }
 
-/// What is known of those who fill the queue.
+/// What is known of competing flows that fill the queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Competition {
     since: Time,
@@ -131,7 +131,7 @@ impl Competition {
     }
 
     /// The window is cut because packets wait. Whether that happened so often that the queue should have run
-    /// empty in between if nobody else filled it: then each cut is somebody else's gain (Copa takes a queue
+    /// empty in between if no competing flow filled it: then each cut is a competing flow's gain (Copa takes a queue
     /// that is not empty once in five round trips for that).
     pub(super) fn gives(&mut self, now: Time, window: f64, empty: Time) -> bool {
         if self.given(now) <= window {
@@ -154,9 +154,9 @@ impl Competition {
         if state == State::Compete || is_test { BASE_SECONDS_FILLED } else { BASE_SECONDS }
     }
 
-    /// Whether it is time to see if somebody else is still there: when the queue goes down. That is the same
-    /// moment for all who share it, so that all of our kind leave together, and see that nobody else is
-    /// there.
+    /// Whether it is time to see if a competing flow is still there: when the queue goes down. That is the same
+    /// moment for all flows that share it, so that all of our kind leave together, and see that no competing flow
+    /// is there.
     pub(super) fn is_due(&mut self, now: Time, queue: Duration, longest: Duration) -> bool {
         let share = queue.as_secs_f64() / longest.as_secs_f64().max(1e-3);
         let goes_down = self.was_long && share < DOWN;

@@ -10,13 +10,13 @@
 //! - **Delay.** What packets wait is their delay beyond the least of some seconds, by one-way delay and by
 //!   round trip, whichever says less: the peer's clock may drift and step. While less waits than a target,
 //!   the window grows by about a packet in a round trip; above it, it is cut by what waits and a little more.
-//!   So the queue runs empty, everybody sees the least delay, and larger windows lose more. The target is
-//!   5 ms and the time of two of one's own packets: who sends less tolerates more, which makes all come to
-//!   the same rate (Copa, NSDI 2018: a target rate of 1/(δ·queue); Swift, SIGCOMM 2020: targets scaled by the
-//!   window). A queue that was empty for some rounds lets the window grow by a share of itself.
-//! - **Slowdowns.** Who has not seen an empty queue for 5 s pauses for three rounds at half of its window
-//!   (LEDBAT++, section 4.4): whoever came when the queue was not empty learns the least delay then.
-//! - **Others.** If the queue does not go as the windows of our kind would make it go, somebody else fills it
+//!   So the queue runs empty, every flow sees the least delay, and larger windows lose more. The target is
+//!   5 ms and the time of two of its own packets: a flow that sends less tolerates more, which makes all come
+//!   to the same rate (Copa, NSDI 2018: a target rate of 1/(δ·queue); Swift, SIGCOMM 2020: targets scaled by
+//!   the window). A queue that was empty for some rounds lets the window grow by a share of itself.
+//! - **Slowdowns.** A flow that has not seen an empty queue for 5 s pauses for three rounds at half of its
+//!   window (LEDBAT++, section 4.4): one that came when the queue was not empty learns the least delay then.
+//! - **Others.** If the queue does not go as the windows of our kind would make it go, a competing flow fills it
 //!   (the question is that of Nimbus, SIGCOMM 2022: is the other traffic elastic?). Then, and when the buffer
 //!   overflows before the delay says anything, it takes back what it gave way by, and goes by losses as CUBIC
 //!   does (RFC 9438). From time to time, when the queue goes down, it gives way again to see whether that one
@@ -50,7 +50,7 @@
 //!
 //! Constants were chosen by these very paths. On others, that nothing was chosen by: of 45 combinations of 2 to 6
 //! flows, five had a Jain index below 0.95 (0.855 to 0.940, all at 4 Mbit/s and 90 ms), and none took its own
-//! kind for somebody else; of 36 beside TCP, the ratio was 0.32 to 1.78, two of them below 1/3 (CUBIC, 3 BDP).
+//! kind for another; of 36 beside TCP, the ratio was 0.32 to 1.78, two of them below 1/3 (CUBIC, 3 BDP).
 //!
 //! Whole connections, whose acknowledgements come in bunches, are asked for the same in
 //! `connection/bottleneck/`: alone 3–22 ms and 93–98 % used, Jain 0.993–1.000, 0.37–1.09 times CUBIC and
@@ -63,16 +63,16 @@
 //!   connection it is 22 ms there.
 //! - Where 5 % of the packets are lost of such video, 3 to 6 % of what is missed most are: the rate varies more
 //!   than what is left for that.
-//! - Flows of our kind may take each other for somebody else, above all where each has but a few packets in
+//! - Flows of our kind may take each other for competing flows, above all where each has but a few packets in
 //!   flight: so in 2 of 80 combinations of flows, paths and gaps. They fill the buffer until the next test that
 //!   they make together, which may take tens of seconds.
 //! - When TCP leaves, it takes up to twenty seconds until the queue is short again.
 //! - Beside CUBIC on long paths it may get 0.4 of its rate; beside NewReno up to twice as much.
 //! - Jitter of single packets beyond some 10 ms looks like a queue: 83 % used at 15 ms on a path of 100 ms, and a
-//!   fifth at 20 ms on one of 50 ms. 30 ms were taken for somebody else's queue there, and a deep buffer was
+//!   fifth at 20 ms on one of 50 ms. 30 ms were taken for a competing flow's queue there, and a deep buffer was
 //!   filled. Radio links need more than this.
 //! - Where the buffer is as short as 5 ms, losses come before the delay says anything: 87 % used.
-//! - A least delay that grows is learnt after 10 s, or 30 s while somebody else fills the queue. A change of
+//! - A least delay that grows is learnt after 10 s, or 30 s while a competing flow fills the queue. A change of
 //!   path that is known should be told ([`Controller::handle_path_changed`]).
 //! - Nothing was tried with queue management on the way, with policers, or with a way back that is full. What it
 //!   makes of marks was tested by hand only, not at a bottleneck that marks.
@@ -315,7 +315,7 @@ impl Controller {
         self.change(now, Reason::Moved, State::Start, window);
     }
 
-    /// Full packets have so many bytes now.
+    /// Full packets have `bytes` bytes now.
     pub fn handle_datagram_bytes(&mut self, bytes: u64) {
         self.options = Options { datagram_bytes: bytes, ..self.options }.checked();
     }
@@ -347,7 +347,7 @@ impl Controller {
         self.in_flight
     }
 
-    /// When a packet of so many bytes may go: now, or later. `None` if the window has no room for it until
+    /// When a packet of `bytes` bytes may go: now, or later. `None` if the window has no room for it until
     /// something is acknowledged or lost. All calls that begin with `handle` may change it.
     pub fn next_send(&self, now: Time, bytes: u64) -> Option<Time> {
         let fits = self.in_flight == 0 || self.in_flight.saturating_add(bytes) <= self.window_bytes();
@@ -382,7 +382,7 @@ impl Controller {
         self.changes.pop_front()
     }
 
-    /// How often something changed for a reason, and how many changes nobody read in time.
+    /// How often something changed for a reason, and how many changes were not read in time.
     pub fn counts(&self) -> (impl Iterator<Item = (Reason, u64)>, u64) {
         (Reason::ALL.into_iter().zip(self.counts), self.unread)
     }

@@ -23,7 +23,7 @@ pub struct Options {
     /// The rate to start at, in bits a second.
     pub initial_bps: u64,
     /// The rate that it never goes below, however bad things are. A service that cannot live on less has to
-    /// be ended by those who run it (RFC 8083).
+    /// be ended by its operator (RFC 8083).
     pub min_bps: u64,
     /// The rate that it never exceeds.
     pub max_bps: u64,
@@ -97,7 +97,7 @@ pub enum State {
     Delay,
     /// It pauses for a moment, so that the queue runs empty and the least delay is seen.
     Slowdown,
-    /// Somebody else keeps the queue filled, or it is too short for its delay to say anything: it goes by
+    /// A competing flow keeps the queue filled, or it is too short for its delay to say anything: it goes by
     /// losses, as that one does.
     Compete,
 }
@@ -127,11 +127,11 @@ pub enum Reason {
     Marked,
     /// Nothing was heard of what was sent.
     Silent,
-    /// The queue did not go when this sender left: somebody else fills it.
+    /// The queue did not go when this sender left: a competing flow fills it.
     Filled,
-    /// It is time to see whether somebody else still fills the queue.
+    /// It is time to see whether a competing flow still fills the queue.
     Tested,
-    /// The queue is empty: nobody else fills it.
+    /// The queue is empty: no competing flow fills it.
     Alone,
     /// The least delay was not seen for long.
     Unseen,

@@ -19,8 +19,8 @@
 //!
 //! Numbers are LEB128, ids eight bytes that only their owner understands. Packet numbers are written in
 //! full: of three bytes up to two million, four up to 268 millions. Truncated ones (RFC 9000 section 17.1)
-//! would save one or two bytes of 1200, but could only be read by an end that knows the connection, and would be
-//! misread after a long gap.
+//! would save one or two bytes of 1200, but could only be read by an end that knows the connection, and would
+//! be misread after a long gap.
 //!
 //! An answer to a hello is never longer than it. A reset is shorter than what it answers, and nothing is
 //! ever answered to one. Reading does not allocate: what is read refers to the datagram.
@@ -63,8 +63,8 @@ const REFUSE: u8 = FIXED | 3;
 const DATA: u8 = FIXED | 4;
 const RESET: u8 = FIXED | 5;
 
-/// What one end calls a connection. The peer puts this id in front of what it sends; it should not be guessed soon, but
-/// keeping others out is the protection's task.
+/// What one end calls a connection. The peer puts this id in front of what it sends; it should not be guessed
+/// soon, but keeping others out is the protection's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub [u8; ConnectionId::BYTES]);
 

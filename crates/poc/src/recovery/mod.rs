@@ -1,6 +1,6 @@
 //! What was received, what was sent and what became of it, and what is sent again.
 //!
-//! | who | knows | answers |
+//! | type | knows | answers |
 //! |---|---|---|
 //! | [`Received`] | packets that came, and when | whether one is a duplicate, when an acknowledgement is due and what is in it |
 //! | [`Sent`] | packets in flight, and what was in them | what was acknowledged and what was lost, when to probe |

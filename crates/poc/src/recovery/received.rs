@@ -44,8 +44,8 @@ pub enum Arrived {
 
 /// The packet numbers that were received.
 ///
-/// Holds so many ranges, and times of so many arrivals, whatever comes. A packet costs a search in the
-/// ranges if it does not come in order; nothing is allocated after the start.
+/// Holds at most a set number of ranges, and of times of arrivals, whatever comes. A packet costs a search in
+/// the ranges if it does not come in order; nothing is allocated after the start.
 #[derive(Debug)]
 pub struct Received {
     settings: Settings,
@@ -118,7 +118,7 @@ impl Received {
             let is_urgent = self.shows_loss(is_behind_gap) || is_late || mark == Mark::Ce;
             let is_urgent = is_urgent || self.waiting >= self.settings.packets;
             let due = if is_urgent { self.now } else { self.due.unwrap_or(self.now + self.delay) };
-            // What is due soon goes now: nobody has to be woken for it.
+            // What is due soon goes now: the driver need not wake for it.
             let is_soon = due <= self.now + self.delay / SOON;
             self.due = Some(if is_soon { due.min(self.now) } else { due });
         }

@@ -153,7 +153,7 @@ impl Repairs {
         Repairs { settings, budget: 100 * u64::from(settings.burst_bytes), counts: Counts::default() }
     }
 
-    /// So many bytes were sent, for the first time or again: the budget grows by its share of them. Copies
+    /// `bytes` bytes were sent, for the first time or again: the budget grows by its share of them. Copies
     /// beyond the first are left out.
     pub fn handle_sent(&mut self, bytes: u32) {
         let grown = self.budget + u64::from(bytes) * u64::from(self.settings.redundancy_pct);

@@ -42,8 +42,8 @@ pub enum Event {
     Deliver(u64),
     /// This unit, which was kept, is to be deleted: its transition fired before its interval began.
     Delete(u64),
-    /// This unit was neither received nor known to be absent when its transition fired: nobody waits for it
-    /// any more.
+    /// This unit was neither received nor known to be absent when its transition fired: nothing waits for
+    /// it any more.
     Lost(u64),
     /// A transition fired: its round is over.
     Fired {
@@ -224,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// Whether nobody waits for a unit any more: it was delivered, will not come, or its transition has
+    /// Whether nothing waits for a unit any more: it was delivered, will not come, or its transition has
     /// fired. Once it is, it remains so.
     pub fn is_settled(&self, unit: u64) -> bool {
         let (round, object) = self.net.split(unit);

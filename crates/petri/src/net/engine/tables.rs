@@ -10,7 +10,7 @@ pub(super) const NO_OBJECT: u32 = u32::MAX;
 /// A time that never comes.
 pub(super) const NEVER: Time = Time::from_nanos(u64::MAX);
 
-/// The time so many nanoseconds later.
+/// The time `ns` nanoseconds later.
 pub(super) const fn after(time: Time, ns: u64) -> Time {
     Time::from_nanos(time.as_nanos().saturating_add(ns))
 }

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 /// Children of a node of the heap: four lie in one line of the cache.
 const WIDTH: usize = 4;
 
-/// At most one time for each of so many numbers.
+/// At most one time for each of a fixed count of numbers.
 #[derive(Debug)]
 pub(super) struct Timers {
     /// Numbers, the earliest first, as a heap.

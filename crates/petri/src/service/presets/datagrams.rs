@@ -10,7 +10,7 @@ use crate::service::{Class, Flow, ServiceClass};
 /// Units of a period, and rounds: 32,768 units are in the window, 150 ms of 2 Gbit/s, whatever the shape.
 const IN_ORDER: (u32, u32) = (1024, ROUNDS);
 
-/// The same where units overtake others: never one so many before, because that is the same transition.
+/// The same where units overtake others: never one 4096 before, because that is the same transition.
 const SWAPPING: (u32, u32) = (4096, 8);
 
 /// The same where they are few.
@@ -21,8 +21,8 @@ const FEW: (u32, u32) = (64, 8);
 pub enum Order {
     /// As they were sent.
     Total,
-    /// No unit before one that was sent more than so many earlier; at most 4095, a wish for more is lowered to
-    /// that. 0 is the same as [`Order::Total`].
+    /// No unit before one that was sent more than this many earlier; at most 4095, a wish for more is lowered
+    /// to that. 0 is the same as [`Order::Total`].
     Partial(u32),
     /// As they come, but none before one that was sent 4096 earlier or a multiple of that: a place delivers
     /// its objects one after the other.
@@ -55,7 +55,7 @@ pub fn few(latency: Option<Duration>, repair: Class) -> Result<Flow, NetError> {
     Ok(uniform(net, ServiceClass { repair, validity: latency }, rounds, BUFFER_BYTES))
 }
 
-/// A period of so many units, for so many rounds: none before one that was sent more than `swap` earlier.
+/// A period of `units` units, for `rounds` rounds: none before one that was sent more than `swap` earlier.
 pub(super) fn chain(
     (units, rounds): (u32, u32),
     swap: Option<u32>,
@@ -65,7 +65,7 @@ pub(super) fn chain(
     let mut draft = Draft::new(nominal, rounds);
     let (unit, order) = (Name::new("unit"), Name::new("order"));
     let ids: Vec<_> = (0..units).map(|i| draft.transition(unit.numbered(i), wait)).collect();
-    // So many units before, at most a period.
+    // The unit `back` units before, at most a period.
     let before = |i: u32, back: u32| -> (TransitionId, u32) {
         let periods = u32::from(back > i);
         (ids[(i + periods * units - back) as usize], periods)

@@ -44,8 +44,8 @@ impl Draft {
         id
     }
 
-    /// An object of the transition `to`, that may be delivered after `from`, so many rounds before, and always
-    /// after the round before of `to`.
+    /// An object of the transition `to`, that may be delivered after `from`, `initial` rounds before, and
+    /// always after the round before of `to`.
     pub(in crate::service) fn object(
         &mut self,
         name: Name,
@@ -58,7 +58,7 @@ impl Draft {
         self.builder.place(Place { name, carries, producer: from, consumer: to, interval, initial });
     }
 
-    /// The transition `to` is over after `from`, so many rounds before.
+    /// The transition `to` is over after `from`, `initial` rounds before.
     pub(in crate::service) fn order(
         &mut self,
         name: Name,

@@ -50,7 +50,7 @@ pub fn j2k_layers(layers: u32, frame: Duration, latency: Duration) -> Result<Flo
     Ok(Flow { classes, class_of, period: Some(frame), is_dependent: true, ..flow })
 }
 
-/// A page in parts: its text, and so many others, pictures say, one unit each. The text is delivered first,
+/// A page in parts: its text, and `others` others, pictures say, one unit each. The text is delivered first,
 /// the others behind it as they come, the next page when all of this one is there. Everything is reliable
 /// and waited for without end.
 pub fn parts(others: u32) -> Result<Flow, NetError> {

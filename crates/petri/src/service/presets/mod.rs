@@ -5,7 +5,7 @@
 //!
 //! | preset | its net says |
 //! |---|---|
-//! | [`datagrams`] | units one after the other, or any more than so many apart, or in any order; what is missing holds up the rest for so long |
+//! | [`datagrams`] | units one after the other, or any more than `n` apart, or in any order; what is missing holds up the rest for so long |
 //! | [`few`] | a few in any order |
 //! | [`mpeg`] | slices of a picture behind the pictures that it needs, and behind its header |
 //! | [`audio`] | frames in order, live |

@@ -33,7 +33,7 @@ pub struct Parameter {
     pub summary: &'static str,
 }
 
-/// Why there is no such flow; the one who wrote it is to blame.
+/// Why there is no such flow; its author is to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
     /// No preset has this name.

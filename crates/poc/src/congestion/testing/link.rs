@@ -40,12 +40,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// With room for so many bytes.
+    /// With room for `buffer` bytes.
     pub(crate) fn new(rate_bps: u64, buffer: u64) -> Self {
         Link { rate_bps, buffer, loss: 0.0, random: Random(1), queue: VecDeque::new(), queued: 0 }
     }
 
-    /// With room for so many milliseconds at its rate.
+    /// With room for `buffer_ms` milliseconds at its rate.
     pub(crate) fn of_ms(rate_bps: u64, buffer_ms: u64) -> Self {
         Link::new(rate_bps, (rate_bps * buffer_ms / 8000).max(3000))
     }

@@ -19,7 +19,7 @@ pub(crate) use self::record::Record;
 pub(crate) use self::tcp::{Growth, Tcp};
 use super::Acked;
 
-/// Who sends.
+/// A sender.
 pub(crate) trait Sender: fmt::Debug {
     /// Number and bytes of a packet that goes now.
     fn send(&mut self, now: Time) -> Option<(u64, u64)>;
@@ -100,7 +100,7 @@ enum Event {
     Sample,
 }
 
-/// How often the queue is looked at.
+/// Time between two samples of the queue.
 const SAMPLE: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]

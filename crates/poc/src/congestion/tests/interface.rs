@@ -22,7 +22,7 @@ impl Hand {
         Acked { number: self.next - 1, bytes: 1200, sent: self.now, received: self.now + RTT / 2 }
     }
 
-    /// So many packets are sent, and acknowledged a round trip later.
+    /// `count` packets are sent, and acknowledged a round trip later.
     fn round(&mut self, count: usize) {
         let acked: Vec<Acked> = (0..count).map(|_| self.send()).collect();
         self.now = self.now + RTT;

@@ -10,7 +10,7 @@
 //! | nothing is delivered that came after its deadline, or after it was given up | before each datagram, what the receiver's engine says of what is in it |
 //! | what is reliable is not lost while it is valid | `oracle`, of nets that wait for all |
 //! | both ends know the same of each unit | `oracle`, at the end |
-//! | it ends, and no application waits in vain | applications only go on when they are told; a limit of virtual time |
+//! | it ends, and no wait is in vain | applications only go on when they are told; a limit of virtual time |
 //! | no more is kept than was agreed on | `check_accounts`, after each step |
 //! | nothing is to be called again and again | `world` |
 

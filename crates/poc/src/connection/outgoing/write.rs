@@ -11,7 +11,7 @@ use super::{Outgoing, PathView};
 use crate::limits::SPANS_MAX;
 use crate::packet::{Fragment, Frame, Spans, Writer};
 
-/// A packet that is being written, and who is told of what comes of it.
+/// A packet that is being written, with its items and the events that come of it.
 pub(in crate::connection) struct Draft<'a, 'w> {
     pub(in crate::connection) now: Time,
     pub(in crate::connection) path: PathView<'a>,

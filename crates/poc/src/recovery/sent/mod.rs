@@ -144,8 +144,8 @@ impl<T> Sent<T> {
         Ok(self.push(0, None))
     }
 
-    /// Leaves out a number: whoever acknowledges it did not receive what it says (RFC 9000 section 21.4). To
-    /// be done now and then, at random.
+    /// Leaves out a number: a peer that acknowledges it did not receive what it says (RFC 9000 section 21.4).
+    /// To be done now and then, at random.
     pub fn skip(&mut self) -> Result<u64, Full> {
         if self.is_full() {
             return Err(Full);
@@ -196,8 +196,8 @@ impl<T> Sent<T> {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called: a packet counts as lost then, or a
     /// probe is due. All calls that begin with `handle` may change it.
     ///
-    /// The wait for a probe begins anew with what is acknowledged, but not with each packet that is sent, as
-    /// RFC 9002 section 6.2.1 has it: a live source always sends, and is to learn soon that nobody answers.
+    /// The wait for a probe begins again with what is acknowledged, but not with each packet that is sent, as
+    /// RFC 9002 section 6.2.1 has it: a live source always sends, and is to learn soon of a silent peer.
     pub fn next_timeout(&self) -> Option<Time> {
         let probe_at = || {
             let after = self.rtt.probe_after(self.settings.ack_delay_max);

@@ -40,7 +40,7 @@ pub struct Acked<T> {
 /// Why a packet counts as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// So many later ones were acknowledged (RFC 9002 section 6.1.1).
+    /// As many later ones as the threshold were acknowledged (RFC 9002 section 6.1.1).
     Packets,
     /// A later one was, and it was sent so long ago (section 6.1.2).
     Time,

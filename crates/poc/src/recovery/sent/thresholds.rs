@@ -2,7 +2,7 @@
 //!
 //! Both thresholds begin as in RFC 9002 section 6.1, and rise when a packet came later than they allow, as
 //! RFC 8985 section 6.2 does it: the one of time by a quarter of a round trip, once in a round trip; the one
-//! of packets to what would have been right. After 16 round trips without, both begin anew.
+//! of packets to what would have been right. After 16 round trips without, both begin again.
 
 use core::time::Duration;
 

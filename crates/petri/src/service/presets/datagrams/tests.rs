@@ -102,7 +102,7 @@ fn a_few_are_delivered_as_they_come() {
     let units: Vec<_> = (1..64).rev().step_by(7).collect();
     play.receive(0, units.iter().copied());
     assert_eq!(play.units(), units);
-    // Those in between are waited for, and hold up nobody.
+    // Those in between are waited for, and hold up no other unit.
     play.receive(100, 64..128);
     play.wait(400);
     play.receive(400, 128..2048);
