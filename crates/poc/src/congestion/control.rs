@@ -217,7 +217,7 @@ impl Controller {
                 Judgement::Alone if episode.is_test => {
                     self.episode = None;
                     if !is_short {
-                        // Where no competing flow fills the queue, what seems to wait is the length of the path.
+                        // With no competing flow in the queue, what seems to wait is the length of the path.
                         self.delay.forget_base();
                     }
                     self.change(now, Reason::Alone, State::Delay, self.window);

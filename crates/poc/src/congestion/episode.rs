@@ -1,9 +1,9 @@
 //! Whether a competing flow fills the queue.
 //!
 //! A flow that keeps to a short queue cuts its window when packets wait. If all do, the queue goes by as much
-//! as the windows went. If it does not, a competing flow ignores delay and grows until packets are lost. This is
-//! what tells a CUBIC or Reno flow from others of our own kind, however many they are, without a look at what
-//! queues did before.
+//! as the windows went. If it does not, a competing flow ignores delay and grows until packets are lost. This
+//! is what tells a CUBIC or Reno flow from others of our own kind, however many they are, without a look at
+//! what queues did before.
 
 use core::time::Duration;
 
@@ -26,12 +26,12 @@ const TEST_ROUNDS: u32 = 5;
 const FALLING: f64 = 0.85;
 const LEFT: f64 = 0.15;
 
-/// Time between two tests whether a competing flow still fills the queue: when the queue goes down, and in any
-/// case.
+/// Time between two tests whether a competing flow still fills the queue: when the queue goes down, and in
+/// any case.
 const TEST_AFTER: Duration = Duration::from_secs(8);
 const TEST_AFTER_MOST: Duration = Duration::from_secs(15);
 
-/// After more cuts than that, to less than that share, the queue was empty once if no competing flow fills it.
+/// After more cuts than that, to less than that share, the queue was empty once unless a flow competes.
 const CUTS: u32 = 5;
 const CUT_TO: f64 = 0.6;
 
@@ -131,8 +131,8 @@ impl Competition {
     }
 
     /// The window is cut because packets wait. Whether that happened so often that the queue should have run
-    /// empty in between if no competing flow filled it: then each cut is a competing flow's gain (Copa takes a queue
-    /// that is not empty once in five round trips for that).
+    /// empty in between if no competing flow filled it: then each cut is the gain of one (Copa takes a
+    /// queue that is not empty once in five round trips for that).
     pub(super) fn gives(&mut self, now: Time, window: f64, empty: Time) -> bool {
         if self.given(now) <= window {
             self.given = Some((now, window));
@@ -154,9 +154,9 @@ impl Competition {
         if state == State::Compete || is_test { BASE_SECONDS_FILLED } else { BASE_SECONDS }
     }
 
-    /// Whether it is time to see if a competing flow is still there: when the queue goes down. That is the same
-    /// moment for all flows that share it, so that all of our kind leave together, and see that no competing flow
-    /// is there.
+    /// Whether it is time to see if a competing flow is still there: when the queue goes down. That is the
+    /// same moment for all flows that share it, so that all of our kind leave together, and see that no
+    /// competing flow is there.
     pub(super) fn is_due(&mut self, now: Time, queue: Duration, longest: Duration) -> bool {
         let share = queue.as_secs_f64() / longest.as_secs_f64().max(1e-3);
         let goes_down = self.was_long && share < DOWN;

@@ -16,10 +16,10 @@
 //!   the window). A queue that was empty for some rounds lets the window grow by a share of itself.
 //! - **Slowdowns.** A flow that has not seen an empty queue for 5 s pauses for three rounds at half of its
 //!   window (LEDBAT++, section 4.4): one that came when the queue was not empty learns the least delay then.
-//! - **Others.** If the queue does not go as the windows of our kind would make it go, a competing flow fills it
-//!   (the question is that of Nimbus, SIGCOMM 2022: is the other traffic elastic?). Then, and when the buffer
-//!   overflows before the delay says anything, it takes back what it gave way by, and goes by losses as CUBIC
-//!   does (RFC 9438). From time to time, when the queue goes down, it gives way again to see whether that one
+//! - **Others.** If the queue does not go as the windows of our kind would make it go, a competing flow fills
+//!   it (the question is that of Nimbus, SIGCOMM 2022: is the other traffic elastic?). Then, and when the
+//!   buffer overflows before the delay says anything, it takes back what it gave way by, and goes by losses as
+//!   CUBIC does (RFC 9438). From time to time, when the queue goes down, it gives way again to see whether that one
 //!   is still there. All of our kind see the queue go down at the same time, so they leave together.
 //! - **Loss.** A loss counts if packets waited about as long as they ever do: then it was the buffer. Others do
 //!   not count until a tenth of the packets is lost: beyond that, it sends no more than ten times what TCP
@@ -69,11 +69,11 @@
 //! - When TCP leaves, it takes up to twenty seconds until the queue is short again.
 //! - Beside CUBIC on long paths it may get 0.4 of its rate; beside NewReno up to twice as much.
 //! - Jitter of single packets beyond some 10 ms looks like a queue: 83 % used at 15 ms on a path of 100 ms, and a
-//!   fifth at 20 ms on one of 50 ms. 30 ms were taken for a competing flow's queue there, and a deep buffer was
-//!   filled. Radio links need more than this.
+//!   fifth at 20 ms on one of 50 ms. 30 ms were taken for a competing flow's queue there, and a deep buffer
+//!   was filled. Radio links need more than this.
 //! - Where the buffer is as short as 5 ms, losses come before the delay says anything: 87 % used.
-//! - A least delay that grows is learnt after 10 s, or 30 s while a competing flow fills the queue. A change of
-//!   path that is known should be told ([`Controller::handle_path_changed`]).
+//! - A least delay that grows is learnt after 10 s, or 30 s while a competing flow fills the queue. A change
+//!   of path that is known should be told ([`Controller::handle_path_changed`]).
 //! - Nothing was tried with queue management on the way, with policers, or with a way back that is full. What it
 //!   makes of marks was tested by hand only, not at a bottleneck that marks.
 
