@@ -18,9 +18,9 @@
 //!   window (LEDBAT++, section 4.4): one that came when the queue was not empty learns the least delay then.
 //! - **Others.** If the queue does not go as the windows of our kind would make it go, a competing flow fills
 //!   it (the question is that of Nimbus, SIGCOMM 2022: is the other traffic elastic?). Then, and when the
-//!   buffer overflows before the delay says anything, it takes back what it gave way by, and goes by losses as
-//!   CUBIC does (RFC 9438). From time to time, when the queue goes down, it gives way again to see whether that one
-//!   is still there. All of our kind see the queue go down at the same time, so they leave together.
+//!   buffer overflows before the delay says anything, it takes back what it gave way by, and goes by losses
+//!   as CUBIC does (RFC 9438). From time to time, when the queue goes down, it gives way again to see whether
+//!   that one is still there. All of our kind see the queue go down at the same time, so they leave together.
 //! - **Loss.** A loss counts if packets waited about as long as they ever do: then it was the buffer. Others do
 //!   not count until a tenth of the packets is lost: beyond that, it sends no more than ten times what TCP
 //!   would, and beyond 15 %, less and less, down to the floor (RFC 8083, section 4.3).
