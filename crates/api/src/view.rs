@@ -1,7 +1,6 @@
 //! The relay as the API, the events and the status page show it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use std::cmp::Reverse;
 
@@ -54,7 +53,7 @@ impl Overview {
             cpu_percent: state.cpu_percent,
             rss_bytes: state.rss_bytes,
             connections,
-            ports: Ports::new(&config.listen, config.tls.is_some()),
+            ports: Ports::new(&config.listen),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }
@@ -62,13 +61,8 @@ impl Overview {
 }
 
 impl Ports {
-    /// Encrypted ones are open only with a certificate.
-    fn new(listen: &outflow_config::Listen, encrypted: bool) -> Self {
-        let port = |(listener, at): (&outflow_config::Listener, Option<SocketAddr>)| {
-            let at = at.filter(|_| encrypted || !listener.needs_tls);
-            (listener.key, at.map(|at| at.port()))
-        };
-        Ports(listen.listeners().map(port).collect())
+    fn new(listen: &outflow_config::Listen) -> Self {
+        Ports(listen.listeners().map(|(listener, at)| (listener.key, at.map(|at| at.port()))).collect())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::source::Datagrams;
 
 /// An address and what its query asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct DatagramAddress {
     pub(crate) at: SocketAddr,
     pub(crate) source: Option<IpAddr>,
     pub(crate) ttl: Option<u8>,
@@ -17,12 +17,13 @@ pub(crate) struct Address {
     pub(crate) datagrams: Datagrams,
 }
 
-impl Address {
+impl DatagramAddress {
     /// Reads what follows `scheme://`. Only the keys in `known` may stand in the query.
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, Invalid> {
         let (host, query) = text.split_once('?').unwrap_or((text, ""));
         let at = socket_address(host.strip_prefix('@').unwrap_or(host).trim_end_matches('/'))?;
-        let mut address = Address { at, source: None, ttl: None, interface: None, datagrams: Datagrams::Ts };
+        let mut address =
+            DatagramAddress { at, source: None, ttl: None, interface: None, datagrams: Datagrams::Ts };
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -100,11 +101,7 @@ fn ttl(text: &str) -> Result<u8, Invalid> {
     }
 }
 
-/// Reads the name of an interface.
-///
-/// # Errors
-/// No system has an interface of that name.
-pub fn interface(text: &str) -> Result<String, Invalid> {
+pub(crate) fn interface(text: &str) -> Result<String, Invalid> {
     let allowed = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | ':' | '%');
     if text.is_empty() || text.len() > INTERFACE_BYTES_MAX || !text.chars().all(allowed) {
         let help = "write its name as `ip link` shows it, as in interface=eth0";
@@ -129,20 +126,20 @@ mod tests {
 
     #[test]
     fn addresses_of_both_families_with_parameters() {
-        let address =
-            Address::parse("239.1.1.1:5000?source=10.0.0.9&interface=eth0&ttl=4", &ALL).expect("good");
+        let address = DatagramAddress::parse("239.1.1.1:5000?source=10.0.0.9&interface=eth0&ttl=4", &ALL)
+            .expect("good");
         assert_eq!(address.at, SocketAddr::from(([239, 1, 1, 1], 5000)));
         assert_eq!(address.source, Some(IpAddr::from([10, 0, 0, 9])));
         assert_eq!((address.interface.as_deref(), address.ttl), (Some("eth0"), Some(4)));
-        let six = Address::parse("[ff02::1:3]:6000?source=[fe80::1]", &ALL).expect("good");
+        let six = DatagramAddress::parse("[ff02::1:3]:6000?source=[fe80::1]", &ALL).expect("good");
         assert!(six.at.is_ipv6() && six.source.is_some_and(|s| s.is_ipv6()));
-        assert!(Address::parse("@239.1.1.1:5000", &ALL).is_ok(), "as VLC writes it");
-        assert!(Address::parse("239.1.1.1:5000/", &ALL).is_ok());
+        assert!(DatagramAddress::parse("@239.1.1.1:5000", &ALL).is_ok(), "as VLC writes it");
+        assert!(DatagramAddress::parse("239.1.1.1:5000/", &ALL).is_ok());
     }
 
     #[test]
     fn mistakes_are_named() {
-        let what = |text: &str| Address::parse(text, &ALL).expect_err(text).to_string();
+        let what = |text: &str| DatagramAddress::parse(text, &ALL).expect_err(text).to_string();
         assert!(what("camera:5000").contains("no IP address with a port"));
         assert!(what("10.0.0.1").contains("no IP address with a port"));
         assert!(what("10.0.0.1:0").contains("port 0"));

@@ -25,6 +25,7 @@ pub(crate) enum Effect {
 pub(crate) trait Part: Any + Debug + Same + Send + Sync {
     fn boxed(&self) -> Box<dyn Part>;
     fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault>;
+    /// The keys in which it differs from one of the same type; none of another type.
     fn changed(&self, other: &dyn Part) -> Vec<&'static str>;
     fn beside(&mut self, file: &Path);
 }
@@ -39,8 +40,7 @@ impl<T: Section> Part for T {
     }
 
     fn changed(&self, other: &dyn Part) -> Vec<&'static str> {
-        let default = T::default();
-        Section::changed(self, (other as &dyn Any).downcast_ref().unwrap_or(&default))
+        (other as &dyn Any).downcast_ref().map_or_else(Vec::new, |other| Section::changed(self, other))
     }
 
     fn beside(&mut self, file: &Path) {
@@ -66,7 +66,7 @@ impl Extensions {
         self.0.iter().flat_map(|(table, _)| table.keys).copied()
     }
 
-    /// The parts of the table of this name.
+    /// The keys of the table of this name.
     pub(crate) fn keys_of(&self, name: &str) -> Vec<&'static str> {
         let parts = self.0.iter().filter(|(table, _)| table.name == name);
         parts.flat_map(|(table, _)| table.keys).copied().collect()
@@ -87,14 +87,11 @@ impl Extensions {
         self.0.iter_mut().for_each(|(_, part)| part.beside(file));
     }
 
-    /// Names of the tables, each with its keys that differ and what a change of them needs.
+    /// The tables, each with its keys that differ.
     pub(crate) fn changed(&self, other: &Self) -> Vec<(Table, Vec<&'static str>)> {
-        let same_type = |table: &Table, part: &dyn Part| {
-            let mut all = other.0.iter().filter(|(of, _)| of.name == table.name && of.keys == table.keys);
-            all.next().map_or_else(|| part.boxed(), |(_, other)| other.boxed())
-        };
-        let changed = |(table, part): &Extension| (*table, part.changed(&*same_type(table, &**part)));
-        self.0.iter().map(changed).collect()
+        let changed =
+            |part: &dyn Part| other.0.iter().flat_map(|(_, other)| part.changed(&**other)).collect();
+        self.0.iter().map(|(table, part)| (*table, changed(&**part))).collect()
     }
 
     /// Whether a source has to begin again to be what `other` says.

@@ -35,7 +35,6 @@ mod source;
 mod units;
 mod value;
 
-pub use address::interface;
 pub use check::{Check, Step, latency_budget, out_of, pace};
 pub use diff::{Changes, diff};
 pub use endpoint::{Address, Brings, Endpoint};
@@ -59,4 +58,4 @@ pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
 pub use source::{Datagrams, Secret, SourceUrl, UdpSource, without_user};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
-pub use value::{Fault, Given, Text, Value, first, list, type_fault, word};
+pub use value::{Fault, Given, Text, Value, first, type_fault, word};

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use crate::error::Collector;
 use crate::protocol::Listener;
-use crate::section::unknown;
+use crate::section::read_keys;
 use crate::value::{Fault, Given, Value};
 use crate::{Protocols, Tls};
 
@@ -57,15 +57,8 @@ impl Listen {
     }
 
     pub(crate) fn read(&mut self, table: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
-        for (key, given) in table {
-            match self.read_key(key.get_ref(), given) {
-                Ok(true) => {}
-                Ok(false) => {
-                    errors.add(key.span(), unknown(key.get_ref(), " in [listen]", &self.keys(), known));
-                }
-                Err((span, invalid)) => errors.add(span, invalid),
-            }
-        }
+        let keys = self.keys();
+        read_keys(table, "listen", &keys, known, errors, |key, given| self.read_key(key, given));
     }
 
     fn read_key(&mut self, key: &str, given: &Given<'_>) -> Result<bool, Fault> {

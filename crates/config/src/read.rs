@@ -8,7 +8,7 @@ use crate::check::check;
 use crate::error::Collector;
 use crate::limits::TEXT_BYTES_MAX;
 use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
-use crate::section::{Section, read_section, read_table, table, unknown};
+use crate::section::{Section, read_keys, read_section, read_table, table, unknown};
 use crate::value::{Given, Value, type_fault};
 use crate::{
     Config, ConfigErrors, Extensions, Invalid, LinkConfig, Listen, Protocols, SinkConfig, StreamConfig, Tls,
@@ -92,16 +92,8 @@ fn tables_of_protocols(
     names.dedup();
     for name in names {
         let Some(keys) = table(root, name, errors) else { continue };
-        for (key, given) in keys {
-            match into.read_key(name, key.get_ref(), given, known) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let place = format!(" in [{name}]");
-                    errors.add(key.span(), unknown(key.get_ref(), &place, &into.keys_of(name), known));
-                }
-                Err((span, invalid)) => errors.add(span, invalid),
-            }
-        }
+        let all = into.keys_of(name);
+        read_keys(keys, name, &all, known, errors, |key, given| into.read_key(name, key, given, known));
     }
 }
 

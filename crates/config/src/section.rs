@@ -112,12 +112,25 @@ pub(crate) fn read_section<T: Section>(
     known: &Protocols,
     errors: &mut Collector<'_>,
 ) {
+    let keys = into.keys();
+    read_keys(table, name, &keys, known, errors, |key, given| into.read_key(key, given, known));
+}
+
+/// Gives each key of a table to `read`, which says whether there is such a key; `keys` are all there are.
+pub(crate) fn read_keys(
+    table: &DeTable<'_>,
+    name: &str,
+    keys: &[&str],
+    known: &Protocols,
+    errors: &mut Collector<'_>,
+    mut read: impl FnMut(&str, &Given<'_>) -> Result<bool, Fault>,
+) {
     for (key, given) in table {
-        match into.read_key(key.get_ref(), given, known) {
+        match read(key.get_ref(), given) {
             Ok(true) => {}
             Ok(false) => {
                 let place = format!(" in [{name}]");
-                errors.add(key.span(), unknown(key.get_ref(), &place, &into.keys(), known));
+                errors.add(key.span(), unknown(key.get_ref(), &place, keys, known));
             }
             Err((span, invalid)) => errors.add(span, invalid),
         }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::address::Address;
-use crate::endpoint::Endpoint;
+use crate::address::DatagramAddress;
+use crate::endpoint::{Address, Endpoint};
 use crate::protocol::choices;
 use crate::{Invalid, Protocols};
 
@@ -60,11 +60,11 @@ impl SinkUrl {
         }
     }
 
-    /// A receiver that a protocol sends to, if it is that.
-    pub fn endpoint(&self) -> Option<&Endpoint> {
+    /// The address of a receiver that a protocol sends to, if it is one of this type.
+    pub fn address<T: Address>(&self) -> Option<&T> {
         match self {
             SinkUrl::Datagrams(_) => None,
-            SinkUrl::Endpoint(endpoint) => Some(endpoint),
+            SinkUrl::Endpoint(endpoint) => endpoint.get(),
         }
     }
 
@@ -110,7 +110,7 @@ impl DatagramSink {
     }
 
     fn parse_rest(protocol: SinkProtocol, rest: &str) -> Result<Self, Invalid> {
-        let address = Address::parse(rest, &["ttl", "interface"])?;
+        let address = DatagramAddress::parse(rest, &["ttl", "interface"])?;
         address.check_multicast()?;
         let ip = address.at.ip();
         if ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {

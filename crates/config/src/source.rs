@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::address::Address;
-use crate::endpoint::{Brings, Endpoint};
+use crate::address::DatagramAddress;
+use crate::endpoint::{Address, Brings, Endpoint};
 use crate::protocol::choices;
 use crate::{Invalid, Protocols, SinkUrl, words};
 
@@ -89,6 +89,11 @@ impl SourceUrl {
         }
     }
 
+    /// The address of what a protocol pulls, if it is one of this type.
+    pub fn address<T: Address>(&self) -> Option<&T> {
+        self.pulled()?.get()
+    }
+
     /// Whether there is anything only while a receiver wants it.
     pub fn is_on_demand(&self) -> bool {
         self.pulled().is_some_and(|endpoint| endpoint.address.is_on_demand())
@@ -168,7 +173,7 @@ fn no_source(text: &str, known: &Protocols) -> Invalid {
 
 impl UdpSource {
     fn parse(text: &str, parameters: &[&str]) -> Result<Self, Invalid> {
-        let address = Address::parse(text, parameters)?;
+        let address = DatagramAddress::parse(text, parameters)?;
         address.check_multicast()?;
         if let Some(source) = address.source {
             if source.is_ipv4() != address.at.is_ipv4() {

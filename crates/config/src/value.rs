@@ -52,10 +52,7 @@ pub trait Value: Sized {
 }
 
 /// Reads the values of a list, which is `what`, like `example`.
-///
-/// # Errors
-/// It is no list, or one of them is none of its kind.
-pub fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Result<Vec<T>, Fault> {
+pub(crate) fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Result<Vec<T>, Fault> {
     let list = given.get_ref().as_array().ok_or_else(|| type_fault(given, what, example))?;
     list.iter().map(T::read).collect()
 }

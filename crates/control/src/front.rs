@@ -85,22 +85,17 @@ pub fn protocols(fronts: &[Arc<dyn Front>]) -> Protocols {
 /// The fronts of a relay.
 #[derive(Debug, Default)]
 pub(crate) struct Fronts {
-    all: Vec<(Arc<dyn Front>, Protocol)>,
+    all: Vec<Arc<dyn Front>>,
     protocols: Protocols,
 }
 
 impl Fronts {
     pub(crate) fn new(fronts: Vec<Arc<dyn Front>>) -> Self {
-        let protocols = protocols(&fronts);
-        let with_protocol = |front: Arc<dyn Front>| {
-            let protocol = front.protocol();
-            (front, protocol)
-        };
-        Fronts { all: fronts.into_iter().map(with_protocol).collect(), protocols }
+        Fronts { protocols: protocols(&fronts), all: fronts }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Front>> {
-        self.all.iter().map(|(front, _)| front)
+        self.all.iter()
     }
 
     pub(crate) fn protocols(&self) -> &Protocols {
@@ -128,8 +123,9 @@ impl Fronts {
         scheme: &str,
         schemes: impl Fn(&Protocol) -> &'static [Scheme],
     ) -> Result<&dyn Front, ControlError> {
-        let has = |protocol: &Protocol| schemes(protocol).iter().any(|known| known.name == scheme);
-        self.all.iter().find(|(_, protocol)| has(protocol)).map(|(front, _)| &**front).ok_or_else(|| {
+        let mut all = self.all.iter().map(|front| &**front);
+        let has = |front: &dyn Front| schemes(&front.protocol()).iter().any(|known| known.name == scheme);
+        all.find(|front| has(*front)).ok_or_else(|| {
             let text = format!("this program was built without '{scheme}://': build it with that feature");
             ControlError::Unsupported(text)
         })

@@ -65,7 +65,7 @@ impl Front for Transport {
 
 /// Where to ask for a configured source, and how.
 fn ask(control: &Control, config: &StreamConfig) -> Result<outflow_front_pull::Asked, ControlError> {
-    let Some(url) = config.source.pulled().and_then(|endpoint| endpoint.get::<PocUrl>()) else {
+    let Some(url) = config.source.address::<PocUrl>() else {
         let text = format!("{} is no address of the partial-order transport", config.source);
         return Err(ControlError::Unsupported(text));
     };

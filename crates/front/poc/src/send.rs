@@ -140,7 +140,7 @@ enum Failure {
 /// Connects, and sends until that ends.
 async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReason>, Failure> {
     let config = control.config();
-    let Some(url) = push.to.endpoint().and_then(|endpoint| endpoint.get::<PocUrl>()) else {
+    let Some(url) = push.to.address::<PocUrl>() else {
         return Ok(Some(CloseReason::Removed));
     };
     let form = Form::Rtp;

@@ -79,12 +79,12 @@ fn check(check: &mut Check<'_, '_, '_>) {
         no_keys(check, &[Key("listen"), Key(NAME)]);
     }
     for (name, stream) in &config.streams {
-        if let Some(url) = stream.source.pulled().and_then(|endpoint| endpoint.get::<PocUrl>()) {
+        if let Some(url) = stream.source.address::<PocUrl>() {
             check_url(check, url, needs_keys, &[Key("streams"), Key(name), Key("source")]);
         }
     }
     for (index, sink) in config.sinks.iter().enumerate() {
-        if let Some(url) = sink.to.endpoint().and_then(|endpoint| endpoint.get::<PocUrl>()) {
+        if let Some(url) = sink.to.address::<PocUrl>() {
             check_url(check, url, needs_keys, &[Key("sinks"), Index(index), Key("to")]);
         }
     }

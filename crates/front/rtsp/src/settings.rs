@@ -70,7 +70,7 @@ pub(crate) fn protocol() -> Protocol {
 
 /// The address of a stream's source, if it is one of RTSP.
 pub(crate) fn source(stream: &StreamConfig) -> Option<&RtspSource> {
-    stream.source.pulled()?.get()
+    stream.source.address()
 }
 
 fn check(check: &mut Check<'_, '_, '_>) {
@@ -146,7 +146,7 @@ mod tests {
 
     fn good(text: &str) -> RtspSource {
         let source = read(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        source.pulled().and_then(|endpoint| endpoint.get::<RtspSource>()).expect("an RTSP source").clone()
+        source.address::<RtspSource>().expect("an RTSP source").clone()
     }
 
     #[test]

@@ -86,11 +86,6 @@ pub(crate) fn of_relays() -> SourceUrl {
     SourceUrl::Pulled(Endpoint { scheme: NAME, address: Arc::new(FromRelays) })
 }
 
-/// Whether a stream comes from other relays.
-pub(crate) fn is_of_relays(source: &SourceUrl) -> bool {
-    source.pulled().is_some_and(|endpoint| endpoint.get::<FromRelays>().is_some())
-}
-
 /// A place on the operator's map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
@@ -204,7 +199,7 @@ fn no_tree(check: &mut Check<'_, '_, '_>) {
         check.add(&[Key("tree"), Key(key)], "a relay of a tree needs a name".to_owned(), help);
     }
     for (name, stream) in &config.streams {
-        if is_of_relays(&stream.source) {
+        if stream.source == of_relays() {
             let help = "add [tree] with a name, an address, and parents or a directory";
             let what = "this relay knows of no others".to_owned();
             check.add(&[Key("streams"), Key(name), Key("source")], what, help);

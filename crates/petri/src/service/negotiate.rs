@@ -51,7 +51,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn service(text: String) -> Self {
+    fn new(text: String) -> Self {
         Refusal { text }
     }
 }
@@ -75,7 +75,7 @@ impl Terms {
             (Some(Want::Theirs(bounds)), Some(source)) => Some(self.granted(&bounds.applied(source)?)?),
             (Some(Want::Theirs(_)), None) => {
                 let text = "this resource has nothing of its own to send: ask for a flow, or only send one";
-                return Err(Refusal::service(text.to_owned()));
+                return Err(Refusal::new(text.to_owned()));
             }
             (Some(Want::This(flow)), Some(source)) => Some(self.granted(&of_source(flow, source)?)?),
             (Some(Want::This(flow)), None) => Some(self.granted(flow)?),
@@ -83,17 +83,17 @@ impl Terms {
         };
         if to_server.is_none() && to_client.is_none() {
             let text = "nothing is asked for in either direction: say what to send, or what to receive";
-            return Err(Refusal::service(text.to_owned()));
+            return Err(Refusal::new(text.to_owned()));
         }
         Ok(Service { to_server, to_client })
     }
 
     /// A flow within the terms, if it can be.
     fn granted(&self, flow: &Flow) -> Result<Flow, Refusal> {
-        flow.check().map_err(|error| Refusal::service(format!("this is no flow: {}", error.reason())))?;
+        flow.check().map_err(|error| Refusal::new(format!("this is no flow: {}", error.reason())))?;
         let too_large = |what, count, most| {
             let text = format!("the net has {count} {what}, {most} are taken: describe a shorter period");
-            if count > most { Err(Refusal::service(text)) } else { Ok(()) }
+            if count > most { Err(Refusal::new(text)) } else { Ok(()) }
         };
         too_large("objects", flow.net.objects(), self.objects_max)?;
         too_large("transitions", flow.net.transitions().len(), self.transitions_max)?;
@@ -122,7 +122,7 @@ impl Terms {
 impl Bounds {
     /// What of a flow is within them.
     fn applied(&self, flow: &Flow) -> Result<Flow, Refusal> {
-        self.check().map_err(|error| Refusal::service(format!("these are no bounds: {}", error.reason())))?;
+        self.check().map_err(|error| Refusal::new(format!("these are no bounds: {}", error.reason())))?;
         let within = |class: &ServiceClass| ServiceClass {
             validity: shorter(class.validity, self.validity),
             ..*class
@@ -141,7 +141,7 @@ fn of_source(flow: &Flow, source: &Flow) -> Result<Flow, Refusal> {
     let (objects, theirs) = (flow.net.objects(), source.net.objects());
     if objects != theirs {
         let text = format!("the net has {objects} objects and the source {theirs}: ask for the server's own");
-        return Err(Refusal::service(text));
+        return Err(Refusal::new(text));
     }
     Ok(Flow { period: source.period, ..flow.clone() })
 }
@@ -154,7 +154,7 @@ fn keeps_up(flow: &Flow) -> Result<(), Refusal> {
         let text = format!(
             "a live net of {transitions} transitions and {places} places is too large: describe a shorter period"
         );
-        return Err(Refusal::service(text));
+        return Err(Refusal::new(text));
     }
     match flow.net.slowest_round() {
         Some(slowest) if slowest > period => {
@@ -162,7 +162,7 @@ fn keeps_up(flow: &Flow) -> Result<(), Refusal> {
             let text = format!(
                 "with losses a round takes {slowest}, the source {period}: shorten the net's intervals"
             );
-            Err(Refusal::service(text))
+            Err(Refusal::new(text))
         }
         _ => Ok(()),
     }

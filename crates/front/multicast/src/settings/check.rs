@@ -96,7 +96,7 @@ fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
         }
         if let Some(other) = taken.insert(*group.to.ip(), name) {
             let what = format!("streams '{other}' and '{name}' have one group, {}", group.to.ip());
-            let help = "give each a group of its own: whoever joins one is sent all that goes there";
+            let help = "give each a group of its own: a host that joins one is sent all that goes there";
             check.add(&path, what, help);
         }
         group_of_sinks(check, name, &group);
