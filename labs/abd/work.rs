@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use outflow_labs::figures::{progress, rounded};
 use outflow_labs::programs::missing;
+use outflow_link::{ApplicationId, Link, LinkOptions, Next, Policy, Scheduling, Size, Unit};
 use outflow_media::{Kind, Needs, Tag, Time};
-use outflow_relay::link::{ApplicationId, Link, LinkOptions, Next, Policy, Scheduling, Size, Unit};
 use serde_json::{Map, Value, json};
 
 /// Flows, two in three of them Video.

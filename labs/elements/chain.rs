@@ -3,14 +3,11 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result, anyhow};
+use outflow_graph::{CoreOnly, Element, ElementPlan, Graph, Input, Item, Make, Plan, Settings, Tally, find};
 use outflow_labs::media::monotonic_nanos;
 use outflow_media::rtp::{HEADER, PlainHeader};
 use outflow_media::{Codec, Format, Tag, Time, Track};
-use outflow_relay::buffer::Packet;
-use outflow_relay::control::Understood;
-use outflow_relay::graph::{
-    CoreOnly, Element, ElementPlan, Graph, Input, Item, Make, Plan, Settings, Tally, find,
-};
+use outflow_packet::{Packet, Parsed};
 
 pub(crate) const BYTES: usize = 1400;
 
@@ -101,12 +98,12 @@ impl Chain {
     /// A batch goes in and comes out; timed as the relay times it.
     pub(crate) fn once(&mut self) -> usize {
         for packet in &self.packets {
-            let understood = Understood { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None };
-            self.graph.enter(understood);
+            let parsed = Parsed { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None };
+            self.graph.enter(parsed);
         }
         let mut came = 0;
-        self.graph.run(Time::ZERO, Some(monotonic_nanos), &mut |_, _| {}, &mut |_, understood| {
-            black_box(&understood.packet.bytes);
+        self.graph.run(Time::ZERO, Some(monotonic_nanos), &mut |_, _| {}, &mut |_, parsed| {
+            black_box(&parsed.packet.bytes);
             came += 1;
         });
         came

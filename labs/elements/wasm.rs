@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use outflow_graph::{Item, Setting, Settings, Tally};
 use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
 use outflow_media::{Format, Time};
-use outflow_relay::graph::{Item, Setting, Settings, Tally};
 
 use super::chain::{Alone, batch_of, format};
 

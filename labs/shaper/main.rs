@@ -29,7 +29,7 @@ use outflow_labs::net::Paths;
 use outflow_labs::process::Program;
 use outflow_labs::programs::missing;
 use outflow_labs::relay::PATIENCE;
-use outflow_relay::link::Policy;
+use outflow_link::Policy;
 use serde_json::{Map, Value, json};
 
 use judge::{Found, Seen, WARM_UP_S, judge};

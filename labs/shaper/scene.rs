@@ -12,7 +12,7 @@ use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
 use outflow_labs::relay::{PATIENCE, Relay, listen};
 use outflow_labs::scene::wait_for;
-use outflow_relay::link::Policy;
+use outflow_link::Policy;
 
 use crate::video::{FPS, GOP, HEADERS, PACKET_BYTES, STREAMS, Video};
 

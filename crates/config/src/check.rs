@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use outflow_relay::graph::{Contents, Plan};
+use outflow_graph::{Contents, Plan};
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Collector;

@@ -14,7 +14,7 @@ pub enum Element {
     /// Takes packets from outside.
     Source,
     /// Tells what packets mean.
-    Understand,
+    Parse,
     /// Keeps packets until all receivers had them, within its bytes.
     Ring,
     /// Makes other packets of them.
@@ -118,13 +118,13 @@ impl Graph {
         };
         let away = format!("away after {}", crate::units::Written(stream.source_timeout));
         let source = add(Element::Source, "source", format!("{}\n{away}", stream.source));
-        let understand = add(Element::Understand, "understand", described(carried).to_owned());
+        let parse = add(Element::Parse, "parse", described(carried).to_owned());
         let ring = add(Element::Ring, "ring", format!("{}, {}", stream.ring, stream.when_full));
         let (own_ts, own_rtp) = match carried {
             Contract::Ts | Contract::Images | Contract::Data => (true, false),
             Contract::Rtp | Contract::Either => (false, true),
         };
-        let mut edges = vec![(source, understand, carried), (understand, ring, carried)];
+        let mut edges = vec![(source, parse, carried), (parse, ring, carried)];
         let ts_from = if own_ts {
             ring
         } else {
@@ -142,7 +142,7 @@ impl Graph {
             let detail = format!("{}\nup to {}", at.join(", "), stream.max_receivers);
             edges.push((branch, add(Element::Players, title, detail), contract));
         }
-        let branches = services::draw(stream, (understand, carried), &mut add, &mut edges);
+        let branches = services::draw(stream, (parse, carried), &mut add, &mut edges);
         for sink in config.sinks.iter().filter(|sink| sink.stream == name) {
             let declared = sink.branch.as_ref().and_then(|branch| branches.get(branch)).copied();
             let (branch, contract) = match sink.to.datagrams().map(|sink| sink.protocol) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outflow_relay::link::{Medium, Policy, Scheduling, Size, Unit};
+use outflow_link::{Medium, Policy, Scheduling, Size, Unit};
 use toml::de::DeTable;
 
 use crate::section::{Section, unknown};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outflow_relay::{Level, View};
+use outflow_graph::View;
+use outflow_packet::Level;
 
 use crate::extension::Extensions;
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outflow_relay::graph::{Contents, Plan};
+use outflow_graph::{Contents, Plan};
 
 use crate::check::check_plan;
 use crate::error::Collector;
@@ -43,7 +43,7 @@ pub fn plan(text: &str, file_name: &str, table: &str, worlds: Contents) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use outflow_relay::graph::Content;
+    use outflow_graph::Content;
 
     use super::*;
     use crate::Protocols;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use outflow_relay::Level;
-use outflow_relay::graph::{ElementPlan, Input, Plan};
+use outflow_graph::{ElementPlan, Input, Plan};
+use outflow_packet::Level;
 use toml::de::DeTable;
 
 use crate::section::unknown;

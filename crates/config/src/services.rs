@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use outflow_media::image::{Rect, parse_size};
-use outflow_relay::graph::{
+use outflow_graph::limits::LANES_MAX;
+use outflow_graph::{
     At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Kind, Opt, Plan, SOURCE, Setting, find,
 };
-use outflow_relay::limits::LANES_MAX;
+use outflow_media::image::{Rect, parse_size};
 use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;

@@ -5,7 +5,8 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outflow_relay::{Level, View};
+use outflow_graph::View;
+use outflow_packet::Level;
 use toml::Spanned;
 use toml::de::DeValue;
 

@@ -11,8 +11,10 @@ use outflow_engine::message::{
     CloseReason, Command, ControlError, Demand, Described, ReceiverId, RelayState, Reply, ServicesCommand,
 };
 use outflow_engine::{Clock, Contexts, Line, WorkerHandle};
+use outflow_graph::View;
 use outflow_media::Time;
-use outflow_relay::{Level, LevelBounds, Priority, Selection, StreamOptions, View};
+use outflow_packet::Level;
+use outflow_relay::{LevelBounds, Priority, Selection, StreamOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -9,8 +9,8 @@ use outflow_engine::message::{
     Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
 };
 use outflow_media::Format;
-use outflow_relay::receive::Incoming;
-use outflow_relay::{DropReason, Feedback};
+use outflow_packet::{DropReason, Incoming};
+use outflow_relay::Feedback;
 use tokio::sync::mpsc;
 
 use crate::control::Control;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, Ends, ReceiverId};
-use outflow_relay::{Carriage, Level};
+use outflow_packet::Level;
+use outflow_relay::Carriage;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 

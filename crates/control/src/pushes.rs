@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outflow_config::SinkUrl;
 use outflow_engine::message::{ControlError, Receiver};
-use outflow_relay::{Level, Selection};
+use outflow_packet::Level;
+use outflow_relay::Selection;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use outflow_config::SourceUrl;
 use outflow_engine::message::{ControlError, StreamId};
-use outflow_relay::{Level, StreamOptions};
+use outflow_packet::Level;
+use outflow_relay::StreamOptions;
 
 use crate::change::ConfigChange;
 use crate::control::Control;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
 use outflow_engine::PLUGIN_CONTEXT;
 use outflow_engine::message::{RelayState, StreamState};
+use outflow_graph::Plan;
 use outflow_relay::LevelBounds;
-use outflow_relay::graph::Plan;
 
 use crate::limits::{
     OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_AFTER, OWN_CONTEXT_BELOW_PERCENT, OWN_CONTEXT_HOLD,

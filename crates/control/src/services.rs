@@ -6,8 +6,8 @@ use std::time::Duration;
 use outflow_config::Share;
 use outflow_engine::External;
 use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
+use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use outflow_relay::Selection;
-use outflow_relay::graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 

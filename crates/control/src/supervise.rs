@@ -13,7 +13,7 @@ use outflow_config::{Action, Branches, Config, Elements, SinkConfig, SourceUrl, 
 use outflow_engine::Clock;
 use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
 use outflow_engine::system::random_u32;
-use outflow_relay::graph::PlanError;
+use outflow_graph::PlanError;
 use outflow_relay::{LevelBounds, Priority, Selection, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 

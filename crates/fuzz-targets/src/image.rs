@@ -1,13 +1,13 @@
 //! Images: what stands in front of their pixels, and codestreams that are cut down.
 
+use outflow_graph::elements::ppm_bytes::PpmBytes;
+use outflow_graph::{Item, Tally};
 use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
 use outflow_media::payload::raw_video::RawVideo;
 use outflow_media::payload::{RtpReader, jpeg2000 as payload};
 use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Track};
-use outflow_relay::element::ppm_bytes::PpmBytes;
-use outflow_relay::graph::{Item, Tally};
 
 /// The header of a PPM or PGM.
 pub(crate) fn ppm(data: &[u8]) {

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 use limits::FILE_BYTES_MAX;
-use outflow_relay::graph::{Element, Settings, Unfit};
+use outflow_graph::{Element, Settings, Unfit};
 
 #[cfg(feature = "host")]
 pub use host::load;

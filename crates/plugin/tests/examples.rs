@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytes::Bytes;
+use outflow_graph::{Element, Item, Setting, Settings, Tally};
 use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Kind, Tag, Time, Track};
 use outflow_plugin::{Lang, scaffold};
-use outflow_relay::graph::{Element, Item, Setting, Settings, Tally};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins")

@@ -5,13 +5,13 @@
 
 use std::time::Instant;
 
+use outflow_graph::elements::images::{Images, Memory, Recipe, Size};
+use outflow_graph::{Element, Item, Tally};
 use outflow_media::image::{Pixels, Rect, Shape};
 use outflow_media::payload::raw_video;
 use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Tag, Time, Track};
-use outflow_relay::buffer::Packet;
-use outflow_relay::element::images::{Images, Memory, Recipe, Size};
-use outflow_relay::graph::{Element, Item, Tally};
+use outflow_packet::Packet;
 
 const FRAMES: u32 = 60;
 const BATCH: usize = 32;

@@ -1,8 +1,8 @@
-//! The way of a packet through the relay, without I/O, clock, threads or locks.
+//! A stream with all its receivers, without I/O, clock, threads or locks.
 //!
 //! ```text
-//! receive → understand → services → buffer → schedule → send
-//!                  control: what the driver asks, what it is told
+//! (packet) → services (graph) → buffer → schedule → send
+//!            control: what the driver asks, what it is told
 //! ```
 //!
 //! The folders of this crate are the stations of that way. A [`Stream`] is one live source with
@@ -13,26 +13,15 @@
 
 pub mod buffer;
 pub mod control;
-pub mod drops;
-pub mod element;
 pub mod feedback;
-pub mod graph;
 pub mod limits;
-pub mod link;
-pub mod receive;
 pub mod schedule;
 mod selection;
 pub mod send;
-pub mod understand;
 
 pub use buffer::WhenFull;
 pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wake};
-pub use drops::{DropReason, Drops};
-pub use element::view::View;
 pub use feedback::Feedback;
-pub use schedule::{
-    BranchId, Carriage, Cut, Level, LinkId, NoLevel, Priority, Room, Share, SinkKey, SinkSpec, Timing,
-    TrackMask, Transport,
-};
+pub use schedule::{BranchId, Carriage, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport};
 pub use selection::Selection;
 pub use send::{Order, Report, Whom};

@@ -1,6 +1,7 @@
 //! What of a stream a receiver asks for.
 
-use crate::{Level, View};
+use outflow_graph::View;
+use outflow_packet::Level;
 
 /// What of a stream a receiver asks for. The default is the stream as it comes in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use core::ops::RangeInclusive;
 
 use outflow_config::ConfigErrors;
+use outflow_graph::{Content, Contents, Plan, Unfit};
 use outflow_relay::WhenFull;
-use outflow_relay::graph::{Content, Contents, Plan, Unfit};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 

@@ -1,7 +1,7 @@
 //! The services of a scenario: made and put in place as the live driver does it.
 
+use outflow_graph::{Element, Graph, Kind, Maker, Settings, Unfit};
 use outflow_media::Time;
-use outflow_relay::graph::{Element, Graph, Kind, Maker, Settings, Unfit};
 use outflow_relay::{BranchId, Stream};
 
 use crate::scenario::{Scenario, ScenarioError};
@@ -51,9 +51,7 @@ pub(crate) fn graph(scenario: &Scenario) -> Result<Option<Graph>, ScenarioError>
 
 #[cfg(test)]
 mod tests {
-    use outflow_relay::buffer::Packet;
-    use outflow_relay::control::Understood;
-    use outflow_relay::understand::Understand;
+    use outflow_packet::{Packet, Parsed, Parser};
 
     use super::*;
     use crate::{Digest, run};
@@ -67,16 +65,16 @@ mod tests {
         let exit = graph.exits().position(|name| name == branch).expect("it is there");
         graph.set_wanted(exit, true);
         let (mut source, mut rng) = (Source::new(scenario.source.clone()), fastrand::Rng::with_seed(1));
-        let mut understand = Understand::new(&Source::format());
+        let mut parser = Parser::new(&Source::format());
         let mut content = Digest::default();
         while source.due().as_millis() < (scenario.duration * 1e3) as u64 {
             let arrived = source.due();
             for bytes in source.frame(&mut rng) {
-                let tag = understand.tag(0, &bytes).expect("it is H.264");
+                let tag = parser.tag(0, &bytes).expect("it is H.264");
                 let packet = Packet { bytes, tag, arrived };
-                graph.enter(Understood { packet, rtp_header: [0; 12], preamble: None });
+                graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
                 // Each packet by itself, where the stream gathers them.
-                graph.run(arrived, None, &mut |_, _| {}, &mut |to, Understood { packet, rtp_header, .. }| {
+                graph.run(arrived, None, &mut |_, _| {}, &mut |to, Parsed { packet, rtp_header, .. }| {
                     assert_eq!(to, exit);
                     content.bytes(if rtp_header[0] == 0 { &[] } else { &rtp_header });
                     content.bytes(&packet.bytes);

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
+use outflow_graph::Graph;
 use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
-use outflow_relay::graph::Graph;
 use outflow_relay::{
     BranchId, Carriage, Order, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport, Whom,
 };

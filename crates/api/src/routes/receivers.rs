@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use outflow_control::Control;
 use outflow_door::query_value;
 use outflow_engine::message::{ControlError, ReceiverState, read_view};
-use outflow_relay::{Level, Priority};
+use outflow_packet::Level;
+use outflow_relay::Priority;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use outflow_config::SinkUrl;
 use outflow_control::{Control, PushOptions};
 use outflow_engine::message::{ControlError, LinkChoice, Receiver, read_view};
-use outflow_relay::{Level, Selection, Timing};
+use outflow_packet::Level;
+use outflow_relay::{Selection, Timing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

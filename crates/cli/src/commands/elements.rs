@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use outflow_relay::graph::{CATALOGUE, find};
+use outflow_graph::{CATALOGUE, find};
 
 use super::fail;
 

@@ -1,6 +1,6 @@
 //! Links: whether their numbers are possible, and whether those exist that others name.
 
-use outflow_relay::link::Medium;
+use outflow_link::Medium;
 
 use super::{Check, Key, Step, out_of, written};
 use crate::invalid::nearest;
@@ -98,7 +98,7 @@ impl Check<'_, '_, '_> {
 mod tests {
     use std::time::Duration;
 
-    use outflow_relay::link::{Medium, Policy, Size, Unit};
+    use outflow_link::{Medium, Policy, Size, Unit};
 
     use crate::link::LinkRate;
     use crate::{BitRate, Config, Protocols};

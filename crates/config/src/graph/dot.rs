@@ -8,7 +8,7 @@ use super::{Contract, Element, Graph, Node};
 fn style(element: Element) -> (&'static str, &'static str, &'static str) {
     match element {
         Element::Source => ("cds", "#dbeafe", "#2563eb"),
-        Element::Understand => ("box", "#ede9fe", "#7c3aed"),
+        Element::Parse => ("box", "#ede9fe", "#7c3aed"),
         Element::Ring => ("cylinder", "#fef3c7", "#d97706"),
         Element::Service => ("component", "#fce7f3", "#db2777"),
         Element::Branch => ("box", "#f1f5f9", "#475569"),

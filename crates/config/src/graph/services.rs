@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outflow_relay::graph::{Contents, Input, SOURCE};
+use outflow_graph::{Contents, Input, SOURCE};
 
 use super::{Contract, Element};
 use crate::services::written;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outflow_graph::{NodeReport, Stage};
 use outflow_media::Time;
-use outflow_relay::graph::{NodeReport, Stage};
 
 use super::inlet::Inlet;
 use super::outlet::Outlet;

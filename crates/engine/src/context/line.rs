@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outflow_graph::{Item, Message, NodeReport, Stage, Target};
 use outflow_media::Time;
 use outflow_relay::control::Far;
-use outflow_relay::graph::{Item, Message, NodeReport, Stage, Target};
 use rtrb::RingBuffer;
 
 use super::hop::{Hop, Shown};

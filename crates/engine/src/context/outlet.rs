@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outflow_graph::{Item, Target};
 use outflow_media::{Tag, Time};
-use outflow_relay::graph::{Item, Target};
 use rtrb::Producer;
 
 use super::line::Ringer;

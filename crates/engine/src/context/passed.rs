@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outflow_graph::{Item, Message, Stage, Target};
 use outflow_media::Time;
-use outflow_relay::graph::{Item, Message, Stage, Target};
 
 /// What one lane gives to another.
 #[derive(Debug)]

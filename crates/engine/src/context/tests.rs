@@ -3,11 +3,10 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Message, Plan, Setting, Settings, TrackTime};
 use outflow_media::{Codec, Format, Tag, Time, Track};
-use outflow_relay::control::{Far, Understood};
-use outflow_relay::graph::{
-    CoreOnly, ElementPlan, Graph, Input, Message, Plan, Setting, Settings, TrackTime,
-};
+use outflow_packet::Parsed;
+use outflow_relay::control::Far;
 
 use super::hop::Hop;
 use super::line::{Arrived, Line, Ringer};
@@ -74,8 +73,8 @@ impl Bench {
     fn packet(&mut self, number: u32, track: u8, (frame, last): (u32, bool)) {
         let tag = Tag { track, frame, last, ..Tag::default() };
         let bytes = Bytes::copy_from_slice(&[&[0x80, 96][..], &[0; 10], &number.to_be_bytes()].concat());
-        let packet = outflow_relay::buffer::Packet { bytes, tag, arrived: self.now };
-        self.graph.enter(Understood { packet, rtp_header: [0; 12], preamble: None });
+        let packet = outflow_packet::Packet { bytes, tag, arrived: self.now };
+        self.graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
     }
 
     /// What came in goes to the contexts.

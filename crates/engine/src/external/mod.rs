@@ -9,12 +9,12 @@ mod tests;
 use std::any::Any;
 
 use bytes::Bytes;
+use outflow_graph::elements::external::gives_images;
+use outflow_graph::elements::ppm_bytes::PpmBytes;
+use outflow_graph::elements::ts_bytes::TsBytes;
+use outflow_graph::{Element, Item, Settings, Tally, Unfit};
 use outflow_media::{Format, Time};
-use outflow_relay::DropReason;
-use outflow_relay::element::external::gives_images;
-use outflow_relay::element::ppm_bytes::PpmBytes;
-use outflow_relay::element::ts_bytes::TsBytes;
-use outflow_relay::graph::{Element, Item, Settings, Tally, Unfit};
+use outflow_packet::DropReason;
 use process::{Output, Process, Words};
 
 use crate::limits::EXTERNAL_CHUNKS;

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use outflow_relay::graph::Setting;
+use outflow_graph::Setting;
 
 use super::*;
 

@@ -4,15 +4,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
+use outflow_graph::elements::view::NoView;
+use outflow_graph::{Graph, View};
 use outflow_media::Format;
-use outflow_relay::element::view::NoView;
-use outflow_relay::graph::Graph;
-use outflow_relay::receive::Incoming;
+use outflow_packet::{DropReason, Incoming, Level, NoLevel};
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{
-    DropReason, Feedback, Level, LevelBounds, LinkId, NoLevel, Priority, Selection, SinkSpec, StreamOptions,
-    View,
-};
+use outflow_relay::{Feedback, LevelBounds, LinkId, Priority, Selection, SinkSpec, StreamOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, SessionState, WriteSide};

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use outflow_relay::{Carriage, Priority, Selection, Timing, TrackMask};
+use outflow_packet::TrackMask;
+use outflow_relay::{Carriage, Priority, Selection, Timing};
 
 /// What a receiver wants.
 #[derive(Debug, Clone, PartialEq, Eq)]

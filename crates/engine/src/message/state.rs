@@ -341,7 +341,7 @@ impl StreamState {
 }
 
 /// Counters with names, as they stand in snapshots; zeros are left out.
-pub fn named(drops: &outflow_relay::Drops) -> BTreeMap<&'static str, u64> {
+pub fn named(drops: &outflow_packet::Drops) -> BTreeMap<&'static str, u64> {
     drops.iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.as_str(), n)).collect()
 }
 

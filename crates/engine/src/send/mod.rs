@@ -18,8 +18,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
-use outflow_media::Time;
-use outflow_media::rtp::{self, HEADER};
+use outflow_media::rtp::HEADER;
+use outflow_media::{Time, rtp};
 use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Carriage, Order, Share, Stream};

@@ -2,7 +2,8 @@
 
 mod batch;
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;

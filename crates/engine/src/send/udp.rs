@@ -10,8 +10,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use outflow_packet::DropReason;
 use outflow_relay::buffer::Seq;
-use outflow_relay::{DropReason, Report, SinkKey};
+use outflow_relay::{Report, SinkKey};
 use socket2::SockAddr;
 
 use super::Piece;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 use outflow_media::importance::{Class, Importance};
-use outflow_relay::buffer::Packet;
+use outflow_packet::Packet;
 
 /// What a packet is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use outflow_relay::limits::TRACKS_MAX;
+use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Carriage, Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;

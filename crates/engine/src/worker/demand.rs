@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use outflow_relay::Level;
+use outflow_packet::Level;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::message::{Demand, StreamId};

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use outflow_media::{Time, rtcp, rtp};
-use outflow_relay::{DropReason, Priority};
+use outflow_packet::DropReason;
+use outflow_relay::Priority;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 
 use arrayvec::ArrayVec;
+use outflow_link::Reported;
 use outflow_media::{Format, Time, rtcp};
 use outflow_relay::control::ReportTo;
-use outflow_relay::link::Reported;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
 
 use super::negotiation::Wish;

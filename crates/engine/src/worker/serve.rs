@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::schedule::Sink;
 use outflow_relay::{Order, Priority, Report, Share, SinkKey, Stream, Transport, Whom};
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll;
+use rustix::event::epoll::EventFlags;
 use slab::Slab;
 
 use super::links::Offered;

@@ -1,8 +1,8 @@
 //! Services of the streams, as control asks for them.
 
+use outflow_graph::{Unfit, View};
 use outflow_media::Time;
-use outflow_relay::graph::Unfit;
-use outflow_relay::{Selection, SinkKey, View};
+use outflow_relay::{Selection, SinkKey};
 
 use super::Worker;
 use super::stream::LiveStream;

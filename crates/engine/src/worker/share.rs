@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use outflow_media::Time;
-use outflow_relay::limits::TRACKS_MAX;
+use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::{Handed, Priority, Stream, StreamOptions};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::watch;
@@ -210,7 +210,9 @@ mod tests {
     use bytes::BytesMut;
     use outflow_media::rtp::PlainHeader;
     use outflow_media::{Codec, Format, Track};
-    use outflow_relay::{Carriage, DropReason, SinkKey, SinkSpec, Transport, control::Output};
+    use outflow_packet::DropReason;
+    use outflow_relay::control::Output;
+    use outflow_relay::{Carriage, SinkKey, SinkSpec, Transport};
 
     use super::*;
 

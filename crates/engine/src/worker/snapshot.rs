@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use outflow_graph::{Graph, NodeReport};
 use outflow_media::Time;
+use outflow_packet::{DropReason, Drops};
 use outflow_relay::control::{Asked, Refusal};
-use outflow_relay::graph::{Graph, NodeReport};
 use outflow_relay::schedule::{Counters, Place, Sink};
-use outflow_relay::{DropReason, Drops, Priority, SinkKey};
+use outflow_relay::{Priority, SinkKey};
 
 use super::Worker;
 use super::stream::{LiveSink, LiveStream, Out, Rate};

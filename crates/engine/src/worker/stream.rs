@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use outflow_graph::View;
 use outflow_media::Time;
+use outflow_packet::{Drops, Level};
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Drops, Feedback, Level, Priority, SinkKey, Stream, StreamOptions, View};
+use outflow_relay::{Feedback, Priority, SinkKey, Stream, StreamOptions};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{mpsc, oneshot};
 

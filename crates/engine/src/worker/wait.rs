@@ -5,8 +5,8 @@ use std::io;
 
 use outflow_media::Time;
 use outflow_relay::Priority;
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, Event};
+use rustix::event::epoll::Event;
+use rustix::event::{Timespec, epoll};
 
 use super::Worker;
 use crate::limits::{POLL_GAP, POLL_REST};

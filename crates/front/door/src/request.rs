@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use outflow_config::check_name;
-use outflow_relay::element::view::NoView;
-use outflow_relay::{Level, NoLevel, Selection};
+use outflow_graph::elements::view::NoView;
+use outflow_packet::{Level, NoLevel};
+use outflow_relay::Selection;
 use percent_encoding::percent_decode_str;
 
 use crate::refused::Refused;

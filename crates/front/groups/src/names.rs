@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use outflow_relay::Level;
+use outflow_packet::Level;
 use siphasher::sip::SipHasher13;
 
 /// The number by which relays know a stream of this name; equal at all of them.

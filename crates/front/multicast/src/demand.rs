@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_multicast::{Event, OwnFlow, Relayed, Snapshot, Wanted};
-use outflow_relay::Level;
+use outflow_packet::Level;
 use outflow_routing::membership;
 
 use super::plan::Served;

@@ -8,7 +8,8 @@ use outflow_config::SinkUrl;
 use outflow_control::{Control, PushOptions};
 use outflow_engine::message::ControlError;
 use outflow_multicast::{Error, Event, Multicast, Options};
-use outflow_relay::{Level, Selection};
+use outflow_packet::Level;
+use outflow_relay::Selection;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use outflow_packet::DropReason;
 use outflow_poc::connection::NotSent;
-use outflow_relay::{DropReason, Report};
+use outflow_relay::Report;
 
 /// Units of which nothing was heard, at most; the oldest are forgotten then.
 const UNITS_MAX: usize = 32_768;

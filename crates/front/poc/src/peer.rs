@@ -6,13 +6,15 @@ use std::time::Duration;
 use outflow_engine::message::{Peer, PeerEvent};
 use outflow_engine::{PacketHead, Packets};
 use outflow_media::{Importance, Time};
+use outflow_packet::DropReason;
 use outflow_petri::service::Class;
-use outflow_poc::connection::{self as transport, Event, SendError};
+use outflow_poc::connection as transport;
+use outflow_poc::connection::{Event, SendError};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Mark;
 use outflow_poc_socket::Detached;
 use outflow_poc_socket::media::{Form, Packet};
-use outflow_relay::{DropReason, Report};
+use outflow_relay::Report;
 
 use super::ledger::Ledger;
 use super::pace::{Pace, Turn};

@@ -10,8 +10,8 @@ use outflow_engine::system::random_u32;
 use outflow_media::sdp;
 use outflow_poc::connection::SendError;
 use outflow_poc::packet::Code;
-use outflow_poc_socket::media::{self, Form};
-use outflow_poc_socket::{Address, PocSocket, Way, look_up};
+use outflow_poc_socket::media::Form;
+use outflow_poc_socket::{Address, PocSocket, Way, look_up, media};
 use outflow_relay::{Carriage, Selection};
 use tokio::time::sleep;
 

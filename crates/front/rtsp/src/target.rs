@@ -1,7 +1,7 @@
 //! What a request's URL is about.
 
 use outflow_door::{Refused, Request, query_value};
-use outflow_relay::Level;
+use outflow_packet::Level;
 use percent_encoding::percent_decode_str;
 use url::Url;
 

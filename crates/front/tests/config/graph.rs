@@ -31,9 +31,9 @@ fn a_transport_stream_goes_out_as_it_is_and_in_rtp() {
     assert_eq!(
         ways(&graph),
         [
-            "source > understand > ring > branch ts > HTTP players",
-            "source > understand > ring > branch ts > wall",
-            "source > understand > ring > branch rtp > RTSP players",
+            "source > parse > ring > branch ts > HTTP players",
+            "source > parse > ring > branch ts > wall",
+            "source > parse > ring > branch rtp > RTSP players",
         ]
     );
 }
@@ -46,8 +46,8 @@ fn rtp_becomes_a_transport_stream_for_those_who_want_one() {
     assert_eq!(
         ways(&graph),
         [
-            "source > understand > ring > to MPEG-TS > branch ts > HTTP players",
-            "source > understand > ring > branch rtp > sink",
+            "source > parse > ring > to MPEG-TS > branch ts > HTTP players",
+            "source > parse > ring > branch rtp > sink",
         ]
     );
 }

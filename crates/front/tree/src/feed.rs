@@ -11,7 +11,7 @@ use outflow_engine::system::random_u32;
 use outflow_front_poc::Poc;
 use outflow_front_pull::{Failure, hand_on};
 use outflow_media::Format;
-use outflow_relay::{DropReason, Level};
+use outflow_packet::{DropReason, Level};
 use outflow_routing::tree::RelayId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;

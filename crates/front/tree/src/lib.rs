@@ -43,8 +43,8 @@ use outflow_directory::{Auth, Directory, Tls};
 use outflow_door::{Permit, Right, query_value};
 use outflow_engine::message::{ControlError, Demand};
 use outflow_front_poc::{REFUSED, Resources};
+use outflow_packet::Level;
 use outflow_poc_socket::{Asking, PocSocket};
-use outflow_relay::Level;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use outflow_client::Packet;
 use outflow_media::{Format, Time, rtp};
-use outflow_relay::limits::SAME_CLOCK;
+use outflow_packet::limits::SAME_CLOCK;
 
 use super::limits::{JOINT_WAIT, JOINT_WAIT_RTP, KNOWN_MAX, PENDING_MAX};
 use super::mark::{Chain, Mark};

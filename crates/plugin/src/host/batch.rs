@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use outflow_graph::elements::wasm::OUTPUTS;
+use outflow_graph::{Item, Tally};
 use outflow_media::Format;
 use outflow_media::image::ppm;
 use outflow_media::rtp::HEADER;
-use outflow_relay::DropReason;
-use outflow_relay::element::wasm::OUTPUTS;
-use outflow_relay::graph::{Item, Tally};
+use outflow_packet::DropReason;
 
 use super::contract::{Action, Chosen, Edit, Packet, Payload};
 use super::guest::Packets;

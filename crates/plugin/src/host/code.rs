@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use outflow_relay::graph::Unfit;
+use outflow_graph::Unfit;
 use sha2::{Digest, Sha256};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, WasmList, WasmStr};
-use wasmtime::{Config, Engine};
-use wasmtime::{Result, StoreContextMut};
+use wasmtime::{Config, Engine, Result, StoreContextMut};
 
 use super::guest::Guest;
 use super::wrap;

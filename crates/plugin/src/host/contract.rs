@@ -1,7 +1,7 @@
 //! The contract's types as they cross the boundary; `wit/plugin.wit` says what they mean.
 
+use outflow_graph::{Message, TrackTime};
 use outflow_media::{Codec, Format, Tag, Time, Track as MediaTrack};
-use outflow_relay::graph::{Message, TrackTime};
 use wasmtime::component::{ComponentType, Lift, Lower, flags};
 
 #[derive(ComponentType, Lower, Debug)]

@@ -4,11 +4,12 @@ use core::any::Any;
 
 use std::sync::Arc;
 
+use outflow_graph::{Element, Item, Message, Tally, Unfit};
 use outflow_media::{Format, Time};
-use outflow_relay::DropReason;
-use outflow_relay::graph::{Element, Item, Message, Tally, Unfit};
+use outflow_packet::DropReason;
 
-use super::batch::{self, Carries, Scratch};
+use super::batch;
+use super::batch::{Carries, Scratch};
 use super::code::Code;
 use super::contract::{Answer, Payload};
 use super::guest::Live;

@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use outflow_graph::{Message, Unfit};
 use outflow_media::{Format, Time};
-use outflow_relay::graph::{Message, Unfit};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, Trap};
 

@@ -12,7 +12,7 @@ mod rest;
 mod tests;
 mod wrap;
 
-use outflow_relay::graph::{Element, Settings, Unfit};
+use outflow_graph::{Element, Settings, Unfit};
 
 /// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
 ///

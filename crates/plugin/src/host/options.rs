@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use outflow_relay::graph::{Settings, Unfit};
+use outflow_graph::{Settings, Unfit};
 
 use crate::limits::{BUDGET, BUDGET_PER_BYTE, MEMORY_BYTES, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN};
 

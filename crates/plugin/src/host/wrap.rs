@@ -2,7 +2,7 @@
 //! canonical names, with or without WASI (preview 1), are wrapped here, so that no tool is needed
 //! for it.
 
-use outflow_relay::graph::Unfit;
+use outflow_graph::Unfit;
 use wasmparser::{BinaryReaderError, Parser, Payload as Part};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;

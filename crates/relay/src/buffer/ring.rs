@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use outflow_media::{Kind, Tag, Time};
+use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{Cut, Packet};
 
 use super::policy::{Load, Policy};
-use super::{Packet, Verdict, WhenFull};
-use crate::limits::{RING_BYTES_MIN, RING_GIVE_UP_PARTS, RING_PACKETS_MAX, TRACKS_MAX};
-use crate::schedule::Cut;
+use super::{Verdict, WhenFull};
+use crate::limits::{RING_BYTES_MIN, RING_GIVE_UP_PARTS, RING_PACKETS_MAX};
 
 /// Position of a packet in its branch, counting from 0, never reused.
 pub type Seq = u64;
@@ -396,7 +397,10 @@ mod tests {
         push(&mut ring, packet(1, true, false, 100));
         push(&mut ring, packet(2, true, true, 100));
         let second = packet(2, false, true, RING_BYTES_MIN);
-        assert_eq!(ring.arrives(Time::ZERO, 0, &second), Verdict::Refuse(crate::DropReason::TailDrop));
+        assert_eq!(
+            ring.arrives(Time::ZERO, 0, &second),
+            Verdict::Refuse(outflow_packet::DropReason::TailDrop)
+        );
         assert_eq!(push(&mut ring, packet(2, false, true, 100)), None, "the rest makes it no better");
         assert_eq!((ring.newest_key(), ring.join_point()), (Some(0), Some(0)));
         assert!(ring.range(1, 4).all(|(_, entry)| !entry.starts_key));

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use outflow_packet::Drops;
+
 use super::levels::LevelBounds;
-use crate::drops::Drops;
 use crate::schedule::{Counters, Priority, Sink, SinkKey};
 
 /// The sinks of a stream, taken together.

@@ -3,8 +3,10 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use outflow_graph::elements::ts_level::Piece;
 use outflow_media::ts::Found;
 use outflow_media::{Format, Time};
+use outflow_packet::Parsed;
 
 use super::audience::Audience;
 use super::branches::{Branches, ORIGINAL, Services};
@@ -12,9 +14,8 @@ use super::levels::Levels;
 use super::origin::Origin;
 use super::output::{Event, SinkEnd};
 use super::renditions::Renditions;
-use super::share::{TrackClock, Understood};
+use super::share::TrackClock;
 use super::stream::StreamOptions;
-use crate::element::ts_level::Piece;
 use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Branch, Carriage, Counters, Priority, Room, Sink, SinkKey, SinkSpec, Sinks};
 use crate::send::{Order, Report};
@@ -40,7 +41,7 @@ pub(super) struct Distribution {
     /// Kept so that no memory is asked for a packet.
     pub(super) pieces: Vec<Piece>,
     /// The same.
-    pub(super) made: Vec<Understood>,
+    pub(super) made: Vec<Parsed>,
 }
 
 impl Distribution {

@@ -3,12 +3,12 @@
 //! thousands, and the ring has nothing in it that no sink can use.
 
 use outflow_media::Time;
+use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{DropReason, Parsed, TrackMask};
 
-use super::share::Understood;
 use super::stream::Stream;
-use crate::drops::DropReason;
-use crate::limits::{GAP_HELD_PACKETS_MAX, TRACKS_MAX};
-use crate::schedule::{Place, TrackMask};
+use crate::limits::GAP_HELD_PACKETS_MAX;
+use crate::schedule::Place;
 
 /// What is missing, and what waits.
 #[derive(Debug)]
@@ -19,13 +19,13 @@ pub(super) struct Gap {
     broken: TrackMask,
     /// The first packets of broken tracks' newest frames, of which it is not known yet whether they
     /// are key frames.
-    held: Vec<Understood>,
+    held: Vec<Parsed>,
 }
 
 /// What becomes of a packet after a gap.
 enum Verdict {
     /// It goes on: with what was held of its track before it.
-    Passes(Vec<Understood>),
+    Passes(Vec<Parsed>),
     /// Not, or not yet.
     Stays,
 }
@@ -42,7 +42,7 @@ impl Gap {
         self.forget(track);
     }
 
-    fn judge(&mut self, understood: Understood) -> Verdict {
+    fn judge(&mut self, understood: Parsed) -> Verdict {
         let tag = understood.packet.tag;
         if !self.broken.has(tag.track) {
             return Verdict::Passes(vec![understood]);
@@ -63,7 +63,7 @@ impl Gap {
         }
         self.broken = self.broken.without(TrackMask::only(tag.track));
         let (passes, stays) =
-            self.held.drain(..).partition(|held: &Understood| held.packet.tag.track == tag.track);
+            self.held.drain(..).partition(|held: &Parsed| held.packet.tag.track == tag.track);
         self.held = stays;
         Verdict::Passes(passes)
     }
@@ -83,7 +83,7 @@ impl Gap {
 
 impl Stream {
     /// Takes a packet while some track waits for a key frame.
-    pub(super) fn take_after_gap(&mut self, now: Time, understood: Understood) {
+    pub(super) fn take_after_gap(&mut self, now: Time, understood: Parsed) {
         let Some(gap) = self.state.sharing.gap_mut() else { return };
         let Verdict::Passes(packets) = gap.judge(understood) else { return };
         if gap.broken.is_empty() {

@@ -1,23 +1,21 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
+use outflow_graph::Message;
 use outflow_media::ts::{Found, PACKET_BYTES};
 use outflow_media::{Content, Format, Tag, Time};
+use outflow_packet::receive::TurnBy;
+use outflow_packet::{DropReason, Incoming, Packet, Parsed, Parser, Receive};
 
 use super::output::Event;
-use super::share::{Handed, Understood};
+use super::share::Handed;
 use super::state::State;
 use super::stream::Stream;
-use crate::buffer::Packet;
-use crate::drops::DropReason;
-use crate::graph::Message;
-use crate::receive::{Incoming, Receive, TurnBy};
-use crate::understand::Understand;
 
 /// What makes packets out of what comes in.
 #[derive(Debug)]
 pub(super) struct Intake {
     pub(super) receive: Receive,
-    pub(super) understand: Understand,
+    pub(super) parser: Parser,
 }
 
 /// A packet of a stream that has `least` layers, though the others may not come: none is new when it comes.
@@ -39,7 +37,7 @@ impl Stream {
             (Some(intake), Some(origin)) if *origin.format() == format => {
                 let by = if out.options.is_relayed { TurnBy::Relay } else { TurnBy::Source };
                 intake.receive.restart(&declared, by);
-                intake.understand.restart(&format);
+                intake.parser.restart(&format);
                 origin.restart();
                 self.hand_clocks();
                 self.break_off();
@@ -48,7 +46,7 @@ impl Stream {
             (_, origin) => {
                 let turn = origin.as_ref().map_or(0, |origin| origin.turn() + 1);
                 let receive = Receive::new(&declared, out.options.ssrc);
-                let intake = Intake { receive, understand: Understand::new(&format) };
+                let intake = Intake { receive, parser: Parser::new(&format) };
                 self.change_format(now, format, turn, Some(intake));
             }
         }
@@ -118,7 +116,7 @@ impl Stream {
     }
 
     /// Puts a packet into the branches, and down for replicas.
-    pub(super) fn spread(&mut self, now: Time, understood: Understood) {
+    pub(super) fn spread(&mut self, now: Time, understood: Parsed) {
         let State { source, out, sharing, feedback, .. } = &mut self.state;
         sharing.hand_packet(&understood);
         if out.spread(now, understood) {
@@ -139,8 +137,8 @@ impl Stream {
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let bytes = intake.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
-        let goes_on = !is_back || intake.understand.resume(&bytes);
-        let mut tag = intake.understand.tag_into(track, &bytes, found)?;
+        let goes_on = !is_back || intake.parser.resume(&bytes);
+        let mut tag = intake.parser.tag_into(track, &bytes, found)?;
         if track == format.main_track() {
             with_layers(&mut tag, least);
         }
@@ -158,11 +156,11 @@ impl Stream {
         let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
         let rtp_header = intake.receive.rtp_header(now);
         let delta = intake.receive.timestamp_delta(track);
-        let preamble = if tag.key { intake.understand.preamble() } else { None };
+        let preamble = if tag.key { intake.parser.preamble() } else { None };
         let header = if *format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
         self.note(now, track, header, delta);
         core::mem::swap(&mut self.state.out.found, found);
-        self.spread(now, Understood { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble });
+        self.spread(now, Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble });
         core::mem::swap(&mut self.state.out.found, found);
         Ok(())
     }
@@ -188,13 +186,13 @@ impl Stream {
     /// A transport stream went on after a break: its decoders are told so.
     fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
         let Some((_, intake)) = self.intake() else { return };
-        let Some(bytes) = intake.understand.discontinuity(next) else { return };
+        let Some(bytes) = intake.parser.discontinuity(next) else { return };
         let rtp_header = intake.receive.rtp_header(now);
         let tag = Tag { content: Content::Tables, ..Tag::default() };
         // Its reader is not told of it.
         let packets = bytes.len() / PACKET_BYTES;
         let packet = Packet { bytes, tag, arrived: now };
         self.state.out.found = vec![Found::put_in(tag.content); packets];
-        self.spread(now, Understood { packet, rtp_header, preamble: None });
+        self.spread(now, Parsed { packet, rtp_header, preamble: None });
     }
 }

@@ -24,7 +24,8 @@ pub use levels::LevelBounds;
 pub use meter::Meter;
 pub use negotiation::{Asked, Granted, Refusal};
 pub use output::{Event, Output, ReportTo, SinkEnd, Stages, Wake};
-pub use share::{Handed, TrackClock, Understood};
+pub use share::{Handed, TrackClock};
+
 pub use source::SourceCounters;
 pub use state::State;
 pub use stream::{Stream, StreamOptions};

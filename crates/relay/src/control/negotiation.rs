@@ -5,13 +5,14 @@
 //! the SSRC that only its receivers know, and its number rises: one that was recorded, or guessed, is
 //! refused.
 
+use outflow_graph::Unfit;
 use outflow_media::Time;
 use outflow_media::rtcp::{LevelAnswer, LevelRequest, Limit};
+use outflow_packet::Level;
 
 use super::{State, Stream};
-use crate::graph::Unfit;
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
-use crate::schedule::{Level, SinkKey};
+use crate::schedule::SinkKey;
 
 /// Why a request for a level was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,10 +203,10 @@ fn affordable(rates: &[u64], bps: u64, current: Level) -> Option<Level> {
 mod tests {
     use bytes::Bytes;
     use outflow_media::{Codec, Format, Track};
+    use outflow_packet::Incoming;
 
     use super::*;
     use crate::control::{LevelBounds, StreamOptions};
-    use crate::receive::Incoming;
     use crate::schedule::{Carriage, SinkSpec, Transport};
 
     const SSRC: u32 = 0x0102_0304;

@@ -1,16 +1,15 @@
 //! A stream that is served from several places. It has one *home*, which has the source: there,
-//! packets are received and understood, once. *Replicas* are handed what comes out of that, and
+//! packets are received and parsed, once. *Replicas* are handed what comes out of that, and
 //! serve sinks of their own with the very same packets.
 
-use bytes::Bytes;
 use outflow_media::{Format, Time};
+use outflow_packet::Parsed;
 
 use super::branches::{ORIGINAL, held};
 use super::gap::Gap;
 use super::origin::Origin;
 use super::state::State;
 use super::stream::Stream;
-use crate::buffer::Packet;
 use crate::schedule::Counters;
 use crate::send::ReportClock;
 
@@ -27,7 +26,7 @@ pub enum Handed {
     /// What a track's sender reports say from now on.
     Clock(TrackClock),
     /// The next packet.
-    Packet(Understood),
+    Packet(Parsed),
     /// The source is away; with its next packet it is back.
     Away,
     /// What comes now does not go on from what came before: no sink joins there any more.
@@ -39,18 +38,6 @@ pub enum Handed {
         /// How many.
         packets: u64,
     },
-}
-
-/// A packet with all that a branch needs to know of it.
-#[derive(Debug, Clone)]
-pub struct Understood {
-    /// The packet.
-    pub packet: Packet,
-    /// See [`Entry::rtp_header`](crate::buffer::Entry::rtp_header).
-    pub rtp_header: [u8; 12],
-    /// What a receiver needs before anything else if it begins with the frame that this packet
-    /// makes known to be a key frame.
-    pub preamble: Option<Bytes>,
 }
 
 /// What sender reports of a track are made of.
@@ -85,7 +72,7 @@ impl Sharing {
         }
     }
 
-    pub(super) fn hand_packet(&mut self, understood: &Understood) {
+    pub(super) fn hand_packet(&mut self, understood: &Parsed) {
         if let Some(handed) = &mut self.handed {
             handed.push(Handed::Packet(understood.clone()));
         }
@@ -205,7 +192,7 @@ impl Stream {
         source.went_away(now);
     }
 
-    pub(super) fn take_understood(&mut self, now: Time, understood: Understood) {
+    pub(super) fn take_understood(&mut self, now: Time, understood: Parsed) {
         // By its arrival: those of an introduction come all at once, and make no rate.
         self.state.source.packet(understood.packet.arrived, understood.packet.bytes.len());
         self.spread(now, understood);

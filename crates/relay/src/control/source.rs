@@ -1,9 +1,9 @@
 //! What a stream knows of its source.
 
 use outflow_media::Time;
+use outflow_packet::{DropReason, Drops};
 
 use super::Meter;
-use crate::drops::{DropReason, Drops};
 
 /// What came from the source. Cumulative.
 #[derive(Debug, Clone, Copy, Default)]

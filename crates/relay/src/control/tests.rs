@@ -11,10 +11,10 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Time, Track};
+use outflow_packet::DropReason;
 
 use super::*;
 use crate::buffer::WhenFull;
-use crate::drops::DropReason;
 use crate::feedback::{Feedback, KEY_FRAME_EVERY, Reception};
 use crate::schedule::{Carriage, Place, SinkKey, SinkSpec, Transport};
 use crate::send::Report;

@@ -1,12 +1,12 @@
 //! What a stream shows of itself.
 
 use outflow_media::Time;
+use outflow_packet::Drops;
 
 use super::source::SourceCounters;
 use super::state::State;
 use super::stream::StreamOptions;
 use crate::buffer::Ring;
-use crate::drops::Drops;
 use crate::schedule::{Counters, Sink, SinkKey, SinkSpec};
 
 impl State {
@@ -40,7 +40,7 @@ impl State {
 
     /// Packets that were lost before they came here.
     pub fn source_lost(&self) -> u64 {
-        self.intake.as_ref().map_or(0, |intake| intake.understand.lost(intake.receive.receptions()))
+        self.intake.as_ref().map_or(0, |intake| intake.parser.lost(intake.receive.receptions()))
     }
 
     /// Interarrival jitter of the first track that comes by RTP, in seconds.
@@ -55,7 +55,7 @@ impl State {
             return renditions.describe();
         }
         let described = self.intake.as_ref().zip(self.format());
-        described.map(|(intake, format)| intake.understand.describe(format)).unwrap_or_default()
+        described.map(|(intake, format)| intake.parser.describe(format)).unwrap_or_default()
     }
 
     /// The rings: bytes and packets held, all branches together.

@@ -4,14 +4,15 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{Packet, TrackMask};
 
 use super::cohort::{Class, Cohort};
 use super::hop::Greeting;
 use super::rates::Rates;
 use super::stride::{cut_from, mend, stride};
-use super::{Counters, Place, Priority, Room, Share, SinkKey, Sinks, TrackMask};
-use crate::buffer::{Entry, Packet, Ring, Seq, Verdict};
-use crate::limits::TRACKS_MAX;
+use super::{Counters, Place, Priority, Room, Share, SinkKey, Sinks};
+use crate::buffer::{Entry, Ring, Seq, Verdict};
 use crate::send::{Order, Whom};
 
 /// Where a track's packets begin for a sink, for the answer to its request (RTP-Info, RFC 2326

@@ -1,9 +1,10 @@
 //! Sinks that want other layers than they take: they change where decoding can go on.
 
 use outflow_media::{Tag, Time};
+use outflow_packet::Level;
 
 use super::cohort::Class;
-use super::{Branch, Level, Place, SinkKey, Sinks};
+use super::{Branch, Place, SinkKey, Sinks};
 use crate::buffer::Seq;
 
 impl Branch {

@@ -1,12 +1,11 @@
 //! Sinks that are up with the newest packet and want the same: they share a cursor.
 
 use outflow_media::Time;
+use outflow_packet::{Cut, DropReason, Drops, TrackMask};
 
-use super::layers::Cut;
 use super::pace::Pace;
-use super::{Counters, LinkId, Priority, Share, SinkKey, SinkSpec, Timing, TrackMask};
+use super::{Counters, LinkId, Priority, Share, SinkKey, SinkSpec, Timing};
 use crate::buffer::{Ring, Seq};
-use crate::drops::{DropReason, Drops};
 use crate::schedule::{Carriage, Transport};
 
 /// What the members of a cohort have in common.

@@ -10,9 +10,9 @@ mod change;
 mod cohort;
 mod gather;
 mod hop;
-mod layers;
 mod pace;
 mod rates;
+mod share;
 mod sink;
 mod slow;
 mod stride;
@@ -21,13 +21,15 @@ mod tests;
 
 use core::time::Duration;
 
+use outflow_graph::View;
+use outflow_packet::{Level, TrackMask};
+
 pub use branch::{Branch, StartPoint};
 pub(crate) use hop::{Entered, Greeting};
-pub use layers::{Cut, Level, NoLevel, Share};
 pub(crate) use rates::Rates;
+pub use share::Share;
 pub use sink::{Counters, Place, Sink};
 
-use crate::element::view::View;
 use crate::limits::{DATAGRAMS_AS_ONE, WRITTEN_AS_ONE};
 
 /// A receiver of a stream, as the driver and the core call it: an index that is small, so that
@@ -73,42 +75,6 @@ impl Priority {
     pub const ALL: [Priority; 3] = [Priority::High, Priority::Normal, Priority::Low];
 }
 
-/// A set of tracks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TrackMask(pub u32);
-
-impl TrackMask {
-    /// Every track.
-    pub const ALL: TrackMask = TrackMask(u32::MAX);
-    /// No track.
-    pub const NONE: TrackMask = TrackMask(0);
-
-    /// Just this track.
-    pub const fn only(track: u8) -> Self {
-        TrackMask(1 << (track & 31))
-    }
-
-    /// Whether `track` is in the set.
-    pub const fn has(self, track: u8) -> bool {
-        self.0 >> (track & 31) & 1 == 1
-    }
-
-    /// The set with `other` as well.
-    pub const fn with(self, other: TrackMask) -> Self {
-        TrackMask(self.0 | other.0)
-    }
-
-    /// The set without `other`.
-    pub const fn without(self, other: TrackMask) -> Self {
-        TrackMask(self.0 & !other.0)
-    }
-
-    /// Whether no track is in the set.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
 /// When a receiver's packets go: at once where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timing {
@@ -148,7 +114,7 @@ impl Room {
     }
 }
 
-/// A link that sinks are behind ([`crate::link`]), by the driver's number.
+/// A link that sinks are behind ([`outflow_link`]), by the driver's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 

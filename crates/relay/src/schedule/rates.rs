@@ -1,8 +1,8 @@
 //! What each level costs: the `rate_table` of the paper (GMS, section III.C), measured while packets pass.
 
 use outflow_media::Time;
+use outflow_packet::Level;
 
-use super::layers::Level;
 use crate::limits::{RATE_TABLE_PARTS, RATE_TABLE_STEP};
 
 /// Counts the bytes of each layer over the last few seconds.

@@ -1,14 +1,13 @@
 //! One receiver, as the core knows it.
 
 use outflow_media::Time;
+use outflow_packet::{Cut, Drops, Level, TrackMask};
 
 use super::hop::{Entered, Greeting};
-use super::layers::Cut;
 use super::pace::{Pace, catch_up_bps};
-use super::{Level, SinkSpec, TrackMask, Transport};
+use super::{SinkSpec, Transport};
 use crate::buffer::Seq;
 use crate::control::Asked;
-use crate::drops::Drops;
 
 /// Where a sink stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

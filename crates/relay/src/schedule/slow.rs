@@ -3,12 +3,12 @@
 //! to all.
 
 use outflow_media::{Tag, Time};
+use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{DropReason, Drops, Level, TrackMask};
 
 use super::stride::Stride;
-use super::{Branch, Level, Place, Sink, SinkKey, Sinks, TrackMask};
+use super::{Branch, Place, Sink, SinkKey, Sinks};
 use crate::buffer::Seq;
-use crate::drops::{DropReason, Drops};
-use crate::limits::TRACKS_MAX;
 
 impl Branch {
     /// Everything a sink should have had and did not get, its cohort's share included.

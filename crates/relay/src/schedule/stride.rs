@@ -2,9 +2,10 @@
 
 use core::ops::Range;
 
-use super::{Counters, Cut, Sink, TrackMask};
+use outflow_packet::{Cut, DropReason, TrackMask};
+
+use super::{Counters, Sink};
 use crate::buffer::{Entry, Ring, Seq};
-use crate::drops::DropReason;
 use crate::limits::ORDER_PACKETS_MAX;
 
 /// What becomes of some packets.

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use outflow_media::{Kind, Needs, Tag, Time};
+use outflow_packet::{DropReason, Packet};
 
 use super::*;
-use crate::buffer::{Packet, Ring, Seq, WhenFull};
-use crate::drops::DropReason;
+use crate::buffer::{Ring, Seq, WhenFull};
 use crate::limits::{CATCH_UP_BURST_BYTES, RING_BYTES_MIN};
 use crate::send::{Order, Whom};
 

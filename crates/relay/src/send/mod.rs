@@ -4,9 +4,10 @@ mod sender_report;
 
 pub use sender_report::{Anchor, ReportClock, align};
 
+use outflow_packet::{DropReason, TrackMask};
+
 use crate::buffer::Seq;
-use crate::drops::DropReason;
-use crate::schedule::{Share, SinkKey, TrackMask};
+use crate::schedule::{Share, SinkKey};
 
 /// The sinks that an order goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

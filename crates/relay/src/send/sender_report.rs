@@ -2,8 +2,8 @@
 //! to which RTP timestamp of a track.
 
 use outflow_media::Time;
+use outflow_packet::receive::ticks;
 
-use crate::receive::ticks;
 use crate::schedule::StartPoint;
 
 /// Tracks that begin further apart than that do not belong to one timeline: their sender's clocks

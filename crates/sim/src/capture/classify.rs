@@ -8,7 +8,7 @@ use outflow_media::sdp::MediaDescription;
 use outflow_media::ts::PACKET_BYTES;
 use outflow_media::ts::packet::check_aligned;
 use outflow_media::{Format, Track};
-use outflow_relay::limits::TRACKS_MAX;
+use outflow_packet::limits::TRACKS_MAX;
 
 use super::{FlowKind, Recorded, guess};
 

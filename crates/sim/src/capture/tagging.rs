@@ -1,7 +1,7 @@
 //! The packets of a flow with their tags, as the relay's own readers give them.
 
 use outflow_media::{Kind, Tag, Time};
-use outflow_relay::understand::Understand;
+use outflow_packet::Parser;
 
 use super::classify::Class;
 use super::{CapturedFlow, CapturedPacket, Gathered};
@@ -9,7 +9,7 @@ use super::{CapturedFlow, CapturedPacket, Gathered};
 /// Tags packets one after the other.
 #[derive(Debug)]
 pub(super) struct Tagger {
-    readers: Option<Understand>,
+    readers: Option<Parser>,
     alone: Alone,
     /// Packets that were not what they should have been.
     pub(super) not_understood: u64,
@@ -20,7 +20,7 @@ impl Tagger {
         let format = class.format();
         let tracks = format.as_ref().map_or(0, |format| format.tracks());
         Tagger {
-            readers: format.as_ref().map(Understand::new),
+            readers: format.as_ref().map(Parser::new),
             alone: Alone { track: u8::try_from(tracks).unwrap_or(u8::MAX), next: 0 },
             not_understood: 0,
         }

@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use outflow_link::{FlowId, Link};
 use outflow_media::{Tag, Time};
-use outflow_relay::link::{FlowId, Link};
 
 use super::impair::Channel;
 use super::ledger::Fate;
@@ -61,11 +61,7 @@ pub(super) struct Hop {
 
 impl Hop {
     /// A flow that goes through it.
-    pub(super) fn add_flow(
-        &mut self,
-        application: outflow_relay::link::ApplicationId,
-        class: u8,
-    ) -> Option<FlowId> {
+    pub(super) fn add_flow(&mut self, application: outflow_link::ApplicationId, class: u8) -> Option<FlowId> {
         self.link.as_mut().map(|link| link.add_flow(application, class))
     }
 }

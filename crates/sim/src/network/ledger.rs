@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
+use outflow_link::Damage;
 use outflow_media::{Kind, Needs, Tag, Time};
-use outflow_relay::link::Damage;
 
 use super::model::Counting;
 use super::outcome::FlowOutcome;

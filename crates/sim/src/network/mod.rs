@@ -1,4 +1,4 @@
-//! Networks in virtual time: traffic through links, each the very [`Link`](outflow_relay::link::Link) that shapes
+//! Networks in virtual time: traffic through links, each the very [`Link`](outflow_link::Link) that shapes
 //! live traffic, with delay, loss, reordering and duplication behind it.
 //!
 //! Relays may stand between links: of every stream that goes to one, the very core that runs live decides what

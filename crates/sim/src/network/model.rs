@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outflow_config::{BitRate, ByteSize};
-use outflow_relay::link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
-use outflow_relay::schedule::Level;
+use outflow_link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
+use outflow_packet::Level;
 use serde::{Deserialize, Deserializer};
 
 use super::impair::Impairments;
@@ -137,7 +137,7 @@ pub struct BufferModel {
 pub struct Scheduler(pub Scheduling);
 
 /// How much a buffer holds.
-pub type Size = outflow_relay::link::Size;
+pub type Size = outflow_link::Size;
 
 /// Flows of one kind.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

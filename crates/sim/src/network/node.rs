@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 use outflow_media::rtp::HEADER;
 use outflow_media::{Format, Tag, Time};
+use outflow_packet::Level;
 use outflow_relay::control::{Event, Output};
-use outflow_relay::schedule::Level;
 use outflow_relay::{Carriage, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
 
 use crate::receiver::wire;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use outflow_relay::Drops;
+use outflow_packet::Drops;
 
 use crate::outcome::Digest;
 

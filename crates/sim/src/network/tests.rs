@@ -100,7 +100,7 @@ fn a_medium_may_have_buffers_of_its_own_and_what_waits_too_long_does_not_go() {
     assert_eq!(lost("[links.out.applications.data]\nbuffer = \"1 MB\""), 0);
     let late = played(&[("1.5 kB", "1 MB"), ("policy = \"abd\"", "policy = \"shb\"\nuseful_for = \"3 ms\"")]);
     let video = &late.traffic["video"];
-    assert!(video.drops.get(outflow_relay::DropReason::Late) > 0);
+    assert!(video.drops.get(outflow_packet::DropReason::Late) > 0);
     assert!(video.delays.quantile_ms(1.0) < 3.4, "a packet takes 0.23 ms more");
 }
 
@@ -205,7 +205,7 @@ fn errors_say_where_and_what_to_do() {
 }
 
 fn any_policy() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(outflow_relay::link::Policy::ALL).prop_map(outflow_relay::link::Policy::as_str)
+    prop::sample::select(outflow_link::Policy::ALL).prop_map(outflow_link::Policy::as_str)
 }
 
 proptest! {

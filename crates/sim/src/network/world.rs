@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use outflow_link::{ApplicationId, Departed, FlowId, Medium, Next};
 use outflow_media::{Tag, Time};
-use outflow_relay::link::{ApplicationId, Departed, FlowId, Medium, Next};
-use outflow_relay::schedule::Level;
+use outflow_packet::Level;
 
 use super::hop::{Hop, Parcel, Travelling};
 use super::impair::{Channel, Outcome};

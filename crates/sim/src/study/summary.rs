@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outflow_relay::Drops;
+use outflow_packet::Drops;
 
 use super::axis::Label;
 use super::stats::Interval;

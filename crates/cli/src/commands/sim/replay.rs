@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use outflow_relay::link::{Policy, Scheduling};
+use outflow_link::{Policy, Scheduling};
 use outflow_sim::capture::{Capture, FlowKind};
 use outflow_sim::study::Study;
 use toml::{Table, Value};

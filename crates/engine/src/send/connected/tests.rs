@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use outflow_relay::{DropReason, Report};
+use outflow_media::Time;
+use outflow_packet::DropReason;
+use outflow_relay::Report;
 
 use super::*;
 use crate::message::Destination;
 use crate::send::Worth;
 use crate::send::uring::tests::ring;
-use outflow_media::Time;
 
 /// What sends: a ring, both senders, and a port at `0.0.0.0`.
 struct Relay {

@@ -8,14 +8,16 @@ mod standing;
 
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
 use arrayvec::ArrayVec;
 use outflow_config::UdpPath;
 use outflow_media::Time;
+use outflow_packet::DropReason;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{DropReason, Report, Room, Share, SinkKey};
+use outflow_relay::{Report, Room, Share, SinkKey};
 use slab::Slab;
 
 pub(crate) use layered::{Layers, by_share};

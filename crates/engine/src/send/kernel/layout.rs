@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use outflow_relay::{Cut, Level};
+use outflow_packet::{Cut, Level};
 
 use super::checksum::Sum;
 use super::shared::Plain;

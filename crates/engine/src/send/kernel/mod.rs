@@ -33,7 +33,7 @@ pub(crate) use failure::{Failure, Reason};
 use layout::Control;
 pub(crate) use layout::{Part, Target};
 use outflow_media::rtp::HEADER;
-use outflow_relay::Cut;
+use outflow_packet::Cut;
 use program::{Arrays, Programs};
 use shared::Shared;
 use table::Table;

@@ -10,11 +10,13 @@ mod tally;
 use arrayvec::ArrayVec;
 use bytes::Bytes;
 use outflow_config::LinkConfig;
+use outflow_link::{ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
 use outflow_media::Time;
 use outflow_media::rtp::HEADER;
-use outflow_relay::limits::{ORDER_PACKETS_MAX, TRACKS_MAX};
-use outflow_relay::link::{ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
-use outflow_relay::{DropReason, LinkId, Priority, Report, SinkKey};
+use outflow_packet::DropReason;
+use outflow_packet::limits::TRACKS_MAX;
+use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_relay::{LinkId, Priority, Report, SinkKey};
 
 use super::Worker;
 use super::stream::{LiveSink, Out};
@@ -130,7 +132,7 @@ impl Links {
         now: Time,
         behind: &Behind,
         track: u8,
-        reported: outflow_relay::link::Reported,
+        reported: outflow_link::Reported,
     ) {
         let Some((_, flow)) = behind.flows.iter().find(|(of, _)| *of == track) else { return };
         self.follow(now, behind, |follow| follow.handle_report(*flow, reported));

@@ -1,8 +1,8 @@
 //! Packets that an order asks to be sent to sinks behind a link are offered to it.
 
 use bytes::Bytes;
+use outflow_link::{ApplicationId, FlowId, Medium};
 use outflow_media::{Format, Kind, Tag, Time};
-use outflow_relay::link::{ApplicationId, FlowId, Medium};
 use outflow_relay::{LinkId, Order, Priority, Share, SinkKey, Stream};
 
 use super::super::stream::{LiveSink, Out};

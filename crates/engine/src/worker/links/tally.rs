@@ -4,10 +4,10 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use outflow_config::unit_name;
+use outflow_link::{ApplicationId, Waiting};
 use outflow_media::Time;
-use outflow_relay::link::{ApplicationId, Waiting};
+use outflow_packet::{DropReason, Drops};
 use outflow_relay::schedule::Counters;
-use outflow_relay::{DropReason, Drops};
 
 use super::super::stream::Rate;
 use super::LiveLink;

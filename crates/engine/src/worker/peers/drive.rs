@@ -3,7 +3,8 @@
 use std::os::fd::AsFd;
 
 use outflow_relay::{Priority, Report};
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll;
+use rustix::event::epoll::EventFlags;
 
 use super::super::stream::{LiveSink, Out};
 use super::super::tasks::Task;

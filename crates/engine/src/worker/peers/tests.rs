@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_media::ecn::Mark;
-use outflow_relay::DropReason;
+use outflow_packet::DropReason;
 use outflow_udp::{HandedOver, Inbox, Options, Udp, inbox};
 
 use super::*;

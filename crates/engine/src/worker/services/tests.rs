@@ -4,10 +4,10 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Output;
-use outflow_relay::graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
 use tokio::sync::oneshot;
 

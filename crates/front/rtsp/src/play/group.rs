@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outflow_engine::message::read_level;
 use outflow_front_groups::Seat;
-use outflow_relay::View;
+use outflow_graph::View;
 use outflow_rtsp::{Pair, StatusCode, Transport};
 
 use super::super::connection::{Connection, Role, out_of_order};

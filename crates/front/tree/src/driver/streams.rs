@@ -2,7 +2,7 @@
 use outflow_engine::message::Demand;
 use outflow_front_groups::{number, of_path, of_tree};
 use outflow_media::Time;
-use outflow_relay::Level;
+use outflow_packet::Level;
 use outflow_routing::tree::StreamId;
 use tokio::sync::oneshot;
 

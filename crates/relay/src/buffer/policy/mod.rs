@@ -11,8 +11,8 @@ mod tail;
 use core::fmt::Debug;
 
 use outflow_media::Time;
+use outflow_packet::DropReason;
 
-use crate::drops::DropReason;
 use crate::limits::RING_PACKETS_MAX;
 
 macro_rules! policies {

@@ -1,9 +1,9 @@
 //! Tail-drop, as in a plain queue: what arrives at a full ring is lost to all.
 
 use outflow_media::Time;
+use outflow_packet::DropReason;
 
 use super::{Load, Policy, Verdict};
-use crate::drops::DropReason;
 
 /// Refuses what does not fit. It knows packets only, not what they depend on.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! What the source tells goes through the services, and to the branches; what branches say of their
 //! senders.
 
+use outflow_graph::{Graph, Message, Target, TrackTime};
 use outflow_media::{Time, Track};
+use outflow_packet::Parsed;
+use outflow_packet::limits::TRACKS_MAX;
 
 use super::{Made, ORIGINAL, Slot, What};
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
-use crate::control::share::Understood;
-use crate::graph::{Graph, Message, Target, TrackTime};
-use crate::limits::TRACKS_MAX;
 use crate::send::{Anchor, ReportClock};
 
 /// The sender of a track of a branch, and its clock.
@@ -118,8 +118,8 @@ impl Distribution {
 
 impl Slot {
     /// Notes what a packet says of its sender.
-    pub(super) fn note(&mut self, understood: &Understood, ntp_at_zero: u64) {
-        let Understood { packet, rtp_header, .. } = understood;
+    pub(super) fn note(&mut self, understood: &Parsed, ntp_at_zero: u64) {
+        let Parsed { packet, rtp_header, .. } = understood;
         let Some([_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3]) = packet.rtp_header(rtp_header).copied()
         else {
             return;

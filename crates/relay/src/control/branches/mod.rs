@@ -9,14 +9,12 @@ mod services;
 pub use services::Far;
 pub(in crate::control) use services::Services;
 
+use outflow_graph::{Graph, View};
 use outflow_media::{Format, Time};
+use outflow_packet::{Drops, Parsed};
 
 use super::levels::{TsLevelBranch, TsLevels};
-use super::share::Understood;
 use crate::buffer::{Entry, Ring, Seq};
-use crate::drops::Drops;
-use crate::element::view::View;
-use crate::graph::Graph;
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId};
 use messages::Sender;
@@ -250,12 +248,12 @@ impl Slot {
 
 /// The packets of a ring from a position on, as they would come in. In the ring, a preamble stands
 /// with the first packet of its frame; it comes with those that tell that the frame is a key frame.
-pub(in crate::control) fn held(ring: &Ring, from: Seq) -> Vec<Understood> {
+pub(in crate::control) fn held(ring: &Ring, from: Seq) -> Vec<Parsed> {
     let mut newest = None;
     let understood = |(_, entry): (_, &Entry)| {
         newest = entry.preamble.clone().or(newest.take());
         let preamble = newest.clone().filter(|_| entry.packet.tag.key);
-        Understood { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble }
+        Parsed { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble }
     };
     ring.range(from, ring.head()).map(understood).collect()
 }

@@ -1,15 +1,14 @@
 //! Which branch a sink reads.
 
+use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit, View};
 use outflow_media::{Format, Time, Track};
+use outflow_packet::Parsed;
 
 use super::{Made, ORIGINAL, Slot, What, held};
 use crate::buffer::Ring;
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
-use crate::control::share::Understood;
 use crate::control::{State, Stream, StreamOptions};
-use crate::element::view::View;
-use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId, Carriage, Sink, SinkKey, SinkSpec, Transport};
 
@@ -203,7 +202,7 @@ impl Distribution {
     }
 
     /// What a ring holds from where one joins on.
-    fn held(&self, index: usize) -> Vec<Understood> {
+    fn held(&self, index: usize) -> Vec<Parsed> {
         let Some(branch) = self.branches.get(index) else { return Vec::new() };
         let ring = branch.ring();
         held(ring, ring.join_point().unwrap_or_else(|| ring.head()))

@@ -2,15 +2,14 @@
 
 use core::mem;
 
+use outflow_graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use outflow_media::{Format, Time};
+use outflow_packet::{DropReason, Drops, Parsed};
 
 use super::{Branches, Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
-use crate::control::share::Understood;
 use crate::control::{Stages, Stream};
-use crate::drops::{DropReason, Drops};
-use crate::graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
 use crate::schedule::BranchId;
 
@@ -40,7 +39,7 @@ pub(in crate::control) struct Services {
     /// Packets that wait for services, or for chains.
     waiting: usize,
     /// Packets that came while the services may not work.
-    held: Option<Vec<Understood>>,
+    held: Option<Vec<Parsed>>,
     /// What is for stages that run elsewhere.
     far: Vec<Far>,
     /// The driver knows that there is something.
@@ -49,7 +48,7 @@ pub(in crate::control) struct Services {
     told: Option<Stages>,
     probe: Option<Probe>,
     /// Kept so that no memory is asked for a batch.
-    made: Vec<(usize, Understood)>,
+    made: Vec<(usize, Parsed)>,
     /// What could not be held.
     drops: Drops,
 }
@@ -147,7 +146,7 @@ impl Services {
 
     /// A declared branch is wanted. Returns what the packets `held` become in it: nothing where stages run
     /// elsewhere, which cannot be run ahead of what comes to them.
-    pub(super) fn wanted(&mut self, now: Time, exit: usize, held: Vec<Understood>) -> Vec<Understood> {
+    pub(super) fn wanted(&mut self, now: Time, exit: usize, held: Vec<Parsed>) -> Vec<Parsed> {
         let mut made = Vec::new();
         if let Some(graph) = &mut self.graph {
             let primes = graph.is_whole() && !graph.shares(exit);
@@ -196,7 +195,7 @@ impl Services {
     }
 
     /// A packet came in: it waits for the graph, if anything is wanted of that.
-    fn enter(&mut self, understood: &Understood) {
+    fn enter(&mut self, understood: &Parsed) {
         let Services { graph, held, waiting, drops, .. } = self;
         let Some(graph) = graph.as_mut().filter(|graph| graph.is_any_wanted()) else { return };
         match held {
@@ -210,7 +209,7 @@ impl Services {
     }
 
     /// The graph works on all that waits for it.
-    fn run(&mut self, now: Time, made: &mut Vec<(usize, Understood)>) {
+    fn run(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
         let Services { graph: Some(graph), far, probe, .. } = self else { return };
         let before = far.len();
         let mut further = |target, item| far.push(Far::Packet(target, item));
@@ -386,7 +385,7 @@ impl Stream {
 
 impl Distribution {
     /// Puts what came out of the services into the branches.
-    fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Understood)>) {
+    fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
         for (exit, understood) in made.drain(..) {
             if let Some(slot) = self.services.branch_at(exit) {
                 self.push_to(now, slot, understood);
@@ -415,7 +414,7 @@ impl Distribution {
         self.services.made = made;
     }
 
-    fn serve_chain(&mut self, now: Time, index: usize, made: &mut Vec<(usize, Understood)>) {
+    fn serve_chain(&mut self, now: Time, index: usize, made: &mut Vec<(usize, Parsed)>) {
         let Some(Slot { made: Made::Derived { chain, .. }, .. }) = self.branches.slot_mut(index) else {
             return;
         };
@@ -427,7 +426,7 @@ impl Distribution {
     }
 
     /// Puts a packet of the source into the branches. Returns whether a key frame begins with it.
-    pub(in crate::control) fn spread(&mut self, now: Time, understood: Understood) -> bool {
+    pub(in crate::control) fn spread(&mut self, now: Time, understood: Parsed) -> bool {
         self.services.enter(&understood);
         let before = self.branches.newest_key(ORIGINAL);
         self.push_to(now, ORIGINAL, understood);
@@ -440,7 +439,7 @@ impl Distribution {
 
     /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
     /// levels of it.
-    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Understood) {
+    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Parsed) {
         let ntp_at_zero = self.options.ntp_at_zero;
         for (_, slot) in self.branches.slots_mut() {
             if let Made::Derived { base, chain, .. } = &mut slot.made
@@ -457,7 +456,7 @@ impl Distribution {
         let levels = self.levels_at(index);
         let coming = levels.comes(self, index, &understood);
         let Some(branch) = self.branches.get_mut(index) else { return };
-        let Understood { packet, rtp_header, preamble } = understood;
+        let Parsed { packet, rtp_header, preamble } = understood;
         let at = branch.ring().head();
         branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
         let is_there = branch.ring().head() > at;

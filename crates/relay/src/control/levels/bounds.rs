@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use outflow_packet::Level;
+
 use crate::control::distribution::Distribution;
 use crate::control::stream::Stream;
-use crate::schedule::{Level, Sink, SinkKey};
+use crate::schedule::{Sink, SinkKey};
 
 /// The best levels that receivers of a stream get. One beyond the last level is the base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

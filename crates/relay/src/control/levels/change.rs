@@ -14,12 +14,13 @@ use bytes::Bytes;
 use outflow_media::Time;
 use outflow_media::rtp::{HEADER, set_sequence};
 use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES};
+use outflow_packet::Cut;
 
 use super::frames::{Mark, Start};
 use super::ts::TsBranches;
 use crate::buffer::Seq;
 use crate::control::distribution::Distribution;
-use crate::schedule::{Carriage, Cut, Greeting, Place, SinkKey};
+use crate::schedule::{Carriage, Greeting, Place, SinkKey};
 
 /// From where to where a sink goes.
 #[derive(Debug, Clone, Copy)]

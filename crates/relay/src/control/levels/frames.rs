@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
+use outflow_graph::elements::ts_level::{Piece, TsLevel};
 use outflow_media::ts::{Found, PACKET_BYTES, Told, TsFrames, TsReader};
 use outflow_media::{Content, Format, Tag, Time};
+use outflow_packet::{Cut, Level, Parsed};
 
 use crate::buffer::{Ring, Seq};
-use crate::control::Understood;
-use crate::element::ts_level::{Piece, TsLevel};
-use crate::schedule::{Cut, Level, Rates, SinkKey};
+use crate::schedule::{Rates, SinkKey};
 
 /// Where a frame begins in a branch.
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +147,7 @@ impl TsLevels {
         &mut self,
         now: Time,
         (at, is_there): (Seq, bool),
-        (datagram, found): (&Understood, &[Found]),
+        (datagram, found): (&Parsed, &[Found]),
         out: &mut Vec<Piece>,
     ) {
         if !found.is_empty() {
@@ -167,7 +167,7 @@ impl TsLevels {
         &mut self,
         now: Time,
         (at, is_there): (Seq, bool),
-        (datagram, found): (&Understood, &[Found]),
+        (datagram, found): (&Parsed, &[Found]),
         out: &mut Vec<Piece>,
     ) {
         let mut run = 0..0;
@@ -206,7 +206,7 @@ impl TsLevels {
         }
     }
 
-    fn start(&self, at: Seq, datagram: &Understood) -> Start {
+    fn start(&self, at: Seq, datagram: &Parsed) -> Start {
         let (frame, rtp_header) = (self.frames.number(), datagram.rtp_header);
         Start { frame, at, skip: 0, lowered: 0, rtp_header }
     }
@@ -215,7 +215,7 @@ impl TsLevels {
     /// content.
     fn part(
         &mut self,
-        (datagram, content): (&Understood, &mut Content),
+        (datagram, content): (&Parsed, &mut Content),
         run: &mut Range<usize>,
         (starts, ends): (bool, bool),
     ) {

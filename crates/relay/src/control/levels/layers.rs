@@ -1,10 +1,11 @@
 //! Layers of RTP: one branch has them all, and each sink takes them up to a cut (`schedule/layers.rs`).
 
 use outflow_media::Time;
+use outflow_packet::Level;
 
 use super::Levels;
 use crate::control::distribution::Distribution;
-use crate::schedule::{Branch, Level, SinkKey};
+use crate::schedule::{Branch, SinkKey};
 
 /// The levels of a branch whose packets each have a layer.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,9 @@ mod layers;
 mod tests;
 mod ts;
 
+use outflow_graph::Unfit;
 use outflow_media::Time;
+use outflow_packet::{Level, Parsed};
 
 pub use bounds::LevelBounds;
 pub(in crate::control) use coming::Coming;
@@ -24,12 +26,10 @@ use self::layers::Layers;
 use super::branches::ORIGINAL;
 use super::distribution::Distribution;
 use super::renditions::Simulcast;
-use super::share::Understood;
 use super::state::State;
 use super::stream::Stream;
 use crate::buffer::Seq;
-use crate::graph::Unfit;
-use crate::schedule::{Level, Place, SinkKey};
+use crate::schedule::{Place, SinkKey};
 
 /// One way to thin a stream. What it knows is with the branches; its methods are given these.
 pub(in crate::control) trait Levels: Copy {
@@ -52,7 +52,7 @@ pub(in crate::control) trait Levels: Copy {
     fn restart(self, _: &mut Distribution) {}
 
     /// A packet is about to come into the branch of this index.
-    fn comes(self, _: &Distribution, _: usize, _: &Understood) -> Coming {
+    fn comes(self, _: &Distribution, _: usize, _: &Parsed) -> Coming {
         Coming::default()
     }
 
@@ -136,7 +136,7 @@ impl Levels for Kind {
         each!(self, levels => levels.restart(out));
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Understood) -> Coming {
+    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
         each!(self, levels => levels.comes(out, index, understood))
     }
 

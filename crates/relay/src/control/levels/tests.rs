@@ -7,14 +7,14 @@ use core::time::Duration;
 
 use outflow_media::ts::packet::pid_of;
 use outflow_media::{Format, Time};
+use outflow_packet::{Incoming, Level};
 use proptest::prelude::*;
 
 use receiver::Receiver;
 use source::{Choices, Codec, Mux, Sent, Source, VIDEO};
 
 use crate::control::{LevelBounds, Output, Stream, StreamOptions};
-use crate::receive::Incoming;
-use crate::schedule::{Carriage, Level, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Carriage, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
 /// What happens to receivers.

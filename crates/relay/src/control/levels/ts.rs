@@ -1,14 +1,16 @@
 //! Levels of transport streams.
 //!
 //! The packets of a transport stream share datagrams and continuity counters, so that a level of it is a
-//! branch of its own, derived from the whole stream ([`TsLevel`](crate::element::ts_level)). For each branch
+//! branch of its own, derived from the whole stream ([`TsLevel`](outflow_graph::elements::ts_level)). For each branch
 //! that is a transport stream, [`TsLevels`] knows where its frames begin and what they are, once for all
 //! levels, and counts what each costs, whether or not a sink takes it.
 //!
 //! All branches are cut where frames of the original begin, so that a sink goes from one to another between
 //! two frames, and gets what it had got had it been there before: see [`change`](super::change).
 
+use outflow_graph::elements::ts_level::Piece;
 use outflow_media::Time;
+use outflow_packet::{Cut, Level, Parsed};
 
 use super::Levels;
 use super::coming::Coming;
@@ -16,9 +18,7 @@ use super::frames::{TsLevelBranch, TsLevels};
 use crate::buffer::Seq;
 use crate::control::branches::{Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;
-use crate::control::share::Understood;
-use crate::element::ts_level::Piece;
-use crate::schedule::{Branch, Cut, Level, SinkKey};
+use crate::schedule::{Branch, SinkKey};
 
 /// The levels of a branch that is a transport stream: branches of their own.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ impl Levels for TsBranches {
         }
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Understood) -> Coming {
+    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
         // What is a level already has none.
         let is_whole = index == self.whole && self.frames(out).is_some();
         Coming { datagram: is_whole.then(|| understood.clone()), pushed: None }
@@ -120,7 +120,7 @@ impl TsBranches {
         out: &mut Distribution,
         now: Time,
         at: (Seq, bool),
-        datagram: &Understood,
+        datagram: &Parsed,
     ) {
         let Some(slot) = out.branches.slot_mut(self.whole) else { return };
         let Some(levels) = &mut slot.levels else { return };

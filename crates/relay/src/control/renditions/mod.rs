@@ -19,17 +19,16 @@ use bytes::Bytes;
 use outflow_media::payload::parameter_sets;
 use outflow_media::rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
 use outflow_media::{Format, Kind, Tag, Time, Track};
+use outflow_packet::receive::RtpWrap;
+use outflow_packet::{DropReason, Level, Parsed};
 
 use super::branches::ORIGINAL;
 use super::distribution::Distribution;
 use super::output::Event;
-use super::share::{Handed, TrackClock, Understood};
+use super::share::{Handed, TrackClock};
 use super::state::State;
 use super::stream::{Stream, StreamOptions};
-use crate::drops::DropReason;
 use crate::limits::RENDITION_AWAITED;
-use crate::receive::RtpWrap;
-use crate::schedule::Level;
 pub(in crate::control) use simulcast::Simulcast;
 pub(in crate::control) use switch::Pushed;
 use switch::Switch;
@@ -267,7 +266,7 @@ impl Stream {
         }
     }
 
-    fn take_of_rendition(&mut self, now: Time, index: usize, understood: Understood) {
+    fn take_of_rendition(&mut self, now: Time, index: usize, understood: Parsed) {
         let State { source, out, .. } = &mut self.state;
         let (Some(renditions), Some(origin)) = (&mut out.renditions, &out.origin) else {
             return self.count_drop(DropReason::NoFormat, 1);
@@ -279,7 +278,7 @@ impl Stream {
         let (understood, is_main) = match fit {
             Fit::Ts(wrap) => {
                 let rtp_header = wrap.next(understood.packet.arrived);
-                (Some(Understood { rtp_header, ..understood }), true)
+                (Some(Parsed { rtp_header, ..understood }), true)
             }
             Fit::Rtp { main, preamble } if understood.packet.tag.track == *main => {
                 let Some(track) = origin.format().track(main_track) else { return };
@@ -287,7 +286,7 @@ impl Stream {
                 let shift = timeline.shift(index, stamp(&understood));
                 let preamble = preamble.clone().filter(|_| understood.packet.tag.key);
                 let taken = (main_track, track.payload_type, ssrc, shift);
-                (relabel(Understood { preamble, ..understood }, taken), true)
+                (relabel(Parsed { preamble, ..understood }, taken), true)
             }
             Fit::Rtp { .. } if is_reference => {
                 let track = understood.packet.tag.track;
@@ -301,7 +300,7 @@ impl Stream {
         rendition.is_missed = false;
         began.get_or_insert(now);
         let Some(understood) = understood else { return self.count_drop(DropReason::Malformed, 1) };
-        let Understood { packet, .. } = &understood;
+        let Parsed { packet, .. } = &understood;
         if source.packet(packet.arrived, packet.bytes.len()) {
             out.events.push_back(Event::SourceUp);
         }
@@ -320,7 +319,7 @@ impl Stream {
         }
     }
 
-    fn push_rendition(&mut self, now: Time, index: usize, understood: Understood) {
+    fn push_rendition(&mut self, now: Time, index: usize, understood: Parsed) {
         let State { source, out, .. } = &mut self.state;
         let before = out.branches.newest_key(index);
         out.push_to(now, index, understood);
@@ -334,8 +333,8 @@ impl Stream {
 }
 
 /// What timestamps go by.
-fn stamp(understood: &Understood) -> Stamp {
-    let Understood { packet, rtp_header, .. } = understood;
+fn stamp(understood: &Parsed) -> Stamp {
+    let Parsed { packet, rtp_header, .. } = understood;
     let tag = &packet.tag;
     let timestamp = packet.rtp_header(rtp_header).map_or(0, |header| {
         let [_, _, _, _, t0, t1, t2, t3, ..] = *header;
@@ -348,11 +347,8 @@ fn stamp(understood: &Understood) -> Stamp {
 
 /// The packet as one of the stream's: of this track, with this payload type and SSRC, and so much later. Its
 /// layers are not told: a rendition is taken whole. `None` if it is no RTP.
-fn relabel(
-    understood: Understood,
-    (track, payload_type, ssrc, shift): (u8, u8, u32, u32),
-) -> Option<Understood> {
-    let Understood { mut packet, rtp_header, preamble } = understood;
+fn relabel(understood: Parsed, (track, payload_type, ssrc, shift): (u8, u8, u32, u32)) -> Option<Parsed> {
+    let Parsed { mut packet, rtp_header, preamble } = understood;
     let mut header: [u8; HEADER] = *packet.rtp_header(&rtp_header)?;
     if rtp_header[0] == 0 {
         packet.bytes = packet.bytes.slice(HEADER..);
@@ -362,5 +358,5 @@ fn relabel(
     set_timestamp(&mut header, timestamp.wrapping_add(shift));
     set_ssrc(&mut header, ssrc);
     packet.tag = Tag { track, layer: 0, layers: 1, grown: 0, adds: false, ends: None, ..packet.tag };
-    Some(Understood { packet, rtp_header: header, preamble })
+    Some(Parsed { packet, rtp_header: header, preamble })
 }

@@ -1,14 +1,14 @@
 //! The levels of a stream that has renditions.
 
 use outflow_media::Time;
+use outflow_packet::{Level, Parsed};
 
 use super::switch::Pushed;
 use crate::buffer::Seq;
 use crate::control::branches::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Coming, Levels, TsBranches};
-use crate::control::share::Understood;
-use crate::schedule::{Level, SinkKey};
+use crate::schedule::SinkKey;
 
 /// Levels that are streams of their own: a branch each.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ impl Levels for Simulcast {
         TsBranches::of(self.branch).restart(out);
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Understood) -> Coming {
+    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
         let Coming { datagram, .. } = TsBranches::of(index).comes(out, index, understood);
         let ring = out.branches.get(index).map(|branch| branch.ring());
         let pushed = ring.map(|ring| Pushed::new(&understood.packet, &understood.rtp_header, ring));

@@ -14,9 +14,10 @@ use bytes::Bytes;
 use outflow_media::rtp::{HEADER, set_sequence};
 use outflow_media::ts::{PACKET_BYTES, TsReader, announce_discontinuity};
 use outflow_media::{Format, Tag, Time};
+use outflow_packet::Packet;
 
 use super::simulcast::Simulcast;
-use crate::buffer::{Packet, Ring, Seq};
+use crate::buffer::{Ring, Seq};
 use crate::control::branches::{Made, Slot, What};
 use crate::control::distribution::Distribution;
 use crate::schedule::{Carriage, Entered, Greeting, Place, SinkKey};

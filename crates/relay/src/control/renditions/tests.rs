@@ -7,12 +7,13 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Time, Track};
+use outflow_packet::Level;
 use proptest::prelude::*;
 
 use receiver::{Got, Receiver};
 
 use crate::control::{Output, Stream, StreamOptions};
-use crate::schedule::{Carriage, Level, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Carriage, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
 /// Payload types of the renditions' video differ; that of sound is the same.

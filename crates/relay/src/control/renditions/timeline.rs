@@ -6,7 +6,7 @@
 
 use outflow_media::Time;
 
-use crate::receive::ticks;
+use outflow_packet::receive::ticks;
 
 /// Timelines that are further apart than this part of a second are brought together again, at a key frame.
 const APART_PARTS: u32 = 50;

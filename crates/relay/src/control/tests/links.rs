@@ -1,8 +1,10 @@
 //! Sinks behind links, as far as the core knows of them; and opaque datagrams.
 
+use outflow_packet::DropReason;
+
 use super::*;
 use crate::schedule::LinkId;
-use crate::{Carriage, DropReason, Report, Transport};
+use crate::{Carriage, Report, Transport};
 
 #[test]
 fn those_behind_different_links_are_no_cohort() {

@@ -1,9 +1,10 @@
 //! Streams whose services are put in, changed and taken out while packets flow.
 
+use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings, View};
+use outflow_packet::Level;
+
 use super::*;
 use crate::control::Stages;
-use crate::graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings};
-use crate::{Level, View};
 
 /// Services of one branch by this name, made by a chain of these elements.
 fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {

@@ -1,11 +1,11 @@
 use bytes::Bytes;
 use outflow_media::{Kind, Needs, Time};
+use outflow_packet::{DropReason, Packet};
 use proptest::prelude::*;
 
 use super::super::*;
 use super::*;
-use crate::buffer::{Packet, Ring, WhenFull};
-use crate::drops::DropReason;
+use crate::buffer::{Ring, WhenFull};
 use crate::limits::RING_BYTES_MIN;
 use crate::send::Whom;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use outflow_media::Time;
-use outflow_relay::understand::Understand;
+use outflow_packet::Parser;
 
 use super::{Emission, Source};
 use crate::scenario::SourceModel;
@@ -16,7 +16,7 @@ pub(in crate::network) const HEADERS: usize = 20 + 8;
 
 pub(super) struct Live {
     source: source::Source,
-    understand: Understand,
+    parser: Parser,
     start: Time,
     /// The packets of the frame that are to be sent.
     packets: VecDeque<Bytes>,
@@ -27,8 +27,8 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(model: &SourceModel, start: Time, rng: fastrand::Rng) -> Self {
         let source = source::Source::new(model.clone());
-        let understand = Understand::new(&source::Source::format());
-        Live { source, understand, start, packets: VecDeque::new(), at: start, rng }
+        let parser = Parser::new(&source::Source::format());
+        Live { source, parser, start, packets: VecDeque::new(), at: start, rng }
     }
 }
 
@@ -45,7 +45,7 @@ impl Source for Live {
         }
         let payload = self.packets.pop_front()?;
         // What it makes can be read.
-        let tag = self.understand.tag(0, &payload).unwrap_or_default();
+        let tag = self.parser.tag(0, &payload).unwrap_or_default();
         Some(Emission { tag, bytes: payload.len() + HEADERS, payload: Some(payload) })
     }
 }

@@ -6,8 +6,8 @@ mod live;
 mod video;
 
 use bytes::Bytes;
+use outflow_link::Medium;
 use outflow_media::{Tag, Time};
-use outflow_relay::link::Medium;
 use serde::{Deserialize, Deserializer};
 
 pub use captured::{CapturedModel, Only};

@@ -1,6 +1,6 @@
 use std::net::UdpSocket;
 
-use outflow_relay::Level;
+use outflow_packet::Level;
 
 use super::*;
 

@@ -1,0 +1,190 @@
+//! RTP into SRTP (RFC 3711).
+
+use core::any::Any;
+
+use libsrtp::SendSession;
+use outflow_media::rtp::{RtpHeader, sequence_distance};
+use outflow_media::{Codec, Format, Time, rtp};
+use outflow_packet::{DropReason, TrackMask};
+
+use super::select::{can_be_changed, mask};
+use super::srtp::{KEY, LONGER, SUITE, Secret, TRACKS, WINDOW, owned, refused, replace};
+use crate::limits::{FLOWS_MAX, LATE_IN_A_ROW_MAX};
+use crate::{
+    Content, Contents, Contract, Element, Gives, Item, Kind, Make, Numbering, OUT, Settings, Tally, Unfit,
+};
+
+/// The element.
+///
+/// The header stays readable, and so does the tag: later elements still choose by frame. But sequence
+/// numbers are final behind it, because they are signed: what is left out there looks lost to receivers.
+///
+/// A key is for one such element of one stream, and for one run of the relay: the same numbers of the
+/// same source encrypted twice with one key can be read by comparing them. A reload goes on where the
+/// element before it stopped, as long as it keeps its name and its key.
+pub const KIND: Kind = Kind {
+    name: "encrypt",
+    doc: "Encrypts and signs RTP (SRTP, RFC 3711); headers stay readable. One key for each such element.",
+    contract: |settings| {
+        let srtp = Contents::of(&[Content::Srtp]);
+        // Tracks that are not asked for stay as they are.
+        let gives = if settings.has(TRACKS.name) { Contents::RTP.with(srtp) } else { srtp };
+        Contract::new(Contents::RTP, Gives::OneOf(gives))
+    },
+    outputs: OUT,
+    options: &[SUITE, KEY, TRACKS],
+    make: Make::Core(|settings| Ok(Box::new(Encrypt::new(settings)?))),
+};
+
+struct Encrypt {
+    secret: Secret,
+    asked: TrackMask,
+    tracks: TrackMask,
+    inner: Inner,
+}
+
+/// What another element with the same key goes on from.
+struct Inner {
+    session: SendSession,
+    numbering: Numbering,
+    flows: Vec<Flow>,
+}
+
+/// One source, whose numbers must go on: a number that the key was used with is not used again.
+#[derive(Debug)]
+struct Flow {
+    ssrc: u32,
+    highest: u16,
+    /// What is added, since the source began again.
+    offset: u16,
+    late_in_a_row: u8,
+}
+
+impl core::fmt::Debug for Encrypt {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Encrypt").field("secret", &self.secret).finish_non_exhaustive()
+    }
+}
+
+impl Encrypt {
+    fn new(settings: &Settings) -> Result<Self, Unfit> {
+        let secret = Secret::new(settings)?;
+        let mut session = SendSession::new();
+        let refused = |error| Unfit::new(format!("the key cannot be used ({error})"), "write another one");
+        session.add_stream(None, &secret.config()).map_err(refused)?;
+        Ok(Encrypt {
+            secret,
+            asked: settings.numbers("tracks").map_or(TrackMask::ALL, |tracks| mask(&tracks)),
+            tracks: TrackMask::NONE,
+            inner: Inner { session, numbering: Numbering::default(), flows: Vec::new() },
+        })
+    }
+}
+
+impl Inner {
+    /// Whether a packet goes on; counts it if not.
+    fn take(&mut self, item: &mut Item, tally: &mut Tally) -> bool {
+        self.numbering.number(item);
+        let mut whole = owned(item, LONGER);
+        let Ok(header) = RtpHeader::new_checked(&whole) else {
+            tally.drop(DropReason::Malformed);
+            return false;
+        };
+        let (ssrc, sequence) = (header.ssrc(), header.sequence());
+        let sequence = match self.number(ssrc, sequence) {
+            Ok(sequence) => sequence,
+            Err(DropReason::ElementFault) => {
+                tally.fail(format!("more than {FLOWS_MAX} sources with one key: give it another one"));
+                tally.drop(DropReason::ElementFault);
+                return false;
+            }
+            Err(reason) => {
+                tally.drop(reason);
+                return false;
+            }
+        };
+        rtp::set_sequence(&mut whole, sequence);
+        match self.session.rtp_protect(whole) {
+            Ok(whole) => {
+                replace(item, whole);
+                item.keep_number();
+                true
+            }
+            Err(error) => {
+                refused(tally, &error);
+                false
+            }
+        }
+    }
+
+    /// The number that a packet gets: its own, as long as its source does not begin again.
+    fn number(&mut self, ssrc: u32, sequence: u16) -> Result<u16, DropReason> {
+        let flow = match self.flows.iter_mut().position(|flow| flow.ssrc == ssrc) {
+            Some(at) => &mut self.flows[at],
+            None if self.flows.len() == FLOWS_MAX => return Err(DropReason::ElementFault),
+            None => {
+                let before = sequence.wrapping_sub(1);
+                self.flows.push(Flow { ssrc, highest: before, offset: 0, late_in_a_row: 0 });
+                self.flows.last_mut().expect("it was put there")
+            }
+        };
+        let mut step = sequence_distance(flow.highest, sequence.wrapping_add(flow.offset));
+        if step <= -WINDOW.cast_signed() {
+            flow.late_in_a_row += 1;
+            if flow.late_in_a_row < LATE_IN_A_ROW_MAX {
+                return Err(DropReason::Late);
+            }
+            flow.offset = flow.offset.wrapping_add(1_u16.wrapping_sub(step.cast_unsigned()));
+            step = 1;
+        }
+        flow.late_in_a_row = 0;
+        if step > 0 {
+            flow.highest = flow.highest.wrapping_add(step.cast_unsigned());
+        }
+        Ok(sequence.wrapping_add(flow.offset))
+    }
+}
+
+impl Element for Encrypt {
+    fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
+        let Format::Rtp(tracks) = input else {
+            return Err(Unfit::new("what comes in is no RTP", "let it take from where there is RTP"));
+        };
+        self.tracks = TrackMask::NONE;
+        let mut out = tracks.clone();
+        for (index, track) in out.iter_mut().enumerate() {
+            if can_be_changed(self.asked, index, track) {
+                self.tracks = self.tracks.with(TrackMask::only(index as u8));
+                track.codec = Codec::Srtp { video: track.codec.is_video() };
+            }
+        }
+        if self.tracks.is_empty() {
+            let help = "write the number of one that is not encrypted yet in `tracks`; the first is 0";
+            return Err(Unfit::new("no track to encrypt", help));
+        }
+        Ok(Format::Rtp(out))
+    }
+
+    fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
+        let Encrypt { tracks, inner, .. } = self;
+        batch.retain_mut(|item| !tracks.has(item.packet.tag.track) || inner.take(item, tally));
+    }
+
+    fn state(&mut self) -> Option<Box<dyn Any + Send>> {
+        let none = Inner { session: SendSession::new(), numbering: Numbering::default(), flows: Vec::new() };
+        Some(Box::new((self.secret.clone(), core::mem::replace(&mut self.inner, none))))
+    }
+
+    fn resume(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(state) = state.downcast::<(Secret, Inner)>() {
+            let (secret, inner) = *state;
+            // With another key, numbers may begin again.
+            if secret == self.secret {
+                self.inner = inner;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! RTP tracks into one transport stream.
+
+use core::any::Any;
+
+use bytes::Bytes;
+use outflow_media::payload::depacketize::Dropped;
+use outflow_media::remux::RtpToTs;
+use outflow_media::ts::TsReader;
+use outflow_media::{Format, Time, Track};
+use outflow_packet::receive::RtpWrap;
+use outflow_packet::{DropReason, Packet};
+
+use crate::{
+    Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Signals, Tally,
+    Unfit,
+};
+
+/// What can be put into a transport stream.
+const TAKES: Contents = Contents::of(&[Content::H264, Content::H265, Content::MpegVideo, Content::Audio]);
+
+/// The element.
+pub const KIND: Kind = Kind {
+    name: "to-ts",
+    doc: "Puts RTP tracks into one transport stream. Tracks that it cannot carry are left out.",
+    contract: |_| {
+        // Its clocks are inside of the transport stream.
+        let control = Control { ends: Signals::CLOCK, ..Control::NONE };
+        Contract::new(TAKES, Gives::Only(Content::Ts)).with(control)
+    },
+    outputs: OUT,
+    options: &[],
+    make: Make::Core(|_| Ok(Box::new(ToTs::default()))),
+};
+
+#[derive(Debug, Default)]
+struct ToTs {
+    works: Option<Box<Works>>,
+    out: Vec<Item>,
+}
+
+/// A multiplexer for certain tracks.
+#[derive(Debug)]
+struct Works {
+    tracks: Vec<Track>,
+    /// Those that the transport stream has no place for, by name.
+    left_out: Vec<String>,
+    mux: RtpToTs,
+    reader: TsReader,
+    /// RTP headers, for sinks that get the transport stream by RTP; of the source's SSRC.
+    wrap: Option<RtpWrap>,
+    counted: Dropped,
+}
+
+impl Works {
+    fn new(tracks: &[Track], mux: RtpToTs) -> Self {
+        let left_out = tracks.iter().enumerate().filter(|(index, _)| !mux.carries(*index));
+        Works {
+            tracks: tracks.to_vec(),
+            left_out: left_out.map(|(_, track)| track.name()).collect(),
+            mux,
+            reader: TsReader::default(),
+            wrap: None,
+            counted: Dropped::default(),
+        }
+    }
+
+    /// Takes one RTP packet, and hands on the packets that are complete by it.
+    fn push(&mut self, mut item: Item, out: &mut Vec<Item>) {
+        let Works { mux, reader, wrap, .. } = self;
+        if item.rtp_header[0] != 0 {
+            item.packet.bytes = item.own(true).freeze();
+        }
+        let Some([.., s0, s1, s2, s3]) = item.header().copied() else { return };
+        let wrap = wrap.get_or_insert_with(|| RtpWrap::new(u32::from_be_bytes([s0, s1, s2, s3])));
+        let Packet { bytes, tag, arrived } = &item.packet;
+        mux.push(tag.track, bytes, *arrived, &mut |bytes: Bytes| {
+            // What the multiplexer makes is well-formed; were it not, it would not be sent.
+            let Ok(tag) = reader.read(&bytes) else { return };
+            let mut made = item.made(Packet { bytes, tag, arrived: *arrived });
+            made.rtp_header = wrap.next(*arrived);
+            made.preamble = if tag.key { reader.preamble() } else { None };
+            out.push(made);
+        });
+    }
+
+    /// Counts what was dropped since the last time.
+    fn count(&mut self, tally: &mut Tally) {
+        let now = self.mux.dropped();
+        let before = core::mem::replace(&mut self.counted, now);
+        tally.drops.add(DropReason::Late, now.late - before.late);
+        tally.drops.add(DropReason::Incomplete, now.incomplete - before.incomplete);
+        tally.drops.add(DropReason::Malformed, now.malformed - before.malformed);
+        tally.drops.add(DropReason::Oversized, now.too_large - before.too_large);
+    }
+}
+
+impl Element for ToTs {
+    fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
+        let refused = |what: &str| Unfit::new(what, format!("give it {TAKES}"));
+        let Format::Rtp(tracks) = input else {
+            self.works = None;
+            return Err(refused("only RTP is put into a transport stream"));
+        };
+        if self.works.as_ref().is_none_or(|works| works.tracks != *tracks) {
+            self.works = None;
+            let mux = RtpToTs::new(tracks).map_err(|unsupported| refused(&unsupported.to_string()))?;
+            self.works = Some(Box::new(Works::new(tracks, mux)));
+        }
+        Ok(Format::Ts)
+    }
+
+    fn left_out(&self) -> &[String] {
+        self.works.as_ref().map_or(&[], |works| &works.left_out)
+    }
+
+    fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
+        let ToTs { works: Some(works), out } = self else { return batch.clear() };
+        batch.drain(..).for_each(|item| works.push(item, out));
+        core::mem::swap(batch, out);
+        works.count(tally);
+    }
+
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
+        if let (Some(works), Message::Clock(time)) = (&mut self.works, message)
+            && time.told
+        {
+            works.mux.sender_report(time.track, time.ntp, time.rtp, time.at);
+        }
+        None
+    }
+
+    /// All of it: the transport stream goes on, with its counters and clocks.
+    fn state(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(self.works.take()?)
+    }
+
+    fn resume(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(works) = state.downcast::<Works>()
+            && self.works.as_ref().is_none_or(|mine| mine.tracks == works.tracks)
+        {
+            self.works = Some(works);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_media::rtp::PlainHeader;
+    use outflow_media::ts::packet;
+    use outflow_media::{Codec, Tag};
+
+    use super::*;
+
+    fn format() -> Format {
+        let codec = Codec::H264 { sps: None, pps: None };
+        Format::Rtp(vec![Track { codec, payload_type: 96, ..Track::mp2t() }])
+    }
+
+    fn item(number: u16) -> Item {
+        let timestamp = 3600 * u32::from(number);
+        let header = PlainHeader { marker: true, payload_type: 96, sequence: number, timestamp, ssrc: 77 };
+        let unit: &[u8] = if number == 0 { &[0x65, 0xb0] } else { &[0x41, 0xc0] };
+        let mut bytes = [&header.emit()[..], unit].concat();
+        bytes.resize(1000, 0);
+        let bytes = Bytes::from(bytes);
+        let arrived = Time::from_millis(40 * u64::from(number));
+        let mut item = Item::empty();
+        item.packet = Packet { bytes, tag: Tag::default(), arrived };
+        item
+    }
+
+    fn worked(element: &mut ToTs, items: impl IntoIterator<Item = Item>) -> Vec<Item> {
+        let mut batch = items.into_iter().collect();
+        element.work(Time::ZERO, &mut batch, &mut Tally::default());
+        batch
+    }
+
+    #[test]
+    fn key_frames_come_with_the_tables_and_headers_count_on() {
+        let mut element = ToTs::default();
+        assert_eq!(element.bind(&format()), Ok(Format::Ts));
+        let mut first = item(0);
+        first.header_mut();
+        let out = worked(&mut element, [first, item(1), item(2)]);
+        assert!(out.len() >= 2, "{out:?}");
+        for (before, after) in out.iter().zip(&out[1..]) {
+            let number = |item: &Item| u16::from_be_bytes([item.rtp_header[2], item.rtp_header[3]]);
+            assert_eq!(number(after), number(before).wrapping_add(1));
+            assert_eq!((after.rtp_header[1] & 0x7f, after.rtp_header[11]), (33, 77));
+        }
+        for item in &out {
+            assert_eq!(item.preamble.is_some(), item.packet.tag.key, "{item:?}");
+            assert!(item.packet.bytes.chunks(188).all(|packet| packet::Packet::new_checked(packet).is_ok()));
+        }
+        assert!(out.iter().any(|item| item.packet.tag.key));
+    }
+
+    #[test]
+    fn another_element_goes_on_with_the_same_stream() {
+        let (mut before, mut after) = (ToTs::default(), ToTs::default());
+        let mut alone = ToTs::default();
+        for element in [&mut before, &mut after, &mut alone] {
+            element.bind(&format()).expect("it can be carried");
+        }
+        let expected = worked(&mut alone, (0..4).map(item));
+        let mut out = worked(&mut before, (0..2).map(item));
+        after.resume(before.state().expect("there is some"));
+        out.extend(worked(&mut after, (2..4).map(item)));
+        let bytes =
+            |items: &[Item]| items.iter().flat_map(|item| item.packet.bytes.to_vec()).collect::<Vec<_>>();
+        assert!(bytes(&out) == bytes(&expected));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_refused() {
+        let tracks = [Codec::RawVideo(None), Codec::Av1, Codec::Vp9, Codec::Vp8]
+            .map(|codec| Format::Rtp(vec![Track { codec, ..Track::mp2t() }]));
+        for format in [Format::Ts, Format::Images].into_iter().chain(tracks) {
+            let refused = ToTs::default().bind(&format).expect_err("refused");
+            assert!(refused.help.contains("H.264"), "{refused}");
+        }
+    }
+}

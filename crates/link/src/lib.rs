@@ -1,0 +1,394 @@
+//! An outgoing bottleneck: a rate, buffers, a policy that says which flow loses what when they are full, and
+//! a scheduler that says which buffer is next (ABD, section 2.3).
+//!
+//! A [`Link`] is asked and answers, like all of the core: packets are offered as they come, with what they mean,
+//! and are taken out when their time has come. So it is the same in front of a real interface and in virtual
+//! time. What a packet is besides that is its owner's business.
+
+mod buffer;
+mod change;
+mod damage;
+mod discard;
+mod follow;
+mod hold;
+pub mod limits;
+mod scheduler;
+mod similar;
+#[cfg(test)]
+mod tests;
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use outflow_media::{Tag, Time};
+use outflow_packet::DropReason;
+use slab::Slab;
+
+pub use buffer::{Dropped, Waiting};
+pub use damage::Damage;
+pub use discard::{Grouping, Policy, Unit};
+pub use follow::{Follow, Reported};
+pub use scheduler::{Scheduling, Weights};
+pub use similar::{Medium, Similar};
+
+use crate::limits::OFFERED_HALVED_AFTER;
+use buffer::{Buffer, Sifted};
+use discard::{Discard, Verdict};
+use hold::Hold;
+use scheduler::{Candidate, Scheduler};
+
+/// A flow: the packets of a track of a stream to one receiver, or of anything else that has an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub usize);
+
+/// Flows of one application are alike: they may share a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationId(pub u32);
+
+/// How much a buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// This many bytes.
+    Bytes(usize),
+    /// This many bytes for each flow that shares it: it grows and shrinks as flows come and go.
+    PerFlow(usize),
+}
+
+/// What a link is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// Bits a second.
+    pub rate_bps: u64,
+    /// Which flows share a buffer, and which of them loses what when it is full.
+    pub policy: Policy,
+    /// What is discarded at least.
+    pub unit: Unit,
+    /// Which buffer is next.
+    pub scheduling: Scheduling,
+    /// How much a buffer holds.
+    pub size: Size,
+    /// A caller that asks later than that loses the time; less is made up for by asking again at once.
+    pub slack: Duration,
+}
+
+/// A link and what waits for it.
+#[derive(Debug)]
+pub struct Link<T> {
+    options: LinkOptions,
+    /// How much the buffers of a medium hold, where that is not as for all.
+    sizes: [Option<Size>; Medium::ALL.len()],
+    useful_for: Option<Duration>,
+    flows: Slab<Flow>,
+    queues: Slab<Queue<T>>,
+    by_key: BTreeMap<Key, usize>,
+    scheduler: Box<dyn Scheduler>,
+    /// Until then the packet that went last takes the link.
+    busy_until: Time,
+    /// When what was offered was halved last.
+    halved: Time,
+    dropped: Vec<Dropped<T>>,
+    /// What came of frames that do not show yet what they are.
+    held: Hold<T>,
+    /// Bytes that were offered lately to all queues there are.
+    offered: u64,
+    /// Packets that wait.
+    packets: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    application: ApplicationId,
+    class: u8,
+    queue: usize,
+}
+
+/// What flows have in common that share a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Link,
+    Flow(FlowId),
+    Application(ApplicationId),
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    key: Key,
+    /// How much it holds, if not as the options say.
+    size: Option<Size>,
+    buffer: Buffer<T>,
+    discard: Box<dyn Discard>,
+    /// Flows that share it.
+    flows: usize,
+    /// Bytes that were offered to it lately.
+    offered: u64,
+    class: u8,
+}
+
+/// A packet that takes the link.
+#[derive(Debug)]
+pub struct Departed<T> {
+    /// What is known of it.
+    pub packet: Waiting,
+    /// The packet itself.
+    pub item: T,
+    /// When all of it is through.
+    pub until: Time,
+}
+
+/// What a link answers when it is asked for the next packet.
+#[derive(Debug)]
+pub enum Next<T> {
+    /// This one goes now.
+    Departs(Departed<T>),
+    /// Ask again then.
+    Later(Time),
+    /// Nothing waits.
+    Nothing,
+}
+
+impl<T> Link<T> {
+    /// One that is idle.
+    pub fn new(options: LinkOptions) -> Self {
+        Link {
+            options,
+            sizes: Default::default(),
+            useful_for: None,
+            flows: Slab::new(),
+            queues: Slab::new(),
+            by_key: BTreeMap::new(),
+            scheduler: options.scheduling.begin(),
+            busy_until: Time::ZERO,
+            halved: Time::ZERO,
+            dropped: Vec::new(),
+            held: Hold::default(),
+            offered: 0,
+            packets: 0,
+        }
+    }
+
+    /// Its options.
+    pub fn options(&self) -> &LinkOptions {
+        &self.options
+    }
+
+    /// Another rate, from the next packet on.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        self.options.rate_bps = rate_bps;
+    }
+
+    /// How long packets are useful from when they come, if nothing says so before: later ones do not go.
+    pub fn set_useful_for(&mut self, useful_for: Option<Duration>) {
+        self.useful_for = useful_for;
+    }
+
+    /// A flow comes. Smaller classes go sooner, where the scheduler heeds them.
+    pub fn add_flow(&mut self, application: ApplicationId, class: u8) -> FlowId {
+        let entry = self.flows.vacant_entry();
+        let id = FlowId(entry.key());
+        entry.insert(Flow { application, class, queue: 0 });
+        self.attach(id);
+        id
+    }
+
+    /// Gives a flow its place: the buffer of those that it shares one with.
+    fn attach(&mut self, id: FlowId) {
+        let Some(&Flow { application, class, .. }) = self.flows.get(id.0) else { return };
+        let (key, size) = match self.options.policy.grouping() {
+            Grouping::Link => (Key::Link, None),
+            Grouping::Flow => (Key::Flow(id), self.sizes[application.medium() as usize]),
+            Grouping::Application => {
+                (Key::Application(application), self.sizes[application.medium() as usize])
+            }
+        };
+        let queues = &mut self.queues;
+        let at = *self.by_key.entry(key).or_insert_with(|| {
+            let discard = self.options.policy.begin(self.options.unit);
+            let buffer = Buffer::default();
+            queues.insert(Queue { key, size, buffer, discard, flows: 0, offered: 0, class })
+        });
+        if let Some(queue) = queues.get_mut(at) {
+            queue.flows += 1;
+            queue.class = queue.class.min(class);
+        }
+        if let Some(flow) = self.flows.get_mut(id.0) {
+            flow.queue = at;
+        }
+    }
+
+    /// A flow ends. What waits of it goes as it would have.
+    pub fn remove_flow(&mut self, id: FlowId) {
+        self.release_at_end(id);
+        let Some(flow) = self.flows.try_remove(id.0) else { return };
+        self.detach(id, &flow);
+    }
+
+    fn detach(&mut self, id: FlowId, flow: &Flow) {
+        let Some(queue) = self.queues.get_mut(flow.queue) else { return };
+        queue.flows -= 1;
+        queue.discard.forget(id);
+        let others = self.flows.iter().filter(|(key, other)| *key != id.0 && other.queue == flow.queue);
+        queue.class = others.map(|(_, other)| other.class).min().unwrap_or(flow.class);
+        self.let_go(flow.queue);
+    }
+
+    /// The application of a flow.
+    pub fn application(&self, id: FlowId) -> Option<ApplicationId> {
+        self.flows.get(id.0).map(|flow| flow.application)
+    }
+
+    /// A packet of a flow comes, `bytes` bytes on the link. What does not go on stands in
+    /// [`Link::dropped`] afterwards.
+    pub fn offer(&mut self, now: Time, flow: FlowId, tag: Tag, bytes: usize, item: T) {
+        self.halve_offered(now);
+        let useful_until = self.useful_for.map(|useful_for| now + useful_for);
+        let deadline = tag.deadline.into_iter().chain(useful_until).min();
+        let tag = Tag { deadline, ..tag };
+        self.show(now, Waiting { flow, tag, bytes, arrived: now, before: None }, item);
+    }
+
+    fn arrive(&mut self, now: Time, mut packet: Waiting, item: T) {
+        let at = self.flows.get(packet.flow.0).map(|flow| flow.queue);
+        let Some(at) = at.filter(|at| self.queues.contains(*at)) else {
+            self.dropped.push(Dropped { packet, item, reason: DropReason::UnknownTrack });
+            return;
+        };
+        let free = self.free(now, at, packet.bytes);
+        let Some(queue) = self.queues.get_mut(at) else { return };
+        queue.offered += packet.bytes as u64;
+        self.offered += packet.bytes as u64;
+        let dropped_before = self.dropped.len();
+        let mut held = Sifted { buffer: &mut queue.buffer, dropped: &mut self.dropped };
+        let verdict = queue.discard.arrives(now, &mut packet, free, &mut held);
+        self.packets -= self.dropped.len() - dropped_before;
+        match verdict {
+            Verdict::Wait => {
+                queue.buffer.push(packet, item);
+                self.packets += 1;
+                self.scheduler.wakes(at);
+            }
+            Verdict::Discard(reason) => self.dropped.push(Dropped { packet, item, reason }),
+        }
+    }
+
+    /// What a buffer holds by itself.
+    fn room(&self, queue: &Queue<T>) -> usize {
+        queue.size.unwrap_or(self.options.size).of(queue.flows)
+    }
+
+    /// Bytes that are free for a packet that comes to a buffer. What was lent is called back as far as it is the
+    /// buffer's own.
+    fn free(&mut self, now: Time, at: usize, bytes: usize) -> usize {
+        let Some(queue) = self.queues.get(at) else { return 0 };
+        let own = self.room(queue).saturating_sub(queue.buffer.bytes());
+        if !self.options.policy.lends() {
+            return own;
+        }
+        let all: usize = self.queues.iter().map(|(_, queue)| self.room(queue)).sum();
+        let free = all.saturating_sub(self.buffered());
+        if bytes <= free || bytes > own {
+            return free;
+        }
+        let over = |(_, queue): &(usize, &Queue<T>)| queue.buffer.bytes().saturating_sub(self.room(queue));
+        let debtor = self.queues.iter().max_by_key(over).map(|(at, _)| at);
+        if let Some(debtor) = debtor.and_then(|debtor| self.queues.get_mut(debtor)) {
+            let before = self.dropped.len();
+            let mut held = Sifted { buffer: &mut debtor.buffer, dropped: &mut self.dropped };
+            debtor.discard.give_back(now, bytes - free, &mut held);
+            self.packets -= self.dropped.len() - before;
+        }
+        all.saturating_sub(self.buffered())
+    }
+
+    /// Takes out what was dropped since.
+    pub fn dropped(&mut self) -> impl Iterator<Item = Dropped<T>> + '_ {
+        self.dropped.drain(..)
+    }
+
+    /// The next packet, if its time has come.
+    pub fn depart(&mut self, now: Time) -> Next<T> {
+        if self.packets == 0 {
+            return Next::Nothing;
+        }
+        if self.busy_until > now {
+            return Next::Later(self.busy_until);
+        }
+        let by_offer = self.options.scheduling.weights() == Weights::Offered;
+        let mean_weight = if by_offer { self.offered / self.queues.len().max(1) as u64 } else { 1 };
+        let queues = &self.queues;
+        let look = |at: usize| {
+            let queue = queues.get(at)?;
+            let bytes = queue.buffer.first()?.bytes;
+            let weight = if by_offer { queue.offered } else { 1 };
+            Some(Candidate { bytes, weight, mean_weight, class: queue.class })
+        };
+        let Some(at) = self.scheduler.next(&look) else { return Next::Nothing };
+        let Some(queue) = self.queues.get_mut(at) else { return Next::Nothing };
+        let Some((place, packet, item)) = queue.buffer.pop() else { return Next::Nothing };
+        self.packets -= 1;
+        if packet.tag.deadline.is_some_and(|deadline| deadline < now) {
+            let before = self.dropped.len();
+            let mut held = Sifted { buffer: &mut queue.buffer, dropped: &mut self.dropped };
+            queue.discard.expires(&packet, place, &mut held);
+            self.packets -= self.dropped.len() - before;
+            self.dropped.push(Dropped { packet, item, reason: DropReason::Late });
+            self.let_go(at);
+            return self.depart(now);
+        }
+        queue.discard.departs(&packet, place);
+        let missed = now.since(self.busy_until);
+        let begins = if missed > self.options.slack { now } else { self.busy_until };
+        self.busy_until = begins + self.takes(packet.bytes);
+        self.let_go(at);
+        Next::Departs(Departed { packet, item, until: self.busy_until })
+    }
+
+    /// How many flows there are.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Bytes and packets that wait.
+    pub fn waiting(&self) -> (usize, usize) {
+        let (bytes, packets) = self.held.holds();
+        (self.buffered() + bytes, self.packets + packets)
+    }
+
+    /// Bytes in buffers.
+    fn buffered(&self) -> usize {
+        self.queues.iter().map(|(_, queue)| queue.buffer.bytes()).sum()
+    }
+
+    fn takes(&self, bytes: usize) -> Duration {
+        let nanos = bytes as u128 * 8_000_000_000 / u128::from(self.options.rate_bps.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// What was offered long ago counts less.
+    fn halve_offered(&mut self, now: Time) {
+        if now.since(self.halved) >= OFFERED_HALVED_AFTER {
+            self.halved = now;
+            self.queues.iter_mut().for_each(|(_, queue)| queue.offered /= 2);
+            self.offered = self.queues.iter().map(|(_, queue)| queue.offered).sum();
+        }
+    }
+
+    /// A buffer goes with the last packet behind the last flow.
+    fn let_go(&mut self, at: usize) {
+        let is_over = |queue: &Queue<T>| queue.flows == 0 && queue.buffer.packets() == 0;
+        if self.queues.get(at).is_some_and(is_over) {
+            let queue = self.queues.remove(at);
+            self.by_key.remove(&queue.key);
+            self.offered -= queue.offered;
+        }
+    }
+}
+
+impl Size {
+    /// Of a buffer that `flows` flows share.
+    fn of(self, flows: usize) -> usize {
+        match self {
+            Size::Bytes(bytes) => bytes,
+            Size::PerFlow(bytes) => bytes.saturating_mul(flows.max(1)),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! A packet: its bytes, what they mean, and why it may be dropped.
+//!
+//! [`Receive`] brings what comes in into one form, a [`Parser`] gives it its tag. What comes of both is a
+//! [`Packet`], which all that follows only refers to.
+
+pub mod drops;
+mod layers;
+pub mod limits;
+mod packet;
+mod parse;
+pub mod receive;
+mod tracks;
+
+pub use drops::{DropReason, Drops};
+pub use layers::{Cut, Level, NoLevel};
+pub use packet::{Packet, Parsed};
+pub use parse::{Parser, image_tag};
+pub use receive::{Incoming, Receive};
+pub use tracks::TrackMask;

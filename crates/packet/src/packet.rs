@@ -1,0 +1,40 @@
+//! A packet, and what goes along with it.
+
+use bytes::Bytes;
+use outflow_media::rtp::HEADER;
+use outflow_media::{Tag, Time};
+
+/// One packet on its way: refcounted, immutable bytes and what they mean.
+#[derive(Debug, Clone)]
+pub struct Packet {
+    /// The bytes as the branch's receivers get them, see [`outflow_media::Format`].
+    pub bytes: Bytes,
+    /// What they mean.
+    pub tag: Tag,
+    /// When they came in.
+    pub arrived: Time,
+}
+
+impl Packet {
+    /// The fixed part of its RTP header: `apart`, if it stands there, or its first bytes; `None` if it has
+    /// none.
+    pub fn rtp_header<'p>(&'p self, apart: &'p [u8; HEADER]) -> Option<&'p [u8; HEADER]> {
+        if apart[0] != 0 {
+            return Some(apart);
+        }
+        self.bytes.first_chunk().filter(|header| header[0] >> 6 == 2)
+    }
+}
+
+/// A packet with all that a branch needs to know of it.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The packet.
+    pub packet: Packet,
+    /// The RTP header that goes before a transport stream's packet when it travels in RTP (RFC 2250, section 2).
+    /// All zero for other streams.
+    pub rtp_header: [u8; 12],
+    /// What a receiver needs before anything else if it begins with the frame that this packet
+    /// makes known to be a key frame.
+    pub preamble: Option<Bytes>,
+}
