@@ -5,9 +5,9 @@ use std::hint::black_box;
 use anyhow::{Context, Result, anyhow};
 use outflow_graph::{CoreOnly, Element, ElementPlan, Graph, Input, Item, Make, Plan, Settings, Tally, find};
 use outflow_labs::media::monotonic_nanos;
-use outflow_media::rtp::{HEADER, PlainHeader};
 use outflow_media::{Codec, Format, Tag, Time, Track};
 use outflow_packet::{Packet, Parsed};
+use outflow_rtp::{HEADER, PlainHeader};
 
 pub(crate) const BYTES: usize = 1400;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use outflow_labs::media::wall_nanos;
 use outflow_labs::net::{PLAYER, Paths};
 use outflow_labs::receive::Stamped;
-use outflow_media::rtcp::{LevelMessage, LevelRequest};
+use outflow_rtp::rtcp::{LevelMessage, LevelRequest};
 
 use super::source::{Frame, SSRC, layer};
 use super::video::{FPS, LEVELS};

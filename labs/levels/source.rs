@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use outflow_labs::media::wall_nanos;
 use outflow_labs::net::{Paths, RELAY_IN};
-use outflow_media::payload::jpeg2000::Header;
-use outflow_media::rtp::RtpHeader;
+use outflow_rtp::RtpHeader;
+use outflow_rtp::payload::jpeg2000::Header;
 use outflow_wavelet::Codestream;
 use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer};
 

@@ -11,12 +11,13 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use ::outflow_udp as udp;
 use anyhow::{Context, Result};
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_anywhere};
 use outflow_labs::process::Program;
-use outflow_media::ts::psi::crc32;
 use outflow_poc::packet::Mark;
-use outflow_udp::{self as udp, Segments, Udp};
+use outflow_ts::psi::crc32;
+use outflow_udp::{Segments, Udp};
 use serde_json::{Value, json};
 
 const BYTES: usize = 1024;

@@ -1,7 +1,7 @@
 //! The paper's images, and how they are sent: whole, in one datagram that IP cuts into fragments, or
 //! as raw video in RTP packets (RFC 4175).
 
-use outflow_media::rtp::{HEADER, PlainHeader};
+use outflow_rtp::{HEADER, PlainHeader};
 
 /// Bytes of an RTP packet with which it fills an Ethernet frame.
 const PACKET_MAX: usize = 1500 - 28;
@@ -127,7 +127,7 @@ impl Datagrams {
 #[cfg(test)]
 mod tests {
     use outflow_media::image::ppm;
-    use outflow_media::payload::raw_video::RawVideo;
+    use outflow_rtp::payload::raw_video::RawVideo;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use outflow_labs::figures::quantile;
 use outflow_media::Time;
-use outflow_media::rtp::RtpHeader;
+use outflow_rtp::RtpHeader;
 use outflow_sim::capture::{Capture, CapturedFlow, FlowKind};
 use outflow_sim::network::{Counting, Network, account, play};
 

@@ -13,7 +13,8 @@ use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{
     all_play_clean, ends_clean, ffmpeg_rtsp, http_url, plays, rtsp_url, scene, wait_bound, wait_for,
 };
-use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, LevelRequest, Report, ReportBlock};
+use outflow_rtp::rtcp;
+use outflow_rtp::rtcp::{LevelAnswer, LevelMessage, LevelRequest, Report, ReportBlock};
 use serde_json::{Value, json};
 
 /// Where the receiver without a session gets its packets; RTCP one above.

@@ -14,9 +14,9 @@ use outflow_labs::programs::ffmpeg;
 use outflow_labs::receive::Stamped;
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{PATIENCE, all_play_clean, ffmpeg_http, ffmpeg_rtsp, scene, wait_for};
-use outflow_media::payload::RtpReader;
-use outflow_media::rtp::{Reception, RtpHeader};
-use outflow_media::{Codec, Tag, Time, Track, rtcp};
+use outflow_media::{Codec, Tag, Time, Track};
+use outflow_rtp::payload::RtpReader;
+use outflow_rtp::{Reception, RtpHeader, rtcp};
 use serde_json::Value;
 
 /// What the link carries in the tests: about half of what is offered.

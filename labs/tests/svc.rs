@@ -15,7 +15,7 @@ use outflow_labs::svc::{
     Carried, Coding, Encoded, FIRST_TIMESTAMP, LayerFrame, Numbered, Plan, TICKS_PER_PICTURE, Wanted, decode,
     description, encode, frames, lacking, packets,
 };
-use outflow_media::rtp::{PlainHeader, RtpHeader};
+use outflow_rtp::{PlainHeader, RtpHeader};
 use serde_json::{Value, json};
 
 /// Where the stream comes in.

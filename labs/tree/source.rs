@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use outflow_labs::net::Namespace;
-use outflow_media::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure};
-use outflow_media::rtp::PlainHeader;
+use outflow_rtp::PlainHeader;
+use outflow_rtp::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure};
 
 /// Levels of every stream: level 1 has twice the packets of level 2, and so on.
 pub(crate) const LEVELS: u8 = 5;

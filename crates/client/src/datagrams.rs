@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use outflow_media::rtp::RtpHeader;
-use outflow_media::sdp::{self, MediaDescription};
 use outflow_media::{Codec, Format, Time};
+use outflow_rtp::sdp::MediaDescription;
+use outflow_rtp::{RtpHeader, sdp};
 use tokio::time::sleep_until;
 use url::Url;
 
 use crate::socket::{Datagrams, Place};
 use crate::track::RtpTrack;
-use crate::udp::{self, UdpTrack};
-use crate::{Error, Options, Packet, Received, RtpStamp, address, socket};
+use crate::udp::UdpTrack;
+use crate::{Error, Options, Packet, Received, RtpStamp, address, socket, udp};
 
 /// Transport stream packets in datagrams.
 #[derive(Debug)]
@@ -162,8 +162,9 @@ fn place_of(place: &Place, media: &MediaDescription, index: usize) -> Result<Pla
 
 #[cfg(test)]
 mod tests {
+    use outflow_rtp::PlainHeader;
+
     use super::*;
-    use outflow_media::rtp::PlainHeader;
 
     #[test]
     fn transport_streams_are_taken_bare_and_out_of_rtp() {

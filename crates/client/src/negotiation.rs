@@ -6,7 +6,7 @@
 use core::time::Duration;
 
 use outflow_media::Time;
-use outflow_media::rtcp::{LevelAnswer, LevelRequest};
+use outflow_rtp::rtcp::{LevelAnswer, LevelRequest};
 
 /// A request without an answer is repeated after so long, then after twice as long each time.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);

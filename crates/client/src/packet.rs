@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outflow_media::Time;
-use outflow_media::rtcp::SenderReport;
+use outflow_rtp::rtcp::SenderReport;
 
 /// One packet as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use outflow_media::{Time, sdp};
+use outflow_media::Time;
 use outflow_poc::connection::{By, Event, Worth};
 use outflow_poc::packet::Code;
-use outflow_poc_socket::media::{self, Form, Packet as Unit};
-use outflow_poc_socket::{Address, OpenError, PocSocket, look_up};
+use outflow_poc_socket::media::{Form, Packet as Unit};
+use outflow_poc_socket::{Address, OpenError, PocSocket, look_up, media};
+use outflow_rtp::sdp;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::subscription::Described;

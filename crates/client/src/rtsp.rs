@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::sdp::{self, Description};
 use outflow_media::{Codec, Format, Time};
+use outflow_rtp::sdp;
+use outflow_rtp::sdp::Description;
 use outflow_rtsp::auth::Credentials;
 use outflow_rtsp::client::{ClientOptions, Event, Output, RtspClient, Server, TrackSetup, Wake};
 use outflow_rtsp::{Lower, Transport, interleaved_prefix};
@@ -16,9 +17,9 @@ use crate::limits::{READ_BYTES, UNSENT_BYTES};
 use crate::socket::Place;
 use crate::subscription::Described;
 use crate::track::RtpTrack;
-use crate::udp::{self, UdpTrack};
+use crate::udp::UdpTrack;
 use crate::wire::{Io, dial};
-use crate::{AskBy, Error, Options, Received, socket};
+use crate::{AskBy, Error, Options, Received, socket, udp};
 
 /// A session that plays.
 #[derive(Debug)]

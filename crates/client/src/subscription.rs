@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use outflow_media::ts::TsFramer;
-use outflow_media::{Format, Time, sdp};
+use outflow_media::{Format, Time};
+use outflow_rtp::sdp;
+use outflow_ts::TsFramer;
 use tokio::time::timeout_at;
 use url::Url;
 

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use core::time::Duration;
-use outflow_media::rtcp::{self, LevelAnswer, LevelMessage, Report, key_frame_request};
-use outflow_media::rtp::{Reception, RtpHeader};
 use outflow_media::{Codec, Time, Track};
+use outflow_rtp::rtcp::{LevelAnswer, LevelMessage, Report, key_frame_request};
+use outflow_rtp::{Reception, RtpHeader, rtcp};
 
 use crate::negotiation::Negotiation;
 use crate::{Packet, Received, RtpStamp};
@@ -171,8 +171,9 @@ fn mixed(x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use outflow_rtp::PlainHeader;
+
     use super::*;
-    use outflow_media::rtp::PlainHeader;
 
     fn rtp(payload_type: u8, sequence: u16, payload: &[u8]) -> Bytes {
         let header = PlainHeader { marker: false, payload_type, sequence, timestamp: 900, ssrc: 5 };

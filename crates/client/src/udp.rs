@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use outflow_media::Time;
-use outflow_media::rtp::{PlainHeader, is_rtcp};
+use outflow_rtp::{PlainHeader, is_rtcp};
 use tokio::net::UdpSocket;
 
 use crate::socket::Datagrams;
@@ -44,7 +44,7 @@ impl UdpTrack {
         self.learns = false;
         let header = PlainHeader { marker: false, payload_type: 127, sequence: 0, timestamp: 0, ssrc }.emit();
         let _ = self.rtp.socket().try_send_to(&header, rtp);
-        self.send(&outflow_media::rtcp::receiver_report(ssrc, &[], "outflow"));
+        self.send(&outflow_rtp::rtcp::receiver_report(ssrc, &[], "outflow"));
     }
 
     /// Reports are a courtesy: if one cannot be sent, the next one will do.

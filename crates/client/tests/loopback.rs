@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use outflow_client::measure::Measure;
 use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Format, Time};
+use outflow_rtp::PlainHeader;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 

@@ -21,7 +21,7 @@ impl Clock {
     /// Starts now.
     pub fn start() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Clock { zero: Instant::now(), ntp_at_zero: outflow_media::rtcp::ntp_time(wall) }
+        Clock { zero: Instant::now(), ntp_at_zero: outflow_rtp::rtcp::ntp_time(wall) }
     }
 
     /// When it was [`Time::ZERO`].

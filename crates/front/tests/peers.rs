@@ -11,9 +11,9 @@ use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay};
 use outflow_engine::Packets;
 use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, Receiver};
 use outflow_media::ecn::Mark;
-use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_relay::{Carriage, Report};
+use outflow_rtp::{PlainHeader, RtpHeader};
 use outflow_udp::{HandedOver, Options, Parcel, Udp};
 use tokio::time::timeout;
 

@@ -13,9 +13,9 @@ use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay, Stream
 use outflow_engine::message::{
     CloseReason, Delivery, Framing, Receiver, StreamState, TrackChannel, WriteSide,
 };
-use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::Carriage;
+use outflow_rtp::{PlainHeader, RtpHeader};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::time::timeout;

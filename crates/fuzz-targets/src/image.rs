@@ -4,10 +4,10 @@ use outflow_graph::elements::ppm_bytes::PpmBytes;
 use outflow_graph::{Item, Tally};
 use outflow_media::image::{Rect, ppm as netpbm};
 use outflow_media::jpeg2000::{Header, Selection, select};
-use outflow_media::payload::raw_video::RawVideo;
-use outflow_media::payload::{RtpReader, jpeg2000 as payload};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Track};
+use outflow_rtp::PlainHeader;
+use outflow_rtp::payload::raw_video::RawVideo;
+use outflow_rtp::payload::{RtpReader, jpeg2000 as payload};
 
 /// The header of a PPM or PGM.
 pub(crate) fn ppm(data: &[u8]) {

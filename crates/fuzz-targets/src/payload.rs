@@ -1,14 +1,14 @@
 //! Payloads of RTP: what packets mean, and access units out of them.
 
 use bytes::Bytes;
-use outflow_media::limits::{PARAMETER_SET_BYTES_MAX, UNIT_BYTES_MAX};
-use outflow_media::payload::RtpReader;
-use outflow_media::payload::depacketize::Depacketizer;
-use outflow_media::payload::{vp8 as vp8_payload, vp9 as vp9_payload};
-use outflow_media::rtp::RtpHeader;
-use outflow_media::rtp::dependency::{Descriptor, Structure};
-use outflow_media::rtp::frame_marking::FrameMarking;
+use outflow_media::limits::PARAMETER_SET_BYTES_MAX;
 use outflow_media::{Codec, ExtensionKind, ExtensionMap, Kind, Track};
+use outflow_rtp::RtpHeader;
+use outflow_rtp::dependency::{Descriptor, Structure};
+use outflow_rtp::frame_marking::FrameMarking;
+use outflow_rtp::limits::UNIT_BYTES_MAX;
+use outflow_rtp::payload::depacketize::Depacketizer;
+use outflow_rtp::payload::{RtpReader, vp8 as vp8_payload, vp9 as vp9_payload};
 
 use crate::packets::packets;
 

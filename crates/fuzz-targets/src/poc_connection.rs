@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::Time;
-use outflow_petri::service::presets::{self, Order};
-use outflow_petri::service::{Class, Flow};
+use outflow_petri::service::presets::Order;
+use outflow_petri::service::{Class, Flow, presets};
 use outflow_poc::connection::{Begin, Connection, Event, Settings, Worth};
 use outflow_poc::packet::{ConnectionId, Mark};
 use outflow_poc::protection::Plain;

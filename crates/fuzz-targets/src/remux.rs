@@ -1,11 +1,11 @@
 //! RTP tracks into a transport stream.
 
 use bytes::Bytes;
-use outflow_media::remux::RtpToTs;
-use outflow_media::ts::packet::Packet;
-use outflow_media::ts::pes::PesHeader;
-use outflow_media::ts::{PACKET_BYTES, TsReader};
 use outflow_media::{Codec, Time, Track};
+use outflow_ts::packet::Packet;
+use outflow_ts::pes::PesHeader;
+use outflow_ts::{PACKET_BYTES, TsReader};
+use outflow_units::RtpToTs;
 
 use crate::packets::packets;
 
@@ -40,7 +40,7 @@ fn check(bytes: &[u8]) {
         && packet.unit_start()
     {
         let (presented, decoded) = (header.pts.expect("a time"), header.decoded_at().expect("a time"));
-        let ahead = outflow_media::ts::clock::pts_distance(decoded, presented);
+        let ahead = outflow_ts::clock::pts_distance(decoded, presented);
         assert!((0..1 << 32).contains(&ahead), "decoded {ahead} before it is presented");
     }
 }

@@ -1,8 +1,8 @@
 //! RTP and RTCP packets.
 
-use outflow_media::rtcp::{self, Report, ReportBlock};
-use outflow_media::rtp::{self, Reception, RtpHeader};
 use outflow_media::{Malformed, Time};
+use outflow_rtp::rtcp::{Report, ReportBlock};
+use outflow_rtp::{Reception, RtpHeader, rtcp};
 
 use crate::packets::packets;
 
@@ -19,10 +19,10 @@ pub(crate) fn rtp(data: &[u8]) {
         let bytes = rtcp::receiver_report(9, &[block], "fuzz");
         assert_eq!(told(&bytes).expect("its own report"), [block]);
         let mut changed = packet.to_vec();
-        rtp::set_sequence(&mut changed, 7);
-        rtp::set_timestamp(&mut changed, 8);
-        rtp::set_ssrc(&mut changed, 9);
-        rtp::set_payload_type(&mut changed, 33);
+        outflow_rtp::set_sequence(&mut changed, 7);
+        outflow_rtp::set_timestamp(&mut changed, 8);
+        outflow_rtp::set_ssrc(&mut changed, 9);
+        outflow_rtp::set_payload_type(&mut changed, 33);
         let read = RtpHeader::new_checked(&changed).expect("no length was changed");
         assert_eq!((read.sequence(), read.timestamp(), read.ssrc()), (7, 8, 9));
         assert_eq!((read.payload_type(), read.marker()), (33, header.marker()));

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::{Time, sdp};
+use outflow_media::Time;
+use outflow_rtp::sdp;
 use outflow_rtsp::client::{Event, Output, RtspClient, TrackSetup};
 use outflow_rtsp::{ClientOptions, Decoder, Item, Lower, Pair};
 

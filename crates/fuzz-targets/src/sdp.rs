@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::sdp::{self, Session};
+use outflow_rtp::sdp;
+use outflow_rtp::sdp::Session;
 
 /// What is read is written, and must be read again as the same tracks.
 pub(crate) fn sdp(data: &[u8]) {

@@ -1,10 +1,10 @@
 //! Transport streams.
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::ts::packet::{Packet, set_continuity, set_pcr};
-use outflow_media::ts::pes::{PesHeader, rewrite_time_stamps};
-use outflow_media::ts::psi::{Pat, Pmt, SectionAssembler, crc32};
-use outflow_media::ts::{
+use outflow_ts::packet::{Packet, set_continuity, set_pcr};
+use outflow_ts::pes::{PesHeader, rewrite_time_stamps};
+use outflow_ts::psi::{Pat, Pmt, SectionAssembler, crc32};
+use outflow_ts::{
     DATAGRAM_BYTES, PACKET_BYTES, TsFramer, TsFrames, TsLoop, TsReader, announce_discontinuity,
 };
 

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::rtp;
-use outflow_media::rtp::HEADER;
+
+use outflow_rtp::HEADER;
 
 use outflow_packet::{DropReason, Packet, Parsed};
 
@@ -154,7 +154,7 @@ impl Item {
         }
         if let Some(header) = self.header_mut() {
             let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(back);
-            rtp::set_sequence(header, sequence);
+            outflow_rtp::set_sequence(header, sequence);
         }
     }
 

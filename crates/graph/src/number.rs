@@ -6,8 +6,8 @@
 //! before it. A packet that came late, or once more, has the place of the one that it stands at, and
 //! moves back by as much as that one did.
 
-use outflow_media::rtp::sequence_distance;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_rtp::sequence_distance;
 
 use super::Item;
 

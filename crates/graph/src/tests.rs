@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Tag, Track};
 use outflow_packet::{DropReason, Packet};
+use outflow_rtp::PlainHeader;
 
 use super::*;
 

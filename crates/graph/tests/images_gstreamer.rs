@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting, Settings};
 use outflow_media::image::{Cpu, Pixels, Rect, Shape, ppm};
 use outflow_media::jpeg2000::{Header, Selection, select};
-use outflow_media::payload::RtpReader;
 use outflow_media::{Codec, Format, Time, Track, image};
 use outflow_packet::{Packet, Parsed};
+use outflow_rtp::payload::RtpReader;
 use tempfile::TempDir;
 
 const WIDTH: usize = 320;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use outflow_media::importance::examples;
-use outflow_media::ts::packet::pid_of;
-use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 use outflow_media::{Kind, Needs};
+use outflow_ts::packet::pid_of;
+use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 use proptest::prelude::*;
 
 use super::*;

@@ -26,7 +26,7 @@
 
 mod references;
 
-pub(crate) use references::{References, TEMPORAL_LAYERS};
+pub use references::{References, TEMPORAL_LAYERS};
 
 use crate::codec::{Entry, Leading, Prediction, Slice, Switch, Unit};
 use crate::{Kind, Needs};

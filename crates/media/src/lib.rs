@@ -8,23 +8,16 @@
 
 pub mod codec;
 pub mod ecn;
-pub mod fmtp;
 pub mod format;
 pub mod frames;
 pub mod image;
 pub mod importance;
 pub mod jpeg2000;
 pub mod limits;
-pub mod payload;
-pub mod remux;
-pub mod rtcp;
-pub mod rtp;
-pub mod sdp;
 pub mod tag;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
-pub mod ts;
 
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;

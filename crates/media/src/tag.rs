@@ -126,8 +126,7 @@ pub struct Tag {
     /// | others, and all audio | one |
     ///
     /// Parameter sets, and what comes of a frame before it shows what it is, are of layer 0. Packets of a
-    /// transport stream are of layer 0, because its datagrams mix frames: see
-    /// [`TsFrames`](crate::ts::TsFrames).
+    /// transport stream are of layer 0, because its datagrams mix frames; `outflow_ts::TsFrames` tells them apart.
     pub layer: u8,
     /// How many layers the track has, as far as it was known when the packet came: what the stream
     /// declares, or what its codec has at most. It does not shrink while the stream stays the same. 0 and

@@ -4,13 +4,15 @@ use crate::Tag;
 
 /// A frame as it was told, and the places of those that it truly refers to.
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) tag: Tag,
-    pub(crate) refers: Vec<usize>,
+pub struct Case {
+    /// What was told.
+    pub tag: Tag,
+    /// The frames that it truly refers to, by their places.
+    pub refers: Vec<usize>,
 }
 
 /// Nothing needs anything of a higher layer.
-pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
+pub fn assert_that_layers_are_a_chain(cases: &[Case]) {
     let layer_of = |frame: u32| cases.iter().find(|case| case.tag.frame == frame).map(|case| case.tag.layer);
     for (at, Case { tag, refers }) in cases.iter().enumerate() {
         assert!(tag.layer < tag.layers && tag.layers < 128, "{at}: {tag:?}");
@@ -29,7 +31,7 @@ pub(crate) fn assert_that_layers_are_a_chain(cases: &[Case]) {
 /// `wanted` is the highest layer that it wants, from frame to frame, again and again.
 ///
 /// The places of the frames that it gets.
-pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Vec<usize> {
+pub fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Vec<usize> {
     let mut receiver = Receiver::default();
     let wanted = wanted.iter().cycle();
     let got: Vec<bool> =
@@ -49,7 +51,7 @@ pub(crate) fn assert_that_levels_can_change(cases: &[Case], wanted: &[u8]) -> Ve
 /// Whatever layers a receiver takes, each picture ends with the last packet of it that it gets, and no other.
 /// The tags of each picture's packets, of which the last has the RTP marker. As long as it shows only little by
 /// little how many layers there are, nothing is left out.
-pub(crate) fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
+pub fn assert_that_pictures_end(pictures: &[Vec<Tag>]) {
     let layers = pictures.iter().flatten().map(|tag| tag.layers).max().unwrap_or(0);
     let is_known = |tags: &&Vec<Tag>| tags.iter().all(|tag| tag.layers == layers);
     for (number, tags) in pictures.iter().filter(is_known).enumerate() {

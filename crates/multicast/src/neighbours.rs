@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
-use outflow_routing::demand;
 use outflow_routing::dvmrp::forwarding::Flow;
 use outflow_routing::dvmrp::packet::ALL_ROUTERS;
 use outflow_routing::dvmrp::{
     InterfaceId, InterfaceSettings, Link, Prefix, Refusal, Router, Settings, Transmit,
 };
-use outflow_routing::membership::{self, Level};
+use outflow_routing::membership::Level;
+use outflow_routing::{demand, membership};
 
 use crate::error::Error;
 use crate::interfaces::Interface;

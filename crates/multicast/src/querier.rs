@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
-use outflow_routing::membership::{self, Level, Prefix, Router, RouterSettings};
+use outflow_routing::membership;
+use outflow_routing::membership::{Level, Prefix, Router, RouterSettings};
 
 use crate::error::Error;
 use crate::event::{Event, InterfaceState, Name};

@@ -1,8 +1,8 @@
 //! A packet, and what goes along with it.
 
 use bytes::Bytes;
-use outflow_media::rtp::HEADER;
 use outflow_media::{Tag, Time};
+use outflow_rtp::HEADER;
 
 /// One packet on its way: refcounted, immutable bytes and what they mean.
 #[derive(Debug, Clone)]

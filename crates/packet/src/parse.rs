@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use outflow_media::image::ppm;
-use outflow_media::payload::RtpReader;
-use outflow_media::rtp::Reception;
-use outflow_media::ts::{Found, Programme, TsReader};
 use outflow_media::{Format, Kind, Malformed, Tag};
+use outflow_rtp::Reception;
+use outflow_rtp::payload::RtpReader;
+use outflow_ts::{Found, Programme, TsReader};
 
 use crate::DropReason;
 use crate::limits::TRACKS_MAX;
@@ -66,7 +66,7 @@ impl Parser {
     pub fn discontinuity(&mut self, next: &[u8]) -> Option<Bytes> {
         let Parser::Ts(reader, previous) = self else { return None };
         let programme = previous.take().or_else(|| reader.programme().cloned())?;
-        Some(outflow_media::ts::announce_discontinuity(&programme, next))
+        Some(outflow_ts::announce_discontinuity(&programme, next))
     }
 
     /// The tag of one packet of `track`.

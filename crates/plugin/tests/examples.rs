@@ -9,9 +9,9 @@ use std::process::Command;
 use bytes::Bytes;
 use outflow_graph::{Element, Item, Setting, Settings, Tally};
 use outflow_media::image::{Cpu, Pixels, Shape, gray, ppm};
-use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Kind, Tag, Time, Track};
 use outflow_plugin::{Lang, scaffold};
+use outflow_rtp::{PlainHeader, RtpHeader};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins")

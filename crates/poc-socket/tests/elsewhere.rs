@@ -10,8 +10,8 @@ use outflow_media::Time;
 use outflow_poc::connection::{Event, Worth};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Code;
-use outflow_poc_socket::media::{self, Form};
-use outflow_poc_socket::{Detached, Options, PocListener, PocSocket, Security, Way};
+use outflow_poc_socket::media::Form;
+use outflow_poc_socket::{Detached, Options, PocListener, PocSocket, Security, Way, media};
 use outflow_udp::{Outbox, Parcels, inbox};
 
 const UNITS: u64 = 200;

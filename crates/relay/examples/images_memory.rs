@@ -8,10 +8,10 @@ use std::time::Instant;
 use outflow_graph::elements::images::{Images, Memory, Recipe, Size};
 use outflow_graph::{Element, Item, Tally};
 use outflow_media::image::{Pixels, Rect, Shape};
-use outflow_media::payload::raw_video;
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Tag, Time, Track};
 use outflow_packet::Packet;
+use outflow_rtp::PlainHeader;
+use outflow_rtp::payload::raw_video;
 
 const FRAMES: u32 = 60;
 const BATCH: usize = 32;

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use outflow_media::Time;
-use outflow_media::rtp::HEADER;
 use outflow_relay::buffer::Entry;
+use outflow_rtp::HEADER;
 
 /// A byte stream's path: what is on the way drains at the path's rate, and when it is full the
 /// sender has to wait until half of it has gone.

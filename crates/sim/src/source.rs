@@ -1,8 +1,8 @@
 //! A live source: H.264 access units as RTP packets.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Time, Track};
+use outflow_rtp::PlainHeader;
 
 use crate::scenario::SourceModel;
 
@@ -93,7 +93,7 @@ fn fragment_header(key: bool, start: bool, end: bool) -> [u8; 3] {
 #[cfg(test)]
 mod tests {
     use outflow_media::Kind;
-    use outflow_media::payload::RtpReader;
+    use outflow_rtp::payload::RtpReader;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! What was received by one system call.
 
-use core::array;
-use core::fmt;
-use std::io::{self, IoSliceMut};
+use core::{array, fmt};
+use std::io;
+use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Instant;
 

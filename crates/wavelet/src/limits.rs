@@ -11,7 +11,7 @@ pub const PIXELS_MAX: usize = 1 << 24;
 pub const Y4M_LINE_BYTES_MAX: usize = 512;
 
 /// Bytes of a codestream: offsets in RTP have 24 bits (RFC 5371, section 4.1). A longer one is refused.
-pub const CODESTREAM_BYTES_MAX: usize = outflow_media::payload::jpeg2000::CODESTREAM_BYTES_MAX;
+pub const CODESTREAM_BYTES_MAX: usize = outflow_rtp::payload::jpeg2000::CODESTREAM_BYTES_MAX;
 
 /// Frames that may be missing between two that came, for the time between their timestamps to be filled.
 /// If it is longer, the source counts as restarted.

@@ -1,8 +1,8 @@
 //! AV1 in RTP (RTP payload format for AV1), with the dependency descriptor.
 
 use anyhow::{Context, Result, bail, ensure};
-use outflow_media::rtp::HEADER;
-use outflow_media::rtp::dependency::{Descriptor, Frame, Indication, Structure};
+use outflow_rtp::HEADER;
+use outflow_rtp::dependency::{Descriptor, Frame, Indication, Structure};
 
 use super::packets::{Body, PACKET_MAX};
 use super::{Coding, Encoded, LayerFrame, Plan, SIZE};

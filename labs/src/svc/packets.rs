@@ -1,7 +1,7 @@
 //! From frames to RTP and back.
 
 use anyhow::{Context, Result, ensure};
-use outflow_media::rtp::{PlainHeader, RtpHeader};
+use outflow_rtp::{PlainHeader, RtpHeader};
 
 use super::{Coding, Encoded, Plan, RATE, av1, vp9};
 

@@ -1,8 +1,8 @@
 //! VP9 in RTP (RFC 9628).
 
 use anyhow::{Context, Result, ensure};
-use outflow_media::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure};
-use outflow_media::rtp::HEADER;
+use outflow_rtp::HEADER;
+use outflow_rtp::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure};
 
 use super::packets::{Body, PACKET_MAX};
 use super::{Coding, Encoded, Plan, SIZE};

@@ -11,7 +11,7 @@ use outflow_config::{StreamConfig, Written, parse_duration};
 use outflow_control::{Control, StreamLimits};
 use outflow_door::query_value;
 use outflow_engine::message::{ControlError, Described, StreamState};
-use outflow_media::sdp;
+use outflow_rtp::sdp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

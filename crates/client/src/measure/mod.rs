@@ -8,10 +8,10 @@ pub use summary::{Summary, TrackSummary};
 
 use core::time::Duration;
 
-use outflow_media::payload::RtpReader;
-use outflow_media::rtp::{Placement, Reception};
-use outflow_media::ts::TsReader;
 use outflow_media::{Format, Malformed, Tag, Time};
+use outflow_rtp::payload::RtpReader;
+use outflow_rtp::{Placement, Reception};
+use outflow_ts::TsReader;
 
 use crate::{Packet, Received};
 use frames::Frames;
@@ -262,9 +262,10 @@ fn milliseconds(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use outflow_media::{Codec, Track};
+
     use super::*;
     use crate::RtpStamp;
-    use outflow_media::{Codec, Track};
 
     fn format() -> Format {
         let codec = Codec::H264 { sps: None, pps: None };
@@ -285,8 +286,7 @@ mod tests {
         let payload: &[u8] =
             if number.is_multiple_of(10) { &[0x65, 0x88, 0x80] } else { &[0x41, 0x9a, 0x80] };
         let (sequence, timestamp, ssrc) = (number, u32::from(number) * 3600, 9);
-        let header =
-            outflow_media::rtp::PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc };
+        let header = outflow_rtp::PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc };
         Packet {
             track: 0,
             bytes: [&header.emit()[..], payload].concat().into(),

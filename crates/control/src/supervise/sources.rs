@@ -69,7 +69,7 @@ impl Supervisor {
             ))
         };
         let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
-        let described = outflow_media::sdp::parse(&text).map_err(|e| wrong(&e))?;
+        let described = outflow_rtp::sdp::parse(&text).map_err(|e| wrong(&e))?;
         let port = |port: u16| (port != 0).then_some(port);
         Ok(described
             .media

@@ -18,11 +18,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
-use outflow_media::rtp::HEADER;
-use outflow_media::{Time, rtp};
+use outflow_media::Time;
 use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Carriage, Order, Share, Stream};
+use outflow_rtp::HEADER;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::TCP_SEND_BUFFER_BYTES;
@@ -120,7 +120,7 @@ fn header(entry: &Entry, lowered: u16, ends: bool) -> [u8; HEADER] {
 /// The header with a sequence number that is so much lower.
 pub(crate) fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
     let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
-    rtp::set_sequence(&mut header, sequence);
+    outflow_rtp::set_sequence(&mut header, sequence);
     header
 }
 

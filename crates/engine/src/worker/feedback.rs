@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
-use outflow_media::rtcp::key_frame_request;
 use outflow_relay::Feedback;
+use outflow_rtp::rtcp::key_frame_request;
 
 use super::rtcp::CNAME;
 use super::{Bell, Watched, Worker};

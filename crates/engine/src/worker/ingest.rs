@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use outflow_media::{Time, rtcp, rtp};
+use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_relay::Priority;
+use outflow_rtp::rtcp;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::{Watched, Worker};
@@ -35,7 +36,7 @@ impl Worker {
                 } else if !sender.may_send(now, datagram.from) {
                     core.count_drop(DropReason::ForeignSource, 1);
                 } else {
-                    let ssrc = rtp::ssrc(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
+                    let ssrc = outflow_rtp::ssrc(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
                     if core.handle_media(now, track, datagram.bytes.into()) {
                         sender.sent(now, datagram.from, ssrc);
                     }

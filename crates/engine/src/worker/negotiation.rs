@@ -1,9 +1,9 @@
 //! What receivers ask for over RTCP, or of their sessions, goes to the core, and its answers to them.
 
-use outflow_media::rtcp::{LevelMessage, LevelRequest, Limit, Report, limit_noted};
 use outflow_packet::Level;
 use outflow_relay::SinkKey;
 use outflow_relay::control::{Granted, Refusal};
+use outflow_rtp::rtcp::{LevelMessage, LevelRequest, Limit, Report, limit_noted};
 
 use super::Worker;
 use super::rtcp::CNAME;

@@ -5,9 +5,10 @@ use std::net::UdpSocket;
 
 use arrayvec::ArrayVec;
 use outflow_link::Reported;
-use outflow_media::{Format, Time, rtcp};
+use outflow_media::{Format, Time};
 use outflow_relay::control::ReportTo;
 use outflow_relay::{Carriage, Priority, SinkKey, Stream};
+use outflow_rtp::rtcp;
 
 use super::negotiation::Wish;
 use super::peers::Peers;

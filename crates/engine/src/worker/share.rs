@@ -208,11 +208,11 @@ impl Worker {
 mod tests {
 
     use bytes::BytesMut;
-    use outflow_media::rtp::PlainHeader;
     use outflow_media::{Codec, Format, Track};
     use outflow_packet::DropReason;
     use outflow_relay::control::Output;
     use outflow_relay::{Carriage, SinkKey, SinkSpec, Transport};
+    use outflow_rtp::PlainHeader;
 
     use super::*;
 

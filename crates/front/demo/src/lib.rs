@@ -14,7 +14,7 @@ use outflow_config::{Address, Brings, Invalid, Protocol, Scheme, StreamConfig};
 use outflow_control::{Control, Front, PublishOptions, Push, Task};
 use outflow_engine::message::ControlError;
 use outflow_media::Format;
-use outflow_media::ts::TsLoop;
+use outflow_ts::TsLoop;
 use tokio::time::{Duration, Instant, sleep_until};
 
 /// The clip: H.264 and AAC, of the project's own making (`scripts/make-demo-clip`).

@@ -9,7 +9,7 @@ use outflow_api::{ErrorBody, HttpError, Peer, credentials};
 use outflow_control::{Control, PublishOptions, Push};
 use outflow_door::Right;
 use outflow_media::Format;
-use outflow_media::ts::TsFramer;
+use outflow_ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use outflow_control::{Control, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
-use outflow_media::{Format, sdp};
+use outflow_media::Format;
 use outflow_poc::connection::Closed;
 use outflow_poc_socket::PocSocket;
 use outflow_poc_socket::media::{Form, Packet};
+use outflow_rtp::sdp;
 
 use super::server::reason;
 

@@ -7,12 +7,12 @@ use outflow_control::limits::PULL_WAIT_MIN;
 use outflow_control::{Backoff, Control, Playing, PushOptions};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
-use outflow_media::sdp;
 use outflow_poc::connection::SendError;
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::{Address, PocSocket, Way, look_up, media};
 use outflow_relay::{Carriage, Selection};
+use outflow_rtp::sdp;
 use tokio::time::sleep;
 
 use super::peer::{OVERHEAD, PocPeer};

@@ -12,8 +12,8 @@ use outflow_config::StreamConfig;
 use outflow_control::{Backoff, Control, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
-use outflow_media::rtcp;
 use outflow_relay::Feedback;
+use outflow_rtp::rtcp;
 use tokio::time::{Instant, sleep};
 
 /// The name under which reports are passed on.

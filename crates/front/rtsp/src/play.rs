@@ -12,16 +12,17 @@ use outflow_engine::message::{
     ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel, UdpSite,
     read_level, read_view,
 };
+use outflow_front_groups::GroupSettings;
 use outflow_front_groups::Seat;
-use outflow_media::{Format, sdp};
+use outflow_media::Format;
 use outflow_relay::{Carriage, Selection};
+use outflow_rtp::sdp;
 use outflow_rtsp::header::RtpInfo;
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers};
 
 use super::connection::{Connection, Role, out_of_order};
 use super::reply::Reply;
 use super::target::{TRACK, Target, base};
-use outflow_front_groups::GroupSettings;
 
 /// A session that plays, or will.
 pub(super) struct Player {

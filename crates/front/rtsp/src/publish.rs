@@ -4,9 +4,10 @@ use bytes::Bytes;
 use outflow_control::{Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::{Right, StreamName};
 use outflow_engine::system::random_u32;
-use outflow_media::sdp::MediaDescription;
-use outflow_media::{Codec, Format, rtcp, rtp, sdp};
+use outflow_media::{Codec, Format};
 use outflow_relay::Feedback;
+use outflow_rtp::sdp::MediaDescription;
+use outflow_rtp::{rtcp, sdp};
 use outflow_rtsp::{Lower, Pair, Request, StatusCode, Transport, headers, interleaved_prefix};
 use url::Url;
 
@@ -173,7 +174,7 @@ impl Publication {
         for (track, setup) in (0..=u8::MAX).zip(&self.setups) {
             let Some(pair) = setup.as_ref().and_then(|transport| transport.interleaved) else { continue };
             if pair.rtp == channel {
-                let ssrc = rtp::ssrc(&bytes);
+                let ssrc = outflow_rtp::ssrc(&bytes);
                 self.ssrcs.get_mut(usize::from(track)).into_iter().for_each(|known| *known = ssrc);
                 return publisher.send(track, bytes).await != Push::Closed;
             }

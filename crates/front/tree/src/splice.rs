@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use outflow_client::Packet;
-use outflow_media::{Format, Time, rtp};
+use outflow_media::{Format, Time};
 use outflow_packet::limits::SAME_CLOCK;
 
 use super::limits::{JOINT_WAIT, JOINT_WAIT_RTP, KNOWN_MAX, PENDING_MAX};
@@ -243,6 +243,6 @@ impl Track {
 /// The packet with another sequence number; copied only if another holder shares it.
 pub(super) fn numbered(bytes: Bytes, sequence: u16) -> Bytes {
     let mut own = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-    rtp::set_sequence(&mut own, sequence);
+    outflow_rtp::set_sequence(&mut own, sequence);
     own.freeze()
 }

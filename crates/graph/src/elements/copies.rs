@@ -1,6 +1,6 @@
 //! Which packets of a flow came before, told by RTP source and sequence number.
 
-use outflow_media::rtp::sequence_distance;
+use outflow_rtp::sequence_distance;
 
 use crate::limits::{FLOWS_MAX, LATE_IN_A_ROW_MAX};
 

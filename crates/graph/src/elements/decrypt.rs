@@ -3,10 +3,10 @@
 use core::any::Any;
 
 use libsrtp::{RecvSession, SrtpError, StreamConfig};
-use outflow_media::payload::RtpReader;
-use outflow_media::rtp::RtpHeader;
-use outflow_media::{Codec, Format, Time, Track, sdp};
+use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::{DropReason, TrackMask};
+use outflow_rtp::payload::RtpReader;
+use outflow_rtp::{RtpHeader, sdp};
 
 use super::select::mask;
 use super::srtp::{KEY, SUITE, Secret, TRACKS, owned, refused, replace};

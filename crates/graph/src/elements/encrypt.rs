@@ -3,9 +3,9 @@
 use core::any::Any;
 
 use libsrtp::SendSession;
-use outflow_media::rtp::{RtpHeader, sequence_distance};
-use outflow_media::{Codec, Format, Time, rtp};
+use outflow_media::{Codec, Format, Time};
 use outflow_packet::{DropReason, TrackMask};
+use outflow_rtp::{RtpHeader, sequence_distance};
 
 use super::select::{can_be_changed, mask};
 use super::srtp::{KEY, LONGER, SUITE, Secret, TRACKS, WINDOW, owned, refused, replace};
@@ -103,7 +103,7 @@ impl Inner {
                 return false;
             }
         };
-        rtp::set_sequence(&mut whole, sequence);
+        outflow_rtp::set_sequence(&mut whole, sequence);
         match self.session.rtp_protect(whole) {
             Ok(whole) => {
                 replace(item, whole);

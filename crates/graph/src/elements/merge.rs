@@ -2,10 +2,10 @@
 
 use core::any::Any;
 
-use outflow_media::payload::RtpReader;
 use outflow_media::{Format, Time};
 use outflow_packet::DropReason;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_rtp::payload::RtpReader;
 
 use super::copies::{Came, Copies};
 use crate::{

@@ -1,8 +1,8 @@
 //! Other RTP headers, without touching what is behind them.
 
-use outflow_media::rtp::HEADER;
-use outflow_media::{Format, Tag, Time, rtp};
+use outflow_media::{Format, Tag, Time};
 use outflow_packet::TrackMask;
+use outflow_rtp::HEADER;
 
 use super::select::{can_be_changed, mask};
 use crate::{
@@ -97,15 +97,15 @@ impl Remark {
 
     fn rewrite(&self, header: &mut [u8; HEADER], tag: &Tag) {
         if let Some(payload_type) = self.payload_type {
-            rtp::set_payload_type(header, payload_type);
+            outflow_rtp::set_payload_type(header, payload_type);
         }
         if let Some(ssrc) = self.ssrc {
-            rtp::set_ssrc(header, ssrc);
+            outflow_rtp::set_ssrc(header, ssrc);
         }
         if self.timestamp_offset != 0 {
             let [_, _, _, _, a, b, c, d, ..] = *header;
             let timestamp = u32::from_be_bytes([a, b, c, d]).wrapping_add(self.timestamp_offset);
-            rtp::set_timestamp(header, timestamp);
+            outflow_rtp::set_timestamp(header, timestamp);
         }
         match self.marker {
             Some(Marker::Set) => header[1] |= MARKER,

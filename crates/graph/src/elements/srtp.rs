@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libsrtp::{MasterKey, ProtectionProfile, SrtpError, StreamConfig};
-use outflow_media::rtp::HEADER;
 use outflow_packet::DropReason;
+use outflow_rtp::HEADER;
 
 use crate::{Form, Item, Opt, Settings, Tally, Unfit};
 

@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Kind, Needs, Tag, Time, Track};
 use outflow_packet::{DropReason, Packet};
+use outflow_rtp::PlainHeader;
 
 use crate::{Element, Item, Make, Places, Setting, Settings, Tally, Unfit};
 

@@ -3,12 +3,12 @@
 use core::any::Any;
 
 use bytes::Bytes;
-use outflow_media::payload::depacketize::Dropped;
-use outflow_media::remux::RtpToTs;
-use outflow_media::ts::TsReader;
 use outflow_media::{Format, Time, Track};
 use outflow_packet::receive::RtpWrap;
 use outflow_packet::{DropReason, Packet};
+use outflow_rtp::payload::depacketize::Dropped;
+use outflow_ts::TsReader;
+use outflow_units::RtpToTs;
 
 use crate::{
     Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Signals, Tally,
@@ -145,9 +145,9 @@ impl Element for ToTs {
 
 #[cfg(test)]
 mod tests {
-    use outflow_media::rtp::PlainHeader;
-    use outflow_media::ts::packet;
     use outflow_media::{Codec, Tag};
+    use outflow_rtp::PlainHeader;
+    use outflow_ts::packet;
 
     use super::*;
 

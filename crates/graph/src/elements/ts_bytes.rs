@@ -1,10 +1,10 @@
 //! A transport stream that comes as bytes: cut into packets, tagged, numbered.
 
 use bytes::Bytes;
-use outflow_media::ts::{PACKET_BYTES, TsFramer};
 use outflow_media::{Content, Format, Tag};
 use outflow_packet::receive::RtpWrap;
 use outflow_packet::{DropReason, Packet, Parser};
+use outflow_ts::{PACKET_BYTES, TsFramer};
 
 use crate::{Item, Tally};
 
@@ -71,8 +71,8 @@ impl TsBytes {
 
 #[cfg(test)]
 mod tests {
-    use outflow_media::rtp::PlainHeader;
-    use outflow_media::ts::packet;
+    use outflow_rtp::PlainHeader;
+    use outflow_ts::packet;
 
     use super::*;
 

@@ -6,11 +6,11 @@
 //! what was left out on purpose; gaps and repeats that were there before stay.
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::rtp::HEADER;
-use outflow_media::ts::packet::{Header, PACKET_BYTES, Packet, pid_of};
-use outflow_media::ts::{DATAGRAM_BYTES, Told};
-use outflow_media::{Content, Kind, Tag, Time, rtp};
+use outflow_media::{Content, Kind, Tag, Time};
 use outflow_packet::{Cut, Packet as Datagram, Parsed};
+use outflow_rtp::HEADER;
+use outflow_ts::packet::{Header, PACKET_BYTES, Packet, pid_of};
+use outflow_ts::{DATAGRAM_BYTES, Told};
 
 use crate::limits::POOL_BLOCK_BYTES;
 
@@ -118,7 +118,7 @@ impl TsLevel {
     pub fn header_of(&self, piece: &Piece) -> [u8; HEADER] {
         let mut header = piece.rtp_header;
         if let Some(sequence) = self.sequence {
-            rtp::set_sequence(&mut header, sequence);
+            outflow_rtp::set_sequence(&mut header, sequence);
         }
         header
     }
@@ -219,7 +219,7 @@ impl TsLevel {
         }
         let sequence = self.sequence.unwrap_or(u16::from_be_bytes([rtp_header[2], rtp_header[3]]));
         if rtp_header[0] != 0 {
-            rtp::set_sequence(&mut rtp_header, sequence);
+            outflow_rtp::set_sequence(&mut rtp_header, sequence);
         }
         self.sequence = Some(sequence.wrapping_add(1));
         let bytes = self.packets.split().freeze();

@@ -3,19 +3,19 @@
 use crate::Needs;
 
 /// Temporal layers that codecs have room for.
-pub(crate) const TEMPORAL_LAYERS: usize = 8;
+pub const TEMPORAL_LAYERS: usize = 8;
 
 /// The newest reference of each kind since a key frame: of the intra frames, which need none of the
 /// others, and of each temporal layer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct References {
+pub struct References {
     intra: Option<u32>,
     layers: [Option<u32>; TEMPORAL_LAYERS],
 }
 
 impl References {
     /// Enters a frame: an intra one, or one of a temporal layer.
-    pub(crate) fn enter(&mut self, number: u32, temporal: Option<u8>) {
+    pub fn enter(&mut self, number: u32, temporal: Option<u8>) {
         match temporal {
             None => self.intra = Some(number),
             Some(layer) => {
@@ -28,13 +28,13 @@ impl References {
 
     /// What an intra frame with this number needs: the one before it. It refers to nothing, but what its
     /// decoder knows of the stream comes from there.
-    pub(crate) fn of_intra(&self, number: u32) -> Needs {
+    pub fn of_intra(&self, number: u32) -> Needs {
         self.intra.map_or(Needs::NOTHING, |intra| Needs::reaching(number.wrapping_sub(intra)))
     }
 
     /// What another frame of a temporal layer needs: the newest one of its layer or a lower one, and the
     /// newest intra frame, unless that is behind the former and so in the chain.
-    pub(crate) fn of(&self, number: u32, temporal: u8) -> Needs {
+    pub fn of(&self, number: u32, temporal: u8) -> Needs {
         let back = |other: u32| number.wrapping_sub(other);
         let nearest = self.layers.iter().take(usize::from(temporal) + 1).flatten().map(|n| back(*n)).min();
         let intra = self.intra.map(back).filter(|intra| nearest.is_none_or(|nearest| *intra < nearest));
@@ -43,7 +43,7 @@ impl References {
     }
 
     /// The newer ones of both, as seen from a frame with this number.
-    pub(crate) fn newer(&self, other: &References, number: u32) -> References {
+    pub fn newer(&self, other: &References, number: u32) -> References {
         let newer = |a: Option<u32>, b: Option<u32>| {
             a.into_iter().chain(b).min_by_key(|known| number.wrapping_sub(*known))
         };

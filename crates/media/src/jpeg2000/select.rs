@@ -4,7 +4,8 @@ use super::geometry::{precincts, up};
 use super::header::{Area, Component, Header};
 use super::order::{Place, places};
 use super::packet::{Extent, Told, Way};
-use super::tile_parts::{self, tile_parts};
+use super::tile_parts;
+use super::tile_parts::tile_parts;
 use crate::Malformed;
 use crate::image::Rect;
 

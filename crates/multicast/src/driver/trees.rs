@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
+use outflow_routing::dvmrp;
 use outflow_routing::dvmrp::forwarding::Flow;
-use outflow_routing::dvmrp::{self, InterfaceId, Peer, Prefix};
+use outflow_routing::dvmrp::{InterfaceId, Peer, Prefix};
 use outflow_routing::membership::Level;
 
 use super::Driver;

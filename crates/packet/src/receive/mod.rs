@@ -12,8 +12,8 @@ pub use continuity::{Continuity, Passage, TurnBy};
 pub use incoming::Incoming;
 
 use bytes::Bytes;
-use outflow_media::rtp::{PlainHeader, Reception, RtpHeader};
 use outflow_media::{Codec, Format, Time, Track};
+use outflow_rtp::{PlainHeader, Reception, RtpHeader};
 
 use crate::DropReason;
 use crate::limits::TRACKS_MAX;
@@ -199,9 +199,9 @@ impl RtpTrack {
             return Ok(incoming.freeze());
         }
         let mut own = incoming.into_own();
-        outflow_media::rtp::set_sequence(&mut own, sequence);
-        outflow_media::rtp::set_timestamp(&mut own, timestamp);
-        outflow_media::rtp::set_ssrc(&mut own, ssrc);
+        outflow_rtp::set_sequence(&mut own, sequence);
+        outflow_rtp::set_timestamp(&mut own, timestamp);
+        outflow_rtp::set_ssrc(&mut own, ssrc);
         Ok(own.freeze())
     }
 }

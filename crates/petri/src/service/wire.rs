@@ -21,7 +21,8 @@ use outflow_media::Malformed;
 use super::{Bounds, Class, Flow, FlowError, Request, Service, ServiceClass, Want};
 use crate::leb128::{Reader, TooLong, put, put_prefixed};
 use crate::limits::{AGREED_BYTES_MAX, CLASSES_MAX, RESOURCE_BYTES_MAX};
-use crate::net::{self, Net, stride};
+use crate::net;
+use crate::net::{Net, stride};
 
 const FORMAT: &str = "POC service";
 const VERSION: u8 = 1;

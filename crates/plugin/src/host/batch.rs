@@ -7,8 +7,8 @@ use outflow_graph::elements::wasm::OUTPUTS;
 use outflow_graph::{Item, Tally};
 use outflow_media::Format;
 use outflow_media::image::ppm;
-use outflow_media::rtp::HEADER;
 use outflow_packet::DropReason;
+use outflow_rtp::HEADER;
 
 use super::contract::{Action, Chosen, Edit, Packet, Payload};
 use super::guest::Packets;

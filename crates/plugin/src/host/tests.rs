@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_graph::{Element, Item, Message, Setting, Settings, Tally, TrackTime, Unfit};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::DropReason;
+use outflow_rtp::PlainHeader;
 
 /// A plug-in that sees everything and does `work` with the packets $p, $n and the bytes $b, $l; the
 /// answer lies at 4096, actions at 8192.

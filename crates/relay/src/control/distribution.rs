@@ -4,9 +4,9 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_graph::elements::ts_level::Piece;
-use outflow_media::ts::Found;
 use outflow_media::{Format, Time};
 use outflow_packet::Parsed;
+use outflow_ts::Found;
 
 use super::audience::Audience;
 use super::branches::{Branches, ORIGINAL, Services};

@@ -1,10 +1,10 @@
 //! What comes in from a stream's source: received, understood, and put into the branches.
 
 use outflow_graph::Message;
-use outflow_media::ts::{Found, PACKET_BYTES};
 use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::receive::TurnBy;
 use outflow_packet::{DropReason, Incoming, Packet, Parsed, Parser, Receive};
+use outflow_ts::{Found, PACKET_BYTES};
 
 use super::output::Event;
 use super::share::Handed;

@@ -7,8 +7,8 @@
 
 use outflow_graph::Unfit;
 use outflow_media::Time;
-use outflow_media::rtcp::{LevelAnswer, LevelRequest, Limit};
 use outflow_packet::Level;
+use outflow_rtp::rtcp::{LevelAnswer, LevelRequest, Limit};
 
 use super::{State, Stream};
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};

@@ -1,9 +1,9 @@
 //! What can be read of a stream.
 
 use bytes::Bytes;
-use outflow_media::rtcp::SenderReport;
-use outflow_media::rtp::HEADER;
 use outflow_media::{Format, Time};
+use outflow_rtp::HEADER;
+use outflow_rtp::rtcp::SenderReport;
 
 use super::distribution::Distribution;
 use super::intake::Intake;

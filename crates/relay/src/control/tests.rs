@@ -9,9 +9,9 @@ mod share;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::DropReason;
+use outflow_rtp::{PlainHeader, RtpHeader};
 
 use super::*;
 use crate::buffer::WhenFull;

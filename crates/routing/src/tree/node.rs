@@ -11,8 +11,8 @@ use super::message::{Action, Message};
 use super::path::{Contact, Offer, Path, RelayId, Root, StreamId};
 use super::stream::{Context, Tree};
 use super::{Child, Counters};
-use crate::demand::{self, Table};
-use crate::{Level, Random};
+use crate::demand::Table;
+use crate::{Level, Random, demand};
 
 /// What a node is to know of itself.
 #[derive(Debug, Clone)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use outflow_media::rtp::{RtpHeader, is_rtcp};
-use outflow_media::sdp::MediaDescription;
-use outflow_media::ts::PACKET_BYTES;
-use outflow_media::ts::packet::check_aligned;
 use outflow_media::{Format, Track};
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_rtp::sdp::MediaDescription;
+use outflow_rtp::{RtpHeader, is_rtcp};
+use outflow_ts::PACKET_BYTES;
+use outflow_ts::packet::check_aligned;
 
 use super::{FlowKind, Recorded, guess};
 

@@ -6,10 +6,9 @@
 //! with which decoding begins. What can be both is neither. Nothing else is guessed: what audio means is the same
 //! whatever it is, and other codecs are told by a session description.
 
-use outflow_media::codec::h264;
-use outflow_media::codec::{Prediction, Unit};
-use outflow_media::rtp::RtpHeader;
-use outflow_media::{Track, sdp};
+use outflow_media::Track;
+use outflow_media::codec::{Prediction, Unit, h264};
+use outflow_rtp::{RtpHeader, sdp};
 
 use super::Recorded;
 

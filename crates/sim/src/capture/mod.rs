@@ -30,13 +30,15 @@ mod ts_file;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use bytes::Bytes;
-use outflow_media::sdp::{self, MediaDescription, SdpError};
 use outflow_media::{Format, Tag, Time};
+use outflow_rtp::sdp;
+use outflow_rtp::sdp::{MediaDescription, SdpError};
 
 use crate::limits::{CAPTURE_BYTES_MAX, CAPTURE_FLOWS_MAX};
 use datagram::Datagram;

@@ -1,7 +1,7 @@
-use outflow_media::payload::RtpReader;
-use outflow_media::rtp::PlainHeader;
-use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 use outflow_media::{Kind, Track};
+use outflow_rtp::PlainHeader;
+use outflow_rtp::payload::RtpReader;
+use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 
 use super::testing::{FROM, Form, PCAP, TO, capture, ethernet, flow, ip};
 use super::*;
@@ -311,8 +311,8 @@ fn errors_say_what_to_do() {
 }
 
 mod ts_files {
-    use outflow_media::ts::clock::PCR_MODULUS;
-    use outflow_media::ts::packet::{Packet, set_pcr};
+    use outflow_ts::clock::PCR_MODULUS;
+    use outflow_ts::packet::{Packet, set_pcr};
 
     use super::*;
 

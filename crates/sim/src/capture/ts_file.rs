@@ -2,9 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 use outflow_media::Time;
-use outflow_media::ts::clock::{PCR_HZ, pcr_distance};
-use outflow_media::ts::packet::{NULL_PID, PACKET_BYTES, Packet, SYNC};
-use outflow_media::ts::{TsFramer, TsReader};
+use outflow_ts::clock::{PCR_HZ, pcr_distance};
+use outflow_ts::packet::{NULL_PID, PACKET_BYTES, Packet, SYNC};
+use outflow_ts::{TsFramer, TsReader};
 
 use super::classify::Class;
 use super::tagging::Tagger;

@@ -4,11 +4,11 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::rtp::HEADER;
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::Level;
 use outflow_relay::control::{Event, Output};
 use outflow_relay::{Carriage, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
+use outflow_rtp::HEADER;
 
 use crate::receiver::wire;
 

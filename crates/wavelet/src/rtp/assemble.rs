@@ -1,9 +1,9 @@
 //! From packets to codestreams, as far as they came.
 
 use bytes::Bytes;
-use outflow_media::payload::depacketize::reorder::{Pushed, Reorder};
-use outflow_media::payload::jpeg2000::{Header, MainHeader};
-use outflow_media::rtp::RtpHeader;
+use outflow_rtp::RtpHeader;
+use outflow_rtp::payload::depacketize::reorder::{Pushed, Reorder};
+use outflow_rtp::payload::jpeg2000::{Header, MainHeader};
 
 use crate::codestream::Codestream;
 use crate::limits::CODESTREAM_BYTES_MAX;
@@ -48,7 +48,7 @@ pub struct Counts {
 /// Puts frames together from packets.
 ///
 /// Packets go in in the order of arrival; those that are a few places early
-/// ([`REORDER_PACKETS_MAX`](outflow_media::limits::REORDER_PACKETS_MAX)) wait for their turn. Each frame is
+/// ([`REORDER_PACKETS_MAX`](outflow_rtp::limits::REORDER_PACKETS_MAX)) wait for their turn. Each frame is
 /// told once, when its last packet has come or it is known that it does not. What it holds is bounded by
 /// [`CODESTREAM_BYTES_MAX`] and that window.
 #[derive(Debug, Default)]

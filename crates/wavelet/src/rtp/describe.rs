@@ -2,8 +2,9 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::sdp::{self, Session};
 use outflow_media::{Codec, Format, Track};
+use outflow_rtp::sdp;
+use outflow_rtp::sdp::Session;
 
 use crate::picture::{Sampling, Shape};
 

@@ -1,7 +1,8 @@
 //! From codestreams to packets.
 
-use outflow_media::payload::jpeg2000::{self, Header, Priorities};
-use outflow_media::rtp::{HEADER, PlainHeader};
+use outflow_rtp::payload::jpeg2000;
+use outflow_rtp::payload::jpeg2000::{Header, Priorities};
+use outflow_rtp::{HEADER, PlainHeader};
 
 use super::PAYLOAD_TYPE;
 use crate::codestream::Codestream;

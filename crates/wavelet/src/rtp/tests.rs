@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use outflow_media::payload::jpeg2000::{Header, MainHeader};
-use outflow_media::rtp::RtpHeader;
+use outflow_rtp::RtpHeader;
+use outflow_rtp::payload::jpeg2000::{Header, MainHeader};
 use proptest::prelude::*;
 
 use super::*;
@@ -133,7 +133,7 @@ fn layers_that_were_left_out_are_no_gap() {
             .enumerate()
             .map(|(sequence, packet)| {
                 let mut packet = packet.to_vec();
-                outflow_media::rtp::set_sequence(&mut packet, sequence as u16);
+                outflow_rtp::set_sequence(&mut packet, sequence as u16);
                 Bytes::from(packet)
             })
             .collect();
@@ -171,7 +171,7 @@ fn another_source_begins_anew() {
     let mut second = packets(&frames[1..]);
     for packet in &mut second {
         let mut bytes = packet.to_vec();
-        outflow_media::rtp::set_ssrc(&mut bytes, 8);
+        outflow_rtp::set_ssrc(&mut bytes, 8);
         *packet = bytes.into();
     }
     // Without its main header: that of another source is of no use.

@@ -5,7 +5,8 @@ mod header;
 
 pub use header::{Header, Rate};
 
-use std::io::{self, BufRead, Read, Write};
+use std::io;
+use std::io::{BufRead, Read, Write};
 
 use outflow_media::Malformed;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use outflow_client::{Options, Received, Subscription, subscribe};
-use outflow_media::sdp;
 use outflow_media::{Codec, Format};
+use outflow_rtp::sdp;
 use outflow_wavelet::pool;
 use outflow_wavelet::rtp::{Assembled, Assembler, Counts, description};
 use outflow_wavelet::y4m::Rate;

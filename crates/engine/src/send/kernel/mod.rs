@@ -24,7 +24,8 @@ mod tc;
 mod xdp;
 
 use core::ops::Range;
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 
 use anchor::Anchor;
 use device::Devices;
@@ -32,8 +33,8 @@ pub(crate) use error::KernelError;
 pub(crate) use failure::{Failure, Reason};
 use layout::Control;
 pub(crate) use layout::{Part, Target};
-use outflow_media::rtp::HEADER;
 use outflow_packet::Cut;
+use outflow_rtp::HEADER;
 use program::{Arrays, Programs};
 use shared::Shared;
 use table::Table;

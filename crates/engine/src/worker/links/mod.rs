@@ -12,11 +12,11 @@ use bytes::Bytes;
 use outflow_config::LinkConfig;
 use outflow_link::{ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
 use outflow_media::Time;
-use outflow_media::rtp::HEADER;
 use outflow_packet::DropReason;
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{LinkId, Priority, Report, SinkKey};
+use outflow_rtp::HEADER;
 
 use super::Worker;
 use super::stream::{LiveSink, Out};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Output;
 use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
+use outflow_rtp::PlainHeader;
 use tokio::sync::oneshot;
 
 use super::*;

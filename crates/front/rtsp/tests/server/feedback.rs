@@ -1,6 +1,6 @@
 //! Key frames that players ask for reach the publisher.
 
-use outflow_media::rtcp;
+use outflow_rtp::rtcp;
 
 use super::*;
 

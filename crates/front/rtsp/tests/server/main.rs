@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_config::Config;
 use outflow_control::Relay;
-use outflow_media::rtp::{PlainHeader, RtpHeader};
+use outflow_rtp::{PlainHeader, RtpHeader};
 use outflow_rtsp::auth::{Challenge, Credentials};
 use outflow_rtsp::header::RtpInfo;
 use outflow_rtsp::{Decoder, Item, Response, StatusCode, Transport, headers, interleaved_prefix};

@@ -12,7 +12,8 @@ use super::super::link::LinkId;
 use super::super::wants::{Change, Who};
 use super::super::wire::Said;
 use super::{Driver, Input};
-use crate::settings::{self, Tree, TreeStreams};
+use crate::settings;
+use crate::settings::{Tree, TreeStreams};
 
 /// A caller that waits for a stream.
 pub(super) struct Waiting {

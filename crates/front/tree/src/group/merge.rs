@@ -182,7 +182,7 @@ fn number(packet: &Packet) -> u16 {
 mod tests {
     use outflow_client::RtpStamp;
     use outflow_media::Time;
-    use outflow_media::rtp::PlainHeader;
+    use outflow_rtp::PlainHeader;
 
     use super::*;
 

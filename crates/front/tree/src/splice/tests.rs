@@ -1,6 +1,6 @@
 use outflow_client::RtpStamp;
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Track as MediaTrack};
+use outflow_rtp::PlainHeader;
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn packet(track: u8, number: u16, timestamp: u32, what: &str) -> Packet {
 fn take(splice: &mut Splice, packet: Packet) -> Result<Vec<(u16, String)>, Strange> {
     let mut out = Vec::new();
     splice.take(packet, |packet| {
-        let header = rtp::RtpHeader::new_checked(&packet.bytes).expect("RTP");
+        let header = outflow_rtp::RtpHeader::new_checked(&packet.bytes).expect("RTP");
         assert_eq!(Some(header.sequence()), packet.rtp.map(|stamp| stamp.sequence));
         out.push((header.sequence(), String::from_utf8_lossy(header.payload()).into_owned()));
     })?;

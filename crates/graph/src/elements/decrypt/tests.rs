@@ -145,7 +145,7 @@ fn sources_that_were_never_authentic_make_room_first() {
     assert_eq!(decrypt.give(encrypt.give(source.frames("D"))).len(), 2);
     for ssrc in 0..2 * FLOWS_MAX as u32 {
         let mut forged = source.frames("D").remove(0);
-        outflow_media::rtp::set_ssrc(forged.header_mut().unwrap(), ssrc);
+        outflow_rtp::set_ssrc(forged.header_mut().unwrap(), ssrc);
         assert!(decrypt.give(vec![forged]).is_empty());
     }
     let items = encrypt.give(source.frames("D"));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use outflow_media::jpeg2000;
 use outflow_media::jpeg2000::{Piece, select_pieces};
-use outflow_media::limits::UNIT_BYTES_MAX;
-use outflow_media::payload::jpeg2000::{HEADER_BYTES, Header, Priorities, packets};
 use outflow_packet::DropReason;
+use outflow_rtp::limits::UNIT_BYTES_MAX;
+use outflow_rtp::payload::jpeg2000::{HEADER_BYTES, Header, Priorities, packets};
 
 use super::packets::{Like, Out};
 use super::recipe::Recipe;

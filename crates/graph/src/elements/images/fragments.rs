@@ -1,8 +1,8 @@
 //! Raw video in RTP, packet by packet, as far as pixels need no others.
 
 use outflow_media::image::Cpu;
-use outflow_media::payload::raw_video::{HEADER_BYTES, Part, RawVideo, header};
 use outflow_packet::DropReason;
+use outflow_rtp::payload::raw_video::{HEADER_BYTES, Part, RawVideo, header};
 
 use super::packets::{Like, Numbers, Out};
 use super::recipe::Resolved;

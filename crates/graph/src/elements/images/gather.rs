@@ -1,8 +1,8 @@
 //! Raw video in RTP, gathered before it is worked on: a frame, or the lines that become one.
 
 use outflow_media::image::Cpu;
-use outflow_media::payload::raw_video::{HEADER_BYTES, Part, RawVideo, header};
 use outflow_packet::DropReason;
+use outflow_rtp::payload::raw_video::{HEADER_BYTES, Part, RawVideo, header};
 
 use super::packets::{Like, Out};
 use super::recipe::{Lines, Resolved};

@@ -19,10 +19,11 @@ use core::any::Any;
 use core::fmt::Debug;
 
 use outflow_media::image::{Cpu, Pixels, Shape};
-use outflow_media::payload::jpeg2000::Priorities;
-use outflow_media::{Codec, Format, Time, Track, fmtp};
+use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::DropReason;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_rtp::fmtp;
+use outflow_rtp::payload::jpeg2000::Priorities;
 
 pub use recipe::{Recipe, Size};
 

@@ -1,9 +1,9 @@
 //! Packets that are made: their memory, their numbers, their headers.
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::limits::LOST_PACKETS_MAX;
-use outflow_media::rtp::{HEADER, PlainHeader, sequence_distance};
 use outflow_packet::Packet;
+use outflow_rtp::limits::LOST_PACKETS_MAX;
+use outflow_rtp::{HEADER, PlainHeader, sequence_distance};
 
 use crate::Item;
 use crate::limits::POOL_BLOCK_BYTES;

@@ -3,10 +3,10 @@ mod codestreams;
 use bytes::Bytes;
 use outflow_media::image;
 use outflow_media::image::Rect;
-use outflow_media::payload::raw_video::RawVideo;
-use outflow_media::payload::{RtpReader, raw_video};
-use outflow_media::rtp::{PlainHeader, RtpHeader};
 use outflow_packet::{Packet, Parsed};
+use outflow_rtp::payload::raw_video::RawVideo;
+use outflow_rtp::payload::{RtpReader, raw_video};
+use outflow_rtp::{PlainHeader, RtpHeader};
 
 use super::*;
 use crate::{CoreOnly, ElementPlan, Graph, Input, Plan, Setting};

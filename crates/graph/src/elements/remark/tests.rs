@@ -1,4 +1,4 @@
-use outflow_media::rtp::RtpHeader;
+use outflow_rtp::RtpHeader;
 
 use super::super::testing::{BODY, Run, SSRC, Source, settings, video, word};
 use super::*;

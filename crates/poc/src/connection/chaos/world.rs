@@ -11,7 +11,8 @@ use outflow_petri::service::Flow;
 
 use super::super::{Begin, Connection, Event, SendError, Worth};
 use super::oracle::{Given, Oracle, data};
-use super::scenario::{self, UNIT_BYTES, ms};
+use super::scenario;
+use super::scenario::{UNIT_BYTES, ms};
 use super::weather::Weather;
 use crate::packet::{ConnectionId, Datagram, Frame, Mark, parse};
 use crate::protection::Plain;

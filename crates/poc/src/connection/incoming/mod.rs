@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use outflow_media::Time;
-use outflow_petri::net::{self, Engine, Need, Verdict};
+use outflow_petri::net;
+use outflow_petri::net::{Engine, Need, Verdict};
 use outflow_petri::service::Flow;
 
 use self::assembly::Assembly;

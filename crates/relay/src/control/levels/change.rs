@@ -6,15 +6,15 @@
 //! - The whole stream stands in the ring as it came, and a datagram of it may have the end of one frame and
 //!   the start of the next. A sink that leaves the whole stream gets the former, one that comes the latter.
 //! - The main stream's continuity counter is elsewhere in the other branch. It gets there by packets that
-//!   add nothing ([`TsFrames::fill`](outflow_media::ts::TsFrames::fill)), so that there is no gap.
+//!   add nothing ([`TsFrames::fill`](outflow_ts::TsFrames::fill)), so that there is no gap.
 //!
 //! RTP sequence numbers go on because the sink's are lowered by another amount from then on.
 
 use bytes::Bytes;
 use outflow_media::Time;
-use outflow_media::rtp::{HEADER, set_sequence};
-use outflow_media::ts::{DATAGRAM_BYTES, PACKET_BYTES};
 use outflow_packet::Cut;
+use outflow_rtp::{HEADER, set_sequence};
+use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
 use super::frames::{Mark, Start};
 use super::ts::TsBranches;

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use outflow_graph::elements::ts_level::{Piece, TsLevel};
-use outflow_media::ts::{Found, PACKET_BYTES, Told, TsFrames, TsReader};
 use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::{Cut, Level, Parsed};
+use outflow_ts::{Found, PACKET_BYTES, Told, TsFrames, TsReader};
 
 use crate::buffer::{Ring, Seq};
 use crate::schedule::{Rates, SinkKey};

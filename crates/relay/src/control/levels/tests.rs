@@ -5,9 +5,9 @@ mod source;
 
 use core::time::Duration;
 
-use outflow_media::ts::packet::pid_of;
 use outflow_media::{Format, Time};
 use outflow_packet::{Incoming, Level};
+use outflow_ts::packet::pid_of;
 use proptest::prelude::*;
 
 use receiver::Receiver;

@@ -16,11 +16,11 @@ mod timeline;
 use core::mem::discriminant;
 
 use bytes::Bytes;
-use outflow_media::payload::parameter_sets;
-use outflow_media::rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
 use outflow_media::{Format, Kind, Tag, Time, Track};
 use outflow_packet::receive::RtpWrap;
 use outflow_packet::{DropReason, Level, Parsed};
+use outflow_rtp::payload::parameter_sets;
+use outflow_rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
 
 use super::branches::ORIGINAL;
 use super::distribution::Distribution;

@@ -11,10 +11,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use outflow_media::rtp::{HEADER, set_sequence};
-use outflow_media::ts::{PACKET_BYTES, TsReader, announce_discontinuity};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::Packet;
+use outflow_rtp::{HEADER, set_sequence};
+use outflow_ts::{PACKET_BYTES, TsReader, announce_discontinuity};
 
 use super::simulcast::Simulcast;
 use crate::buffer::{Ring, Seq};

@@ -5,9 +5,9 @@ mod receiver;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::rtp::PlainHeader;
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::Level;
+use outflow_rtp::PlainHeader;
 use proptest::prelude::*;
 
 use receiver::{Got, Receiver};

@@ -1,6 +1,6 @@
 //! A stream and its replica: a receiver gets the same from both.
 
-use outflow_media::ts::TsLoop;
+use outflow_ts::TsLoop;
 
 use super::*;
 use crate::control::Handed;

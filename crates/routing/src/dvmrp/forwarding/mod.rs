@@ -20,8 +20,8 @@ use super::limits::{FLOW_TIMEOUT, FLOWS_OF_INTERFACE_MAX, GROUPS_OF_INTERFACE_MA
 use super::outbox::Outbox;
 use super::routes::{RouteTable, Via};
 use super::{Counters, Event, InterfaceId, Peer, Prefix, Refusal, earliest};
-use crate::Random;
-use crate::demand::{self, Level, Table};
+use crate::demand::{Level, Table};
+use crate::{Random, demand};
 use tree::{Above, Tree};
 
 /// Data of the sources in a network to a group.

@@ -27,7 +27,8 @@ pub use report::{Advertised, ReportWriter, Routes};
 
 use crate::demand::Level;
 use crate::dvmrp::Prefix;
-use crate::ip::{self, Ip, checksum};
+use crate::ip;
+use crate::ip::{Ip, checksum};
 
 /// All DVMRP routers on a link (section 4).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 4);

@@ -14,10 +14,10 @@ use super::limits::{EVENTS_MAX, INTERFACES_MAX, PROBE_INTERVAL};
 use super::neighbour::{Neighbour, Neighbours};
 use super::outbox::{Outbox, Transmit};
 use super::packet::{ALL_ROUTERS, Addresses, GENERATIONS, LEVELS, Message, PRUNES, TRACES};
-use super::routes::{self, RouteTable, Via};
-use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest};
-use crate::Random;
-use crate::demand::{self, Level};
+use super::routes::{RouteTable, Via};
+use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest, routes};
+use crate::demand::Level;
+use crate::{Random, demand};
 use reports::Schedule;
 
 /// How a router is to be.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fastrand::Rng;
 use outflow_media::Time;
 
-use crate::demand::{self, Level};
+use crate::demand;
+use crate::demand::Level;
 use crate::dvmrp::packet::ALL_ROUTERS;
 use crate::dvmrp::{InterfaceId, InterfaceSettings, Link, Prefix, Router, Settings};
 

@@ -11,8 +11,8 @@ use outflow_media::Time;
 
 use self::membership::Membership;
 use super::limits::{JOINED_MAX, ROBUSTNESS_MAX, SOURCES_MAX};
-use super::packet::{self, Message, Query, ReportWriter, emit_leave, emit_old_report};
-use super::{Counters, Family, Level, Link, Mode, Random, Version, address};
+use super::packet::{Message, Query, ReportWriter, emit_leave, emit_old_report};
+use super::{Counters, Family, Level, Link, Mode, Random, Version, address, packet};
 
 /// Unsolicited Report Interval of version 3 (RFC 3376 section 8.11), and of older ones (RFC 2236 section 8.10).
 const REPORT_AGAIN: Duration = Duration::from_secs(1);

@@ -22,8 +22,8 @@ use self::hosts::Hosts;
 use self::querier::Querier;
 use self::timers::Timers;
 use super::limits::{GROUPS_MAX, HOST_GROUPS_MAX, HOSTS_MAX, ROBUSTNESS_MAX};
-use super::packet::{self, Message, QueryHead, emit_query};
-use super::{Counters, Level, Link, Mode, Prefix, Version};
+use super::packet::{Message, QueryHead, emit_query};
+use super::{Counters, Level, Link, Mode, Prefix, Version, packet};
 
 /// What a router is to do. Times are those of RFC 3376 section 8 (RFC 3810 section 9).
 #[derive(Debug, Clone)]

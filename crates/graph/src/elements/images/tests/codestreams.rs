@@ -1,7 +1,8 @@
 //! JPEG 2000 in RTP.
 
 use outflow_media::jpeg2000::{Selection, select, select_pieces};
-use outflow_media::payload::jpeg2000::{self as j2k, MainHeader};
+use outflow_rtp::payload::jpeg2000 as j2k;
+use outflow_rtp::payload::jpeg2000::MainHeader;
 
 use super::*;
 
@@ -55,10 +56,7 @@ fn codestreams(packets: &[Parsed]) -> (Vec<(u32, Vec<u8>)>, Vec<u8>) {
         assert_eq!((*timestamp, stream.len()), (rtp.timestamp(), header.offset as usize));
         stream.extend_from_slice(bytes);
         assert_eq!(rtp.marker(), stream.ends_with(&[0xff, 0xd9]), "{index}");
-        assert_eq!(
-            (parsed.packet.tag.first, parsed.packet.tag.last),
-            (header.offset == 0, rtp.marker())
-        );
+        assert_eq!((parsed.packet.tag.first, parsed.packet.tag.last), (header.offset == 0, rtp.marker()));
         priorities.push(header.priority);
     }
     (streams, priorities)

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use outflow_media::ts::PACKET_BYTES;
-use outflow_media::ts::packet::{NULL_PID, Packet};
-use outflow_media::ts::pes::PesHeader;
+use outflow_ts::PACKET_BYTES;
+use outflow_ts::packet::{NULL_PID, Packet};
+use outflow_ts::pes::PesHeader;
 
 use super::source::{Picture, Sent, VIDEO};
 use crate::schedule::SinkKey;

@@ -1,9 +1,9 @@
 //! Models of encoders and multiplexers: transport streams of pictures of which one knows what they refer to.
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::ts::packet::{Header, NULL_PID};
-use outflow_media::ts::pes::PesHeader;
-use outflow_media::ts::psi::{emit_packets, emit_pat, emit_pmt};
+use outflow_ts::packet::{Header, NULL_PID};
+use outflow_ts::pes::PesHeader;
+use outflow_ts::psi::{emit_packets, emit_pat, emit_pmt};
 
 pub(super) const VIDEO: u16 = 0x100;
 const AUDIO: u16 = 0x101;

@@ -1,6 +1,6 @@
 //! A receiver of one of several renditions: what it got.
 
-use outflow_media::rtp::HEADER;
+use outflow_rtp::HEADER;
 
 use super::{FRAME_TICKS, SOUND};
 use crate::schedule::SinkKey;

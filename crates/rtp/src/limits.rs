@@ -1,0 +1,37 @@
+//! Limits on what is read, with what happens when they are reached.
+
+use outflow_media::limits::PARAMETER_SET_BYTES_MAX;
+
+/// Bytes of a session description; a longer one is refused.
+pub const SDP_BYTES_MAX: usize = 64 * 1024;
+
+/// Tracks of a session description; one with more of them is refused.
+pub const SDP_TRACKS_MAX: usize = 16;
+
+/// Places that an RTP packet may be early when access units are put together. When one is earlier
+/// still, the packets missing in front of the window are given up. Networks that reorder do so by
+/// a few packets; a larger window would hold up audio, with few packets a second, at every loss.
+pub const REORDER_PACKETS_MAX: usize = 8;
+
+/// How far behind the newest an RTP packet may be to count as late. One further behind belongs to
+/// a source that began again.
+pub const LATE_PACKETS_MAX: u16 = 100;
+
+/// How far ahead of the newest an RTP packet may be to count as the next one after a loss. One
+/// further ahead belongs to a source that began again (RFC 3550 appendix A.1).
+pub const LOST_PACKETS_MAX: u16 = 3000;
+
+/// Frames that a reader keeps in mind for late packets. A packet of an older frame is told to
+/// belong to the oldest one.
+pub const REMEMBERED_FRAMES: usize = 8;
+
+/// Bytes of an access unit that is put together; a longer one is dropped and counted.
+pub const UNIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Frames in one packet of AAC; a packet with more of them is malformed.
+pub const AAC_FRAMES_MAX: usize = 64;
+
+// A late packet must not be taken for the next one after a loss, on numbers of 16 bits.
+const _: () = assert!((LATE_PACKETS_MAX as u32) + (LOST_PACKETS_MAX as u32) < 1 << 15);
+const _: () = assert!((REORDER_PACKETS_MAX as u32) < LOST_PACKETS_MAX as u32);
+const _: () = assert!(PARAMETER_SET_BYTES_MAX < UNIT_BYTES_MAX);

@@ -1,0 +1,88 @@
+//! RTP payloads: what one packet means ([`RtpReader`]), and access units out of packets
+//! ([`depacketize`]).
+
+pub mod av1;
+pub mod depacketize;
+mod h264;
+mod h265;
+pub mod jpeg2000;
+mod layered;
+mod mpeg;
+mod parameter_sets;
+pub mod raw_video;
+mod reader;
+pub mod vp8;
+pub mod vp9;
+
+pub use parameter_sets::parameter_sets;
+pub use reader::RtpReader;
+
+use outflow_media::Malformed;
+
+/// The longest NAL unit header.
+const NAL_HEADER: usize = 2;
+
+/// The header of a NAL unit: one byte in H.264, two in H.265.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NalHeader {
+    bytes: [u8; NAL_HEADER],
+    length: usize,
+}
+
+impl NalHeader {
+    const fn short(byte: u8) -> Self {
+        NalHeader { bytes: [byte, 0], length: 1 }
+    }
+
+    const fn long(bytes: [u8; NAL_HEADER]) -> Self {
+        NalHeader { bytes, length: 2 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&self.bytes)
+    }
+}
+
+/// What a payload of H.264 or H.265 holds, one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'a> {
+    /// A whole NAL unit.
+    Whole(&'a [u8]),
+    /// A fragment of one.
+    Fragment {
+        /// The header of the unit, put together again.
+        header: NalHeader,
+        /// What stands behind the header.
+        data: &'a [u8],
+        first: bool,
+        last: bool,
+    },
+}
+
+/// Reads units that each have their size in front, behind `skip` further bytes; that is what all
+/// aggregation packets have in common.
+fn aggregated<'a>(
+    mut rest: &'a [u8],
+    skip: usize,
+    format: &'static str,
+    tell: &mut impl FnMut(Piece<'a>),
+) -> Result<(), Malformed> {
+    let whole = rest.len();
+    while !rest.is_empty() {
+        let bad = |reason| Malformed { format, offset: whole - rest.len(), reason };
+        let &[high, low, ref behind @ ..] = rest else {
+            return Err(bad("aggregation packet ends within a size"));
+        };
+        let size = usize::from(u16::from_be_bytes([high, low]));
+        let unit = behind.get(skip..).and_then(|b| b.split_at_checked(size));
+        let Some((unit, next)) = unit else {
+            return Err(bad("aggregated unit is longer than the packet"));
+        };
+        if unit.is_empty() {
+            return Err(bad("aggregated unit is empty"));
+        }
+        tell(Piece::Whole(unit));
+        rest = next;
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! MPEG transport streams (ISO/IEC 13818-1).
+//!
+//! [`TsReader`] tells what a stream's datagrams mean, and [`TsFrames`] where between their packets
+//! frames begin; [`TsFramer`] makes such datagrams of a byte stream, [`TsMux`] of access units, and [`TsLoop`] of a clip in memory. The other modules are
+//! the formats: packets, PES headers, tables, and clocks that wrap.
+
+pub mod clock;
+mod continuity;
+mod discontinuity;
+mod fill;
+mod framer;
+mod frames;
+pub mod limits;
+mod looper;
+mod mux;
+pub mod packet;
+pub mod pes;
+mod programme;
+pub mod psi;
+mod reader;
+mod tables;
+mod units;
+
+pub use discontinuity::announce_discontinuity;
+pub use framer::{TsFramer, resync};
+pub use frames::{Part, Told, TsFrames};
+pub use looper::TsLoop;
+pub use mux::{AccessUnit, CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
+pub use packet::PACKET_BYTES;
+pub use programme::{Coding, ElementaryStream, Programme};
+pub use reader::{Found, TsReader};
+
+/// Packets of a full datagram: as many as an Ethernet frame has room for.
+pub const DATAGRAM_PACKETS: usize = 7;
+
+/// Bytes of a full datagram.
+pub const DATAGRAM_BYTES: usize = DATAGRAM_PACKETS * PACKET_BYTES;
