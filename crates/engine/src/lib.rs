@@ -17,7 +17,7 @@ pub mod limits;
 pub mod message;
 mod processors;
 mod receive;
-mod routes;
+
 mod send;
 pub mod system;
 mod worker;

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use outflow_socket::limits::GSO_BYTES_MAX;
+
 /// Bytes of one receive slot. A datagram that is larger is copied once.
 pub const SLOT_BYTES: usize = 2048;
 
@@ -86,17 +88,6 @@ pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
 
 /// Messages given to the kernel by one system call.
 pub const SEND_BATCH: usize = 256;
-
-/// Datagrams of one segmented send (UDP_MAX_SEGMENTS of the kernel is 64 before Linux 6.9).
-pub const GSO_SEGMENTS_MAX: usize = 64;
-
-/// Bytes of one segmented send, headers included.
-pub const GSO_BYTES_MAX: usize = 65_000;
-
-/// Clones of a packet that the kernel path sends at once. Beyond, it lets this core work on what it
-/// has sent before it sends more: rings of virtual devices have 256 places, the backlog of a core
-/// 1000. As BURST in `bpf/layout.h`.
-pub const KERNEL_BURST: u32 = 128;
 
 /// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
 pub const URING_BATCH: usize = 1024;
@@ -213,42 +204,9 @@ pub const PEER_BLOCK_BYTES: usize = 64 << 10;
 /// dropped and counted at the socket (`unread`), as if the network had lost it.
 pub const PEER_PARCELS_MAX: usize = 256;
 
-/// Bytes of one datagram of netlink. The kernel sends larger ones only where a device has hundreds
-/// of virtual functions; such a one counts as lost, and the tables are read again.
-pub const NETLINK_MESSAGE_BYTES: usize = 64 << 10;
-
-/// Receive buffer that is asked of the kernel for netlink sockets. When events overrun it, the
-/// tables are read again.
-pub const NETLINK_BUFFER_BYTES: usize = 2 << 20;
-
-/// Datagrams of events read from netlink before the streams have their turn.
-pub const NETLINK_ROUNDS: usize = 256;
-
 /// Addresses of the machine from which RTP is sent though the system would choose others, a worker. A
 /// receiver that asks at a further one is sent to from what the system chooses, with a warning.
 pub const NEAR_PORTS_MAX: usize = 64;
-
-/// Destinations whose routes one worker knows. Receivers beyond are sent to through sockets.
-pub const ROUTED_FLOWS_MAX: usize = 1 << 18;
-
-/// How often the kernel is asked to make sure of a neighbour in use. It doubts one 15 to 45 s
-/// after it was last confirmed (`base_reachable_time_ms`), and drops doubtful ones after 60 s
-/// (`gc_stale_time`) if they are not used.
-pub const NEIGHBOUR_CONFIRM_EVERY: Duration = Duration::from_secs(15);
-
-/// Neighbours confirmed at once; the others wait a second.
-pub const NEIGHBOURS_CONFIRMED_AT_ONCE: usize = 4_096;
-
-/// How often each route is asked for again, since the kernel does not tell of path MTUs and
-/// redirects.
-pub const ROUTE_ASK_AGAIN: Duration = Duration::from_secs(60);
-
-/// Routes asked for again at once, which takes half a millisecond or so; the others wait 20 ms.
-pub const ROUTES_ASKED_AT_ONCE: usize = 128;
-
-/// How long after a device or an address has come or gone routes are asked for again: the kernel
-/// changes them a moment after its event, and says nothing of it.
-pub const ROUTES_SETTLE: Duration = Duration::from_millis(100);
 
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");

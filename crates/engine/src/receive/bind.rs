@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use outflow_socket::{set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::SOURCE_BUFFER_BYTES;
@@ -113,28 +114,6 @@ fn open(at: SocketAddr) -> io::Result<Socket> {
     let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     let _ = set_int(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     Ok(socket)
-}
-
-/// Asks for a buffer beyond the system's limit, which root may, or else up to it.
-pub(crate) fn set_buffer(socket: &impl AsRawFd, force: i32, plain: i32, bytes: usize) {
-    let bytes = bytes as i32;
-    if set_int(socket, libc::SOL_SOCKET, force, bytes).is_err() {
-        let _ = set_int(socket, libc::SOL_SOCKET, plain, bytes);
-    }
-}
-
-/// Sets a socket option that is an int.
-pub(crate) fn set_int(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
-    set_option(socket, level, option, &value)
-}
-
-/// Sets a socket option whose value is the C structure `value`.
-pub(crate) fn set_option<T>(socket: &impl AsRawFd, level: i32, option: i32, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes at `value`, which outlives the call.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn join(socket: &Socket, group: IpAddr, from: Option<IpAddr>, interface: Option<&str>) -> io::Result<()> {

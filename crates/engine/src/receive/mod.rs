@@ -4,5 +4,5 @@ mod bind;
 mod datagrams;
 
 pub use bind::{PortPair, bind_pair, bind_source};
-pub(crate) use bind::{bind_pair_at, bind_pair_beside, set_buffer, set_int, set_option};
+pub(crate) use bind::{bind_pair_at, bind_pair_beside};
 pub(crate) use datagrams::{Arena, Receiver};

@@ -6,8 +6,7 @@
 
 pub(crate) mod connected;
 pub(crate) mod fanout;
-mod gso;
-pub(crate) mod kernel;
+
 mod packets;
 pub(crate) mod stream;
 pub(crate) mod udp;
@@ -148,7 +147,7 @@ impl Piece<'_> {
 /// Makes a connection ready for media: small writes at once, a bounded send queue, no time
 /// limit of the kernel's. What a socket of another kind does not know, it does without.
 pub(crate) fn prepare(fd: &WriteSide) {
-    use crate::receive::{set_buffer, set_int};
+    use outflow_socket::{set_buffer, set_int};
     let _ = rustix::io::ioctl_fionbio(fd, true);
     let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
     // A receiver that does not read is judged by `hopeless_after`, with a reason. The kernel's own
@@ -195,7 +194,7 @@ fn configure_push(socket: &Socket, push: &Destination) -> io::Result<()> {
                     imr_address: libc::in_addr { s_addr: 0 },
                     imr_ifindex: index as i32,
                 };
-                crate::receive::set_option(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)?;
+                outflow_socket::set_option(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)?;
             }
         }
         (IpAddr::V6(_), true) => {

@@ -13,12 +13,13 @@ use std::os::fd::AsRawFd;
 use outflow_packet::DropReason;
 use outflow_relay::buffer::Seq;
 use outflow_relay::{Report, SinkKey};
+use outflow_socket::Segment;
+use outflow_socket::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX};
 use socket2::SockAddr;
 
 use super::Piece;
 use super::connected::OwnSockets;
-use super::gso::Control;
-use crate::limits::{GATHERED_SINKS_MIN, GSO_BYTES_MAX, GSO_SEGMENTS_MAX, SEND_BATCH};
+use crate::limits::{GATHERED_SINKS_MIN, SEND_BATCH};
 use crate::message::Destination;
 
 /// Where a sink's packets go: an address a track.
@@ -103,7 +104,7 @@ struct Run {
     segment: usize,
     /// A few for each packet, or one for all of them.
     iovecs: core::ops::Range<usize>,
-    control: Option<Control>,
+    control: Option<Segment>,
 }
 
 /// Collects messages, and sends them.
@@ -188,7 +189,7 @@ impl UdpSender {
                 packets: count as u64,
                 segment: first.len(),
                 iovecs: start..self.iovecs.len(),
-                control: (count > 1).then(|| Control::segment(first.len())),
+                control: (count > 1).then(|| Segment::of(first.len())),
             });
         }
     }

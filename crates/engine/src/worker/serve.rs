@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use outflow_kernel::Part;
 use outflow_relay::control::{Event, Output, SinkEnd};
 use outflow_relay::schedule::Sink;
 use outflow_relay::{Order, Priority, Report, Share, SinkKey, Stream, Transport, Whom};
@@ -16,7 +17,6 @@ use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
 use crate::send::fanout::{Audience, Fanout, Layers, Means, Members, by_share};
-use crate::send::kernel::Part;
 use crate::send::stream::{Connection, Flush, Outcome};
 use crate::send::udp::UdpPort;
 use crate::send::uring::Uring;

@@ -6,8 +6,8 @@ use outflow_control::Control;
 use outflow_door::{Permit, Request, Right};
 use outflow_engine::message::{ControlError, Receiver};
 use outflow_poc::packet::Code;
-use outflow_poc_socket::media::{self, Form};
-use outflow_poc_socket::{Asking, OpenError, PocListener};
+use outflow_poc_socket::media::Form;
+use outflow_poc_socket::{Asking, OpenError, PocListener, media};
 
 use super::send::{Media, description};
 use super::{options, publish, send};

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use outflow_door::{Credential, Door, Refused, Right, Verdict};
-use outflow_rtsp::auth::{self, Authorization, Realm};
-use outflow_rtsp::{Request, headers};
+use outflow_rtsp::auth::{Authorization, Realm};
+use outflow_rtsp::{Request, auth, headers};
 use tokio::time::Instant;
 use url::Url;
 

@@ -12,8 +12,7 @@ use outflow_engine::message::{
     ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel, UdpSite,
     read_level, read_view,
 };
-use outflow_front_groups::GroupSettings;
-use outflow_front_groups::Seat;
+use outflow_front_groups::{GroupSettings, Seat};
 use outflow_media::Format;
 use outflow_relay::{Carriage, Selection};
 use outflow_rtp::sdp;

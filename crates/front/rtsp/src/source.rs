@@ -6,7 +6,8 @@ use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_front_pull::Asked;
 
-use crate::settings::{self, RtspSource, SourceSettings, Transport};
+use crate::settings;
+use crate::settings::{RtspSource, SourceSettings, Transport};
 
 /// Where to ask for a configured source, and how.
 ///

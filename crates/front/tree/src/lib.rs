@@ -45,8 +45,8 @@ use outflow_engine::message::{ControlError, Demand};
 use outflow_front_poc::{REFUSED, Resources};
 use outflow_packet::Level;
 use outflow_poc_socket::{Asking, PocSocket};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{mpsc, oneshot};
 
 use driver::Input;
 pub use settings::{Place, TreeStreams, TreeTransport};

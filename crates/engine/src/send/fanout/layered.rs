@@ -1,10 +1,10 @@
 //! Orders of which each member of a cohort gets the layers that it takes: the program in the kernel compares
 //! the packet's layer with the target's, as user space does, and closes the gaps in the sequence numbers.
 
+use outflow_kernel::Layered;
 use outflow_relay::{Share, SinkKey};
 
 use super::{Fanout, Means, Members};
-use crate::send::kernel::Layered;
 use crate::send::udp::UdpRoute;
 use crate::send::{Piece, lower, mark};
 

@@ -14,10 +14,12 @@ use std::os::fd::BorrowedFd;
 
 use arrayvec::ArrayVec;
 use outflow_config::UdpPath;
+use outflow_kernel::{Failure, Kernel, Layered, Part, Reason};
 use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Report, Room, Share, SinkKey};
+use outflow_routes::{Changes, Routes};
 use slab::Slab;
 
 pub(crate) use layered::{Layers, by_share};
@@ -27,11 +29,9 @@ pub(crate) use standing::Standing;
 
 use super::Piece;
 use super::connected::ConnectedSender;
-use super::kernel::{Failure, Kernel, Layered, Part, Reason};
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
 use super::uring::Uring;
 use crate::limits::{KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY, TC_ORDER_SINKS, XDP_ORDER_SINKS};
-use crate::routes::{Changes, Routes};
 
 /// A cohort of a stream of this worker: indices of stream, branch and cohort.
 type CohortId = (usize, usize, usize);

@@ -3,13 +3,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use outflow_kernel::{Group, Kernel, Part, TableFull, Target};
 use outflow_relay::SinkKey;
+use outflow_routes::Routes;
 use slab::Slab;
 
 use super::rule::Way;
 use super::standing::{NO_PORT, NOT_IPV4, Standing, TABLE_FULL};
-use crate::routes::Routes;
-use crate::send::kernel::{Group, Kernel, Part, TableFull, Target};
 use crate::send::udp::{UdpPort, UdpRoute};
 
 /// IPv4 and UDP headers: what a packet's MTU has to hold besides its payload.

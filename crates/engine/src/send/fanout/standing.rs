@@ -1,6 +1,6 @@
 //! Which way a receiver is reached, and why it is not a faster one.
 
-use crate::routes::NoHop;
+use outflow_routes::NoHop;
 
 /// How a receiver stands with the kernel's fan-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

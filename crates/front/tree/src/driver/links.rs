@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::super::limits::{LINKS_MAX, RECONNECT, UNSAID_MAX};
-use super::super::link::{self, Link, LinkEvent, LinkId, Terms};
+use super::super::link;
+use super::super::link::{Link, LinkEvent, LinkId, Terms};
 use super::super::wire::{Hello, Said};
 use super::{Driver, Input, Links, Question, To};
 use crate::settings::Tree;

@@ -7,8 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::message::WriteSide;
-use crate::message::{Framing, TrackChannel};
+use crate::message::{Framing, TrackChannel, WriteSide};
 use crate::send::stream::tests::pieces;
 use crate::send::uring::tests::{ring, tcp};
 

@@ -8,7 +8,14 @@
 //! What the kernel does with packets on its way out besides finding the next hop is not asked for
 //! here: netfilter, IPsec policies and traffic control of sockets do not see such packets.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a driver owns clock, sockets and files"
+)]
+
 mod hop;
+pub mod limits;
 mod netdev;
 mod socket;
 mod tables;
@@ -27,7 +34,7 @@ use outflow_media::Time;
 use rustix::event::epoll;
 
 use self::hop::Flow;
-pub(crate) use self::hop::{Changes, Hop, NoHop};
+pub use self::hop::{Changes, Hop, Mac, NoHop};
 use self::netdev::Netdev;
 use self::socket::Netlink;
 use self::tables::{Path, Tables};
@@ -45,7 +52,7 @@ const SLICE: Duration = Duration::from_millis(20);
 const DUMP_TRIES: u32 = 3;
 
 /// How receivers are reached, in the network namespace in which it was opened.
-pub(crate) struct Routes {
+pub struct Routes {
     /// Ready when any of the sockets with events is.
     ready: OwnedFd,
     events: Netlink,
@@ -80,7 +87,7 @@ impl Routes {
     ///
     /// # Errors
     /// What the system refused.
-    pub(crate) fn open() -> io::Result<Routes> {
+    pub fn open() -> io::Result<Routes> {
         let groups = [
             libc::RTNLGRP_LINK,
             libc::RTNLGRP_NEIGH,
@@ -118,7 +125,7 @@ impl Routes {
     ///
     /// # Errors
     /// Why they must go through a socket.
-    pub(crate) fn resolve(
+    pub fn resolve(
         &mut self,
         to: Ipv4Addr,
         from: Option<Ipv4Addr>,
@@ -147,7 +154,7 @@ impl Routes {
     /// Reads the events that have come in, and tells for which flows [`Routes::resolve`] may answer
     /// otherwise now. To be called whenever the descriptor is readable; reads a bounded number,
     /// and stays readable if there are more.
-    pub(crate) fn events(&mut self) -> Changes {
+    pub fn events(&mut self) -> Changes {
         for _ in 0..NETLINK_ROUNDS {
             let tables = &mut self.tables;
             let received = self.events.receive(|message| {
@@ -222,10 +229,7 @@ impl Routes {
     /// Forgets flows that are not needed any more: `is_used` is asked for each destination, source and
     /// device that was resolved. Without it, what receivers that have left needed stays known, is
     /// kept fresh, and counts for [`ROUTED_FLOWS_MAX`](crate::limits::ROUTED_FLOWS_MAX).
-    pub(crate) fn retain(
-        &mut self,
-        mut is_used: impl FnMut(Ipv4Addr, Option<Ipv4Addr>, Option<u32>) -> bool,
-    ) {
+    pub fn retain(&mut self, mut is_used: impl FnMut(Ipv4Addr, Option<Ipv4Addr>, Option<u32>) -> bool) {
         self.tables.retain(|flow| is_used(flow.to, flow.from, flow.interface));
     }
 
@@ -233,7 +237,7 @@ impl Routes {
     /// routes again that may have changed without an event. To be called at every turn of the
     /// worker's loop, once a second at least: it does its work in slices, and costs nothing when
     /// there is none.
-    pub(crate) fn refresh(&mut self, now: Time) -> Changes {
+    pub fn refresh(&mut self, now: Time) -> Changes {
         if now >= self.next_confirm {
             self.next_confirm = now + CONFIRM_CHECK;
             self.mend();

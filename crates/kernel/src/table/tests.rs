@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
-use crate::send::kernel::Part;
+use crate::Part;
 
 /// A table in memory that no program sees.
 fn table(size: u32) -> Table {

@@ -9,6 +9,12 @@
 //!
 //! Plain UDP over IPv4 only. The caller keeps to the MTU of the way: nothing is fragmented.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a driver owns clock, sockets and files"
+)]
+
 mod anchor;
 mod bpf;
 mod checksum;
@@ -17,6 +23,7 @@ mod device;
 mod error;
 mod failure;
 mod layout;
+pub mod limits;
 mod program;
 mod shared;
 mod table;
@@ -29,32 +36,32 @@ use std::io::IoSlice;
 
 use anchor::Anchor;
 use device::Devices;
-pub(crate) use error::KernelError;
-pub(crate) use failure::{Failure, Reason};
+pub use error::KernelError;
+pub use failure::{Failure, Reason};
 use layout::Control;
-pub(crate) use layout::{Part, Target};
+pub use layout::{Part, Target};
 use outflow_packet::Cut;
 use outflow_rtp::HEADER;
 use program::{Arrays, Programs};
 use shared::Shared;
 use table::Table;
-pub(crate) use table::{Group, TableFull};
+pub use table::{Group, TableFull};
 use tc::Injector;
 use xdp::Frames;
 
 /// What became of an order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub struct Sent {
     /// Packets that devices did not take, of all targets together. Whose they are tells
     /// [`Kernel::take_failures`].
-    pub(crate) failed: u64,
+    pub failed: u64,
 }
 
 /// An RTP packet of which each target may get something else: it is left out where it is of a layer above
 /// the target's cut, its sequence number is lower by as many as were left out before, and its marker is set
 /// where what is behind it in its picture is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Layered {
+pub struct Layered {
     layer: u8,
     /// One more than the highest cut that it ends its picture for; 0 if none is known.
     ends: u8,
@@ -66,7 +73,7 @@ pub(crate) struct Layered {
 impl Layered {
     /// A packet of this layer with this RTP header, which ends its picture for targets that take layers up to
     /// `ends`.
-    pub(crate) fn new(layer: u8, ends: Option<u8>, header: &[u8; HEADER]) -> Self {
+    pub fn new(layer: u8, ends: Option<u8>, header: &[u8; HEADER]) -> Self {
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let ends = ends.map_or(0, |ends| ends.saturating_add(1));
         Layered { layer, ends, head: half(0), sequence: half(2) }
@@ -75,7 +82,7 @@ impl Layered {
 
 /// The kernel path of one worker. Dropping it takes all of it out of the kernel.
 #[derive(Debug)]
-pub(crate) struct Kernel {
+pub struct Kernel {
     control: Shared<Control>,
     lowered: Shared<u16>,
     table: Table,
@@ -91,7 +98,7 @@ impl Kernel {
     ///
     /// # Errors
     /// What is missing, with what to do about it.
-    pub(crate) fn open(targets_max: u32) -> Result<Self, KernelError> {
+    pub fn open(targets_max: u32) -> Result<Self, KernelError> {
         let anchor = Anchor::open().map_err(KernelError::of_tap)?;
         let (programs, Arrays { control, lowered, targets }) = Programs::new(targets_max)?;
         programs.attach_classifier(&anchor)?;
@@ -105,7 +112,7 @@ impl Kernel {
     }
 
     /// Why [`Kernel::send_xdp`] does not work here, if it does not.
-    pub(crate) fn xdp_refused(&self) -> Option<&KernelError> {
+    pub fn xdp_refused(&self) -> Option<&KernelError> {
         self.xdp.as_ref().err()
     }
 
@@ -113,7 +120,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The table has no room.
-    pub(crate) fn add_group(&mut self, places: usize) -> Result<Group, TableFull> {
+    pub fn add_group(&mut self, places: usize) -> Result<Group, TableFull> {
         self.table.add(places)
     }
 
@@ -121,29 +128,29 @@ impl Kernel {
     ///
     /// # Errors
     /// The table has no room.
-    pub(crate) fn resize_group(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
+    pub fn resize_group(&mut self, group: &mut Group, places: usize) -> Result<(), TableFull> {
         self.table.resize(group, places)
     }
 
     /// Gives a place to a target, or leaves it blank: nothing is sent there. Orders go faster if
     /// neighbours have the same device.
-    pub(crate) fn set_target(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
+    pub fn set_target(&mut self, group: &mut Group, place: usize, target: Option<&Target>) {
         self.table.set(group, place, target);
     }
 
     /// By how much the sequence numbers of the next layered packets are lower for targets that take layers up
     /// to `cut`.
-    pub(crate) fn set_lowered(&mut self, cut: Cut, lowered: u16) {
+    pub fn set_lowered(&mut self, cut: Cut, lowered: u16) {
         self.lowered.set(cut.layer().into(), lowered);
     }
 
     /// Gives back the group's room in the table.
-    pub(crate) fn remove_group(&mut self, group: Group) {
+    pub fn remove_group(&mut self, group: Group) {
         self.table.remove(group);
     }
 
     /// Hands over which targets of `group`, by their place, lost packets since the last call.
-    pub(crate) fn take_failures(&mut self, group: &Group, each: impl FnMut(usize, Failure)) {
+    pub fn take_failures(&mut self, group: &Group, each: impl FnMut(usize, Failure)) {
         self.table.take_failures(group, each);
     }
 
@@ -152,7 +159,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When nothing went to any target. What went to some is no error; the others' packets have failed.
-    pub(crate) fn send_tc(
+    pub fn send_tc(
         &mut self,
         group: &mut Group,
         places: Range<usize>,
@@ -183,7 +190,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When nothing went to any target. What went to some is no error; the others' packets have failed.
-    pub(crate) fn send_xdp(
+    pub fn send_xdp(
         &mut self,
         group: &mut Group,
         places: Range<usize>,

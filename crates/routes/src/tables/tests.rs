@@ -8,7 +8,7 @@ const GATEWAY: NextHop = NextHop { ifindex: DEVICE, address: IpAddr::V4(Ipv4Addr
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// An ordinary Ethernet device, up.
-pub(in crate::routes) fn link() -> Link {
+pub(crate) fn link() -> Link {
     Link {
         name: "eth0".into(),
         kind: LinkKind::Ethernet,

@@ -4,31 +4,31 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// A MAC address.
-pub(crate) type Mac = [u8; 6];
+pub type Mac = [u8; 6];
 
 /// How a receiver is reached on the link layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hop {
+pub struct Hop {
     /// The device that its packets leave by. With a VLAN, bridge or bond that is the upper device,
     /// which adds what the lower ones need.
-    pub(crate) ifindex: u32,
+    pub ifindex: u32,
     /// That device's address.
-    pub(crate) source_mac: Mac,
+    pub source_mac: Mac,
     /// The next hop's address: a gateway's, or the receiver's own.
-    pub(crate) target_mac: Mac,
+    pub target_mac: Mac,
     /// The source address that the kernel would choose, or the one that was asked for.
-    pub(crate) source: Ipv4Addr,
+    pub source: Ipv4Addr,
     /// Bytes of the largest IP packet: the device's, the route's or the path's MTU, whichever is
     /// the least.
-    pub(crate) mtu: u32,
+    pub mtu: u32,
     /// Whether the device takes XDP frames to transmit (`NETDEV_XDP_ACT_NDO_XMIT`); false where
     /// the kernel cannot say.
-    pub(crate) xdp_transmit: bool,
+    pub xdp_transmit: bool,
 }
 
 /// Why a receiver cannot be reached past the kernel's own IP layer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoHop {
+pub enum NoHop {
     /// The next hop's MAC address has not been asked for yet. A packet sent through a socket makes
     /// the kernel ask; the answer is an event.
     #[error("the MAC address of {0} is not known yet")]
@@ -71,7 +71,7 @@ pub(super) struct Flow {
 /// The flows for which [`Routes::resolve`](super::Routes::resolve) may answer otherwise than before.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Changes {
+pub struct Changes {
     pub(super) all: bool,
     /// Sorted.
     pub(super) flows: Vec<Flow>,
@@ -79,12 +79,12 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Nothing has changed for any flow.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         !self.all && self.flows.is_empty()
     }
 
     /// Whether what was resolved for these may be different now.
-    pub(crate) fn concern(&self, to: Ipv4Addr, from: Option<Ipv4Addr>, interface: Option<u32>) -> bool {
+    pub fn concern(&self, to: Ipv4Addr, from: Option<Ipv4Addr>, interface: Option<u32>) -> bool {
         self.all || self.flows.binary_search(&Flow { to, from, interface }).is_ok()
     }
 }

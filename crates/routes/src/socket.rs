@@ -8,9 +8,9 @@ use netlink_packet_core::{
     NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_sys::{Socket, SocketAddr};
+use outflow_socket::set_buffer;
 
 use crate::limits::{NETLINK_BUFFER_BYTES, NETLINK_MESSAGE_BYTES};
-use crate::receive::set_buffer;
 
 /// One message of the kernel.
 #[derive(Debug, Clone, Copy)]

@@ -6,17 +6,21 @@
 //! untrusted: the kernel looks each clone of a segmented packet through again (SKB_GSO_DODGY), which
 //! takes a sixth of all the time.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use arrayvec::ArrayVec;
 use socket2::{SockAddr, SockRef};
 
-use super::anchor::{self, Anchor};
+use outflow_socket::Segment;
+use outflow_socket::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX};
+
+use super::anchor;
+use super::anchor::Anchor;
 use super::layout::HEADER_BYTES;
-use crate::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, KERNEL_BURST};
-use crate::send::gso::Control;
+use crate::limits::KERNEL_BURST;
 
 /// By which the classifier knows our packets (SO_MARK). No other program sends to the anchor, by intent.
 pub(super) const MARK: u32 = 0x0f_10_0d_ed;
@@ -55,7 +59,7 @@ impl Injector {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let name = rustix::net::netdevice::index_to_name(&socket, anchor.ifindex)?;
         SockRef::from(&socket).bind_device(Some(name.as_bytes()))?;
-        crate::receive::set_int(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK.cast_signed())?;
+        outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK.cast_signed())?;
         // Not connected: all clones would have the hash of this socket, and be one flow to queues that
         // treat flows fairly.
         let injector = Injector { socket, to: NOBODY.into(), burst: burst() };
@@ -75,7 +79,7 @@ impl Injector {
     pub(super) fn send(&self, injection: &Injection<'_>) -> io::Result<()> {
         // A single packet has a segment size, too: so all but its headers lie in pages, which clones
         // share.
-        let mut control = Control::segment(injection.segment);
+        let mut control = Segment::of(injection.segment);
         // SAFETY: zeros are a valid msghdr.
         let mut header: libc::msghdr = unsafe { core::mem::zeroed() };
         header.msg_name = self.to.as_ptr().cast_mut().cast();
@@ -93,7 +97,7 @@ impl Injector {
     /// From now on it sends as any other program would.
     #[cfg(test)]
     pub(super) fn unmark(&self) {
-        crate::receive::set_int(&self.socket, libc::SOL_SOCKET, libc::SO_MARK, 0).expect("of a socket");
+        outflow_socket::set_int(&self.socket, libc::SOL_SOCKET, libc::SO_MARK, 0).expect("of a socket");
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::send::kernel::checksum::Sum;
-use crate::send::kernel::{Kernel, KernelError};
+use crate::checksum::Sum;
+use crate::{Kernel, KernelError};
 
 pub(super) struct Scene {
     near: String,
@@ -188,7 +188,7 @@ impl Frames {
             let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
             let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
                 .expect("root may");
-            crate::receive::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20).expect("root");
+            outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20).expect("root");
             let timeout = Some(Duration::from_secs(1));
             rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Recv, timeout)
                 .expect("a socket");

@@ -2,15 +2,16 @@
 
 /// Packets of a target that its device did not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) packets: u64,
+pub struct Failure {
+    /// How many.
+    pub packets: u64,
     /// Why it refused the newest of them.
-    pub(crate) reason: Reason,
+    pub reason: Reason,
 }
 
 /// Why a device does not take a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// Its queue or ring is full.
     Full,
     /// It is switched off, or not connected to anything.

@@ -1,4 +1,4 @@
-//! Compiles the BPF programs of the kernel's fan-out; `send/kernel` embeds and loads them.
+//! Compiles the BPF programs of the kernel's fan-out; `program.rs` embeds and loads them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn main() {
     match result {
         Ok(status) if status.success() => {}
         Ok(status) => panic!(
-            "clang could not compile crates/engine/bpf/fanout.c ({status}); if a header is missing, run scripts/setup run"
+            "clang could not compile crates/kernel/bpf/fanout.c ({status}); if a header is missing, run scripts/setup run"
         ),
         Err(error) => panic!("cannot run clang: {error}; run scripts/setup run"),
     }

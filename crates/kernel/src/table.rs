@@ -13,7 +13,7 @@ const LOT: u32 = 16;
 /// Targets that get the same packets. To be given back by [`super::Kernel::remove_group`].
 #[derive(Debug)]
 #[must_use = "its entries are free again only after `remove_group`"]
-pub(crate) struct Group {
+pub struct Group {
     /// Its entries; those behind `count` are in reserve.
     room: Range<u32>,
     count: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Group {
 #[error(
     "no room for {wanted} receivers in one piece in the kernel path's table: {free} entries of {size} are free"
 )]
-pub(crate) struct TableFull {
+pub struct TableFull {
     wanted: usize,
     free: u32,
     size: u32,

@@ -191,7 +191,7 @@ fn sockets_take_the_packets_of_a_device_that_finishes_them_itself() {
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     let socket = scene.in_far(|| {
         let socket = UdpSocket::bind("0.0.0.0:5000").expect("bind");
-        crate::receive::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).expect("root");
+        outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).expect("root");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");
         socket
     });

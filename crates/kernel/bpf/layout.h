@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What user space and the programs share, through two arrays that user space maps into its memory.
- * The same layout in Rust: src/send/kernel/layout.rs. */
+ * The same layout in Rust: src/layout.rs. */
 #ifndef OUTFLOW_LAYOUT_H
 #define OUTFLOW_LAYOUT_H
 

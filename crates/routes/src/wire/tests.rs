@@ -77,7 +77,7 @@ fn a_device_is_read_even_with_attributes_that_are_not_understood() {
     let Ok(Some(Heard::Link { index: 3, link: Some(link) })) = read(libc::RTM_NEWLINK, &damaged) else {
         panic!("not a device: {:?}", read(libc::RTM_NEWLINK, &damaged));
     };
-    assert_eq!(link, crate::routes::tables::tests::link());
+    assert_eq!(link, crate::tables::tests::link());
     assert_eq!(read_one(libc::RTM_DELLINK, &message), Some(Heard::Link { index: 3, link: None }));
 }
 

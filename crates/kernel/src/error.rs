@@ -5,30 +5,50 @@ use std::io;
 
 /// Why the kernel path, or a part of it, is not available. The relay goes on without.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KernelError {
+pub enum KernelError {
     /// The process may not.
     #[error(
         "{step}: {source}; the kernel path needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON: \
          run as root, or `setcap cap_net_admin,cap_bpf,cap_perfmon+ep` the program \
          (in a container, grant them and /dev/net/tun to it)"
     )]
-    NotPermitted { step: &'static str, source: Box<dyn Error + Send + Sync> },
+    NotPermitted {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The kernel has no TAP devices.
     #[error("{step}: {source}; load the kernel module `tun`, or give the container /dev/net/tun")]
-    NoTap { step: &'static str, source: io::Error },
+    NoTap {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A filter of the system's ends what goes to the anchor.
     #[error(
         "{step}: {source}; a filter lets nothing out through the devices outflow*: allow it, as by \
          `nft insert rule inet filter output oifname \"outflow*\" accept`, or take away the IPAddressDeny= \
          of the service"
     )]
-    Filtered { step: &'static str, source: io::Error },
+    Filtered {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Anything else that the kernel refuses.
     #[error(
         "{step}: {source}{}; the kernel path needs Linux 6.1 or newer with TUN, clsact and BPF",
         causes(.source.as_ref())
     )]
-    Refused { step: &'static str, source: Box<dyn Error + Send + Sync> },
+    Refused {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: Box<dyn Error + Send + Sync>,
+    },
 }
 
 impl KernelError {

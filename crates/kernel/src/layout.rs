@@ -16,34 +16,37 @@ pub(super) const UDP: usize = 34;
 
 /// A receiver of packets: from which device and addresses, to which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct Target {
     /// The device that its packets leave through.
-    pub(crate) ifindex: u32,
+    pub ifindex: u32,
     /// Of that device.
-    pub(crate) source_mac: [u8; 6],
+    pub source_mac: [u8; 6],
     /// Of the next hop.
-    pub(crate) target_mac: [u8; 6],
-    pub(crate) from: SocketAddrV4,
-    pub(crate) to: SocketAddrV4,
-    pub(crate) ttl: u8,
+    pub target_mac: [u8; 6],
+    /// The source address and port of its packets.
+    pub from: SocketAddrV4,
+    /// Their destination.
+    pub to: SocketAddrV4,
+    /// Their time to live.
+    pub ttl: u8,
     /// DSCP and ECN, as in the IP header (RFC 2474, RFC 3168).
-    pub(crate) tos: u8,
+    pub tos: u8,
     /// What it gets of layered packets.
-    pub(crate) part: Part,
+    pub part: Part,
 }
 
 /// What a target gets of layered packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub struct Part {
     /// The highest layer.
-    pub(crate) cut: Cut,
+    pub cut: Cut,
     /// By how much sequence numbers are lower than for others of its cut; see [`super::Kernel::set_lowered`].
-    pub(crate) apart: u16,
+    pub apart: u16,
 }
 
 impl Part {
     /// All layers.
-    pub(crate) const WHOLE: Part = Part { cut: Cut::ALL, apart: 0 };
+    pub const WHOLE: Part = Part { cut: Cut::ALL, apart: 0 };
 }
 
 /// `struct target`: an entry of the table.
@@ -209,7 +212,7 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("bind");
         for tos in (0..=u8::MAX).step_by(4) {
             let wanted = i32::from(tos);
-            crate::receive::set_int(&socket, libc::IPPROTO_IP, libc::IP_TOS, wanted).expect("IP_TOS");
+            outflow_socket::set_int(&socket, libc::IPPROTO_IP, libc::IP_TOS, wanted).expect("IP_TOS");
             let socket = socket2::SockRef::from(&socket);
             assert_eq!(u32::from(priority(tos)), socket.priority().expect("SO_PRIORITY"), "tos {tos:#x}");
         }
