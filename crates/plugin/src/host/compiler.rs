@@ -21,7 +21,8 @@ use crate::limits::{CODE_BYTES_MAX, COMPILE_TIME_MAX, COMPILER_WORDS_BYTES_MAX};
 /// The name of the program.
 const NAME: &str = "outflow-plugin-compiler";
 /// How to get the one that fits.
-const BUILD: &str = "build it with the relay's own sources: `make plugins`";
+const BUILD: &str =
+    "build it from the sources of this relay (`make plugins`), and have it in the same folder";
 
 /// The component of a plug-in's bytes.
 ///
