@@ -1,6 +1,8 @@
 # Two commands do it all on a fresh Debian 12 (root or sudo):
 #   make run    install what is missing, build, and run the relay with its built-in demo
 #   make test   install what is missing, build, and pass all tests
+# And for elements in WebAssembly:
+#   make plugins   build their compiler, which the relay finds beside itself
 
 SHELL := /bin/bash
 # The second is for a newer Go than the system has (scripts/setup).
@@ -9,14 +11,21 @@ export CARGO_TERM_COLOR ?= auto
 
 DEMO_ARGS ?=
 
-.PHONY: run test unit e2e tidy ci labs clip help
+.PHONY: run plugins test unit e2e tidy ci labs clip help
 
 run:
 	@scripts/setup run
-	@cargo build --release --locked --workspace --bin outflow
+	@cargo build --release --locked $(relay) --bin outflow
 	@exec target/release/outflow demo $(DEMO_ARGS)
 
-# All of the workspace is named wherever something is built: what is built for one is of use to all.
+plugins:
+	@scripts/setup run
+	@cargo build --release --locked --package outflow-plugin-compiler
+
+# All of the workspace is named wherever something is built: what is built for one is of use to all. In what
+# users run, the compiler of plug-ins is left out: Cargo would build it into the relay, too.
+relay = --workspace --exclude outflow-plugin-compiler
+
 # The tests of these folders by name, as cargo wants them; names differ across the workspace.
 tests = $(addprefix --test ,$(sort $(foreach folder,$(1),$(basename $(notdir $(wildcard $(folder)/tests/*.rs))) \
     $(notdir $(patsubst %/main.rs,%,$(wildcard $(folder)/tests/*/main.rs))))))
@@ -54,4 +63,4 @@ clip:
 	@scripts/make-demo-clip
 
 help:
-	@echo "make run | test | unit | e2e | tidy | ci | labs | clip"
+	@echo "make run | plugins | test | unit | e2e | tidy | ci | labs | clip"

@@ -249,12 +249,16 @@ fn find_or_build() -> Result<PathBuf> {
         .ancestors()
         .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
         .context("set OUTFLOW_BIN: this program does not run from a build folder")?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--workspace", "--bin", "outflow"]).stdin(Stdio::null());
-    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    if folder.ends_with("release") {
-        cargo.arg("--release");
+    // As users build them: apart, or the compiler of plug-ins would be in both.
+    let relay = ["--workspace", "--exclude", "outflow-plugin-compiler", "--bin", "outflow"];
+    for program in [&relay[..], &["--package", "outflow-plugin-compiler"]] {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet"]).args(program).stdin(Stdio::null());
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        ensure!(cargo.status().context("cannot run cargo")?.success(), "cargo could not build outflow");
     }
-    ensure!(cargo.status().context("cannot run cargo")?.success(), "cargo could not build outflow");
     Ok(folder.join("outflow"))
 }

@@ -1,19 +1,20 @@
 //! Elements in WebAssembly: foreign code in the path of packets, which can do no harm.
 //!
 //! A plug-in is a component of the contract in `wit/plugin.wit` ([`WIT`]), or a module that exports
-//! the contract's functions by their canonical names and is wrapped here. It is given whole batches
+//! the contract's functions by their canonical names. It is given whole batches
 //! of packets, with as much of their bytes as it wants, and answers what becomes of each. Its memory
 //! and the instructions of a call are limited; it has no clock, chance, files or network. What goes
 //! wrong in it costs the packet with which it went wrong, and is counted.
 //!
-//! What compiles and runs them is the feature `host`; without it, every plug-in is refused with the reason.
+//! What runs them is the feature `host`; without it, every plug-in is refused with the reason. What compiles them is
+//! a program of its own (`outflow-plugin-compiler`): a compiler is larger than all of the relay.
 //!
 //! [`open`] makes an element of a file; [`scaffold`] begins a new one in Rust, Go, C or JavaScript.
 
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "this crate compiles and writes files; it does so aside, never in the path"
+    reason = "this crate runs a compiler and writes files; it does so aside, never in the path"
 )]
 
 #[cfg(feature = "host")]
@@ -28,7 +29,7 @@ use limits::FILE_BYTES_MAX;
 use outflow_graph::{Element, Settings, Unfit};
 
 #[cfg(feature = "host")]
-pub use host::load;
+pub use host::{load, settings, spoken};
 pub use scaffold::{Lang, ScaffoldError, scaffold};
 
 /// The contract: `wit/plugin.wit`.
@@ -36,7 +37,7 @@ pub const WIT: &str = include_str!("../wit/plugin.wit");
 
 /// The package of the contract, without its version.
 #[cfg(feature = "host")]
-pub(crate) const PACKAGE: &str = "outflow:plugin/";
+const PACKAGE: &str = "outflow:plugin/";
 
 /// The version of the contract that is spoken here. A plug-in that was built for an earlier one with the same first
 /// number works, too.
@@ -61,7 +62,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
     load(settings, &bytes)
 }
 
-/// A build without the compiler of plug-ins has none.
+/// A build without the host of plug-ins has none.
 ///
 /// # Errors
 /// Always; it says how to get a build that has it.

@@ -5,6 +5,18 @@ use core::time::Duration;
 /// Bytes of a plug-in's file. A larger one is refused.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
+/// Time to compile a plug-in. What needs more is refused.
+pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Addresses that the compiler of plug-ins may use. A plug-in for which it needs more is refused.
+pub const COMPILE_MEMORY_BYTES_MAX: u64 = 4 << 30;
+
+/// Bytes of a plug-in's machine code. A plug-in with more is refused.
+pub const CODE_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of what the compiler says of a plug-in. Their rest is cut off.
+pub const COMPILER_WORDS_BYTES_MAX: u64 = 16 << 10;
+
 /// Memory that a plug-in may have where nothing is said. What wants more is stopped.
 pub const MEMORY_BYTES: u64 = 16 << 20;
 

@@ -10,6 +10,9 @@ use outflow_config::{Config, Log, LogFormat};
 use outflow_control::{Control, Relay};
 use outflow_engine::message::RelayState;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::fail;
 
@@ -27,11 +30,15 @@ pub(super) fn start_log(log: &Log) {
     let level = log.level.as_str();
     // What NATS's client says, the directory says in its own words.
     let filter = format!("warn,async_nats=off,outflow={level}");
-    let filter = tracing_subscriber::EnvFilter::new(filter);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter: Targets = filter.parse().expect("levels have their usual names");
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry();
     match log.format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            let lines = lines.with_ansi(std::io::stderr().is_terminal()).with_target(false);
+            registry.with(lines).with(filter).init();
+        }
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).with(filter).init(),
     }
 }
 

@@ -9,8 +9,9 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, WasmList, WasmStr};
 use wasmtime::{Config, Engine, Result, StoreContextMut};
 
+use super::compiler;
 use super::guest::Guest;
-use super::wrap;
+use super::spoken::spoken;
 use crate::PACKAGE;
 use crate::limits::{LOG_INSTRUCTIONS, STACK_BYTES};
 
@@ -51,17 +52,23 @@ fn shared() -> Result<&'static Shared, Unfit> {
     })
 }
 
+/// What the relay and the compiler of plug-ins must have alike: code that was compiled with other settings
+/// is refused.
+#[must_use]
+pub fn settings() -> Config {
+    let mut settings = Config::new();
+    // Instructions are counted, not time: the same packets end alike on every machine, and in the
+    // simulator.
+    settings.consume_fuel(true);
+    settings.relaxed_simd_deterministic(true);
+    settings.wasm_backtrace_max_frames(None);
+    settings.max_wasm_stack(STACK_BYTES);
+    settings
+}
+
 impl Shared {
     fn new() -> Result<Self> {
-        let mut config = Config::new();
-        // Instructions are counted, not time: the same packets end alike on every machine, and in the
-        // simulator.
-        config.consume_fuel(true);
-        config.cranelift_nan_canonicalization(true);
-        config.relaxed_simd_deterministic(true);
-        config.wasm_backtrace_max_frames(None);
-        config.max_wasm_stack(STACK_BYTES);
-        let engine = Engine::new(&config)?;
+        let engine = Engine::new(&settings())?;
         let mut linker = Linker::new(&engine);
         let mut host = linker.instance(&format!("{PACKAGE}host@1.0.0"))?;
         host.func_wrap("now", |store: StoreContextMut<'_, Guest>, (): ()| Ok((store.data().now(),)))?;
@@ -116,13 +123,10 @@ impl Code {
     }
 
     fn compile(shared: &Shared, hash: Hash, bytes: &[u8]) -> Result<Self, Unfit> {
-        let wrapped = wrap::component(bytes)?;
-        let component = Component::new(&shared.engine, &wrapped).map_err(|error| {
-            Unfit::new(format!("it is no valid WebAssembly: {error:#}"), "build it anew from its source")
-        })?;
+        let component = compiler::component(&shared.engine, bytes)?;
         let kind = component.component_type();
         let names: Vec<String> = kind.exports(&shared.engine).map(|(name, _)| name.to_owned()).collect();
-        let element = wrap::spoken(names.iter().map(String::as_str), "element")?;
+        let element = spoken(names.iter().map(String::as_str), "element")?;
         let linker = linker(shared, &component)?;
         let pre = linker.instantiate_pre(&component).map_err(|error| {
             let what = format!("what it wants of its host does not fit: {error:#}");
@@ -137,7 +141,7 @@ impl Code {
             let help = "build it anew with the wit folder of this version";
             Unfit::new(format!("it has no function `{name}`, which elements have"), help)
         };
-        let besides = |interface| wrap::spoken(names.iter().map(String::as_str), interface).ok();
+        let besides = |interface| spoken(names.iter().map(String::as_str), interface).ok();
         Ok(Code {
             hash,
             init: function(element, "init").ok_or_else(|| missing("init"))?,

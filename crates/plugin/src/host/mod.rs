@@ -1,23 +1,27 @@
-//! What compiles plug-ins and runs them, over Wasmtime.
+//! What has plug-ins compiled and runs them, over Wasmtime.
 
 mod batch;
 mod code;
+mod compiler;
 mod contract;
 mod element;
 mod guest;
 mod options;
 mod parts;
 mod rest;
+mod spoken;
 #[cfg(test)]
 mod tests;
-mod wrap;
 
 use outflow_graph::{Element, Settings, Unfit};
 
+pub use code::settings;
+pub use spoken::spoken;
+
 /// Makes an element of the bytes of a .wasm file, with the options of kind "wasm".
 ///
-/// They are compiled, here and now, unless an element of the same bytes is still around: this
-/// belongs into the control plane, never into the path.
+/// They are compiled now, by the program `outflow-plugin-compiler` beside this one, unless an element of the
+/// same bytes is still around: this belongs into the control plane, never into the path.
 ///
 /// # Errors
 /// What keeps them from being a plug-in, and what to do.

@@ -3,11 +3,10 @@
 //! for it.
 
 use outflow_graph::Unfit;
+use outflow_plugin::{WIT, spoken};
 use wasmparser::{BinaryReaderError, Parser, Payload as Part};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
-
-use crate::{PACKAGE, VERSION, WIT};
 
 /// What answers WASI (preview 1) without a system; made from `wasi/preview1.wat`.
 const ANSWERS: &[u8] = include_bytes!("wasi/preview1.wasm");
@@ -67,39 +66,6 @@ fn embed(module: &mut Vec<u8>, world: &str) -> anyhow::Result<()> {
     embed_component_metadata(module, &resolve, world, StringEncoding::UTF8)
 }
 
-/// The one of these names that is an interface of the contract in a version that is spoken here.
-///
-/// # Errors
-/// None is, or one of another version.
-pub(crate) fn spoken<'n>(names: impl Iterator<Item = &'n str>, interface: &str) -> Result<&'n str, Unfit> {
-    let (major, minor, patch) = VERSION;
-    let ours = format!("{major}.{minor}.{patch}");
-    let mut other = None;
-    for name in names {
-        let Some((found, version)) = name.strip_prefix(PACKAGE).and_then(|name| name.split_once('@')) else {
-            continue;
-        };
-        if found != interface {
-            continue;
-        }
-        let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
-        match (numbers.next().flatten(), numbers.next().flatten()) {
-            (Some(theirs), Some(step)) if theirs == major && step <= minor => return Ok(name),
-            _ => other = Some(version),
-        }
-    }
-    Err(match other {
-        Some(version) => Unfit::new(
-            format!("it is built for version {version} of the contract; this is Outflow with version {ours}"),
-            format!("build it anew with the wit folder of version {ours} (`outflow element new` writes one)"),
-        ),
-        None => Unfit::new(
-            format!("it has no {PACKAGE}{interface}@{ours}: it is no element"),
-            "build one from a template of `outflow element new`",
-        ),
-    })
-}
-
 /// Names in a module.
 #[derive(Default)]
 struct Names<'b> {
@@ -142,20 +108,7 @@ mod tests {
     #[test]
     fn the_answers_to_wasi_are_what_their_text_makes() {
         let made = wat::parse_str(include_str!("wasi/preview1.wat")).expect("it is valid");
-        assert!(made == ANSWERS, "assemble wasi/preview1.wat anew: `cargo run --example assemble`");
-    }
-
-    #[test]
-    fn earlier_steps_of_a_version_are_spoken_and_other_versions_named() {
-        let name = |version: &str| format!("{PACKAGE}element@{version}");
-        let (major, minor, patch) = VERSION;
-        let same = name(&format!("{major}.{minor}.{}", patch + 7));
-        assert_eq!(spoken([same.as_str()].into_iter(), "element"), Ok(same.as_str()));
-        for other in [name(&format!("{major}.{}.0", minor + 1)), name("0.9.0"), name("x")] {
-            let unfit = spoken([other.as_str()].into_iter(), "element").expect_err("another version");
-            assert!(unfit.what.contains(&format!("{major}.{minor}.{patch}")), "{unfit}");
-        }
-        assert!(spoken(["wasi:cli/run@0.2.0"].into_iter(), "element").is_err());
+        assert!(made == ANSWERS, "assemble wasi/preview1.wat again: `cargo run --example assemble`");
     }
 
     #[test]
