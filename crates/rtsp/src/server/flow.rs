@@ -36,7 +36,10 @@ pub(super) enum Next<S> {
     Ask(Question<S>, Step<S>),
     Done(Reply),
     /// Packets follow the answer.
-    Start { reply: Reply, within: bool },
+    Start {
+        reply: Reply,
+        within: bool,
+    },
     TearDown,
 }
 

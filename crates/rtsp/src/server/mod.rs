@@ -24,9 +24,7 @@ use outflow_media::Time;
 use rtsp_types::StatusCode;
 
 pub use address::Address;
-pub use message::{
-    Answer, Closed, Delivery, Entry, Input, Output, Question, Right, Shown, TrackStart, Wake,
-};
+pub use message::{Answer, Closed, Delivery, Entry, Input, Output, Question, Right, Shown, TrackStart, Wake};
 pub use reply::Reply;
 
 use crate::auth::Realm;

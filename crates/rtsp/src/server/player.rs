@@ -196,8 +196,7 @@ impl<S: Clone + PartialEq> Session<S> {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             (name.trim().to_ascii_lowercase(), value.trim().to_owned())
         };
-        let parameters: Vec<_> =
-            text.lines().filter(|line| !line.trim().is_empty()).map(parameter).collect();
+        let parameters: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).map(parameter).collect();
         if parameters.is_empty() {
             return Ok(Next::Done(Reply::ok()));
         }

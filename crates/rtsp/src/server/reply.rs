@@ -27,7 +27,13 @@ enum And {
 
 impl Reply {
     pub(super) fn ok() -> Self {
-        Reply { status: StatusCode::Ok, headers: Vec::new(), body: String::new(), why: None, and: And::Nothing }
+        Reply {
+            status: StatusCode::Ok,
+            headers: Vec::new(),
+            body: String::new(),
+            why: None,
+            and: And::Nothing,
+        }
     }
 
     /// An error; `why` is for people.
