@@ -11,7 +11,7 @@ use crate::auth::{Authorization, Realm, Verdict};
 use crate::{DecodeError, Lower, Pair};
 
 /// What the driver tells.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Input<S> {
     /// The answer to the open question; an error is what the peer is told.
     Answer(Result<Answer<S>, Reply>),
@@ -23,7 +23,7 @@ pub enum Input<S> {
 }
 
 /// What the driver is to do.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Output<S> {
     /// Send this on the connection: by what [`Output::Start`] gave the write side to, once that was said.
     Send(Bytes),
