@@ -342,9 +342,8 @@ fn a_publisher_announces_records_and_is_asked_for_key_frames() {
     let packet = [0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7];
     assert_eq!(driver.status("ANNOUNCE", "/s", "", "no description"), 415);
     assert_eq!(driver.status("ANNOUNCE", "/s", "", ANNOUNCED), 200);
-    assert!(
-        matches!(driver.asked.last(), Some(Question::Announce(stream, tracks)) if stream == "s" && tracks.len() == 1)
-    );
+    let Some(Question::Announce(stream, tracks)) = driver.asked.last() else { panic!("no question") };
+    assert_eq!((&**stream, tracks.len()), ("s", 1));
     assert_eq!(driver.status("ANNOUNCE", "/s", "", ANNOUNCED), 455);
     assert_eq!(driver.status("RECORD", "/s", "", ""), 455, "set a track up first");
     assert_eq!(driver.status("SETUP", "/s/streamid=1", TCP, ""), 404);
