@@ -21,6 +21,7 @@ mod remux;
 mod rtp;
 mod rtsp;
 mod rtsp_client;
+mod rtsp_server;
 mod scenario;
 mod sdp;
 mod tree;
@@ -61,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     ("rtsp_messages", rtsp::rtsp_messages),
     ("rtsp_headers", rtsp::rtsp_headers),
     ("rtsp_client", rtsp_client::rtsp_client),
+    ("rtsp_server", rtsp_server::rtsp_server),
     ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),

@@ -3,7 +3,8 @@
 //! - [`codec`]: bytes to messages and interleaved media, and back;
 //! - [`transport`], [`header`]: the headers that say where media goes;
 //! - [`auth`]: Basic and Digest, the asking and the answering side;
-//! - [`client`]: a state machine that plays or publishes a stream.
+//! - [`client`]: a state machine that plays or publishes a stream;
+//! - [`server`]: a state machine of a connection that players and publishers come by.
 //!
 //! Messages are those of the [`rtsp_types`] crate.
 
@@ -12,6 +13,7 @@ pub mod client;
 pub mod codec;
 pub mod header;
 pub mod limits;
+pub mod server;
 pub mod transport;
 
 pub use client::{ClientOptions, RtspClient};

@@ -19,7 +19,7 @@ pub fn resync(data: &[u8]) -> usize {
 ///
 /// ```
 /// # use bytes::Bytes;
-/// # use crate::TsFramer;
+/// # use outflow_ts::TsFramer;
 /// # let chunk = Bytes::new();
 /// let mut framer = TsFramer::default();
 /// framer.push(chunk);

@@ -1,6 +1,7 @@
 //! The RTSP server: players and publishers over RTSP 1.0 (RFC 2326), with media over UDP or
 //! within the connection.
 //!
+//! The protocol is that of [`outflow_rtsp::server`]; here are its sockets, and what it asks of the relay.
 //! A connection is read by a task of its own. Once a player is served within it, its write side
 //! is the worker's, and answers go out through [`Playing::inject`](outflow_control::Playing).
 
@@ -10,12 +11,11 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
-mod access;
 mod connection;
 mod limits;
 mod play;
 mod publish;
-mod reply;
+mod refusal;
 mod settings;
 mod source;
 mod target;
@@ -98,7 +98,7 @@ async fn one(
         None => Wire::plain(tcp),
         Some(acceptor) => {
             let accepted = Box::pin(acceptor.accept(tcp));
-            match tokio::time::timeout(limits::REQUEST_WITHIN, accepted).await {
+            match tokio::time::timeout(outflow_rtsp::limits::REQUEST_WITHIN, accepted).await {
                 Ok(stream) => Wire::tls(stream?),
                 Err(_) => {
                     permit.count_slow();

@@ -1,18 +1,7 @@
-//! The RTSP server's limits, with what happens when they are reached. Those of the messages
-//! themselves are in `outflow_rtsp::limits`.
+//! The RTSP server's limits, with what happens when they are reached. Those of messages and sessions
+//! are in `outflow_rtsp::limits`.
 
 use std::time::Duration;
-
-/// A message that has begun must be complete within that time, and the first one that long after
-/// connecting: else the connection is ended, and counted as slow.
-pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(10);
-
-/// How long a session lives without a sign of life: a request, a packet, a receiver report. The
-/// connection is ended then.
-pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The same of a session that takes part in a group.
-pub(super) const GROUP_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer may take to go out to a peer that does not read; the connection is ended
 /// then.

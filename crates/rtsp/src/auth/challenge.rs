@@ -141,7 +141,7 @@ impl Challenge {
 }
 
 /// The asking side: what a server challenges its peer with on one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Realm {
     name: String,
     nonce: String,

@@ -1,0 +1,233 @@
+//! A server's side of a connection, and the session that it holds, of which there is at most one (RFC 2326,
+//! appendix A).
+//!
+//! The driver has the sockets and the streams. What it reads goes to the end of [`Session::buffer`]; then it does
+//! what [`Session::poll`] says until that is [`Output::Wait`]. Each [`Output::Ask`] is answered by
+//! [`Session::handle`]; requests behind it wait undecoded. At the end of the connection the session is dropped: it
+//! has nothing left to say.
+
+mod address;
+mod flow;
+mod message;
+mod player;
+mod publication;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use outflow_media::Time;
+use rtsp_types::StatusCode;
+
+pub use address::Address;
+pub use message::{Answer, Closed, Delivery, Entry, Input, Output, Question, Right, Shown, TrackStart, Wake};
+pub use reply::Reply;
+
+use crate::auth::Realm;
+use crate::limits::{GROUP_SESSION_TIMEOUT, REQUEST_WITHIN, SESSION_TIMEOUT};
+use crate::{DecodeError, Decoder, Item, Request};
+use flow::Step;
+use player::Player;
+use publication::Publication;
+
+/// What a session is told at first.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its name, which no peer can guess.
+    pub id: String,
+    /// What passwords are to be shown with, new for every connection.
+    pub nonce: String,
+    /// The source that asks publishers for key frames.
+    pub ssrc: u32,
+    /// Whether no third party can listen: else no password is asked for in plain text.
+    pub is_encrypted: bool,
+    /// The peer's address.
+    pub peer: IpAddr,
+    /// The address that it has connected to.
+    pub local: IpAddr,
+}
+
+/// A connection's state. `S` is what the driver takes an address for: a stream, and what of it.
+#[derive(Debug)]
+pub struct Session<S> {
+    options: Options,
+    realm: Realm,
+    /// Whether the peer may play, and publish.
+    granted: [bool; 2],
+    role: Role<S>,
+    decoder: Decoder,
+    buffer: BytesMut,
+    open: Option<Open<S>>,
+    /// When the peer last showed that it is there.
+    heard_at: Time,
+    /// When a message began that is not complete yet; at first, when the connection did.
+    begun_at: Option<Time>,
+    closed: bool,
+    out: VecDeque<Output<S>>,
+}
+
+/// What the session is for.
+#[derive(Debug)]
+enum Role<S> {
+    None,
+    Player(Box<Player<S>>),
+    Publisher(Box<Publication>),
+}
+
+/// What waits for an answer.
+#[derive(Debug)]
+enum Open<S> {
+    Request(Box<Request>, Step<S>),
+    Life,
+}
+
+impl<S: Clone + PartialEq> Session<S> {
+    /// A connection that begins now.
+    pub fn new(now: Time, options: Options) -> Self {
+        Session {
+            // Basic is offered only where no third party can listen.
+            realm: Realm::new("Outflow", options.nonce.clone(), options.is_encrypted),
+            options,
+            granted: [false; 2],
+            role: Role::None,
+            decoder: Decoder::new(),
+            buffer: BytesMut::new(),
+            open: None,
+            heard_at: now,
+            begun_at: Some(now),
+            closed: false,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// What was received goes to its end.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Time, input: Input<S>) {
+        match (input, self.open.take()) {
+            (Input::Answer(answer), Some(Open::Request(request, step))) => {
+                let next = answer.and_then(|answer| self.go_on(&request, step, answer));
+                self.conclude(request, next);
+            }
+            (Input::Answer(Ok(Answer::Life(true))), Some(Open::Life)) => self.heard_at = now,
+            (Input::Answer(_), Some(Open::Life)) => self.close(Closed::TimedOut, None),
+            (Input::Answer(_), None) => {}
+            (Input::KeyFrame { track }, open) => {
+                self.open = open;
+                let ssrc = self.options.ssrc;
+                if let (false, Role::Publisher(publication)) = (self.closed, &mut self.role) {
+                    self.out.extend(publication.key_frame_request(ssrc, track).map(Output::Send));
+                }
+            }
+        }
+    }
+
+    /// What to do next, until it answers [`Output::Wait`]. What was received changes that, inputs do, and the time
+    /// that it names.
+    pub fn poll(&mut self, now: Time) -> Output<S> {
+        loop {
+            if let Some(output) = self.out.pop_front() {
+                return output;
+            }
+            if self.closed || self.open.is_some() {
+                return Output::Wait(None);
+            }
+            let output = match self.decoder.decode(&mut self.buffer) {
+                Ok(Some(item)) => self.on_item(now, item),
+                Ok(None) => self.wait(now),
+                Err(error) => {
+                    self.break_off(error);
+                    None
+                }
+            };
+            if let Some(output) = output {
+                return output;
+            }
+        }
+    }
+
+    fn on_item(&mut self, now: Time, item: Item) -> Option<Output<S>> {
+        // Media of no session is no sign of a client.
+        let is_stray = matches!((&item, &self.role), (Item::Interleaved { .. }, Role::None));
+        if !is_stray {
+            (self.begun_at, self.heard_at) = (None, now);
+        }
+        match item {
+            Item::Request(request) => {
+                let next = self.begin(&request);
+                self.conclude(Box::new(request), next);
+                None
+            }
+            Item::Interleaved { channel, bytes } => self.on_media(channel, bytes),
+            // Nothing is asked of peers, so there is nothing to answer.
+            Item::Response(_) => None,
+        }
+    }
+
+    /// Packets on channels that were not agreed on, or are left over from a session that is over, are ignored.
+    fn on_media(&mut self, channel: u8, bytes: Bytes) -> Option<Output<S>> {
+        let (track, rtcp) = match &mut self.role {
+            Role::Player(player) => (player.track_of_reports(channel)?, true),
+            Role::Publisher(publication) => publication.on_media(channel, &bytes)?,
+            Role::None => return None,
+        };
+        Some(Output::Media { track, rtcp, bytes })
+    }
+
+    /// How long to wait; nothing if there is something to do.
+    fn wait(&mut self, now: Time) -> Option<Output<S>> {
+        if self.begun_at.is_none() && !self.buffer.is_empty() {
+            self.begun_at = Some(now);
+        }
+        let (at, wake) = match self.begun_at {
+            Some(begun_at) => (begun_at + REQUEST_WITHIN, Wake::Request),
+            None => (self.heard_at + self.timeout(), Wake::Life),
+        };
+        if now < at {
+            // Thousands of players wait.
+            self.out.shrink_to_fit();
+            return Some(Output::Wait(Some((at, wake))));
+        }
+        match (wake, &self.role) {
+            (Wake::Request, _) => self.close(Closed::Slow, None),
+            // As long as the connection takes packets, which the driver sees to.
+            (Wake::Life, Role::Player(player)) if player.is_served_within() => self.heard_at = now,
+            (Wake::Life, _) => {
+                self.open = Some(Open::Life);
+                self.out.push_back(Output::Ask(Question::Life));
+            }
+        }
+        None
+    }
+
+    /// How long the session lives without a sign of life. A member of a group shows it on the connection alone, and
+    /// keeps the stream coming for no receiver if it has gone without a word.
+    fn timeout(&self) -> Duration {
+        match &self.role {
+            Role::Player(player) if player.is_of_group() => GROUP_SESSION_TIMEOUT,
+            _ => SESSION_TIMEOUT,
+        }
+    }
+
+    fn break_off(&mut self, error: DecodeError) {
+        let status = match error {
+            DecodeError::BodyTooLarge(_) => StatusCode::RequestMessageBodyTooLarge,
+            _ => StatusCode::BadRequest,
+        };
+        let speaks = !matches!(error, DecodeError::NotRtsp(_));
+        let last = speaks.then(|| Reply::error(status, error.to_string()).encode(None, None));
+        self.close(Closed::Broken(error), last);
+    }
+
+    fn close(&mut self, why: Closed, last: Option<Bytes>) {
+        self.closed = true;
+        self.out.push_back(Output::Close { why, last });
+    }
+}

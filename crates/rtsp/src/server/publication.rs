@@ -1,0 +1,183 @@
+//! Publishers: ANNOUNCE, SETUP, RECORD.
+
+use bytes::Bytes;
+use outflow_media::Codec;
+use outflow_rtp::sdp::MediaDescription;
+use outflow_rtp::{rtcp, sdp};
+use rtsp_types::{StatusCode, headers};
+use url::Url;
+
+use super::address::{Address, is_control, path_of};
+use super::flow::{Next, Step};
+use super::message::Question;
+use super::player::{client_port, offered, taken_channels};
+use super::reply::{Reply, out_of_order};
+use super::{Role, Session};
+use crate::{Lower, Pair, Request, Transport, interleaved_prefix};
+
+/// The name under which the relay asks.
+const CNAME: &str = "outflow";
+
+/// A session that publishes, or will.
+#[derive(Debug)]
+pub(super) struct Publication {
+    announced: Url,
+    media: Vec<Media>,
+    is_recording: bool,
+    /// Key frames that were asked for; it wraps.
+    requests: u8,
+}
+
+/// One of its tracks.
+#[derive(Debug)]
+struct Media {
+    /// `a=control` of its description.
+    control: Option<String>,
+    setup: Option<Transport>,
+    /// Of the last packet within the connection.
+    ssrc: Option<u32>,
+}
+
+impl<S: Clone + PartialEq> Session<S> {
+    pub(super) fn announce(&mut self, request: &Request, selection: S) -> Result<Next<S>, Reply> {
+        if !matches!(self.role, Role::None) {
+            return Err(out_of_order("there is a session already: tear it down first"));
+        }
+        let unsupported = |why: String| Reply::error(StatusCode::UnsupportedMediaType, why);
+        let description = sdp::parse(request.body()).map_err(|error| unsupported(error.to_string()))?;
+        let is_ts = |media: &MediaDescription| media.track.codec == Codec::Mp2t;
+        if description.media.len() > 1 && description.media.iter().any(is_ts) {
+            return Err(unsupported("a transport stream is published alone".to_owned()));
+        }
+        let announced = request.request_uri().cloned().ok_or_else(|| out_of_order("no URL"))?;
+        let media = |media: MediaDescription| {
+            (media.track, Media { control: media.control, setup: None, ssrc: None })
+        };
+        let (tracks, media) = description.media.into_iter().map(media).unzip();
+        let publication = Publication { announced, media, is_recording: false, requests: 0 };
+        // What would fail at RECORD is better told now.
+        Ok(Next::Ask(Question::Announce(selection, tracks), Step::Announcing(Box::new(publication))))
+    }
+
+    pub(super) fn set_up_publisher(&mut self, request: &Request) -> Result<Next<S>, Reply> {
+        let publication = self.publication()?;
+        if publication.is_recording {
+            return Err(out_of_order("tracks cannot be added while recording"));
+        }
+        let track = publication.track(request.request_uri())?;
+        let lower = publication.lower();
+        let usable = |t: &Transport| !t.multicast && lower.is_none_or(|lower| lower == t.lower);
+        let chosen = offered(request).into_iter().find(usable).ok_or_else(|| {
+            let why =
+                "tracks are published over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
+            Reply::error(StatusCode::UnsupportedTransport, why)
+        })?;
+        match chosen.lower {
+            Lower::Tcp => {
+                let channels = publication.channels(track, chosen.interleaved)?;
+                publication.set_up(track, Transport::tcp(channels))
+            }
+            Lower::Udp => {
+                let from = client_port(&chosen)?;
+                Ok(Next::Ask(Question::Ports(track), Step::Opening(track, from)))
+            }
+        }
+    }
+
+    pub(super) fn opened(&mut self, track: u8, from: Pair<u16>, to: Pair<u16>) -> Result<Next<S>, Reply> {
+        let source = Some(self.options.local.to_string());
+        let transport = Transport { server_port: Some(to), source, ..Transport::udp(from) };
+        self.publication()?.set_up(track, transport)
+    }
+
+    pub(super) fn record(&mut self) -> Result<Next<S>, Reply> {
+        let publication = self.publication()?;
+        if publication.is_recording {
+            return Ok(Next::Done(Reply::ok()));
+        }
+        let lower = publication.lower().ok_or_else(|| out_of_order("set a track up first"))?;
+        Ok(Next::Ask(Question::Record(lower), Step::Recording))
+    }
+
+    pub(super) fn recorded(&mut self) -> Result<Next<S>, Reply> {
+        self.publication()?.is_recording = true;
+        Ok(Next::Done(Reply::ok()))
+    }
+
+    fn publication(&mut self) -> Result<&mut Publication, Reply> {
+        match &mut self.role {
+            Role::Publisher(publication) => Ok(publication),
+            _ => Err(out_of_order("announce first")),
+        }
+    }
+}
+
+impl Publication {
+    /// Which track a SETUP is about. The right to set it up was shown when the stream was announced.
+    fn track(&self, url: Option<&Url>) -> Result<u8, Reply> {
+        // A URL that only names a track as it was announced need not be that of a stream.
+        let is_it = |media: &Media| match (&media.control, url) {
+            (Some(control), Some(url)) => is_control(url, &self.announced, control),
+            _ => false,
+        };
+        let alone = || {
+            let is_own = |url: &&Url| path_of(url) == path_of(&self.announced);
+            url.filter(is_own).filter(|_| self.media.len() == 1).map(|_| 0)
+        };
+        let numbered = || Address::of(url?).track.filter(|track| *track < self.media.len());
+        let found = self.media.iter().position(is_it).or_else(numbered).or_else(alone);
+        let found = found.and_then(|track| u8::try_from(track).ok());
+        found.ok_or_else(|| Reply::error(StatusCode::NotFound, "no media with this URL was announced"))
+    }
+
+    fn lower(&self) -> Option<Lower> {
+        self.media.iter().find_map(|media| Some(media.setup.as_ref()?.lower))
+    }
+
+    fn channels(&self, track: u8, asked: Option<Pair<u8>>) -> Result<Pair<u8>, Reply> {
+        let own = track.checked_mul(2).unwrap_or(u8::MAX - 1);
+        let channels = asked.unwrap_or(Pair { rtp: own, rtcp: own + 1 });
+        let others = (0..=u8::MAX).zip(&self.media).filter(|(other, _)| *other != track);
+        let taken = others.filter_map(|(_, media)| media.setup.as_ref()?.interleaved);
+        let mut taken = taken.flat_map(|pair| [pair.rtp, pair.rtcp]);
+        if channels.rtp == channels.rtcp || taken.any(|c| c == channels.rtp || c == channels.rtcp) {
+            return Err(taken_channels());
+        }
+        Ok(channels)
+    }
+
+    fn set_up<S>(&mut self, track: u8, transport: Transport) -> Result<Next<S>, Reply> {
+        let transport = Transport { record: true, ..transport };
+        let reply = Reply::ok().with(headers::TRANSPORT, transport.to_string());
+        self.media.get_mut(usize::from(track)).into_iter().for_each(|media| {
+            media.setup = Some(transport.clone());
+        });
+        Ok(Next::Done(reply))
+    }
+
+    /// Of which track a packet within the connection is, and whether it is RTCP.
+    pub(super) fn on_media(&mut self, channel: u8, bytes: &[u8]) -> Option<(u8, bool)> {
+        let media = self.media.iter_mut().filter(|_| self.is_recording);
+        for (track, media) in (0..=u8::MAX).zip(media) {
+            let Some(pair) = media.setup.as_ref().and_then(|setup| setup.interleaved) else { continue };
+            if pair.rtp == channel {
+                media.ssrc = outflow_rtp::ssrc(bytes);
+                return Some((track, false));
+            }
+            if pair.rtcp == channel {
+                return Some((track, true));
+            }
+        }
+        None
+    }
+
+    /// Asks for a key frame of a track, within the connection (RFC 2326, section 10.12).
+    pub(super) fn key_frame_request(&mut self, from: u32, track: u8) -> Option<Bytes> {
+        self.requests = self.requests.wrapping_add(1);
+        let media = self.media.get(usize::from(track))?;
+        let channel = media.setup.as_ref()?.interleaved?.rtcp;
+        let request = rtcp::key_frame_request(from, media.ssrc?, self.requests, CNAME);
+        let prefix = interleaved_prefix(channel, u16::try_from(request.len()).ok()?);
+        Some([&prefix[..], &request].concat().into())
+    }
+}
