@@ -153,8 +153,7 @@ impl House {
             }
             let own = needs.entry(module.file.clone()).or_default();
             for named in reader.paths {
-                let is_bound = module.names.imports(&named[0]);
-                let file = if is_bound { None } else { self.file_of(path, &named, 0) };
+                let file = self.file_of(path, &named, 0);
                 own.extend(file.filter(|file| **file != module.file).cloned());
             }
         }
@@ -166,7 +165,7 @@ impl House {
         let mut at = path.to_vec();
         let mut rest = named;
         let mut is_first = true;
-        // A circle of imports would not compile; this is against mistakes here.
+        // A name may stand for a crate of that name.
         if depth > 16 {
             return None;
         }
@@ -181,7 +180,7 @@ impl House {
                         at = inner;
                     } else {
                         let module = self.modules.get(&at)?;
-                        if let Some(to) = module.names.passed_on(name) {
+                        if let Some(to) = module.names.taken_from(name) {
                             return self.file_of(&at, &[to, behind].concat(), depth + 1);
                         }
                         return (!is_first || module.names.has(name)).then_some(&module.file);
@@ -198,6 +197,23 @@ impl House {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn visibility_is_no_need_and_imported_modules_are_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("a")).expect("a folder");
+        let texts = [
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a.rs", "mod c;\n"),
+            ("a/c.rs", "pub(crate) struct C;\n"),
+            ("b.rs", "use crate::a;\nfn say(_: a::c::C) {}\n"),
+        ];
+        texts.iter().for_each(|(name, text)| fs::write(path(name), text).expect("written"));
+        let needs = House::read(&path("lib.rs")).expect("read").needs();
+        assert_eq!(needs[&path("b.rs")], [path("a.rs"), path("a/c.rs")].into());
+        assert!(needs[&path("a/c.rs")].is_empty() && needs[&path("a.rs")].is_empty());
+    }
 
     #[test]
     fn a_name_that_is_passed_on_counts_for_the_file_that_it_stands_in() {

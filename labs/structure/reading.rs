@@ -11,8 +11,8 @@ use syn::{Attribute, Item, ItemUse, Macro, Meta, UseTree, Visibility};
 pub(crate) struct Names {
     /// What stands in it.
     own: BTreeSet<String>,
-    /// What it takes from elsewhere, and whether it passes that on.
-    used: BTreeMap<String, (Vec<String>, bool)>,
+    /// What it takes from elsewhere.
+    used: BTreeMap<String, Vec<String>>,
 }
 
 impl Names {
@@ -20,10 +20,9 @@ impl Names {
     pub(crate) fn add(&mut self, item: &Item) {
         match item {
             Item::Use(of) => {
-                let passes_on = !matches!(of.vis, Visibility::Inherited);
                 let mut leaves = Vec::new();
                 flatten(&of.tree, &mut Vec::new(), &mut leaves);
-                self.used.extend(leaves.into_iter().map(|(name, path)| (name, (path, passes_on))));
+                self.used.extend(leaves);
             }
             Item::Struct(of) => drop(self.own.insert(of.ident.to_string())),
             Item::Enum(of) => drop(self.own.insert(of.ident.to_string())),
@@ -36,14 +35,9 @@ impl Names {
         }
     }
 
-    /// Whether `name` is taken from elsewhere for the module's own use. That it is, is read where it is imported.
-    pub(crate) fn imports(&self, name: &str) -> bool {
-        self.used.get(name).is_some_and(|(_, passes_on)| !passes_on)
-    }
-
     /// What `name` stands for, if the module takes it from elsewhere.
-    pub(crate) fn passed_on(&self, name: &str) -> Option<&[String]> {
-        self.used.get(name).map(|(path, _)| &path[..])
+    pub(crate) fn taken_from(&self, name: &str) -> Option<&[String]> {
+        self.used.get(name).map(|path| &path[..])
     }
 
     /// Whether `name` stands in the module.
@@ -108,6 +102,9 @@ impl<'ast> Visit<'ast> for Reader {
         self.tokens(call.tokens.clone());
         syn::visit::visit_macro(self, call);
     }
+
+    /// `pub(super)` names a module, but needs nothing that stands in it.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
