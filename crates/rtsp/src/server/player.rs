@@ -245,10 +245,7 @@ impl<S> Player<S> {
     fn set_up(&mut self, track: u8, transport: Transport) -> Result<(), Reply> {
         self.setups.retain(|(known, _)| *known != track);
         if let Some(asked) = transport.interleaved {
-            let own = |c: u8| c == asked.rtp || c == asked.rtcp;
-            if asked.rtp == asked.rtcp || self.channels().any(|(_, c)| own(c.rtp) || own(c.rtcp)) {
-                return Err(taken_channels());
-            }
+            check_channels(asked, self.channels().map(|(_, pair)| pair))?;
         }
         self.setups.push((track, transport));
         self.setups.sort_by_key(|(track, _)| *track);
@@ -285,6 +282,14 @@ pub(super) fn client_port(asked: &Transport) -> Result<Pair<u16>, Reply> {
     asked.client_port.ok_or_else(|| Reply::error(StatusCode::BadRequest, "client_port= is missing"))
 }
 
-pub(super) fn taken_channels() -> Reply {
-    Reply::error(StatusCode::BadRequest, "these channels are another track's")
+/// Refuses channels that are one and the same, or that another track has.
+pub(super) fn check_channels(
+    asked: Pair<u8>,
+    mut others: impl Iterator<Item = Pair<u8>>,
+) -> Result<(), Reply> {
+    let is_asked = |channel: u8| channel == asked.rtp || channel == asked.rtcp;
+    if asked.rtp == asked.rtcp || others.any(|other| is_asked(other.rtp) || is_asked(other.rtcp)) {
+        return Err(Reply::error(StatusCode::BadRequest, "these channels are another track's"));
+    }
+    Ok(())
 }

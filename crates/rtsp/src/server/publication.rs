@@ -10,7 +10,7 @@ use url::Url;
 use super::address::{Address, is_control, path_of};
 use super::flow::{Next, Step};
 use super::message::Question;
-use super::player::{client_port, offered, taken_channels};
+use super::player::{check_channels, client_port, offered};
 use super::reply::{Reply, out_of_order};
 use super::{Role, Session};
 use crate::{Lower, Pair, Request, Transport, interleaved_prefix};
@@ -138,20 +138,16 @@ impl Publication {
         let own = track.checked_mul(2).unwrap_or(u8::MAX - 1);
         let channels = asked.unwrap_or(Pair { rtp: own, rtcp: own + 1 });
         let others = (0..=u8::MAX).zip(&self.media).filter(|(other, _)| *other != track);
-        let taken = others.filter_map(|(_, media)| media.setup.as_ref()?.interleaved);
-        let mut taken = taken.flat_map(|pair| [pair.rtp, pair.rtcp]);
-        if channels.rtp == channels.rtcp || taken.any(|c| c == channels.rtp || c == channels.rtcp) {
-            return Err(taken_channels());
-        }
+        check_channels(channels, others.filter_map(|(_, media)| media.setup.as_ref()?.interleaved))?;
         Ok(channels)
     }
 
     fn set_up<S>(&mut self, track: u8, transport: Transport) -> Result<Next<S>, Reply> {
         let transport = Transport { record: true, ..transport };
         let reply = Reply::ok().with(headers::TRANSPORT, transport.to_string());
-        self.media.get_mut(usize::from(track)).into_iter().for_each(|media| {
-            media.setup = Some(transport.clone());
-        });
+        if let Some(media) = self.media.get_mut(usize::from(track)) {
+            media.setup = Some(transport);
+        }
         Ok(Next::Done(reply))
     }
 
