@@ -5,14 +5,14 @@
 
 use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 use outflow_rtp::rtcp::{LevelAnswer, LevelRequest};
 
-/// A request without an answer is repeated after so long, then after twice as long each time.
-pub(crate) const RETRY: Duration = Duration::from_millis(100);
+/// A request that was answered is repeated after that time.
+const REPEAT: Duration = Duration::from_millis(500);
 
-/// At least so often it is asked, answered or not.
-pub(crate) const REPEAT: Duration = Duration::from_millis(500);
+/// Waits until a request without an answer is repeated.
+pub(crate) const AGAIN: Backoff = Backoff::new(Duration::from_millis(100), REPEAT);
 
 /// What was asked for, and what the answer was.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Negotiation {
     number: u16,
     /// The source that is received.
     media: Option<u32>,
-    retry: Duration,
+    backoff: Backoff,
     due: Option<Time>,
     is_answered: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Negotiation {
 impl Negotiation {
     /// Numbers of requests begin here: any number does.
     pub(crate) fn new(number: u16) -> Self {
-        Negotiation { level: None, number, media: None, retry: RETRY, due: None, is_answered: false }
+        Negotiation { level: None, number, media: None, backoff: AGAIN, due: None, is_answered: false }
     }
 
     /// This level is wanted from now on.
@@ -51,7 +51,7 @@ impl Negotiation {
     }
 
     fn begin(&mut self, now: Time) {
-        (self.is_answered, self.retry) = (false, RETRY);
+        (self.is_answered, self.backoff) = (false, AGAIN);
         self.due = self.level.and(self.media).map(|_| now);
     }
 
@@ -72,8 +72,7 @@ impl Negotiation {
     pub(crate) fn poll(&mut self, now: Time) -> Option<LevelRequest> {
         self.due.filter(|due| *due <= now)?;
         let (level, media) = self.level.zip(self.media)?;
-        self.due = Some(now + if self.is_answered { REPEAT } else { self.retry });
-        self.retry = (self.retry * 2).min(REPEAT);
+        self.due = Some(now + if self.is_answered { REPEAT } else { self.backoff.wait() });
         Some(LevelRequest { number: self.number, level, media })
     }
 }

@@ -11,7 +11,6 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
-mod backoff;
 mod change;
 mod control;
 mod decisions;
@@ -26,6 +25,7 @@ mod push;
 mod pushes;
 mod reach;
 mod receiver;
+mod reconnect;
 mod registry;
 mod relay;
 mod rules;
@@ -36,7 +36,6 @@ mod supervise;
 #[cfg(test)]
 mod tests;
 
-pub use backoff::Backoff;
 pub use change::{Changed, StreamLimits};
 pub use control::Control;
 pub use decisions::{RuleDecision, RuleLog};
@@ -47,5 +46,6 @@ pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;
+pub use reconnect::Reconnect;
 pub use relay::Relay;
 pub use session::SessionToken;

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use outflow_engine::limits::SNAPSHOT_EVERY;
+use outflow_media::Backoff;
 
 /// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
 /// the packet is dropped and counted (`ingest-full`).
@@ -15,15 +16,17 @@ pub const FEEDBACK_MAX: usize = 4;
 /// left, before it lets them go.
 pub const REPLICA_LINGER: Duration = Duration::from_secs(5);
 
-/// How long a pulled source is left alone after its first failure; twice as long after each
-/// further one.
-pub const PULL_WAIT_MIN: Duration = Duration::from_secs(1);
+/// How long a source that is pulled, or a receiver that is connected to, is left alone after its first failure.
+pub const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(1);
 
-/// How long a pulled source is left alone at most.
-pub const PULL_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long it is left alone at most.
+pub const RECONNECT_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// A pulled source that held this long counts as good: its next failure is the first one again.
-pub const PULL_GOOD_AFTER: Duration = Duration::from_secs(60);
+/// Waits until it is connected to again.
+pub const RECONNECT_AGAIN: Backoff = Backoff::new(RECONNECT_WAIT_MIN, RECONNECT_WAIT_MAX);
+
+/// A connection that held this long counts as good: its next failure is the first one again.
+pub const RECONNECT_GOOD_AFTER: Duration = Duration::from_secs(60);
 
 /// So long new services are watched. If they fail within that time, those before them are put back.
 pub(crate) const TRIAL_TIME: Duration = Duration::from_secs(5);

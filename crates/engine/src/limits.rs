@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use outflow_media::Backoff;
 use outflow_socket::limits::GSO_BYTES_MAX;
 
 /// Bytes of one receive slot. A datagram that is larger is copied once.
@@ -246,11 +247,11 @@ pub const EXTERNAL_CHUNKS: usize = 256;
 /// Bytes of such a chunk at most.
 pub const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
 
-/// How long a program that has ended rests before it is started again; twice as long each time ...
-pub const EXTERNAL_REST: Duration = Duration::from_secs(1);
+/// Waits until a program that has ended is started again.
+pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
-/// ... up to this. One that has run for longer begins with the shortest rest again.
-pub const EXTERNAL_REST_MAX: Duration = Duration::from_secs(30);
+/// A program that has run for longer than that begins with the shortest wait again.
+pub const EXTERNAL_GOOD_AFTER: Duration = Duration::from_secs(30);
 
 /// Lines of its standard error that are logged in a second. Further ones are counted.
 pub const EXTERNAL_LINES_PER_SECOND: u32 = 10;

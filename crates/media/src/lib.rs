@@ -6,6 +6,8 @@
 //!
 //! There is no I/O here, no clock, and nothing allocates by a length that the network claims.
 
+mod backoff;
+mod bucket;
 pub mod codec;
 pub mod ecn;
 pub mod format;
@@ -19,6 +21,8 @@ pub mod tag;
 pub mod testing;
 pub mod time;
 
+pub use backoff::Backoff;
+pub use bucket::{Rate, TokenBucket};
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;
 pub use tag::{Content, Kind, Needs, Tag};

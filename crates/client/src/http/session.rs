@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{Body, connect, exchange, request};
 use crate::limits::{READ_BYTES, SESSION_ANSWER_BYTES};
-use crate::negotiation::{REPEAT, RETRY};
+use crate::negotiation::AGAIN;
 use crate::{Error, Options};
 
 /// What a session gets.
@@ -91,7 +91,7 @@ impl Resource {
     /// Asks for one wish after the other, so that none overtakes another; for the newest that there is.
     async fn negotiate(self, mut wishes: watch::Receiver<u8>, answers: mpsc::UnboundedSender<Answer>) {
         while wishes.changed().await.is_ok() {
-            let mut wait = RETRY;
+            let mut backoff = AGAIN;
             loop {
                 let level = *wishes.borrow_and_update();
                 let answer = timeout(self.options.patience, self.ask(level)).await;
@@ -100,8 +100,7 @@ impl Resource {
                     let _ = answers.send(answer);
                     break;
                 }
-                sleep(wait).await;
-                wait = (wait * 2).min(REPEAT);
+                sleep(backoff.wait()).await;
             }
         }
     }
@@ -147,6 +146,8 @@ fn resolve(url: &Url, named: &str) -> Option<Url> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::TcpListener;
 
@@ -211,7 +212,7 @@ mod tests {
             "the same, once"
         );
         while session.refused().is_none() {
-            let answer = timeout(RETRY, session.answered()).await;
+            let answer = timeout(Duration::from_millis(100), session.answered()).await;
             assert!(answer.is_err(), "refused: {answer:?}");
         }
         assert_eq!(session.refused(), Some(422));

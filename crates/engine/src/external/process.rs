@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::log;
 use crate::limits::{
-    EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS, EXTERNAL_REST,
-    EXTERNAL_REST_MAX,
+    EXTERNAL_AGAIN, EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_GOOD_AFTER, EXTERNAL_LAST_WORDS,
+    EXTERNAL_PACKETS,
 };
 
 /// What is run.
@@ -132,7 +132,7 @@ fn keep(
     outputs: &SyncSender<Output>,
     told: &Sender<String>,
 ) {
-    let mut rest = EXTERNAL_REST;
+    let mut backoff = EXTERNAL_AGAIN;
     let mut inputs = Some(inputs);
     while !shared.is_over() {
         let began = std::time::Instant::now();
@@ -154,12 +154,13 @@ fn keep(
         }
         // The caller that asked may be gone.
         trouble.into_iter().for_each(|trouble| drop(told.send(trouble)));
-        rest = if began.elapsed() > EXTERNAL_REST_MAX { EXTERNAL_REST } else { rest };
-        sleep_until_over(shared, rest);
+        if began.elapsed() > EXTERNAL_GOOD_AFTER {
+            backoff.reset();
+        }
+        sleep_until_over(shared, backoff.wait());
         // The next one begins with what comes now, without a gap behind it.
         let missed = inputs.iter().flat_map(|inputs| inputs.try_iter()).count();
         shared.missed.fetch_add(missed as u64, Ordering::Relaxed);
-        rest = (rest * 2).min(EXTERNAL_REST_MAX);
     }
 }
 

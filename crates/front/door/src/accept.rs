@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::access::Door;
 use crate::admission::Permit;
-use crate::limits::ACCEPT_RETRY;
+use crate::limits::ACCEPT_AGAIN;
 use crate::seldom::Seldom;
 
 /// Takes in connections and hands each to `serve` with its place, which must not wait. Where there is no place, the
@@ -19,11 +19,11 @@ pub async fn accept(
     door: Arc<Door>,
     mut serve: impl FnMut(TcpStream, SocketAddr, Permit),
 ) {
-    let (mut wait, mut log) = (ACCEPT_RETRY.0, Seldom::default());
+    let (mut backoff, mut log) = (ACCEPT_AGAIN, Seldom::default());
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => {
-                wait = ACCEPT_RETRY.0;
+                backoff.reset();
                 if let Ok(permit) = door.admit(peer.ip()) {
                     serve(socket, peer, permit);
                 }
@@ -36,8 +36,7 @@ pub async fn accept(
                     let help = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
                     tracing::warn!(at, %error, times, "a connection could not be accepted; {help}");
                 }
-                sleep(wait).await;
-                wait = (2 * wait).min(ACCEPT_RETRY.1);
+                sleep(backoff.wait()).await;
             }
         }
     }

@@ -125,7 +125,7 @@ pub struct Door {
     too_often: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Guesses {
     failures: Failures,
     log: Seldom,
@@ -137,7 +137,7 @@ impl Door {
         Door {
             rules: ArcSwap::new(Arc::new(rules)),
             admission: Arc::default(),
-            guesses: Mutex::default(),
+            guesses: Mutex::new(Guesses { failures: Failures::new(Instant::now()), log: Seldom::default() }),
             wrong_tokens: AtomicU64::new(0),
             too_often: AtomicU64::new(0),
         }

@@ -4,40 +4,59 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use outflow_media::{Rate, Time, TokenBucket};
 use tokio::time::Instant;
 
 use crate::limits::{FAILING_ADDRESSES_MAX, FORGIVEN_EVERY, WRONG_TOKENS};
 
-/// A token bucket for each address, as the time at which it is full again (GCRA): a failure puts that off.
-#[derive(Debug, Default)]
+/// How fast wrong tokens are forgiven.
+const FORGIVEN: Rate = Rate::one_every(FORGIVEN_EVERY);
+
+/// The wrong tokens that each address may still show.
+#[derive(Debug)]
 pub(crate) struct Failures {
-    forgiven_at: BTreeMap<IpAddr, Instant>,
+    began: Instant,
+    left: BTreeMap<IpAddr, TokenBucket>,
 }
 
 impl Failures {
+    /// Without any, from `began` on.
+    pub(crate) const fn new(began: Instant) -> Self {
+        Failures { began, left: BTreeMap::new() }
+    }
+
     /// How long `peer` has to wait before what it shows is looked at again; `None` if it need not.
     pub(crate) fn wait(&self, now: Instant, peer: IpAddr) -> Option<Duration> {
-        let forgiven_at = *self.forgiven_at.get(&subject(peer))?;
-        let owed = forgiven_at.saturating_duration_since(now);
-        owed.checked_sub(FORGIVEN_EVERY * (WRONG_TOKENS - 1)).filter(|wait| !wait.is_zero())
+        let mut left = *self.left.get(&subject(peer))?;
+        left.fill(self.at(now), FORGIVEN);
+        Some(left.wait_for(1, FORGIVEN)).filter(|wait| !wait.is_zero())
     }
 
     /// A wrong token has come from `peer`.
     pub(crate) fn count(&mut self, now: Instant, peer: IpAddr) {
-        let peer = subject(peer);
-        if self.forgiven_at.len() >= FAILING_ADDRESSES_MAX && !self.forgiven_at.contains_key(&peer) {
+        let (peer, now) = (subject(peer), self.at(now));
+        if self.left.len() >= FAILING_ADDRESSES_MAX && !self.left.contains_key(&peer) {
             self.make_room(now);
         }
-        let forgiven_at = self.forgiven_at.entry(peer).or_insert(now);
-        *forgiven_at = (*forgiven_at).max(now) + FORGIVEN_EVERY;
+        let left = self.left.entry(peer).or_insert(TokenBucket::new(WRONG_TOKENS.into()));
+        left.fill(now, FORGIVEN);
+        left.take(1);
     }
 
-    fn make_room(&mut self, now: Instant) {
-        self.forgiven_at.retain(|_, forgiven_at| *forgiven_at > now);
-        if self.forgiven_at.len() >= FAILING_ADDRESSES_MAX {
-            let first = self.forgiven_at.iter().min_by_key(|(_, at)| **at).map(|(peer, _)| *peer);
-            first.and_then(|peer| self.forgiven_at.remove(&peer));
+    fn make_room(&mut self, now: Time) {
+        self.left.retain(|_, left| {
+            left.fill(now, FORGIVEN);
+            !left.is_full()
+        });
+        if self.left.len() >= FAILING_ADDRESSES_MAX {
+            let first = self.left.iter().min_by_key(|(_, left)| left.wait_until_full(FORGIVEN));
+            let first = first.map(|(peer, _)| *peer);
+            first.and_then(|peer| self.left.remove(&peer));
         }
+    }
+
+    fn at(&self, now: Instant) -> Time {
+        Time::ZERO + now.saturating_duration_since(self.began)
     }
 }
 
@@ -58,7 +77,7 @@ mod tests {
     #[test]
     fn an_address_that_fails_too_often_waits_and_others_do_not() {
         let now = Instant::now();
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(now);
         for _ in 0..WRONG_TOKENS {
             assert_eq!(failures.wait(now, GUESSING), None);
             failures.count(now, GUESSING);
@@ -72,7 +91,7 @@ mod tests {
     #[test]
     fn an_address_that_goes_on_guessing_does_so_at_the_rate_of_forgiveness() {
         let start = Instant::now();
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(start);
         let (mut now, mut tries) = (start, 0);
         while now < start + Duration::from_secs(600) {
             if failures.wait(now, GUESSING).is_none() {
@@ -93,7 +112,7 @@ mod tests {
     #[test]
     fn a_host_with_many_addresses_counts_once() {
         let now = Instant::now();
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(now);
         let at = |text: &str| IpAddr::V6(text.parse().expect("an address"));
         for host in 0..WRONG_TOKENS {
             failures.count(now, at(&format!("2001:db8:1:2::{host:x}")));
@@ -105,17 +124,17 @@ mod tests {
     #[test]
     fn the_table_is_bounded_and_the_least_to_blame_are_forgotten_first() {
         let start = Instant::now();
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(start);
         for _ in 0..WRONG_TOKENS {
             failures.count(start, GUESSING);
         }
         for n in 0..3 * FAILING_ADDRESSES_MAX as u32 {
             failures.count(start, IpAddr::from((0x0B00_0000 + n).to_be_bytes()));
         }
-        assert_eq!(failures.forgiven_at.len(), FAILING_ADDRESSES_MAX);
+        assert_eq!(failures.left.len(), FAILING_ADDRESSES_MAX);
         assert!(failures.wait(start, GUESSING).is_some(), "it is still known");
         let later = start + FORGIVEN_EVERY * WRONG_TOKENS;
         failures.count(later, IpAddr::from([10, 0, 0, 9]));
-        assert_eq!(failures.forgiven_at.len(), 1, "what is forgiven takes no place");
+        assert_eq!(failures.left.len(), 1, "what is forgiven takes no place");
     }
 }

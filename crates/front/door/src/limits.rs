@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outflow_media::Backoff;
+
 /// Wrong tokens that may come from an address at once. From then on it is refused whatever it shows, until
 /// [`FORGIVEN_EVERY`] has passed. Users that mistype, and players that try each password, stay far below.
 pub const WRONG_TOKENS: u32 = 20;
@@ -15,5 +17,5 @@ pub const FAILING_ADDRESSES_MAX: usize = 4096;
 /// Time between two lines of the log about the same thing; what happens in between is counted in the next line.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Wait after a connection that could not be accepted; it doubles, up to the second one, while none can be.
-pub const ACCEPT_RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Waits after connections that could not be accepted, until one can be.
+pub const ACCEPT_AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));

@@ -3,8 +3,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outflow_control::limits::PULL_WAIT_MIN;
-use outflow_control::{Backoff, Control, Playing, PushOptions};
+use outflow_control::limits::RECONNECT_WAIT_MIN;
+use outflow_control::{Control, Playing, PushOptions, Reconnect};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
 use outflow_poc::connection::SendError;
@@ -102,13 +102,13 @@ async fn describe(socket: &PocSocket, described: Option<Bytes>) -> Result<(), Se
 /// Keeps sending a stream to a configured receiver, whatever becomes of the connection and of the source, until
 /// the stream is gone.
 pub(super) async fn keep_sending(control: Control, push: PushOptions) {
-    let mut backoff = Backoff::new(random_u32());
+    let mut reconnect = Reconnect::new(random_u32());
     loop {
         let began = Instant::now();
         let why = match turn(&control, &push).await {
             // A publisher may come at any time.
             Err(Failure::Relay(ControlError::NoSource(_))) => {
-                sleep(PULL_WAIT_MIN).await;
+                sleep(RECONNECT_WAIT_MIN).await;
                 continue;
             }
             Ok(Some(CloseReason::StreamRemoved | CloseReason::Removed | CloseReason::ShuttingDown))
@@ -119,7 +119,7 @@ pub(super) async fn keep_sending(control: Control, push: PushOptions) {
             Ok(None) => "the other end closed the connection".to_owned(),
             Err(error) => error.to_string(),
         };
-        let wait = backoff.after(began.elapsed());
+        let wait = reconnect.after(began.elapsed());
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(name = push.name(), why, retry_ms, "a receiver cannot be sent to; trying again");
         sleep(wait).await;

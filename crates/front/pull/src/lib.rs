@@ -9,7 +9,7 @@
 
 use outflow_client::{Error, Options, Received, subscribe};
 use outflow_config::StreamConfig;
-use outflow_control::{Backoff, Control, PublishOptions, Publisher, Push};
+use outflow_control::{Control, PublishOptions, Publisher, Push, Reconnect};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_relay::Feedback;
@@ -31,7 +31,7 @@ pub async fn pull(
 ) {
     // Secrets are left out.
     let shown = config.source.to_string();
-    let mut backoff = Backoff::new(random_u32());
+    let mut reconnect = Reconnect::new(random_u32());
     loop {
         let began = Instant::now();
         let turn = async { turn(&control, &stream, &shown, ask(&control, &config)?).await };
@@ -39,7 +39,7 @@ pub async fn pull(
             Ok(()) => "its turn was taken away".to_owned(),
             Err(why) => why.to_string(),
         };
-        let wait = backoff.after(began.elapsed());
+        let wait = reconnect.after(began.elapsed());
         let retry_ms = wait.as_millis() as u64;
         tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
         sleep(wait).await;

@@ -3,6 +3,8 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
+use outflow_media::Backoff;
+
 /// A relay that has nothing else to say says that it is there.
 pub(super) const ALIVE_EVERY: Duration = Duration::from_millis(100);
 
@@ -16,8 +18,11 @@ pub(super) const CONNECT: Duration = Duration::from_millis(1_500);
 /// configured parent.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
-/// Shortest and longest wait before a configured parent is tried again.
-pub(super) const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// Longest wait before a configured parent is tried again.
+pub(super) const RECONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Waits before it is tried again.
+pub(super) const RECONNECT: Backoff = Backoff::new(Duration::from_millis(200), RECONNECT_WAIT_MAX);
 
 /// Bytes of what is said at once. A relay that says more is a stranger, and the connection is closed.
 pub(super) const SAID_BYTES_MAX: usize = 1 << 20;
@@ -92,8 +97,8 @@ pub(super) const GROUP_MEET: Duration = Duration::from_millis(300);
 /// How long a group may bring nothing after it was joined, or nothing that fits, while unicast does.
 pub(super) const GROUP_WAIT: Duration = Duration::from_secs(3);
 
-/// When a group that brought nothing is joined again: twice as late each time, up to the second.
-pub(super) const GROUP_AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
+/// Waits until a group that brought nothing is joined again.
+pub(super) const GROUP_AGAIN: Backoff = Backoff::new(Duration::from_secs(10), Duration::from_secs(300));
 
 /// Packets of a track that are remembered, to be found again where another way takes over.
 pub(super) const GROUP_KNOWN_MAX: usize = 4096;

@@ -1,9 +1,8 @@
 //! Some frames, and not the rest.
 
-use outflow_media::Time;
+use outflow_media::{Rate, Time, TokenBucket};
 use outflow_packet::DropReason;
 
-use super::bucket::{Bucket, Level};
 use super::by_frame::{BY_FRAME, ByFrame, Judge};
 use super::select::{KINDS, LAYER, PAYLOAD_TYPES, SSRCS, Select, TRACKS};
 use super::verdict::{DEPENDENTS, Kept, OUT_AND_REST};
@@ -44,7 +43,7 @@ struct Filter {
     select: Select,
     drop: bool,
     dependents: bool,
-    bucket: Option<Bucket>,
+    limit: Option<(Rate, TokenBucket)>,
 }
 
 impl Filter {
@@ -61,14 +60,14 @@ impl Filter {
             drop: settings.text("mode") == Some(DROP) && !select.is_all(),
             select,
             dependents: settings.flag("dependents").unwrap_or(true),
-            bucket: rate.map(|rate| Bucket::new(rate, burst)),
+            limit: rate.map(|bps| (Rate::per_second(bps), TokenBucket::new(burst.saturating_mul(8)))),
         })
     }
 }
 
 impl Judge for Filter {
     type Verdict = Kept;
-    type State = Option<Level>;
+    type State = Option<TokenBucket>;
 
     fn judge(&mut self, now: Time, item: &Item, orphan: bool) -> Kept {
         if self.select.matches(item) == self.drop {
@@ -77,26 +76,26 @@ impl Judge for Filter {
         if orphan && self.dependents {
             return Kept::No(DropReason::DependsOnDropped);
         }
-        let Some(bucket) = &mut self.bucket else { return Kept::Yes };
-        bucket.fill(now);
-        Kept::if_so(bucket.has_more_than(0), DropReason::Filtered)
+        let Some((rate, bits)) = &mut self.limit else { return Kept::Yes };
+        bits.fill(now, *rate);
+        Kept::if_so(bits.is_above(0, 1), DropReason::Filtered)
     }
 
     fn carry_out(&mut self, item: &mut Item, verdict: Kept, _: &mut Tally) -> bool {
-        if let (Kept::Yes, Some(bucket)) = (verdict, &mut self.bucket) {
-            bucket.take(item.len());
+        if let (Kept::Yes, Some((_, bits))) = (verdict, &mut self.limit) {
+            bits.take(8 * item.len() as u64);
         }
         verdict.part(item);
         true
     }
 
-    fn state(&mut self) -> Option<Level> {
-        self.bucket.as_ref().map(Bucket::level)
+    fn state(&mut self) -> Option<TokenBucket> {
+        self.limit.map(|(_, bits)| bits)
     }
 
-    fn resume(&mut self, state: Option<Level>) {
-        if let (Some(bucket), Some(level)) = (&mut self.bucket, state) {
-            bucket.resume(level);
+    fn resume(&mut self, state: Option<TokenBucket>) {
+        if let (Some((_, bits)), Some(before)) = (&mut self.limit, state) {
+            bits.resume(&before);
         }
     }
 }

@@ -25,7 +25,6 @@ pub mod ts_level;
 pub mod view;
 pub mod wasm;
 
-mod bucket;
 mod by_frame;
 mod copies;
 mod select;

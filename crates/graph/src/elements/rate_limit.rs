@@ -1,10 +1,9 @@
 //! Keeps a stream to a bit rate.
 
 use outflow_media::importance::Class;
-use outflow_media::{Tag, Time};
+use outflow_media::{Rate, Tag, Time, TokenBucket};
 use outflow_packet::DropReason;
 
-use super::bucket::{Bucket, Level};
 use super::by_frame::{BY_FRAME, ByFrame, Judge};
 use super::filter::{BURST, BURST_BYTES};
 use super::verdict::{DEPENDENTS, Kept};
@@ -27,7 +26,8 @@ pub const KIND: Kind = Kind {
 /// time is at most what the rate brings, the burst, and a frame.
 #[derive(Debug)]
 struct RateLimit {
-    bucket: Bucket,
+    rate: Rate,
+    bits: TokenBucket,
     dependents: bool,
 }
 
@@ -40,7 +40,11 @@ impl RateLimit {
             return Err(Unfit::new("a limit of nothing", help));
         }
         let dependents = settings.flag("dependents").unwrap_or(true);
-        Ok(RateLimit { bucket: Bucket::new(rate, burst), dependents })
+        Ok(RateLimit {
+            rate: Rate::per_second(rate),
+            bits: TokenBucket::new(burst.saturating_mul(8)),
+            dependents,
+        })
     }
 }
 
@@ -58,30 +62,31 @@ pub(crate) fn reserve(tag: &Tag) -> u8 {
 
 impl Judge for RateLimit {
     type Verdict = Kept;
-    type State = Level;
+    type State = TokenBucket;
 
     fn judge(&mut self, now: Time, item: &Item, orphan: bool) -> Kept {
         if orphan && self.dependents {
             return Kept::No(DropReason::DependsOnDropped);
         }
-        self.bucket.fill(now);
-        Kept::if_so(self.bucket.has_more_than(reserve(&item.packet.tag)), DropReason::RateLimit)
+        self.bits.fill(now, self.rate);
+        let reserved = reserve(&item.packet.tag);
+        Kept::if_so(self.bits.is_above(reserved.into(), 128), DropReason::RateLimit)
     }
 
     fn carry_out(&mut self, item: &mut Item, verdict: Kept, tally: &mut Tally) -> bool {
         match verdict {
-            Kept::Yes => self.bucket.take(item.len()),
+            Kept::Yes => self.bits.take(8 * item.len() as u64),
             Kept::No(reason) => tally.drop(reason),
         }
         verdict == Kept::Yes
     }
 
-    fn state(&mut self) -> Level {
-        self.bucket.level()
+    fn state(&mut self) -> TokenBucket {
+        self.bits
     }
 
-    fn resume(&mut self, state: Level) {
-        self.bucket.resume(state);
+    fn resume(&mut self, state: TokenBucket) {
+        self.bits.resume(&state);
     }
 }
 

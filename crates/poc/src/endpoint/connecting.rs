@@ -3,16 +3,15 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 use outflow_petri::service::{Request, Service};
 
 use super::ConnectError;
 use crate::packet::{Accept, ConnectionId, Hello, Refuse, Retry, VERSION};
 use crate::protection::{ClientHandshake, Protection};
 
-/// When a hello is sent again, at first; twice as late each time.
-const AGAIN: Duration = Duration::from_millis(250);
-const AGAIN_MAX: Duration = Duration::from_secs(2);
+/// Waits until a hello is sent again.
+const AGAIN: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 /// Retries that are believed: a server needs one.
 const RETRIES_MAX: u32 = 4;
@@ -27,7 +26,7 @@ pub(super) struct Connecting {
     cookie: Vec<u8>,
     retries: u32,
     send_at: Time,
-    wait: Duration,
+    backoff: Backoff,
     until: Time,
 }
 
@@ -58,7 +57,7 @@ impl Connecting {
             cookie: Vec::new(),
             retries: 0,
             send_at: now,
-            wait: AGAIN,
+            backoff: AGAIN,
             until: now + patience,
         })
     }
@@ -76,7 +75,7 @@ impl Connecting {
         if now < self.send_at {
             return false;
         }
-        (self.send_at, self.wait) = (now + self.wait, (self.wait * 2).min(AGAIN_MAX));
+        self.send_at = now + self.backoff.wait();
         out.clear();
         let hello = Hello { client: self.local, cookie: &self.cookie, service: &self.service };
         hello.emit(out).is_ok()
@@ -86,7 +85,7 @@ impl Connecting {
         if self.retries < RETRIES_MAX && self.cookie != retry.cookie {
             self.retries += 1;
             retry.cookie.clone_into(&mut self.cookie);
-            (self.send_at, self.wait) = (now, AGAIN);
+            (self.send_at, self.backoff) = (now, AGAIN);
         }
     }
 

@@ -340,7 +340,7 @@ impl Branch {
             _ => self.cohort_front(self.cohorts.iter().position(|cohort| cohort.class == class)),
         };
         if from >= front {
-            self.catch_up(now, sinks, key, from);
+            self.catch_up(sinks, key, from);
             return None;
         }
         let room = match sink.allowance(now, stream_bps) {
@@ -380,14 +380,14 @@ impl Branch {
     }
 
     /// A sink is where its cohort is: into it, if it is whole and no turn is going on.
-    fn catch_up(&mut self, now: Time, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+    fn catch_up(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let head = self.ring.head();
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let class = Class::of(&sink.spec);
         let cohort = match self.cohorts.iter().position(|c| c.class == class) {
             Some(index) => index,
             None => {
-                self.cohorts.push(Cohort::new(class, head, now));
+                self.cohorts.push(Cohort::new(class, head));
                 self.cohorts.len() - 1
             }
         };

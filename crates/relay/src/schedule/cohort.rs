@@ -85,7 +85,7 @@ pub(crate) struct Group {
 }
 
 impl Cohort {
-    pub(crate) fn new(class: Class, cursor: Seq, now: Time) -> Self {
+    pub(crate) fn new(class: Class, cursor: Seq) -> Self {
         Cohort {
             class,
             members: Vec::new(),
@@ -94,7 +94,7 @@ impl Cohort {
             groups: Vec::new(),
             cursor,
             turn: None,
-            pace: class.timing.pace_bps.map(|bps| Pace::smooth(now, bps)),
+            pace: class.timing.pace_bps.map(Pace::smooth),
             waits_until: None,
         }
     }
@@ -313,7 +313,7 @@ mod tests {
             timing: Timing::default(),
             link: None,
         };
-        let mut cohort = Cohort::new(class, 10, Time::ZERO);
+        let mut cohort = Cohort::new(class, 10);
         (0..members).map(SinkKey).for_each(|key| {
             cohort.add(key, Cut::ALL, 0);
         });

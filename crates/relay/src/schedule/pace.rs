@@ -2,20 +2,18 @@
 //! (a burst at once, the rest at a multiple of the stream's rate, because a UDP socket's buffer is
 //! small), and of receivers that asked for bursts to be spread out.
 
-use core::time::Duration;
-
-use outflow_media::Time;
+use outflow_media::{Rate, Time, TokenBucket};
 
 use crate::limits::{
     CATCH_UP_BPS_MIN, CATCH_UP_BURST_BYTES, CATCH_UP_SPEED, PACE_BURST_BYTES_MIN, PACE_BURST_TIME,
 };
 
-/// A token bucket that begins full.
+/// The bytes that may be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    tokens: i64,
-    burst: i64,
-    filled: Time,
+    bytes: TokenBucket,
+    /// A quarter of the burst: by so much a wait is worth while, so that wake-ups stay few.
+    worth_while: i64,
 }
 
 /// The rate at which a receiver catches up with a stream of `stream_bps`.
@@ -24,38 +22,34 @@ pub(crate) fn catch_up_bps(stream_bps: u64) -> u64 {
 }
 
 impl Pace {
-    fn new(now: Time, burst: usize) -> Self {
-        Pace { tokens: burst as i64, burst: burst as i64, filled: now }
+    fn new(burst: usize) -> Self {
+        Pace { bytes: TokenBucket::new(burst as u64), worth_while: burst as i64 / 4 }
     }
 
     /// For catching up.
-    pub(crate) fn catch_up(now: Time) -> Self {
-        Pace::new(now, CATCH_UP_BURST_BYTES)
+    pub(crate) fn catch_up() -> Self {
+        Pace::new(CATCH_UP_BURST_BYTES)
     }
 
     /// For spreading bursts out at `bps`: a packet or two, or what a millisecond brings.
-    pub(crate) fn smooth(now: Time, bps: u64) -> Self {
+    pub(crate) fn smooth(bps: u64) -> Self {
         let bytes = u128::from(bps) * PACE_BURST_TIME.as_nanos() / 8_000_000_000;
-        Pace::new(now, (bytes as usize).clamp(PACE_BURST_BYTES_MIN, CATCH_UP_BURST_BYTES))
+        Pace::new((bytes as usize).clamp(PACE_BURST_BYTES_MIN, CATCH_UP_BURST_BYTES))
     }
 
     /// How many bytes may be sent now, at `bps`; or when to ask again.
     pub(crate) fn allowance(&mut self, now: Time, bps: u64) -> Result<usize, Time> {
-        let bytes_per_s = (bps / 8).max(1);
-        let earned = u128::from(bytes_per_s) * now.since(self.filled).as_nanos() / 1_000_000_000;
-        self.tokens = (self.tokens + earned.min(1 << 40) as i64).min(self.burst);
-        self.filled = now;
-        if self.tokens > 0 {
-            return Ok(self.tokens as usize);
+        let rate = Rate::per_second((bps / 8).max(1));
+        self.bytes.fill(now, rate);
+        match self.bytes.tokens() {
+            bytes @ 1.. => Ok(bytes as usize),
+            _ => Err(now + self.bytes.wait_for(self.worth_while, rate)),
         }
-        // Wait until a quarter of a burst is earned, so that wake-ups stay few.
-        let missing = (self.burst / 4 - self.tokens) as u64;
-        Err(now + Duration::from_nanos(missing * 1_000_000_000 / bytes_per_s + 1))
     }
 
     /// Accounts for `bytes` that were sent; may go below zero by one packet.
     pub(crate) fn spend(&mut self, bytes: usize) {
-        self.tokens -= bytes as i64;
+        self.bytes.take(bytes as u64);
     }
 }
 
@@ -65,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_burst_at_once_then_a_multiple_of_the_rate() {
-        let mut pace = Pace::catch_up(Time::ZERO);
+        let mut pace = Pace::catch_up();
         let bps = catch_up_bps(8_000_000);
         assert_eq!(pace.allowance(Time::ZERO, bps), Ok(CATCH_UP_BURST_BYTES));
         pace.spend(CATCH_UP_BURST_BYTES);
@@ -79,7 +73,7 @@ mod tests {
     #[test]
     fn spread_out_means_a_millisecond_at_most_at_once() {
         let mut now = Time::ZERO;
-        let mut pace = Pace::smooth(now, 80_000_000);
+        let mut pace = Pace::smooth(80_000_000);
         let mut sent = 0;
         while sent < 1_000_000 {
             match pace.allowance(now, 80_000_000) {

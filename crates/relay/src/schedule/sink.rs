@@ -120,7 +120,7 @@ impl Sink {
             greeting: Greeting::default(),
             came_at: None,
             entered: None,
-            pace: spec.timing.pace_bps.map_or_else(|| Pace::catch_up(now), |bps| Pace::smooth(now, bps)),
+            pace: spec.timing.pace_bps.map_or_else(Pace::catch_up, Pace::smooth),
             asked: Asked::default(),
             counters: Counters::default(),
         }

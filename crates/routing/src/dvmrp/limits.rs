@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use outflow_media::Backoff;
+
 /// Bytes of a report behind its header: what every host takes without fragments, less the longest header of
 /// IP and our own. Further routes go into the next one.
 pub const REPORT_BYTES_MAX: usize = 576 - 60 - 8;
@@ -87,15 +89,11 @@ pub const PRUNE_LIFETIME_MIN: Duration = Duration::from_secs(5);
 /// Longest lifetime of a prune that came: the longest that mrouted sends. A longer one is cut to it.
 pub const PRUNE_LIFETIME_MAX: Duration = Duration::from_secs(10_800);
 
-/// From a prune to its first repetition if data still comes (section 3.5.5); then twice as long each time.
-pub const PRUNE_RETRANSMIT: Duration = Duration::from_secs(3);
+/// From a prune to its repetition if data still comes (section 3.5.5).
+pub const PRUNE_AGAIN: Backoff = Backoff::new(Duration::from_secs(3), PRUNE_LIFETIME_MAX);
 
-/// From a graft, or a demand, to its first repetition if it is not acknowledged (section 3.6.1); then twice
-/// as long each time.
-pub const GRAFT_RETRANSMIT: Duration = Duration::from_secs(5);
-
-/// Longest time from one repetition to the next.
-pub const RETRANSMIT_MAX: Duration = Duration::from_secs(120);
+/// From a graft, or a demand, to its repetition if it is not acknowledged (section 3.6.1).
+pub const GRAFT_AGAIN: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(120));
 
 /// From a demand to the next one that says the same: the interval of reports.
 pub const DEMAND_INTERVAL: Duration = REPORT_INTERVAL;

@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
-use outflow_media::Time;
+use outflow_media::{Rate, Time, TokenBucket};
 
 use super::limits::{
     FLASH_INTERVAL_MIN, MESSAGES_A_SECOND, MESSAGES_BURST, NEIGHBOUR_TIMEOUT, NEIGHBOURS_MAX,
@@ -24,8 +24,7 @@ pub struct Neighbour {
     names_us: bool,
     copied_at: Option<Time>,
     changed_at: Option<Time>,
-    tokens: u32,
-    tokens_at: Time,
+    messages: TokenBucket,
 }
 
 /// What a probe changed.
@@ -59,15 +58,7 @@ impl Neighbour {
 
     /// Whether it may send a message more now.
     fn may_send(&mut self, now: Time) -> bool {
-        let refilled = now.since(self.tokens_at).as_millis() * u128::from(MESSAGES_A_SECOND) / 1000;
-        if refilled > 0 {
-            let refilled = u32::try_from(refilled).unwrap_or(MESSAGES_BURST);
-            self.tokens = self.tokens.saturating_add(refilled).min(MESSAGES_BURST);
-            self.tokens_at = now;
-        }
-        let may = self.tokens > 0;
-        self.tokens -= u32::from(may);
-        may
+        self.messages.pass(now, Rate::per_second(MESSAGES_A_SECOND.into()))
     }
 
     /// Whether it may be sent a copy of all routes; then it counts as sent.
@@ -111,8 +102,7 @@ impl Neighbours {
             names_us: false,
             copied_at: None,
             changed_at: None,
-            tokens: MESSAGES_BURST,
-            tokens_at: now,
+            messages: TokenBucket::new(MESSAGES_BURST.into()),
         };
         let neighbour = self.known.entry(packet.source).or_insert(new);
         let probed = Probed {

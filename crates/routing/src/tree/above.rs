@@ -5,7 +5,7 @@ use core::time::Duration;
 use outflow_media::Time;
 
 use super::limits::{
-    ASK_LIFE, ASK_WAIT, ASKS_MAX, DEPTH_MAX, FULL_REST, IN_VAIN_REST, LOOKUP_WAIT, LOST_REST, NO_PATH_REST,
+    ASK_LIFE, ASK_WAIT, ASKS_MAX, DEPTH_MAX, FULL_REST, IN_VAIN_REST, LOOKUPS, LOST_REST, NO_PATH_REST,
     OTHERS_MAX, PATIENCE, RENEW, REVIEW,
 };
 use super::message::{Action, Message, Refusal};
@@ -48,8 +48,7 @@ impl Tree {
             if self.lookup_at.is_none_or(|at| at <= cx.now) {
                 cx.outbox.push_back(Action::Lookup { stream: self.stream });
                 cx.counters.lookups += 1;
-                self.lookup_at = Some(cx.now + cx.random.stretched(self.lookup_wait));
-                self.lookup_wait = (self.lookup_wait * 2).min(LOOKUP_WAIT.1);
+                self.lookup_at = Some(cx.now + cx.random.stretched(self.lookups.wait()));
             }
         }
     }
@@ -156,7 +155,7 @@ impl Tree {
         self.path = Some(path.below());
         self.heard = heard;
         self.orphan_since = None;
-        (self.lookup_at, self.lookup_wait, self.hedge_at) = (None, LOOKUP_WAIT.0, None);
+        (self.lookup_at, self.lookups, self.hedge_at) = (None, LOOKUPS, None);
         self.renew_at = cx.now + cx.random.stretched(RENEW);
         self.review_at = cx.now + cx.random.between(REVIEW / 4, REVIEW);
         let load = self.candidates.offer(relay).map_or(0, |offer| offer.load);

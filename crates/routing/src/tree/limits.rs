@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use outflow_media::Backoff;
+
 /// How often a source says that it is there. The beat goes down the tree from relay to relay: two messages a
 /// stream, relay and second. By the next one every relay knows which relay is not below which.
 pub const BEAT: Duration = Duration::from_millis(500);
@@ -47,8 +49,8 @@ pub const FAILED_MEMORY: Duration = Duration::from_secs(300);
 /// path never was smaller.
 pub const IN_VAIN_REST: Duration = Duration::from_secs(60);
 
-/// Shortest and longest wait between two questions to the directory by a relay that finds no parent.
-pub const LOOKUP_WAIT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+/// Waits between two questions to the directory by a relay that finds no parent.
+pub const LOOKUPS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(8));
 
 /// What a relay says to the directory is said again so often, changes at most so often, and is to be
 /// forgotten after so long.

@@ -43,7 +43,7 @@
 //! - **The way up is broken farther above**: the relay directly below it acts. If beats stay out for
 //!   [`limits::DRY`], every relay below does; a dry relay is no parent, so that those cut off do not gather.
 //! - **A partition**: the part with a source is served. The others ask again, more and more rarely, and are
-//!   served within [`limits::LOOKUP_WAIT`] after it is over.
+//!   served within [`limits::LOOKUPS`] after it is over.
 //! - **Two sources of one stream**: the smaller [`Root`] is taken by all that hear of it, from the directory
 //!   or from neighbours. Meanwhile there are two trees. In a partition each part has the one it can reach; if
 //!   the better one is lost, the other is found as any parent is.

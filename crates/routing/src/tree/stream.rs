@@ -3,10 +3,10 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 
 use super::candidates::Candidates;
-use super::limits::{BEAT, DRY, LOOKUP_WAIT, PATIENCE, REGISTER_AGAIN, REGISTER_LEAST};
+use super::limits::{BEAT, DRY, LOOKUPS, PATIENCE, REGISTER_AGAIN, REGISTER_LEAST};
 use super::message::{Action, Message};
 use super::path::{Contact, Offer, Path, RelayId, Root, StreamId};
 use super::{Child, Counters, Settings};
@@ -90,7 +90,7 @@ pub(super) struct Tree {
     /// When another candidate is asked, too.
     pub(super) hedge_at: Option<Time>,
     pub(super) lookup_at: Option<Time>,
-    pub(super) lookup_wait: Duration,
+    pub(super) lookups: Backoff,
     pub(super) renew_at: Time,
     pub(super) review_at: Time,
     pub(super) dry_after: Duration,
@@ -116,7 +116,7 @@ impl Tree {
             orphan_since: None,
             hedge_at: None,
             lookup_at: None,
-            lookup_wait: LOOKUP_WAIT.0,
+            lookups: LOOKUPS,
             renew_at: cx.now,
             review_at: cx.now,
             dry_after: cx.random.stretched(DRY),
@@ -220,7 +220,7 @@ impl Tree {
         if self.registered.take().is_some() {
             self.register_at = Some(cx.now + cx.random.delay(REGISTER_LEAST));
         }
-        self.lookup_wait = LOOKUP_WAIT.0;
+        self.lookups = LOOKUPS;
         if self.is_orphan() {
             self.lookup_at = Some(cx.now + cx.random.delay(REGISTER_LEAST));
         }

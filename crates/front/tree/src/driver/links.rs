@@ -7,7 +7,7 @@ use outflow_routing::tree::{Contact, RelayId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::limits::{LINKS_MAX, RECONNECT, UNSAID_MAX};
+use super::super::limits::{LINKS_MAX, RECONNECT_WAIT_MAX, UNSAID_MAX};
 use super::super::link;
 use super::super::link::{Link, LinkEvent, LinkId, Terms};
 use super::super::wire::{Hello, Said};
@@ -132,7 +132,8 @@ impl Driver {
             }
         }
         for parent in self.parents.iter_mut().filter(|parent| parent.link == Some(link)) {
-            (parent.is_up, parent.retry) = (true, RECONNECT.0);
+            parent.is_up = true;
+            parent.backoff.reset();
         }
         tracing::info!(relay = peer.name, at = %peer.contact.address, "another relay is connected");
         self.links.names.insert(relay, peer.name.clone());
@@ -148,9 +149,8 @@ impl Driver {
         self.links.unknown.remove(&link);
         self.links.asked.retain(|_, (asked, _)| *asked != link);
         for parent in self.parents.iter_mut().filter(|parent| parent.link == Some(link)) {
-            parent.retry = (parent.retry * 2).clamp(RECONNECT.0, RECONNECT.1);
             (parent.link, parent.is_up) = (None, false);
-            parent.again_at = Instant::now() + parent.retry;
+            parent.again_at = Instant::now() + parent.backoff.wait();
             tracing::warn!(parent = parent.place, why, "the parent cannot be reached; trying again");
         }
         if let Some((relay, _)) = self.links.dialled.remove(&link) {
@@ -210,7 +210,7 @@ impl Driver {
             if parent.link.is_some() || parent.again_at > now {
                 continue;
             }
-            parent.again_at = now + RECONNECT.1;
+            parent.again_at = now + RECONNECT_WAIT_MAX;
             let (name, inputs) = (parent.place.clone(), self.inputs.clone());
             // Looking up may take long; it is told as an input.
             tokio::spawn(async move {

@@ -7,7 +7,7 @@ mod streams;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use outflow_control::Control;
 use outflow_directory::Directory;
@@ -15,7 +15,7 @@ use outflow_door::Permit;
 use outflow_engine::message::{ControlError, Demand};
 use outflow_engine::system::random_u32;
 use outflow_front_groups::{GroupSettings, number};
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 use outflow_packet::Level;
 use outflow_poc_socket::PocSocket;
 use outflow_routing::demand;
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::feed::{Feed, Parent};
-use super::limits::{NAMES_MAX, SWEEP};
+use super::limits::{NAMES_MAX, RECONNECT, SWEEP};
 use super::link::{Link, LinkEvent, LinkId};
 use super::view::{PeerView, RelayView};
 use super::wants::Wants;
@@ -102,7 +102,7 @@ struct Above {
     place: String,
     link: Option<LinkId>,
     is_up: bool,
-    retry: Duration,
+    backoff: Backoff,
     again_at: Instant,
 }
 
@@ -177,7 +177,7 @@ impl Driver {
             place: place.clone(),
             link: None,
             is_up: false,
-            retry: Duration::ZERO,
+            backoff: RECONNECT,
             again_at: Instant::now(),
         };
         let parents = tree.parents.iter().map(above).collect();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use outflow_client::{AskBy, Error, Lower, Options, Received, Subscription, subscribe};
 use outflow_engine::system::random_u32;
 use outflow_front_pull::Failure;
-use outflow_media::Format;
+use outflow_media::{Backoff, Format};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -87,7 +87,7 @@ struct Times {
     news: Option<Instant>,
     /// When the group is joined next, and how much later the time after that.
     join: Instant,
-    again: Duration,
+    backoff: Backoff,
 }
 
 impl Grouped {
@@ -108,7 +108,7 @@ impl Grouped {
             waiting: None,
             news: None,
             join: now,
-            again: GROUP_AGAIN.0,
+            backoff: GROUP_AGAIN,
         };
         let mut grouped = Grouped {
             stream: stream.to_owned(),
@@ -260,7 +260,7 @@ impl Grouped {
         self.merge.change(&mut self.out);
         self.carrier = By::Group;
         self.times.heard = Instant::now();
-        self.times.again = GROUP_AGAIN.0;
+        self.times.backoff.reset();
         self.why.clear();
         self.close_unicast();
         self.shown.is_by_group.store(true, Ordering::Relaxed);
@@ -297,9 +297,7 @@ impl Grouped {
         } else if self.unicast.is_none() {
             self.open(By::Unicast);
         }
-        let Times { join, again, .. } = &mut self.times;
-        *join = Instant::now() + *again;
-        *again = (*again * 2).min(GROUP_AGAIN.1);
+        self.times.join = Instant::now() + self.times.backoff.wait();
     }
 
     /// Whether the group is silent for longer than is usual.

@@ -1,17 +1,15 @@
 //! What is asked of the neighbour that we depend on: prunes (sections 3.5.4 and 3.5.5), grafts (section 3.6.1)
 //! and demands.
 
-use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 
 use super::tree::{Above, Tree};
 use super::{Context, Flow, Forwarding};
 use crate::demand::Level;
 use crate::dvmrp::interface::neighbour;
 use crate::dvmrp::limits::{
-    DEMAND_INTERVAL, DEMAND_LIFETIME, GRAFT_RETRANSMIT, PRUNE_LIFETIME, PRUNE_LIFETIME_MIN, PRUNE_RETRANSMIT,
-    RETRANSMIT_MAX,
+    DEMAND_INTERVAL, DEMAND_LIFETIME, GRAFT_AGAIN, PRUNE_AGAIN, PRUNE_LIFETIME, PRUNE_LIFETIME_MIN,
 };
 use crate::dvmrp::packet::{Demand, DemandAck, Message, Pair};
 use crate::dvmrp::routes::Via;
@@ -37,9 +35,9 @@ impl Forwarding {
             (Some(wanted), Above::Level { level, .. }) if has_levels && level == wanted => (),
             (Some(level), _) if has_levels => {
                 self.sequence = self.sequence.wrapping_add(1);
-                self.say_level(cx, flow, peer, level, self.sequence, GRAFT_RETRANSMIT);
+                self.say_level(cx, flow, peer, level, self.sequence, GRAFT_AGAIN);
             }
-            (Some(_), Above::Pruned { .. } | Above::Unknown) => self.graft(cx, flow, peer, GRAFT_RETRANSMIT),
+            (Some(_), Above::Pruned { .. } | Above::Unknown) => self.graft(cx, flow, peer, GRAFT_AGAIN),
             (Some(_), Above::Nothing | Above::Graft { .. }) => (),
             // It does not understand levels any more.
             (Some(_), Above::Level { .. }) => self.set_above(flow, Above::Nothing),
@@ -56,8 +54,8 @@ impl Forwarding {
     pub(super) fn handle_unwanted(&mut self, cx: &mut Context<'_>, flow: Flow) {
         let Some(peer) = self.upstream_of(flow) else { return };
         match self.trees.get(&flow).map(|tree| tree.above) {
-            Some(Above::Pruned { until, again, wait }) if cx.now >= again => {
-                self.send_prune(cx, flow, peer, until, wait * 2);
+            Some(Above::Pruned { until, again, backoff }) if cx.now >= again => {
+                self.send_prune(cx, flow, peer, until, backoff);
             }
             Some(Above::Pruned { .. }) | None => (),
             Some(_) => self.prune(cx, flow, peer),
@@ -69,10 +67,17 @@ impl Forwarding {
         let (least, most) = PRUNE_LIFETIME;
         let ours = cx.now + cx.random.between(least, most);
         let until = tree.pruned_until().map_or(ours, |below| below.min(ours));
-        self.send_prune(cx, flow, peer, until, PRUNE_RETRANSMIT);
+        self.send_prune(cx, flow, peer, until, PRUNE_AGAIN);
     }
 
-    fn send_prune(&mut self, cx: &mut Context<'_>, flow: Flow, peer: Peer, until: Time, wait: Duration) {
+    fn send_prune(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: Flow,
+        peer: Peer,
+        until: Time,
+        mut backoff: Backoff,
+    ) {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
         let lifetime_s = until.since(cx.now).as_secs();
         if lifetime_s <= PRUNE_LIFETIME_MIN.as_secs() {
@@ -80,17 +85,17 @@ impl Forwarding {
             tree.above = Above::Nothing;
             return;
         }
-        let again = cx.now + cx.random.stretched(wait);
-        tree.above = Above::Pruned { until, again, wait };
+        let again = cx.now + cx.random.stretched(backoff.wait());
+        tree.above = Above::Pruned { until, again, backoff };
         tree.pruned_at.insert(peer, until);
         let pair = Pair { source: tree.host, group: flow.group, mask: None };
         let message = Message::Prune(pair, lifetime_s as u32);
         cx.outbox.send_to(peer, cx.interfaces, &message, cx.counters);
     }
 
-    fn graft(&mut self, cx: &mut Context<'_>, flow: Flow, peer: Peer, wait: Duration) {
+    fn graft(&mut self, cx: &mut Context<'_>, flow: Flow, peer: Peer, mut backoff: Backoff) {
         let Some(tree) = self.trees.get_mut(&flow) else { return };
-        tree.above = Above::Graft { again: cx.now + cx.random.stretched(wait), wait };
+        tree.above = Above::Graft { again: cx.now + cx.random.stretched(backoff.wait()), backoff };
         let message = Message::Graft(Pair { source: tree.host, group: flow.group, mask: None });
         cx.outbox.send_to(peer, cx.interfaces, &message, cx.counters);
     }
@@ -102,10 +107,10 @@ impl Forwarding {
         peer: Peer,
         level: Level,
         sequence: u32,
-        wait: Duration,
+        mut backoff: Backoff,
     ) {
-        let again = cx.now + cx.random.stretched(wait);
-        self.set_above(flow, Above::Level { level, sequence, is_acked: false, again, wait });
+        let again = cx.now + cx.random.stretched(backoff.wait());
+        self.set_above(flow, Above::Level { level, sequence, is_acked: false, again, backoff });
         let (network, group) = (flow.source, flow.group);
         let lifetime_s = DEMAND_LIFETIME.as_secs() as u32;
         let message = Message::Demand(Demand { network, group, level, lifetime_s, sequence });
@@ -116,15 +121,15 @@ impl Forwarding {
     pub(super) fn handle_above_timeout(&mut self, cx: &mut Context<'_>, flow: Flow) {
         let Some(peer) = self.upstream_of(flow) else { return };
         match self.trees.get(&flow).map(|tree| tree.above) {
-            Some(Above::Graft { again, wait }) if again <= cx.now => {
-                self.graft(cx, flow, peer, (wait * 2).min(RETRANSMIT_MAX));
+            Some(Above::Graft { again, backoff }) if again <= cx.now => {
+                self.graft(cx, flow, peer, backoff);
             }
-            Some(Above::Level { level, sequence, is_acked: false, again, wait }) if again <= cx.now => {
-                self.say_level(cx, flow, peer, level, sequence, (wait * 2).min(RETRANSMIT_MAX));
+            Some(Above::Level { level, sequence, is_acked: false, again, backoff }) if again <= cx.now => {
+                self.say_level(cx, flow, peer, level, sequence, backoff);
             }
             Some(Above::Level { level, again, .. }) if again <= cx.now => {
                 self.sequence = self.sequence.wrapping_add(1);
-                self.say_level(cx, flow, peer, level, self.sequence, GRAFT_RETRANSMIT);
+                self.say_level(cx, flow, peer, level, self.sequence, GRAFT_AGAIN);
             }
             // Data comes again; if it is not wanted, that is said again.
             Some(Above::Pruned { until, .. }) if until <= cx.now => self.set_above(flow, Above::Nothing),
@@ -161,12 +166,12 @@ impl Forwarding {
         let flow = Flow { source: ack.network, group: ack.group };
         let tree = self.trees.get_mut(&flow).ok_or(Refusal::UnexpectedAck)?;
         match &mut tree.above {
-            Above::Level { sequence, is_acked, again, wait, .. }
+            Above::Level { sequence, is_acked, again, backoff, .. }
                 if *sequence == ack.sequence && !*is_acked && tree.upstream == Via::Neighbour(from) =>
             {
                 *is_acked = true;
                 tree.pruned_at.remove(&from);
-                *wait = GRAFT_RETRANSMIT;
+                backoff.reset();
                 *again = cx.now + cx.random.stretched(DEMAND_INTERVAL);
             }
             _ => return Err(Refusal::UnexpectedAck),

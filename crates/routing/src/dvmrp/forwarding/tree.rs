@@ -1,10 +1,9 @@
 //! What is known of one flow.
 
 use core::net::Ipv4Addr;
-use core::time::Duration;
 use std::collections::BTreeMap;
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 
 use super::Outgoing;
 use crate::demand::Level;
@@ -34,11 +33,11 @@ pub(super) enum Above {
     /// It may remember something from the last time that we depended on it.
     Unknown,
     /// That nothing is wanted until then; if data comes, again after a while.
-    Pruned { until: Time, again: Time, wait: Duration },
+    Pruned { until: Time, again: Time, backoff: Backoff },
     /// That it is wanted after all, which it has not acknowledged.
-    Graft { again: Time, wait: Duration },
+    Graft { again: Time, backoff: Backoff },
     /// A level. Said again if it is not acknowledged, and later so that it is not forgotten.
-    Level { level: Level, sequence: u32, is_acked: bool, again: Time, wait: Duration },
+    Level { level: Level, sequence: u32, is_acked: bool, again: Time, backoff: Backoff },
 }
 
 #[derive(Debug)]

@@ -1,43 +1,28 @@
 //! The hosts of an interface that are known individually.
 
-use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use outflow_media::Time;
+use outflow_media::{Rate, Time, TokenBucket};
 
 use crate::membership::limits::{MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SWEEP_EVERY};
 
-/// How many messages may still come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Rate {
-    /// When all that came would have come at the highest rate.
-    reached: Time,
-}
+/// How fast a host's messages may come.
+const RATE: Rate = Rate::per_second(MESSAGES_A_SECOND as u64);
+/// Messages that may come at once.
+const BURST: TokenBucket = TokenBucket::new(MESSAGES_AT_ONCE as u64);
 
-impl Rate {
-    const EACH: Duration = Duration::from_nanos(1_000_000_000 / MESSAGES_A_SECOND as u64);
-
-    fn allows(&mut self, now: Time) -> bool {
-        let reached = self.reached.max(now);
-        if reached.since(now) >= Self::EACH * MESSAGES_AT_ONCE {
-            return false;
-        }
-        self.reached = reached + Self::EACH;
-        true
-    }
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Host {
     groups: usize,
-    rate: Rate,
+    messages: TokenBucket,
 }
 
 impl Host {
     /// Whether nothing is lost if it is forgotten.
-    fn is_idle(&self, now: Time) -> bool {
-        self.groups == 0 && self.rate.reached <= now
+    fn is_idle(&mut self, now: Time) -> bool {
+        self.messages.fill(now, RATE);
+        self.groups == 0 && self.messages.is_full()
     }
 }
 
@@ -58,14 +43,13 @@ pub(super) struct Hosts {
     hosts: BTreeMap<IpAddr, Host>,
     hosts_max: usize,
     groups_max: usize,
-    strangers: Rate,
+    strangers: TokenBucket,
     swept: Time,
 }
 
 impl Hosts {
     pub(super) const fn new(hosts_max: usize, groups_max: usize) -> Self {
-        let strangers = Rate { reached: Time::ZERO };
-        Hosts { hosts: BTreeMap::new(), hosts_max, groups_max, strangers, swept: Time::ZERO }
+        Hosts { hosts: BTreeMap::new(), hosts_max, groups_max, strangers: BURST, swept: Time::ZERO }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -80,11 +64,11 @@ impl Hosts {
                 self.hosts.retain(|_, host| !host.is_idle(now));
             }
             if self.hosts.len() >= self.hosts_max {
-                return if self.strangers.allows(now) { Heard::Stranger } else { Heard::TooOften };
+                return if self.strangers.pass(now, RATE) { Heard::Stranger } else { Heard::TooOften };
             }
         }
-        let host = self.hosts.entry(address).or_default();
-        if host.rate.allows(now) { Heard::Known } else { Heard::TooOften }
+        let host = self.hosts.entry(address).or_insert(Host { groups: 0, messages: BURST });
+        if host.messages.pass(now, RATE) { Heard::Known } else { Heard::TooOften }
     }
 
     /// Whether a host is known.
@@ -116,6 +100,8 @@ impl Hosts {
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
 
     fn host(number: u32) -> IpAddr {
