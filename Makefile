@@ -8,6 +8,8 @@ SHELL := /bin/bash
 # The second is for a newer Go than the system has (scripts/setup).
 export PATH := $(HOME)/.cargo/bin:$(CURDIR)/target/tools/go/bin:$(PATH)
 export CARGO_TERM_COLOR ?= auto
+# What is built once needs no notes for the next time: they fill disks.
+export CARGO_INCREMENTAL ?= 0
 
 DEMO_ARGS ?=
 

@@ -1,7 +1,6 @@
 //! What is asked of the neighbour that we depend on: prunes (sections 3.5.4 and 3.5.5), grafts (section 3.6.1)
 //! and demands.
 
-
 use outflow_media::{Backoff, Time};
 
 use super::tree::{Above, Tree};
