@@ -8,7 +8,8 @@ use outflow_relay::Feedback;
 use outflow_rtp::rtcp::key_frame_request;
 
 use super::rtcp::CNAME;
-use super::{Bell, Watched, Worker};
+use super::{Watched, Worker};
+use crate::bell::Bell;
 use crate::message::{Command, SocketRole, StreamId};
 
 /// The way from a replica to the stream that it is one of.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use outflow_config::Switch;
@@ -12,7 +10,7 @@ use outflow_media::Time;
 use outflow_relay::Priority;
 use outflow_socket::set_buffer;
 use outflow_udp::{Inbox, Parcels, inbox};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -25,6 +23,7 @@ use super::snapshot::Snapshot;
 use super::tasks::Tasks;
 use super::wait::Poll;
 use super::{Watched, Worker};
+use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::limits::{PEER_PARCELS_MAX, UDP_SEND_BUFFER_BYTES};
 use crate::message::{Command, ControlError, Demand, Destination, StreamId, WorkerState};
@@ -34,39 +33,6 @@ use crate::send::fanout::Fanout;
 use crate::send::stream::StreamSender;
 use crate::send::udp::UdpPort;
 use crate::send::uring::Uring;
-
-/// Wakes a worker; ringing it again before the worker has heard it costs nothing.
-#[derive(Debug)]
-pub struct Bell {
-    fd: OwnedFd,
-    rung: AtomicBool,
-}
-
-impl Bell {
-    /// One that has not rung.
-    ///
-    /// # Errors
-    /// There are no more descriptors.
-    pub fn new() -> io::Result<Self> {
-        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Bell { fd, rung: AtomicBool::new(false) })
-    }
-
-    /// Wakes the worker.
-    pub fn ring(&self) {
-        if !self.rung.swap(true, Ordering::AcqRel) {
-            // Only a full counter could fail, which rings as well.
-            let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// The worker has heard it, and will look at everything that was put down before.
-    pub(super) fn clear(&self) {
-        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        // A swap, so that what a thread that found it rung has put down is seen after this.
-        self.rung.swap(false, Ordering::AcqRel);
-    }
-}
 
 /// What control holds of a worker.
 #[derive(Debug)]
@@ -205,7 +171,7 @@ fn worker(
         peers: Peers::new(parcels),
         running: true,
     };
-    worker.register(&bell.fd, epoll::EventFlags::IN)?;
+    worker.register(&*bell, epoll::EventFlags::IN)?;
     worker.watched.insert(Watched::Bell);
     if let Some(routes) = worker.fanout.descriptor() {
         worker.register(routes, epoll::EventFlags::IN)?;

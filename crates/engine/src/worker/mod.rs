@@ -35,7 +35,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
 pub use feedback::Upward;
-pub use handle::{Bell, WorkerHandle};
+pub use handle::WorkerHandle;
 use ingest::Sender;
 use links::Links;
 use peers::Peers;
@@ -46,6 +46,7 @@ use stream::LiveStream;
 use tasks::{Task, Tasks};
 use wait::Poll;
 
+use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
 use crate::message::{Command, Demand, SourceSocket};

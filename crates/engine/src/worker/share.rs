@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::Worker;
 use super::feedback::Upward;
-use super::handle::Bell;
 use super::stream::LiveStream;
+use crate::bell::Bell;
 use crate::limits::{HAND_OVER_PACKETS, INGEST_ROUND_PACKETS};
 use crate::message::StreamId;
 

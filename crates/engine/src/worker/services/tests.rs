@@ -12,8 +12,8 @@ use outflow_rtp::PlainHeader;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::bell::Bell;
 use crate::context::Contexts;
-use crate::worker::Bell;
 
 /// A worker's stream, and what it sent.
 struct Home {
