@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::bell::Bell;
 use crate::context::Contexts;
+use crate::worker::stream::LiveStream;
 
 /// A worker's stream, and what it sent.
 struct Home {
