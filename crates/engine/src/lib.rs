@@ -10,6 +10,7 @@
     reason = "this crate owns time, threads and I/O"
 )]
 
+mod bell;
 mod clock;
 mod context;
 mod external;
@@ -22,10 +23,11 @@ mod send;
 pub mod system;
 mod worker;
 
+pub use bell::Bell;
 pub use clock::Clock;
 pub use context::{Contexts, Line, PLUGIN_CONTEXT};
 pub use external::External;
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::{PacketHead, Packets, Worth, open_push};
-pub use worker::{Bell, Inlet, Outlet, Upward, WorkerHandle};
+pub use worker::{Inlet, Outlet, Upward, WorkerHandle};

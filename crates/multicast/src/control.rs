@@ -18,26 +18,9 @@ use crate::forwarder::Arrival;
 use crate::interfaces::{Interface, Warning};
 use crate::limits::COMMANDS_MAX;
 use crate::neighbours::Neighbours;
+use crate::options::Options;
 use crate::querier::Downstream;
 use crate::sys::{Changes, Listener, Routing, Watchable};
-
-/// What is the same for all interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// The number of a multicast routing table of our own; the usual one without. Packets are led to it by
-    /// rules: `ip mrule add iif NAME table NUMBER`.
-    pub table: Option<u32>,
-    /// Whether the kernel is to forward. Without, it is only told which interface wants what.
-    pub forward: bool,
-    /// Whether to note how long things take, for [`Snapshot::timings`].
-    pub timings: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { table: None, forward: true, timings: false }
-    }
-}
 
 type Answer<T> = oneshot::Sender<T>;
 

@@ -2,13 +2,15 @@
 //! events out. It makes system calls, but waits for nothing.
 
 mod flows;
+mod out;
 mod own;
+mod role;
 mod roles;
 mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,42 +18,23 @@ use outflow_media::Time;
 use outflow_routing::membership::{Level, Reason};
 use tokio::sync::mpsc;
 
-use self::own::Own;
-use self::roles::Role;
-use self::trees::is_dvmrp;
-use crate::control::Options;
+use self::out::{Out, v4};
+use self::own::{Around, Own};
+use self::role::Role;
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::event::{Counts, Events, Name, Said, Snapshot};
 use crate::forward::{Flows, Relayed};
 use crate::forwarder::{Arrival, Forwarder};
 use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
-use crate::neighbours::Dvmrp;
+use crate::neighbours::{Dvmrp, is_dvmrp};
+use crate::options::Options;
 use crate::ports::Ports;
 use crate::querier::{Concerns, Querier};
 use crate::sys::{Listener, Received, Routing, Upcall};
 use crate::timing::Stopwatch;
 use crate::upstream::Upstream;
 use crate::wanted::Wanted;
-
-/// Monotonic time as the state machines want it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
-    zero: Instant,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Clock { zero: Instant::now() }
-    }
-
-    pub(crate) fn now(self) -> Time {
-        Time::ZERO + self.zero.elapsed()
-    }
-
-    pub(crate) fn instant(self, time: Time) -> Instant {
-        self.zero + time.since(Time::ZERO)
-    }
-}
 
 /// All state of the driver.
 #[derive(Debug)]
@@ -248,9 +231,11 @@ impl Driver {
             }
         }
         self.settle_groups(kernel, now);
-        self.settle_own(now);
+        self.own.settle(now, self.dvmrp.as_mut(), &self.relayed, &self.ports);
         self.settle_dvmrp(kernel, now);
-        self.tell_own();
+        let (relayed, queriers) = (&self.relayed, &self.queriers);
+        let around = Around { relayed, queriers, ports: &self.ports, flows: &self.flows };
+        self.own.tell(self.dvmrp.as_ref(), &around, &mut self.events);
         self.watch.updated();
         if let Some(upstream) = &mut self.upstream {
             upstream.host.handle_timeout(now);
@@ -297,6 +282,11 @@ impl Driver {
         self.own.begin_anew();
     }
 
+    /// The relay receives these groups from now on, whole, whatever other interfaces want them.
+    pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
+        self.own.set_received(groups);
+    }
+
     /// A host says which level it wants: on the interface on which it is a member.
     pub(crate) fn say_level(&mut self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
         let now = self.clock.now();
@@ -340,13 +330,6 @@ impl Driver {
     }
 }
 
-const fn v4(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    }
-}
-
 /// Sends what a router has to say to what it was just told.
 fn answer(kernel: &Routing, querier: &mut Querier, out: &mut Out, watch: &mut Stopwatch) {
     loop {
@@ -355,30 +338,5 @@ fn answer(kernel: &Routing, querier: &mut Querier, out: &mut Out, watch: &mut St
         let Some(to) = next else { return };
         out.send(kernel, to, querier.interface.index);
         watch.replied();
-    }
-}
-
-/// What packets are written into on their way out, one after the other.
-#[derive(Debug, Default)]
-struct Out {
-    packet: Vec<u8>,
-    errors: u64,
-}
-
-impl Out {
-    fn send_all(
-        &mut self,
-        kernel: &Routing,
-        interface: u32,
-        mut next: impl FnMut(&mut Vec<u8>) -> Option<IpAddr>,
-    ) {
-        while let Some(to) = next(&mut self.packet) {
-            self.send(kernel, to, interface);
-        }
-    }
-
-    fn send(&mut self, kernel: &Routing, to: IpAddr, interface: u32) {
-        let is_sent = v4(to).is_some_and(|to| kernel.send(&self.packet, to, interface).is_ok());
-        self.errors += u64::from(!is_sent);
     }
 }

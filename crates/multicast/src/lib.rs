@@ -12,6 +12,7 @@
 //! [`sys`] is the kernel's side of it, and [`limits`] has what is bounded.
 #![allow(clippy::disallowed_methods, reason = "a driver owns clock, sockets and files")]
 
+mod clock;
 mod control;
 mod driver;
 mod error;
@@ -21,6 +22,7 @@ mod forwarder;
 mod interfaces;
 pub mod limits;
 mod neighbours;
+mod options;
 mod ports;
 mod querier;
 pub mod sys;
@@ -28,7 +30,7 @@ mod timing;
 mod upstream;
 mod wanted;
 
-pub use control::{Multicast, Options};
+pub use control::Multicast;
 pub use error::Error;
 pub use event::{
     Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Said,
@@ -38,6 +40,7 @@ pub use forward::Relayed;
 pub use forwarder::UserCounts;
 pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
+pub use options::Options;
 pub use querier::Downstream;
 pub use timing::Timing;
 pub use wanted::Wanted;

@@ -41,6 +41,15 @@ impl Neighbours {
     }
 }
 
+/// The type of all messages of DVMRP (draft-ietf-idmr-dvmrp-v3-11 section 3.1).
+const DVMRP: u8 = 0x13;
+
+/// Whether a packet of IGMP is one of DVMRP.
+pub(crate) fn is_dvmrp(packet: &[u8]) -> bool {
+    let message = packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4);
+    packet.get(message) == Some(&DVMRP)
+}
+
 /// An interface of ours as the router has it.
 #[derive(Debug)]
 struct Port {

@@ -21,6 +21,7 @@
 mod host;
 pub mod limits;
 mod scaffold;
+mod version;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -31,17 +32,7 @@ use outflow_graph::{Element, Settings, Unfit};
 #[cfg(feature = "host")]
 pub use host::{load, settings, spoken};
 pub use scaffold::{Lang, ScaffoldError, scaffold};
-
-/// The contract: `wit/plugin.wit`.
-pub const WIT: &str = include_str!("../wit/plugin.wit");
-
-/// The package of the contract, without its version.
-#[cfg(feature = "host")]
-const PACKAGE: &str = "outflow:plugin/";
-
-/// The version of the contract that is spoken here. A plug-in that was built for an earlier one with the same first
-/// number works, too.
-pub const VERSION: (u32, u32, u32) = (1, 0, 0);
+pub use version::{VERSION, WIT};
 
 /// Makes an element of the file that the options of kind "wasm" name. As [`load`], it belongs into the
 /// control plane.

@@ -12,25 +12,8 @@ use super::hop::{Hop, Shown};
 use super::inlet::Inlet;
 use super::outlet::{Outbound, Outlet};
 use super::passed::{Carried, ForAll, Passed};
-use super::thread::Parked;
+use super::ringer::Ringer;
 use crate::limits::CONTEXT_PACKETS;
-use crate::worker::Bell;
-
-/// What wakes the reader of the next queue.
-#[derive(Debug, Clone)]
-pub(super) enum Ringer {
-    Context(Arc<Parked>),
-    Home(Arc<Bell>),
-}
-
-impl Ringer {
-    pub(super) fn ring(&self) {
-        match self {
-            Ringer::Context(parked) => parked.wake(),
-            Ringer::Home(bell) => bell.ring(),
-        }
-    }
-}
 
 /// The home's ends of a line.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ mod inlet;
 mod line;
 mod outlet;
 mod passed;
+mod ringer;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -19,12 +20,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use line::Arrived;
 pub use line::Line;
-use line::Ringer;
+use ringer::Ringer;
 use thread::Thread;
 
+use crate::bell::Bell;
 use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 use crate::message::ControlError;
-use crate::worker::Bell;
 
 /// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
 /// the stream.
@@ -57,7 +58,8 @@ impl Contexts {
                 let (what, key) = ("the execution contexts", "context, in fewer elements");
                 return Err(ControlError::Limit { what, limit: CONTEXTS_MAX, key });
             }
-            threads.insert(name.clone(), Thread::start(name)?);
+            let stands_back = name.starts_with(PLUGIN_CONTEXT.trim_end());
+            threads.insert(name.clone(), Thread::start(name, stands_back)?);
         }
         let along = |lanes: &Vec<String>| lanes.iter().filter_map(|name| threads.get(name)).collect();
         let along: Vec<Vec<&Thread>> = names.iter().map(along).collect();

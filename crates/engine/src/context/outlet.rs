@@ -8,8 +8,8 @@ use outflow_graph::{Item, Target};
 use outflow_media::{Tag, Time};
 use rtrb::Producer;
 
-use super::line::Ringer;
 use super::passed::{ForAll, Passed};
+use super::ringer::Ringer;
 use crate::limits::CONTEXT_RESERVE;
 
 /// The writing ends of the queues from one lane to all lanes of what comes next.

@@ -9,11 +9,11 @@ use outflow_packet::Parsed;
 use outflow_relay::control::Far;
 
 use super::hop::Hop;
-use super::line::{Arrived, Line, Ringer};
-use super::thread::Parked;
+use super::line::{Arrived, Line};
+use super::ringer::{Parked, Ringer};
 use super::{Contexts, PLUGIN_CONTEXT};
+use crate::bell::Bell;
 use crate::limits::PLUGIN_CONTEXTS_MAX;
-use crate::worker::Bell;
 
 /// A line whose threads are this test.
 struct Bench {

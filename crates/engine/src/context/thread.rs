@@ -1,31 +1,12 @@
 //! The thread of a context.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use super::PLUGIN_CONTEXT;
 use super::hop::Hop;
-use super::line::Ringer;
+use super::ringer::{Parked, Ringer};
 use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
-
-/// A thread that waits to be woken; waking it again before it has looked costs nothing.
-#[derive(Debug, Default)]
-pub(super) struct Parked {
-    thread: OnceLock<std::thread::Thread>,
-    woken: AtomicBool,
-}
-
-impl Parked {
-    pub(super) fn wake(&self) {
-        if !self.woken.swap(true, Ordering::AcqRel)
-            && let Some(thread) = self.thread.get()
-        {
-            thread.unpark();
-        }
-    }
-}
 
 /// A context as control holds it. Its thread ends when this is dropped.
 #[derive(Debug)]
@@ -35,15 +16,14 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Starts one.
+    /// Starts one. Should it stand back, others have the processor first.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(name: &str) -> Result<Self, ControlError> {
+    pub(super) fn start(name: &str, stands_back: bool) -> Result<Self, ControlError> {
         let parked = Arc::new(Parked::default());
         let (hops, new) = mpsc::channel();
         let shared = Arc::clone(&parked);
-        let stands_back = name.starts_with(PLUGIN_CONTEXT.trim_end());
         std::thread::Builder::new()
             .name(format!("context-{name}"))
             .spawn(move || {
@@ -69,11 +49,11 @@ impl Thread {
 }
 
 fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
-    let _ = parked.thread.set(std::thread::current());
+    parked.begin();
     let mut hops: Vec<Hop> = Vec::new();
     let mut shown = Instant::now();
     loop {
-        parked.woken.swap(false, Ordering::AcqRel);
+        parked.clear();
         loop {
             match new.try_recv() {
                 Ok(hop) => hops.push(hop),
@@ -91,7 +71,7 @@ fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
             shown = Instant::now();
             hops.iter().for_each(Hop::show);
         }
-        if !any && !parked.woken.load(Ordering::Acquire) {
+        if !any && !parked.is_woken() {
             std::thread::park_timeout(idle(&hops));
         }
     }

@@ -1,27 +1,21 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
-use std::net::IpAddr;
-
 use bytes::Bytes;
 use outflow_config::LinkConfig;
 use outflow_graph::elements::view::NoView;
 use outflow_graph::{Graph, View};
 use outflow_media::Format;
-use outflow_packet::{DropReason, Incoming, Level, NoLevel};
+use outflow_packet::{Level, NoLevel};
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Feedback, LevelBounds, LinkId, Priority, Selection, SinkSpec, StreamOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::{CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, SessionState, WriteSide};
+use super::{
+    CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, ReceiverId, SessionState, SourceId,
+    SourceSpec, StreamId, WriteSide,
+};
 use crate::context::Line;
 use crate::worker::{Inlet, Outlet};
-
-/// Number of a stream; never given twice while the relay runs.
-pub type StreamId = u64;
-/// Number of a receiver; never given twice while the relay runs.
-pub type ReceiverId = u64;
-/// Number of a source's turn at a stream; never given twice while the relay runs.
-pub type SourceId = u64;
 
 /// A request to the worker that owns the stream.
 #[derive(Debug)]
@@ -357,78 +351,6 @@ pub struct Swapped {
 
 /// Where the answer to a command goes.
 pub type Reply<T> = oneshot::Sender<Result<T, ControlError>>;
-
-/// A source that begins its turn.
-#[derive(Debug)]
-pub struct SourceSpec {
-    /// What it carries.
-    pub format: Format,
-    /// What it is, for people.
-    pub peer: String,
-    /// How its packets come.
-    pub feed: Feed,
-    /// What receivers say, for its front. What finds it full is left out: it is said again.
-    pub feedback: mpsc::Sender<Feedback>,
-}
-
-/// How a source's packets reach the worker.
-#[derive(Debug)]
-pub enum Feed {
-    /// From a connection that a task of control reads.
-    Queue(mpsc::Receiver<Ingest>),
-    /// From sockets that the worker reads itself; the queue is kept, and dropped at the turn's end.
-    Sockets(Vec<SourceSocket>, mpsc::Receiver<Ingest>),
-}
-
-/// What a publisher's task hands to the worker.
-#[derive(Debug)]
-pub enum Ingest {
-    /// An RTP packet, or whole transport stream packets.
-    Media {
-        /// The track.
-        track: u8,
-        /// The bytes.
-        bytes: Incoming,
-    },
-    /// A compound RTCP packet.
-    Rtcp {
-        /// The track.
-        track: u8,
-        /// The bytes.
-        bytes: Bytes,
-    },
-    /// `packets` packets found the queue full before this.
-    Dropped {
-        /// Why, for its receivers.
-        reason: DropReason,
-        /// How many.
-        packets: u64,
-    },
-}
-
-/// A UDP socket that a source sends to.
-#[derive(Debug)]
-pub struct SourceSocket {
-    /// The socket itself.
-    pub socket: std::net::UdpSocket,
-    /// The track.
-    pub track: u8,
-    /// What comes in there.
-    pub role: SocketRole,
-    /// Only packets from this address count, if it is known.
-    pub from: Option<IpAddr>,
-}
-
-/// What comes in at a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SocketRole {
-    /// Transport stream packets.
-    Ts,
-    /// RTP packets.
-    Rtp,
-    /// RTCP packets.
-    Rtcp,
-}
 
 /// A receiver that joins.
 #[derive(Debug)]

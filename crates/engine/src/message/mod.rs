@@ -3,27 +3,28 @@
 
 mod command;
 mod error;
+mod ids;
 mod peer;
 mod receiver;
 mod receivers;
+mod source;
 mod state;
 mod write_side;
 
 pub use command::{
-    Command, Demand, Feed, Ingest, JoinSpec, Joined, Reply, Services, ServicesCommand, SocketRole,
-    SourceSocket, SourceSpec, Swapped, read_level, read_view,
+    Command, Demand, Described, JoinSpec, Joined, Reply, Services, ServicesCommand, Swapped, read_level,
+    read_view,
 };
-pub use command::{Described, ReceiverId, SourceId, StreamId};
 pub use error::{CloseReason, ControlError};
+pub use ids::{ReceiverId, SourceId, StreamId};
 pub use peer::{Peer, PeerEvent, PeerPath};
 pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };
-pub use receivers::Receivers;
-pub use state::named;
+pub use receivers::{ReceiverReport, ReceiverState, Receivers};
+pub use source::{Feed, Ingest, SocketRole, SourceSocket, SourceSpec};
 pub use state::{
-    BranchState, ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState,
-    SessionState, SourceState, StreamState,
+    BranchState, ElementState, LinkApplicationState, LinkState, RelayState, SessionState, SourceState,
+    StreamPart, StreamState, WorkerState, named, together,
 };
-pub use state::{StreamPart, WorkerState, together};
 pub use write_side::WriteSide;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Receivers, StreamId};
+use super::{ReceiverState, Receivers, StreamId};
 
 /// The whole relay.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -221,58 +221,6 @@ pub struct BranchState {
     pub unfit: Option<String>,
 }
 
-/// One receiver.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct ReceiverState {
-    /// Its number; never given twice while the relay runs.
-    pub id: u64,
-    /// Name of its stream.
-    pub stream: String,
-    /// How it is served: a word of its front, "udp" or "rtp".
-    pub kind: &'static str,
-    /// By which way its packets leave: "user" (the relay's own system calls), "tc" or "xdp" (the
-    /// kernel's fan-out).
-    pub path: &'static str,
-    /// Why by no faster one, for receivers that are reached by UDP.
-    pub path_because: Option<&'static str>,
-    /// The tracks of the stream that have no place in what it gets, as "video AV1" in a transport stream.
-    pub left_out: Vec<String>,
-    /// Its address.
-    pub to: String,
-    /// Its name, for receivers from the configuration or the API.
-    pub name: Option<String>,
-    /// The link that it is behind.
-    pub link: Option<String>,
-    /// Its class: "high", "normal" or "low".
-    pub priority: &'static str,
-    /// The quality that it is to get, 1 is the best: the one that it asked for, or less while a rule says so.
-    pub level: u8,
-    /// The quality that it asked for.
-    pub level_asked: u8,
-    /// "live", "behind", "waiting" (for a key frame) or "paused".
-    pub state: &'static str,
-    /// Milliseconds since it joined.
-    pub age_ms: u64,
-    /// Bits a second, over the last interval.
-    pub bps: u64,
-    /// Packets sent.
-    pub packets: u64,
-    /// Bytes sent.
-    pub bytes: u64,
-    /// Packets waiting for it in the ring.
-    pub queue_packets: u64,
-    /// How old the oldest of them is, in milliseconds.
-    pub queue_delay_ms: u64,
-    /// Packets that it did not get, by reason.
-    pub drops: BTreeMap<&'static str, u64>,
-    /// Requests for a level that it sent by RTCP or to its session, and that were taken.
-    pub level_requests: u64,
-    /// Those that were refused, by reason.
-    pub level_refusals: BTreeMap<&'static str, u64>,
-    /// What its RTCP receiver reports say, per track, if it sends any.
-    pub reports: Vec<ReceiverReport>,
-}
-
 /// What a player's own session gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SessionState {
@@ -280,21 +228,6 @@ pub struct SessionState {
     pub level: u8,
     /// Bits a second of each level, the best first; none before that is known.
     pub levels: Vec<u64>,
-}
-
-/// The newest RTCP report block of a receiver for one track (RFC 3550, section 6.4.1).
-#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
-pub struct ReceiverReport {
-    /// The track.
-    pub track: u8,
-    /// Share of packets lost since the report before, 0 to 1.
-    pub fraction_lost: f64,
-    /// Packets lost since it joined.
-    pub lost: i64,
-    /// Interarrival jitter in milliseconds.
-    pub jitter_ms: f64,
-    /// Round-trip time in milliseconds, if it answered a sender report.
-    pub rtt_ms: Option<f64>,
 }
 
 /// A stream as one worker serves it.

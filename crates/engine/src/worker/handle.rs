@@ -1,72 +1,20 @@
 //! A worker as control sees it: a queue of commands and a bell.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, mpsc};
 
-use outflow_config::Switch;
-use outflow_media::Time;
-use outflow_relay::Priority;
-use outflow_socket::set_buffer;
-use outflow_udp::{Inbox, Parcels, inbox};
-use rustix::event::{EventfdFlags, epoll, eventfd};
-use slab::Slab;
+use outflow_udp::{Inbox, inbox};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::feedback::Upward;
-use super::links::Links;
-use super::peers::Peers;
-use super::serve::Shares;
-use super::share::{Inlet, Outlet};
-use super::snapshot::Snapshot;
-use super::tasks::Tasks;
-use super::wait::Poll;
-use super::{Watched, Worker};
+use super::Worker;
+use super::share::{Inlet, Outlet, Upward};
+use crate::bell::Bell;
 use crate::clock::Clock;
-use crate::limits::{PEER_PARCELS_MAX, UDP_SEND_BUFFER_BYTES};
-use crate::message::{Command, ControlError, Demand, Destination, StreamId, WorkerState};
+use crate::limits::PEER_PARCELS_MAX;
+use crate::message::{Command, ControlError, Demand, StreamId, WorkerState};
 use crate::processors::Processors;
-use crate::receive::{PortPair, Receiver, bind_pair, bind_pair_at};
-use crate::send::fanout::Fanout;
-use crate::send::stream::StreamSender;
-use crate::send::udp::UdpPort;
-use crate::send::uring::Uring;
-
-/// Wakes a worker; ringing it again before the worker has heard it costs nothing.
-#[derive(Debug)]
-pub struct Bell {
-    fd: OwnedFd,
-    rung: AtomicBool,
-}
-
-impl Bell {
-    /// One that has not rung.
-    ///
-    /// # Errors
-    /// There are no more descriptors.
-    pub fn new() -> io::Result<Self> {
-        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Bell { fd, rung: AtomicBool::new(false) })
-    }
-
-    /// Wakes the worker.
-    pub fn ring(&self) {
-        if !self.rung.swap(true, Ordering::AcqRel) {
-            // Only a full counter could fail, which rings as well.
-            let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// The worker has heard it, and will look at everything that was put down before.
-    pub(super) fn clear(&self) {
-        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        // A swap, so that what a thread that found it rung has put down is seen after this.
-        self.rung.swap(false, Ordering::AcqRel);
-    }
-}
+use crate::receive::bind_pair;
 
 /// What control holds of a worker.
 #[derive(Debug)]
@@ -107,7 +55,7 @@ impl WorkerHandle {
             .name(format!("worker-{number}"))
             .spawn(move || {
                 match processors.keep(number).and_then(|()| {
-                    worker(clock, bell, (queue, parcels), states, pair, (ways, limits), demands)
+                    Worker::open((clock, bell), (queue, parcels), states, pair, (ways, limits), demands)
                 }) {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));
@@ -142,7 +90,7 @@ impl WorkerHandle {
 
     /// The way up to a stream that this worker has the source of.
     pub fn upward(&self, stream: StreamId) -> Upward {
-        Upward { stream, commands: self.commands.clone(), bell: Arc::clone(&self.bell) }
+        Upward::new(stream, self.commands.clone(), Arc::clone(&self.bell))
     }
 
     /// Where datagrams are put for its peers.
@@ -163,84 +111,5 @@ impl WorkerHandle {
     /// The newest snapshot of what it has.
     pub fn states(&self) -> Arc<WorkerState> {
         self.states.load_full()
-    }
-}
-
-fn worker(
-    clock: Clock,
-    bell: Arc<Bell>,
-    (commands, parcels): (mpsc::Receiver<Command>, Parcels),
-    published: Arc<arc_swap::ArcSwap<WorkerState>>,
-    pair: PortPair,
-    (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
-    told: UnboundedSender<Demand>,
-) -> io::Result<Worker> {
-    let uring = match ways.io_uring {
-        Switch::Auto => Uring::open(),
-        Switch::Off => Uring::without(),
-    };
-    let mut worker = Worker {
-        clock,
-        epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-        bell: Arc::clone(&bell),
-        commands,
-        told,
-        watched: Slab::new(),
-        streams: Slab::new(),
-        ports: Slab::new(),
-        rtp_ports: [None; 2],
-        near_ports: BTreeMap::new(),
-        rtcp_peers: Default::default(),
-        receiver: Receiver::new(),
-        fanout: Fanout::open(ways.udp, limits.receivers),
-        next_refresh: Time::ZERO,
-        tasks: Tasks::default(),
-        poll: Poll::new(limits.poll),
-        highest: Priority::default(),
-        snapshot: Snapshot::new(published),
-        streamer: StreamSender::default(),
-        uring,
-        shares: Shares::default(),
-        links: Links::default(),
-        peers: Peers::new(parcels),
-        running: true,
-    };
-    worker.register(&bell.fd, epoll::EventFlags::IN)?;
-    worker.watched.insert(Watched::Bell);
-    if let Some(routes) = worker.fanout.descriptor() {
-        worker.register(routes, epoll::EventFlags::IN)?;
-        worker.watched.insert(Watched::Routes);
-    }
-    // IPv6 is served from the same ports where the machine has it.
-    let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
-    worker.rtp_ports[0] = Some(worker.add_pair(pair)?);
-    if let Ok(v6) = v6 {
-        worker.rtp_ports[1] = Some(worker.add_pair(v6)?);
-    }
-    Ok(worker)
-}
-
-impl Worker {
-    /// Sockets that serve sinks from a port of their own, with RTCP beside it.
-    pub(super) fn add_pair(&mut self, pair: PortPair) -> io::Result<usize> {
-        let port = self.add_port(pair.rtp, None)?;
-        self.register(&pair.rtcp, epoll::EventFlags::IN)?;
-        self.ports[port].rtcp = Some(self.watched.insert(Watched::Rtcp { socket: pair.rtcp }));
-        Ok(port)
-    }
-
-    /// A socket that serves sinks, or this configured receiver. It is waited for only where its
-    /// buffer fills up.
-    pub(super) fn add_port(
-        &mut self,
-        socket: std::net::UdpSocket,
-        push: Option<&Destination>,
-    ) -> io::Result<usize> {
-        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
-        let port = self.ports.vacant_key();
-        self.register(&socket, epoll::EventFlags::OUT | epoll::EventFlags::ONESHOT)?;
-        let token = self.watched.insert(Watched::Port { port });
-        self.ports.insert(UdpPort::new(socket, token, push)?);
-        Ok(port)
     }
 }

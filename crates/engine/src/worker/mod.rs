@@ -2,125 +2,122 @@
 //!
 //! It waits for packets, commands and the streams' own deadlines; nothing it owns is shared. Of a
 //! stream that is too large for one, others hold replicas (see [`share`]).
+//!
+//! Its parts, [`Watch`], [`Streams`], [`Ways`], [`Links`], [`Tasks`] and [`Snapshot`], do not know it: what
+//! one has to do with another, it is given, or answers.
 
 mod commands;
 mod demand;
+mod depart;
+mod drive;
 mod feedback;
 mod handle;
 mod ingest;
 mod links;
-mod near;
 mod negotiation;
 mod peers;
+mod rate;
+mod reports;
+mod requests;
 mod rtcp;
+mod sender;
 mod serve;
 mod services;
 mod share;
+mod shares;
+mod sink;
 mod snapshot;
+mod source;
 mod stream;
+mod streams;
 mod tasks;
-mod wait;
+mod udp_ports;
+mod watch;
+mod ways;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver as CommandReceiver;
 
 use outflow_media::Time;
-use outflow_relay::{Priority, SinkKey};
+use outflow_relay::Priority;
+use outflow_udp::Parcels;
 use rustix::event::epoll;
-use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
-pub use feedback::Upward;
-pub use handle::{Bell, WorkerHandle};
-use ingest::Sender;
+pub use handle::WorkerHandle;
 use links::Links;
-use peers::Peers;
-use serve::Shares;
-pub use share::{Inlet, Outlet};
+pub use share::{Inlet, Outlet, Upward};
+use shares::Shares;
 use snapshot::Snapshot;
 use stream::LiveStream;
+use streams::Streams;
 use tasks::{Task, Tasks};
-use wait::Poll;
+use watch::{Watch, Watched};
+use ways::Ways;
 
+use crate::bell::Bell;
 use crate::clock::Clock;
-use crate::limits::{EVENTS, PARTS_BELOW, ROUTES_REFRESH, WORK_ROUND};
-use crate::message::{Command, Demand, SourceSocket};
-use crate::receive::{Arena, Receiver};
-use crate::send::fanout::Fanout;
-use crate::send::stream::StreamSender;
-use crate::send::udp::UdpPort;
-use crate::send::uring::Uring;
-
-/// What a file descriptor that the worker waits for belongs to.
-#[derive(Debug)]
-enum Watched {
-    /// The worker's own bell: there are commands, or packets in a queue.
-    Bell,
-    /// A source's socket.
-    Source { stream: usize, socket: SourceSocket, arena: Box<Arena>, sender: Sender },
-    /// A socket that serves sinks.
-    Port { port: usize },
-    /// What tells of changed routes and neighbours.
-    Routes,
-    /// The RTCP side of the worker's own port pair.
-    Rtcp { socket: std::net::UdpSocket },
-    /// A socket that peers send through.
-    PeerPort { port: usize },
-    /// A receiver's connection.
-    Connection { stream: usize, sink: SinkKey },
-}
+use crate::limits::{EVENTS, WORK_ROUND};
+use crate::message::{Command, Demand, WorkerState};
+use crate::receive::{PortPair, Receiver};
 
 /// Everything that one thread owns.
 struct Worker {
     clock: Clock,
-    epoll: OwnedFd,
     bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
-    /// What receivers want, to the task that fetches streams.
-    told: UnboundedSender<Demand>,
-    watched: Slab<Watched>,
-    streams: Slab<LiveStream>,
-    /// The worker's own RTP sockets and those of configured receivers.
-    ports: Slab<UdpPort>,
-    /// The worker's own RTP sockets, of IPv4 and of IPv6.
-    rtp_ports: [Option<usize>; 2],
-    /// Those from single addresses of the machine.
-    near_ports: BTreeMap<IpAddr, usize>,
-    /// Which sink reports from which address.
-    rtcp_peers: BTreeMap<SocketAddr, (usize, SinkKey, u8)>,
+    watch: Watch,
     receiver: Receiver,
-    fanout: Fanout,
-    next_refresh: Time,
-    tasks: Tasks,
-    poll: Poll,
-    /// The highest class of any receiver here.
-    highest: Priority,
-    snapshot: Snapshot,
-    streamer: StreamSender,
-    uring: Uring,
-    shares: Shares,
+    streams: Streams,
+    ways: Ways,
     links: Links,
-    /// Receivers that are reached by state machines of their own.
-    peers: Peers,
+    tasks: Tasks,
+    snapshot: Snapshot,
+    shares: Shares,
     running: bool,
 }
 
 impl Worker {
+    /// One that has no streams yet, and serves receivers from this pair of ports.
+    fn open(
+        (clock, bell): (Clock, Arc<Bell>),
+        (commands, parcels): (CommandReceiver<Command>, Parcels),
+        published: Arc<arc_swap::ArcSwap<WorkerState>>,
+        pair: PortPair,
+        (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
+        told: UnboundedSender<Demand>,
+    ) -> io::Result<Self> {
+        let mut watch = Watch::new(limits.poll)?;
+        watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
+        let ways = Ways::open(&mut watch, pair, parcels, (ways, limits.receivers))?;
+        Ok(Worker {
+            clock,
+            bell,
+            commands,
+            watch,
+            receiver: Receiver::new(),
+            streams: Streams::new(told),
+            ways,
+            links: Links::default(),
+            tasks: Tasks::default(),
+            snapshot: Snapshot::new(published),
+            shares: Shares::default(),
+            running: true,
+        })
+    }
+
     /// Serves until told to stop.
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while self.running {
             let due = self.due();
-            self.wait(due, &mut events)?;
+            self.watch.wait(&self.clock, due, &mut events)?;
             // What comes to sources is served when it has been read: nothing else is to be looked for.
             let mut anything = self.clock.now() >= due;
             for event in &events {
                 let token = event.data.u64() as usize;
-                anything |= !matches!(self.watched.get(token), Some(Watched::Source { .. }));
+                anything |= !matches!(self.watch.get(token), Some(Watched::Source { .. }));
                 self.event(token, event.flags);
             }
             if anything {
@@ -131,22 +128,32 @@ impl Worker {
         Ok(())
     }
 
+    /// Until when nothing has to be done unless something comes in. What is found out on the way is
+    /// not looked for when it has come.
+    fn due(&mut self) -> Time {
+        let mut due = self.snapshot.due().min(self.ways.due());
+        due = due.min(self.links.due().unwrap_or(due));
+        let mut highest = Priority::Low;
+        for stream in self.streams.iter() {
+            highest = highest.min(stream.class());
+            let wake = if stream.touched { Some(Time::ZERO) } else { stream.wake };
+            due = due.min(wake.unwrap_or(due));
+        }
+        self.tasks.set_highest(highest);
+        if self.tasks.is_empty() { due } else { Time::ZERO }
+    }
+
     /// Puts down what has to be done for streams to which something has happened or whose time has
     /// come, and for the snapshot.
     fn plan(&mut self) {
         let now = self.clock.now();
-        for (index, stream) in &mut self.streams {
+        for (index, stream) in self.streams.iter_mut() {
             plan_stream(&mut self.tasks, now, index, stream);
-        }
-        if now >= self.next_refresh {
-            self.next_refresh = now + ROUTES_REFRESH;
-            self.fanout.refresh(now);
         }
         for link in self.links.are_due(now) {
             self.tasks.add(Priority::High, Task::Depart(link));
         }
-        self.peers.wake(now);
-        self.plan_peers();
+        self.ways.plan(now, &mut self.tasks);
         if self.snapshot.is_due(now) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
@@ -162,14 +169,14 @@ impl Worker {
                 Task::Depart(link) => self.depart(link),
                 Task::Transmit => self.transmit(class),
                 Task::Report(stream) => self.go_on_with_reports(stream),
-                Task::Snapshot => self.go_on_with_snapshot(),
+                Task::Snapshot => self.show(),
             }
-            if self.clock.now() >= began + WORK_ROUND / self.parts(class) {
+            if self.clock.now() >= began + WORK_ROUND / self.tasks.parts(class) {
                 return;
             }
             // What was received is to be served before anything of a lower class.
             if let Task::Receive(token) = task
-                && let Some(&Watched::Source { stream: index, .. }) = self.watched.get(token)
+                && let Some(&Watched::Source { stream: index, .. }) = self.watch.get(token)
                 && let Some(stream) = self.streams.get_mut(index)
             {
                 plan_stream(&mut self.tasks, self.clock.now(), index, stream);
@@ -177,19 +184,31 @@ impl Worker {
         }
     }
 
-    /// Of what is owed in a class one in this many parts is done at once: all, if there is none above it.
-    fn parts(&self, class: Priority) -> u32 {
-        if class > self.highest { PARTS_BELOW } else { 1 }
+    /// Goes on with the snapshot.
+    fn show(&mut self) {
+        let now = self.clock.now();
+        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, self.ways.fanout()) {
+            self.tasks.add(self.snapshot.class(now), Task::Snapshot);
+        }
+    }
+
+    /// Takes what publishers have put into their queues; what is left is taken in the next round.
+    fn drain_queues(&mut self) {
+        if self.streams.drain_queues(&self.clock) {
+            self.bell.ring();
+        }
     }
 
     fn event(&mut self, token: usize, flags: epoll::EventFlags) {
-        match self.watched.get(token) {
+        match self.watch.get(token) {
             Some(Watched::Bell) => {
                 self.bell.clear();
                 self.obey();
                 self.drain_queues();
-                self.take_handed();
-                self.take_near();
+                if self.streams.take_handed(self.clock.now()) {
+                    self.bell.ring();
+                }
+                self.streams.take_near(&self.clock);
                 self.take_parcels();
             }
             Some(Watched::Source { stream, .. }) => {
@@ -202,20 +221,15 @@ impl Worker {
                     self.port_writable(port);
                 }
             }
-            Some(&Watched::PeerPort { port }) => self.peer_port_writable(port),
-            Some(Watched::Routes) => self.fanout.routes_changed(),
+            Some(&Watched::PeerPort { port }) => {
+                self.ways.peers().port_writable(&mut self.watch, port);
+                self.ways.peers().plan(&mut self.tasks);
+            }
+            Some(Watched::Routes) => self.ways.routes_changed(),
             Some(Watched::Rtcp { .. }) => self.receive_rtcp(token),
             Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),
             None => {}
         }
-    }
-
-    /// Waits for a descriptor from now on. Returns the token at which the caller puts down in
-    /// `watched`, right away, what the descriptor belongs to.
-    fn register(&self, fd: impl AsFd, flags: epoll::EventFlags) -> io::Result<usize> {
-        let token = self.watched.vacant_key();
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token as u64), flags)?;
-        Ok(token)
     }
 }
 

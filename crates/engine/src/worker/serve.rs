@@ -1,34 +1,20 @@
 //! The streams served: what each core asks is carried out, what did not go is reported.
 
-use std::os::fd::AsFd;
-
-use outflow_kernel::Part;
 use outflow_relay::control::{Event, Output, SinkEnd};
-use outflow_relay::schedule::Sink;
 use outflow_relay::{Order, Priority, Report, Share, SinkKey, Stream, Transport, Whom};
-use rustix::event::epoll;
 use rustix::event::epoll::EventFlags;
-use slab::Slab;
 
+use super::Worker;
 use super::links::Offered;
-use super::stream::{LiveSink, LiveStream, Out};
+use super::shares::Shares;
+use super::sink::{LiveSink, Out};
+use super::stream::LiveStream;
 use super::tasks::Task;
-use super::{Watched, Worker};
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, WriteSide};
-use crate::send::fanout::{Audience, Fanout, Layers, Means, Members, by_share};
-use crate::send::stream::{Connection, Flush, Outcome};
-use crate::send::udp::UdpPort;
-use crate::send::uring::Uring;
-use crate::send::{Headers, Piece, pieces};
-
-/// What each sink of an order gets, if that differs; kept so that no memory is asked for an order.
-#[derive(Debug, Default)]
-pub(super) struct Shares {
-    members: Vec<(Share, SinkKey)>,
-    cuts: Vec<Share>,
-    keys: Vec<SinkKey>,
-}
+use crate::send::fanout::{Audience, Layers, Members, by_share};
+use crate::send::stream::Flush;
+use crate::send::{Headers, pieces};
 
 /// The sinks that are served by an order, and how the fan-out is told.
 fn audience<'a>(
@@ -68,7 +54,7 @@ impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
     /// their turn.
     pub(super) fn serve(&mut self, index: usize, class: Priority) {
-        let parts = self.parts(class);
+        let parts = self.tasks.parts(class);
         let ends = self.clock.now() + WORK_ROUND / parts;
         loop {
             let now = self.clock.now();
@@ -76,7 +62,7 @@ impl Worker {
                 self.tasks.add(class, Task::Serve(index));
                 return;
             }
-            let room = self.fanout.room(index).part(parts as usize);
+            let room = self.ways.fanout().room(index).part(parts as usize);
             let Some(stream) = self.streams.get_mut(index) else { return };
             let output = stream.core.poll_class(now, class, room);
             stream.give_far(now);
@@ -109,7 +95,7 @@ impl Worker {
         let is_behind = spec.and_then(|spec| spec.link).is_some_and(|link| self.links.has(link));
         if is_datagram
             && !is_behind
-            && self.fanout.asks_kernel(stream.core.cohort(order.branch, cohort).len())
+            && self.ways.fanout().asks_kernel(stream.core.cohort(order.branch, cohort).len())
         {
             cuts.clear();
             cuts.extend(stream.core.shares(order.branch, cohort));
@@ -128,45 +114,36 @@ impl Worker {
     /// Sends this share of an order's packets to the sinks that it names, or to some of them.
     fn send(&mut self, index: usize, order: &Order, share: Share, parts: Parts<'_>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
-        let share_of = |key: SinkKey| stream.core.share(order, key);
-        let (members, audience) = audience((&stream.core, index), order, parts, &share_of);
-        let Some(spec) = members.iter().find_map(|key| stream.core.spec(*key)) else { return };
+        let LiveStream { core, sinks, .. } = stream;
+        let core = &*core;
+        let share_of = |key: SinkKey| core.share(order, key);
+        let (members, audience) = audience((core, index), order, parts, &share_of);
+        let Some(spec) = members.iter().find_map(|key| core.spec(*key)) else { return };
         let mut headers = Headers::new();
-        let pieces = pieces(&stream.core, order, share, spec.carriage, &mut headers);
+        let pieces = pieces(core, order, share, spec.carriage, &mut headers);
         if pieces.is_empty() {
             return;
         }
         if let Some(link) = spec.link.filter(|link| self.links.has(*link)) {
             let place = (self.clock.now(), link);
-            let offered = Offered { stream: (&stream.core, index), order, share, pieces: &pieces, members };
-            self.links.offer(place, &offered, &mut stream.sinks, &mut self.tasks);
+            let offered = Offered { stream: (core, index), order, share, pieces: &pieces, members };
+            if self.links.offer(place, &offered, sinks) {
+                self.tasks.add(Priority::High, Task::Depart(link));
+            }
             drop(pieces);
             return self.settle(link);
         }
         let mut gone = Vec::new();
         match spec.transport {
-            Transport::Datagram => {
-                let out = (&mut self.fanout, &mut self.uring, &mut self.ports);
-                stream.send_datagrams(index, audience, &pieces, out);
-            }
+            Transport::Datagram => self.ways.send_datagrams((core, sinks), index, audience, &pieces),
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };
-                let (sinks, reports) = (&mut stream.sinks, self.fanout.reports());
-                self.streamer.send(&mut self.uring, flush, members, sinks, |key, outcome| match outcome {
-                    Outcome::Sent => {}
-                    Outcome::Blocked(next) => reports.push((key, Report::Blocked { next })),
-                    Outcome::Gone => gone.push(key),
-                });
-                if !self.peers.is_empty() {
-                    let place_of = |key: SinkKey| stream.sinks.get(key.0)?.as_ref()?.out.peer();
-                    let report = |key, report| reports.push((key, report));
-                    self.peers.send(self.clock.now(), &pieces, members, place_of, report);
-                }
+                self.ways.send_to_streams(&self.clock, flush, (members, sinks), &mut gone);
             }
         }
         drop(pieces);
         self.report(index, spec.transport);
-        self.plan_peers();
+        self.ways.peers().plan(&mut self.tasks);
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
         }
@@ -176,12 +153,12 @@ impl Worker {
     fn report(&mut self, index: usize, transport: Transport) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let mut blocked = false;
-        for (key, report) in self.fanout.reports().drain(..) {
+        for (key, report) in self.ways.reports() {
             blocked |= transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
             stream.core.handle_report(key, report);
         }
         if blocked {
-            self.wait_for_ports();
+            self.ways.wait_for_full(&self.watch);
         }
     }
 
@@ -190,7 +167,7 @@ impl Worker {
         let name = &stream.name;
         match event {
             Event::SourceUp => {
-                let peer = stream.source.as_ref().map_or("", |source| &source.peer);
+                let peer = stream.source.as_ref().map_or("", |source| source.peer());
                 tracing::info!(stream = name, peer, format = stream.core.describe(), "the source is up");
                 stream.look_for_left_out();
             }
@@ -223,34 +200,15 @@ impl Worker {
     /// Lets go everything that belongs to a sink which the core no longer has.
     fn forget(&mut self, index: usize, key: SinkKey, reason: CloseReason) {
         let Some(stream) = self.streams.get_mut(index) else { return };
-        let Some(sink) = stream.sinks.get_mut(key.0).and_then(Option::take) else { return };
-        stream.receivers.remove(&sink.id);
-        stream.forget_wish(&sink);
+        let Some(sink) = stream.take_out(key) else { return };
         let (name, receiver, to) = (&stream.name, sink.id, &sink.to);
         tracing::info!(stream = name, receiver, to, %reason, "a receiver has left");
-        // A caller that waited for it may have gone first.
-        self.leave_link(&sink);
-        let _ = sink.closed.send(reason);
-        self.disconnect(sink.out, reason);
-    }
-
-    fn disconnect(&mut self, out: Out, reason: CloseReason) {
-        match out {
-            Out::Udp { route, rtcp, own_socket } => {
-                for address in rtcp.iter().filter_map(|(_, address)| address.as_socket()) {
-                    self.rtcp_peers.remove(&address);
-                }
-                self.fanout.forget_receiver(&mut self.uring, &route);
-                if own_socket && let Some(port) = self.ports.try_remove(route.socket) {
-                    self.watched.try_remove(port.token);
-                }
-            }
-            Out::Stream { connection: Some((connection, token)), .. } => {
-                self.close_connection(connection, token);
-            }
-            Out::Peer { place: Some(place), .. } => self.end_peer(place, reason),
-            Out::Stream { connection: None, .. } | Out::Peer { place: None, .. } => {}
+        if let Some(link) = self.links.leave(&sink) {
+            self.settle(link);
         }
+        // A caller that waited for it may have gone first.
+        let _ = sink.closed.send(reason);
+        self.ways.leave(&mut self.watch, self.clock.now(), sink.out, reason);
     }
 
     /// A receiver's connection is there: packets may flow.
@@ -260,28 +218,15 @@ impl Worker {
         key: SinkKey,
         write_side: WriteSide,
     ) -> std::io::Result<()> {
-        crate::send::prepare(&write_side);
-        let flags = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let token = self.register(write_side.as_fd(), flags)?;
-        self.watched.insert(Watched::Connection { stream: index, sink: key });
-        let connection = Connection::new(write_side, &mut self.uring);
+        let opened = self.ways.open_connection(&mut self.watch, (index, key), write_side)?;
         let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
-            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => {
-                place.replace((connection, token))
-            }
-            _ => Some((connection, token)),
+            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => place.replace(opened),
+            _ => Some(opened),
         };
         if let Some((connection, token)) = before {
-            self.close_connection(connection, token);
+            self.ways.close_connection(&mut self.watch, connection, token);
         }
         Ok(())
-    }
-
-    fn close_connection(&mut self, connection: Connection, token: usize) {
-        // Another owner of the connection keeps it in the epoll set, too.
-        let _ = epoll::delete(&self.epoll, &connection);
-        self.watched.try_remove(token);
-        connection.close(&mut self.uring);
     }
 
     /// A receiver's connection takes bytes again, or has ended.
@@ -310,54 +255,10 @@ impl Worker {
         }
     }
 
-    /// Waits until those UDP sockets take packets again that are full. Others are not waited for: they
-    /// would wake the worker whenever a packet has left.
-    pub(super) fn wait_for_ports(&self) {
-        for (_, port) in self.ports.iter().filter(|(_, port)| port.full) {
-            let (token, flags) = (epoll::EventData::new_u64(port.token as u64), EventFlags::OUT);
-            if let Err(error) = epoll::modify(&self.epoll, &port.socket, token, flags | EventFlags::ONESHOT) {
-                tracing::error!(%error, "cannot wait for a socket that is full");
-            }
-        }
-    }
-
     /// A UDP socket takes packets again: every receiver that it serves may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
-        if !self.ports.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full)) {
-            return;
+        if self.ways.take_full(port) {
+            self.streams.iter_mut().for_each(|(_, stream)| stream.port_writable(port));
         }
-        for (_, stream) in &mut self.streams {
-            let LiveStream { sinks, core, touched, .. } = stream;
-            for (index, sink) in sinks.iter().enumerate() {
-                let out = sink.as_ref().map(|sink| &sink.out);
-                let serves = matches!(out, Some(Out::Udp { route, .. }) if route.socket == port);
-                let key = SinkKey(index);
-                if serves && core.is_blocked(key) {
-                    core.handle_report(key, Report::Writable);
-                    *touched = true;
-                }
-            }
-        }
-    }
-}
-
-impl LiveStream {
-    /// Sends packets to sinks that take datagrams. The stream is number `index` of the worker, whose means these
-    /// are.
-    pub(super) fn send_datagrams(
-        &self,
-        index: usize,
-        audience: Audience<'_>,
-        pieces: &[Piece<'_>],
-        (fanout, uring, ports): (&mut Fanout, &mut Uring, &mut Slab<UdpPort>),
-    ) {
-        let route_of = |key: SinkKey| match &self.sinks.get(key.0)?.as_ref()?.out {
-            Out::Udp { route, .. } => Some(route),
-            Out::Stream { .. } | Out::Peer { .. } => None,
-        };
-        let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
-        let part_of = &|key: SinkKey| self.core.sink(key).map_or(Part::WHOLE, part);
-        let mut means = Means { stream: index, uring, ports, route_of, part_of };
-        fanout.send(audience, pieces, &mut means);
     }
 }

@@ -3,21 +3,18 @@
 //! two workers there is a bounded queue with one writer and one reader, and neither ever waits: where
 //! it is full, packets are dropped and counted, as on any other way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, mpsc};
 
 use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
-use outflow_relay::{Handed, Priority, Stream, StreamOptions};
+use outflow_relay::{Feedback, Handed, Priority, Stream};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::watch;
 
-use super::Worker;
-use super::feedback::Upward;
-use super::handle::Bell;
-use super::stream::LiveStream;
+use crate::bell::Bell;
 use crate::limits::{HAND_OVER_PACKETS, INGEST_ROUND_PACKETS};
-use crate::message::StreamId;
+use crate::message::{Command, StreamId};
 
 /// The home's end of a queue.
 #[derive(Debug)]
@@ -38,7 +35,29 @@ pub struct Inlet {
     class: Arc<AtomicU8>,
     ready: watch::Sender<bool>,
     /// To the worker at the other end.
-    pub(super) upward: Upward,
+    upward: Upward,
+}
+
+/// The way from a replica to the stream that it is one of.
+#[derive(Debug)]
+pub struct Upward {
+    stream: StreamId,
+    commands: mpsc::Sender<Command>,
+    bell: Arc<Bell>,
+}
+
+impl Upward {
+    /// To this stream, of the worker that takes these commands.
+    pub(super) fn new(stream: StreamId, commands: mpsc::Sender<Command>, bell: Arc<Bell>) -> Self {
+        Upward { stream, commands, bell }
+    }
+
+    fn send(&self, feedback: Feedback) {
+        // A worker that has ended has no source any more.
+        if self.commands.send(Command::Feedback { stream: self.stream, feedback }).is_ok() {
+            self.bell.ring();
+        }
+    }
 }
 
 /// What is in a queue.
@@ -111,96 +130,86 @@ impl Inlet {
     }
 }
 
-impl LiveStream {
+/// A stream's ends of the queues between workers.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// To the workers that serve it, too.
+    outlets: Vec<Outlet>,
+    /// From the streams that hand it packets: its renditions, or its home, in a replica that does not rest.
+    inlets: Vec<Inlet>,
+}
+
+impl Queues {
+    /// Of a stream that is handed packets through these queues.
+    pub(super) fn new(inlets: Vec<Inlet>) -> Self {
+        Queues { outlets: Vec::new(), inlets }
+    }
+
+    /// Packets come through these queues from now on.
+    pub(super) fn set_inlets(&mut self, inlets: Vec<Inlet>) {
+        self.inlets = inlets;
+    }
+
+    /// The class of the most urgent sinks with other workers.
+    pub(super) fn class(&self) -> Option<Priority> {
+        self.outlets.iter().map(Outlet::class).min()
+    }
+
     /// Hands over what has come since.
-    pub(super) fn hand_over(&mut self) {
+    pub(super) fn hand_over(&mut self, core: &mut Stream) {
         if self.outlets.is_empty() {
             return;
         }
         self.outlets.retain(|outlet| !outlet.queue.is_abandoned());
-        self.core.set_shared(!self.outlets.is_empty());
+        core.set_shared(!self.outlets.is_empty());
         let mut some = false;
-        for handed in self.core.handed() {
+        for handed in core.handed() {
             self.outlets.iter_mut().for_each(|outlet| outlet.give(&handed));
             some = true;
         }
         for outlet in self.outlets.iter_mut().filter(|_| some) {
-            outlet.go_on(&self.core);
+            outlet.go_on(core);
             outlet.bell.ring();
         }
     }
 
     /// Hands over to one more worker from now on.
-    pub(super) fn share(&mut self, mut outlet: Outlet) {
-        self.hand_over();
-        self.core.set_shared(true);
+    pub(super) fn share(&mut self, core: &mut Stream, mut outlet: Outlet) {
+        self.hand_over(core);
+        core.set_shared(true);
         // A new queue is empty.
-        let _ = outlet.queue.push(Passed::Introduction(self.core.introduction()));
+        let _ = outlet.queue.push(Passed::Introduction(core.introduction()));
         outlet.bell.ring();
         self.outlets.push(outlet);
     }
 
-    /// Takes what its home has handed over. Returns whether there may be more.
-    fn take_handed(&mut self, now: Time) -> bool {
-        let is_of_renditions = self.core.rendition_count() > 0;
-        let mut is_more = false;
+    /// Takes what was handed over. Returns whether there was anything, and whether there may be more.
+    pub(super) fn take_handed(&mut self, core: &mut Stream, now: Time) -> (bool, bool) {
+        let is_of_renditions = core.rendition_count() > 0;
+        let (mut any, mut is_more) = (false, false);
         for (index, inlet) in self.inlets.iter_mut().enumerate() {
             let mut take = |handed| match is_of_renditions {
-                true => self.core.handle_rendition(now, index, handed),
-                false => self.core.handle_handed(now, handed),
+                true => core.handle_rendition(now, index, handed),
+                false => core.handle_handed(now, handed),
             };
             let taken = inlet.take(INGEST_ROUND_PACKETS, &mut take);
-            self.touched |= taken > 0;
+            any |= taken > 0;
             is_more |= taken == INGEST_ROUND_PACKETS;
         }
-        is_more
+        (any, is_more)
     }
 
     /// Tells the streams that hand it packets how urgent its sinks are.
-    pub(super) fn tell_class(&self) {
+    pub(super) fn tell_class(&self, core: &Stream) {
         for inlet in &self.inlets {
-            let class = self.core.classes().next().unwrap_or(Priority::Low);
+            let class = core.classes().next().unwrap_or(Priority::Low);
             inlet.class.store(class as u8, Ordering::Relaxed);
         }
     }
-}
 
-impl Worker {
-    /// Begins to serve a stream of another worker, or does so again.
-    pub(super) fn replicate(
-        &mut self,
-        (id, home): (StreamId, StreamId),
-        name: String,
-        options: StreamOptions,
-        inlets: Vec<Inlet>,
-    ) {
-        match self.find(id) {
-            Ok(index) => self.streams[index].inlets = inlets,
-            Err(_) => {
-                let stream =
-                    LiveStream::new((id, home), name, String::new(), options, inlets, self.told.clone());
-                self.streams.insert(stream);
-            }
-        }
-    }
-
-    /// A replica has no receivers: its packets go.
-    pub(super) fn rest(&mut self, id: StreamId) {
-        let now = self.clock.now();
-        if let Ok(index) = self.find(id) {
-            self.streams[index].inlets.clear();
-            self.streams[index].core.handle_rest(now);
-        }
-    }
-
-    /// Takes what other workers have handed over; what is left is taken in the next round.
-    pub(super) fn take_handed(&mut self) {
-        let now = self.clock.now();
-        for (_, stream) in &mut self.streams {
-            if stream.take_handed(now) {
-                self.bell.ring();
-            }
-        }
+    /// Hands up what receivers say to the streams that hand it packets.
+    pub(super) fn hand_up(&self, feedback: Feedback) {
+        self.inlets.iter().for_each(|inlet| inlet.upward.send(feedback));
     }
 }
 
@@ -211,10 +220,11 @@ mod tests {
     use outflow_media::{Codec, Format, Track};
     use outflow_packet::DropReason;
     use outflow_relay::control::Output;
-    use outflow_relay::{Carriage, SinkKey, SinkSpec, Transport};
+    use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
     use outflow_rtp::PlainHeader;
 
     use super::*;
+    use crate::worker::stream::LiveStream;
 
     fn stream(id: StreamId) -> LiveStream {
         let (told, _) = tokio::sync::mpsc::unbounded_channel();
@@ -248,7 +258,7 @@ mod tests {
             let (outlet, inlet) = queue(bell, upward);
             let (mut home, mut replica) = (stream(1), stream(2));
             home.core.handle_source(Time::ZERO, h264());
-            replica.inlets.push(inlet);
+            replica.queues.inlets.push(inlet);
             home.share(outlet);
             let mut pair = Pair { home, replica, sent: 0 };
             pair.drain();
@@ -292,10 +302,10 @@ mod tests {
         // One more than there is room for; beyond, nothing is handed over until half is free.
         pair.send(HAND_OVER_PACKETS - 1, false);
         pair.send(11, false);
-        assert!(pair.home.outlets[0].missed.is_some());
+        assert!(pair.home.queues.outlets[0].missed.is_some());
         pair.drain();
         pair.send(5, false);
-        assert!(pair.home.outlets[0].missed.is_none(), "there is room again");
+        assert!(pair.home.queues.outlets[0].missed.is_none(), "there is room again");
         pair.send(3, false);
         pair.send(1, true);
         pair.drain();
@@ -321,9 +331,9 @@ mod tests {
     #[test]
     fn nothing_is_handed_to_whoever_has_gone() {
         let mut pair = Pair::new();
-        pair.replica.inlets.clear();
+        pair.replica.queues.inlets.clear();
         pair.send(1, true);
-        assert!(pair.home.outlets.is_empty());
+        assert!(pair.home.queues.outlets.is_empty());
         assert_eq!(pair.home.core.handed().count(), 0);
     }
 }

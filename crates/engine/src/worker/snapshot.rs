@@ -10,10 +10,11 @@ use outflow_relay::control::{Asked, Refusal};
 use outflow_relay::schedule::{Counters, Place, Sink};
 use outflow_relay::{Priority, SinkKey};
 
-use super::Worker;
-use super::stream::{LiveSink, LiveStream, Out, Rate};
-use super::tasks::Task;
-use crate::context::Line;
+use super::links::Links;
+use super::rate::Rate;
+use super::sink::{LiveSink, Out};
+use super::stream::LiveStream;
+use super::streams::Streams;
 use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
 use crate::message::{
     BranchState, ElementState, LinkState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState,
@@ -66,38 +67,40 @@ impl Snapshot {
         self.at = (0, 0);
         self.published.store(Arc::new(WorkerState { streams, links }));
     }
-}
 
-impl Worker {
-    /// Takes the next receivers into the snapshot; publishes it when it is whole.
-    pub(super) fn go_on_with_snapshot(&mut self) {
-        let now = self.clock.now();
-        let snapshot = &mut self.snapshot;
-        let (index, from) = snapshot.at;
+    /// Takes the next receivers in; publishes it when it is whole. Returns whether it is to go on.
+    pub(super) fn go_on(
+        &mut self,
+        now: Time,
+        streams: &mut Streams,
+        links: &mut Links,
+        fanout: &Fanout,
+    ) -> bool {
+        let (index, from) = self.at;
         // It may have been put down in two classes, and be finished.
-        if (index, from) == (0, 0) && !snapshot.is_due(now) {
-            return;
+        if (index, from) == (0, 0) && !self.is_due(now) {
+            return false;
         }
-        let Some(index) = (index..self.streams.capacity()).find(|index| self.streams.contains(*index)) else {
-            snapshot.publish(now, self.links.states(now));
-            return;
+        let Some(index) = streams.next_from(index) else {
+            self.publish(now, links.states(now));
+            return false;
         };
-        let stream = &mut self.streams[index];
-        let begun = snapshot.current.take().filter(|_| snapshot.at.0 == index);
+        let stream = &mut streams[index];
+        let begun = self.current.take().filter(|_| self.at.0 == index);
         let mut partial = begun.unwrap_or_else(|| stream.begin_snapshot());
-        match stream.take_in(now, (index, from), &self.fanout, &mut partial) {
+        match stream.take_in(now, (index, from), fanout, &mut partial) {
             Some(next) => {
-                snapshot.at = (index, next);
-                snapshot.current = Some(partial);
+                self.at = (index, next);
+                self.current = Some(partial);
             }
             None => {
-                snapshot.at = (index + 1, 0);
+                self.at = (index + 1, 0);
                 let (home, is_replica) = (stream.home, stream.home != stream.id);
                 let state = stream.state(now, partial);
-                snapshot.done.push(StreamPart { home, is_replica, state });
+                self.done.push(StreamPart { home, is_replica, state });
             }
         }
-        self.tasks.add(self.snapshot.class(now), Task::Snapshot);
+        true
     }
 }
 
@@ -181,15 +184,15 @@ impl LiveStream {
             out_drops: named(&drops),
             elements: self.elements(now),
             branches: self.branches(),
-            services_note: self.note.clone(),
+            services_note: self.services.note().cloned(),
             receivers: receivers.into(),
         }
     }
 
     fn elements(&mut self, now: Time) -> Vec<ElementState> {
-        let LiveStream { core, work, line, .. } = self;
+        let LiveStream { core, work, services, .. } = self;
         let here = core.services().into_iter().flat_map(Graph::report).map(|report| (report, 0, 0));
-        let elsewhere = line.iter().flat_map(Line::reports);
+        let elsewhere = services.reports_elsewhere();
         here.chain(elsewhere).map(|report| element_state(now, work, report)).collect()
     }
 
@@ -209,7 +212,7 @@ impl LiveStream {
         SourceState {
             url: self.url.clone(),
             up,
-            peer: self.source.as_ref().map(|source| source.peer.clone()),
+            peer: self.source.as_ref().map(|source| source.peer().to_owned()),
             format: self.core.describe(),
             since_ms: now.since(since).as_millis() as u64,
             bps: if up { self.core.source_bps(now) } else { 0 },

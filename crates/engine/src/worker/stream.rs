@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use outflow_graph::View;
+use outflow_graph::{Unfit, View};
 use outflow_media::Time;
 use outflow_packet::{Drops, Level};
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Feedback, Priority, SinkKey, Stream, StreamOptions};
+use outflow_relay::{Priority, Report, SinkKey, Stream, StreamOptions};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{mpsc, oneshot};
 
 use super::demand::Demands;
-use super::links::Behind;
-use super::services::Next;
-use super::share::{Inlet, Outlet};
-use crate::context::Line;
-use crate::message::{CloseReason, Demand, Framing, Ingest, ReceiverId, ReceiverReport, SourceId, StreamId};
-use crate::send::stream::{Connection, Connections};
-use crate::send::udp::UdpRoute;
+use super::rate::Rate;
+use super::services::LiveServices;
+use super::share::{Inlet, Outlet, Queues};
+use super::sink::{LiveSink, Out};
+use super::source::LiveSource;
+use crate::clock::Clock;
+use crate::limits::INGEST_ROUND_PACKETS;
+use crate::message::{ControlError, Demand, ReceiverId, Reply, Services, StreamId, Swapped};
 
 /// A stream and everything that is connected to it.
 pub(super) struct LiveStream {
@@ -28,10 +28,8 @@ pub(super) struct LiveStream {
     pub(super) url: String,
     pub(super) core: Stream,
     pub(super) source: Option<LiveSource>,
-    /// To the workers that serve it, too.
-    pub(super) outlets: Vec<Outlet>,
-    /// From the streams that hand it packets: its renditions, or its home, in a replica that does not rest.
-    pub(super) inlets: Vec<Inlet>,
+    /// To other workers that have it, or from them.
+    pub(super) queues: Queues,
     /// By [`SinkKey`].
     pub(super) sinks: Vec<Option<LiveSink>>,
     pub(super) receivers: BTreeMap<ReceiverId, SinkKey>,
@@ -42,109 +40,13 @@ pub(super) struct LiveStream {
     pub(super) out_bytes: Rate,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
-    /// To the contexts in which other stages of its services run.
-    pub(super) line: Option<Line>,
-    /// The same, whose stages are here.
-    pub(super) at_home: Option<Line>,
-    /// Services that are put in place once all stages have come back; or those that are there, bound
-    /// again.
-    pub(super) next: Option<Next>,
-    /// What there is to say of its services.
-    pub(super) note: Option<String>,
+    pub(super) services: LiveServices,
     /// Of each element, by name: its work, and what came in and went out, between two snapshots.
     pub(super) work: BTreeMap<String, [Rate; 3]>,
     /// What receivers want.
     pub(super) demands: Demands,
     /// The sink at which the sender reports that are due go on.
     pub(super) reporting: Option<usize>,
-}
-
-/// A source's turn.
-pub(super) struct LiveSource {
-    pub(super) id: SourceId,
-    pub(super) peer: String,
-    pub(super) queue: Option<mpsc::Receiver<Ingest>>,
-    /// Tokens of its sockets.
-    pub(super) sockets: Vec<usize>,
-    /// To its front.
-    pub(super) feedback: mpsc::Sender<Feedback>,
-    /// Key frames that its sender was asked for; it wraps.
-    pub(super) requests: u8,
-}
-
-/// A receiver.
-pub(super) struct LiveSink {
-    pub(super) id: ReceiverId,
-    pub(super) kind: &'static str,
-    pub(super) to: String,
-    pub(super) name: Option<String>,
-    pub(super) closed: oneshot::Sender<CloseReason>,
-    pub(super) out: Out,
-    /// What it has at the link that it is behind.
-    pub(super) behind: Option<Behind>,
-    pub(super) reports: Vec<ReceiverReport>,
-    pub(super) sent_bytes: Rate,
-    /// The level that it wants, as the task that fetches the stream was told.
-    pub(super) wants: Option<Level>,
-}
-
-/// How a receiver is reached.
-pub(super) enum Out {
-    /// By UDP.
-    Udp {
-        route: UdpRoute,
-        /// Where sender reports go, per track.
-        rtcp: Vec<(u8, socket2::SockAddr)>,
-        /// The socket is its own and closes with it.
-        own_socket: bool,
-    },
-    /// Through a connection, once it is there.
-    Stream { connection: Option<(Connection, usize)>, framing: Framing },
-    /// By a state machine of its own, once it is there: its place among those of the worker. Each packet takes so
-    /// many bytes on the way beside its own and those of UDP.
-    Peer { place: Option<usize>, overhead: usize },
-}
-
-impl Out {
-    /// The place of its state machine, if it has one.
-    pub(super) fn peer(&self) -> Option<usize> {
-        match self {
-            Out::Peer { place, .. } => *place,
-            Out::Udp { .. } | Out::Stream { .. } => None,
-        }
-    }
-}
-
-impl Connections for Vec<Option<LiveSink>> {
-    fn connection(&mut self, key: SinkKey) -> Option<(&mut Connection, &Framing)> {
-        match &mut self.get_mut(key.0)?.as_mut()?.out {
-            Out::Stream { connection: Some((connection, _)), framing } => Some((connection, framing)),
-            Out::Stream { connection: None, .. } | Out::Udp { .. } | Out::Peer { .. } => None,
-        }
-    }
-}
-
-/// Turns a growing count into a rate, between two snapshots.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rate {
-    last: u64,
-    at: Time,
-}
-
-impl Rate {
-    /// How much of the time since the last call, in percent, of a count of nanoseconds.
-    pub(super) fn percent(&mut self, now: Time, nanos: u64) -> f64 {
-        // Bits a second of as many bytes: eight times the nanoseconds of a second.
-        self.bps(now, nanos) as f64 / 8e7
-    }
-
-    /// Bits a second since the last call, of a count of bytes.
-    pub(super) fn bps(&mut self, now: Time, bytes: u64) -> u64 {
-        let passed = now.since(self.at).as_nanos().max(1);
-        let bits = u128::from(bytes.saturating_sub(self.last)) * 8;
-        *self = Rate { last: bytes, at: now };
-        (bits * 1_000_000_000 / passed) as u64
-    }
 }
 
 impl LiveStream {
@@ -170,18 +72,14 @@ impl LiveStream {
             url,
             core,
             source: None,
-            outlets: Vec::new(),
-            inlets,
+            queues: Queues::new(inlets),
             sinks: Vec::new(),
             receivers: BTreeMap::new(),
             wake: None,
             touched: false,
             out_bytes: Rate::default(),
             shown: Default::default(),
-            line: None,
-            at_home: None,
-            next: None,
-            note: None,
+            services: LiveServices::default(),
             work: BTreeMap::new(),
             demands: Demands::new(id, told),
             reporting: None,
@@ -190,7 +88,7 @@ impl LiveStream {
 
     /// The class in which its source is read: that of its most urgent sinks, wherever they are.
     pub(super) fn class(&self) -> Priority {
-        let elsewhere = self.outlets.iter().map(Outlet::class);
+        let elsewhere = self.queues.class();
         self.core.classes().next().into_iter().chain(elsewhere).min().unwrap_or_default()
     }
 
@@ -205,6 +103,14 @@ impl LiveStream {
         self.receivers.insert(sink.id, key);
         self.sinks[key.0] = Some(sink);
         self.count_wish(key);
+    }
+
+    /// Takes a receiver out that the core no longer has. It wants nothing any more.
+    pub(super) fn take_out(&mut self, key: SinkKey) -> Option<LiveSink> {
+        let sink = self.sinks.get_mut(key.0).and_then(Option::take)?;
+        self.receivers.remove(&sink.id);
+        self.demands.change(sink.wants, None);
+        Some(sink)
     }
 
     /// Says in the log which tracks have no place in what receivers get that were there before the source.
@@ -240,8 +146,66 @@ impl LiveStream {
         self.demands.change(before, wants);
     }
 
-    /// A receiver that was taken out wants nothing any more.
-    pub(super) fn forget_wish(&mut self, sink: &LiveSink) {
-        self.demands.change(sink.wants, None);
+    /// A UDP socket takes packets again: the sinks that it serves may be sent to.
+    pub(super) fn port_writable(&mut self, port: usize) {
+        for (index, sink) in self.sinks.iter().enumerate() {
+            let out = sink.as_ref().map(|sink| &sink.out);
+            let serves = matches!(out, Some(Out::Udp { route, .. }) if route.socket == port);
+            let key = SinkKey(index);
+            if serves && self.core.is_blocked(key) {
+                self.core.handle_report(key, Report::Writable);
+                self.touched = true;
+            }
+        }
+    }
+
+    /// Takes what its publisher has put into the queue. Returns whether there may be more.
+    pub(super) fn drain_queue(&mut self, clock: &Clock) -> bool {
+        let Some(source) = &mut self.source else { return false };
+        let taken = source.drain(&mut self.core, clock);
+        self.touched |= taken > 0;
+        taken == INGEST_ROUND_PACKETS
+    }
+
+    /// Hands over to other workers what has come since.
+    pub(super) fn hand_over(&mut self) {
+        self.queues.hand_over(&mut self.core);
+    }
+
+    /// Hands over to one more worker from now on.
+    pub(super) fn share(&mut self, outlet: Outlet) {
+        self.queues.share(&mut self.core, outlet);
+    }
+
+    /// Takes what its home has handed over. Returns whether there may be more.
+    pub(super) fn take_handed(&mut self, now: Time) -> bool {
+        let (any, is_more) = self.queues.take_handed(&mut self.core, now);
+        self.touched |= any;
+        is_more
+    }
+
+    /// Tells the streams that hand it packets how urgent its sinks are.
+    pub(super) fn tell_class(&self) {
+        self.queues.tell_class(&self.core);
+    }
+
+    /// Puts other services in place, once all stages are here.
+    pub(super) fn put_services(&mut self, services: Services, reply: Reply<Swapped>, clock: &Clock) {
+        self.touched |= self.services.put(&mut self.core, services, reply, clock);
+    }
+
+    /// Gives to other contexts what is for them.
+    pub(super) fn give_far(&mut self, now: Time) {
+        self.services.give_far(&mut self.core, now);
+    }
+
+    /// Takes what comes back from other contexts.
+    pub(super) fn take_near(&mut self, now: Time, clock: &Clock) {
+        self.touched |= self.services.take_near(&mut self.core, now, clock);
+    }
+
+    /// What it cannot do, in words.
+    pub(super) fn unsupported(&self, unfit: &Unfit) -> ControlError {
+        ControlError::Unsupported(format!("'{}': {unfit}", self.name))
     }
 }

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use outflow_relay::{LinkId, Priority};
 
+use crate::limits::PARTS_BELOW;
+
 /// A piece of work, after which more urgent work may have its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
@@ -26,6 +28,8 @@ pub(super) enum Task {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     queues: [VecDeque<Task>; Priority::ALL.len()],
+    /// The highest class of any receiver here.
+    highest: Priority,
 }
 
 impl Tasks {
@@ -41,6 +45,16 @@ impl Tasks {
     /// Takes the next task of the highest class that has one.
     pub(super) fn next(&mut self) -> Option<(Priority, Task)> {
         Priority::ALL.into_iter().find_map(|class| Some((class, self.queues[class as usize].pop_front()?)))
+    }
+
+    /// This is the highest class of any receiver here now.
+    pub(super) fn set_highest(&mut self, class: Priority) {
+        self.highest = class;
+    }
+
+    /// Of what is owed in a class one in this many parts is done at once: all, if there is none above it.
+    pub(super) fn parts(&self, class: Priority) -> u32 {
+        if class > self.highest { PARTS_BELOW } else { 1 }
     }
 
     pub(super) fn is_empty(&self) -> bool {

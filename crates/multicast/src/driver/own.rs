@@ -11,10 +11,12 @@ use std::net::Ipv4Addr;
 use outflow_media::Time;
 use outflow_routing::membership::Level;
 
-use super::Driver;
-use crate::event::{Event, Name, OwnFlow};
-use crate::forward::Relayed;
+use crate::event::{Event, Events, Name, OwnFlow};
+use crate::forward::{Flows, Relayed};
 use crate::limits::OWN_EVERY;
+use crate::neighbours::Dvmrp;
+use crate::ports::Ports;
+use crate::querier::Querier;
 
 /// What is known of it.
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl Own {
         self.dirty.extend(self.told.keys());
     }
 
-    /// When [`Driver::settle_own`] has something to do.
+    /// When [`Own::settle`] has something to do.
     pub(super) const fn next_timeout(&self) -> Option<Time> {
         self.at
     }
@@ -49,66 +51,76 @@ impl Own {
     pub(super) fn flows(&self) -> impl Iterator<Item = &OwnFlow> {
         self.told.values()
     }
-}
 
-impl Driver {
-    /// The relay receives these groups from now on, whole, whatever other interfaces want them.
-    pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
-        self.own.received = groups;
-        self.own.begin_anew();
+    /// The relay receives these groups from now on.
+    pub(super) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
+        self.received = groups;
+        self.begin_anew();
     }
 
     /// Gives the relay an address among routers, and has trees grow for what it sends and receives.
-    pub(super) fn settle_own(&mut self, now: Time) {
-        let address = self.own_address();
-        let Some(dvmrp) = &mut self.dvmrp else { return self.own.begin_anew() };
+    pub(super) fn settle(
+        &mut self,
+        now: Time,
+        dvmrp: Option<&mut Dvmrp>,
+        relayed: &BTreeMap<Ipv4Addr, Relayed>,
+        ports: &Ports,
+    ) {
+        let Some(dvmrp) = dvmrp else { return self.begin_anew() };
+        let is_there = !relayed.is_empty() || !self.received.is_empty();
+        let address = is_there.then(|| own_address(dvmrp, ports)).flatten();
         if dvmrp.set_own(now, address) {
-            self.own.begin_anew();
+            self.begin_anew();
         }
-        if address.is_none() || self.own.at.is_some_and(|at| at > now) {
+        if address.is_none() || self.at.is_some_and(|at| at > now) {
             return;
         }
-        self.own.at = Some(now + OWN_EVERY);
-        let all = self.relayed.iter().filter(|(_, relayed)| **relayed == Relayed::All);
-        dvmrp.settle_own(now, all.map(|(group, _)| *group), &self.own.received);
-        self.own.dirty.extend(self.relayed.keys());
-    }
-
-    /// The one that it has, or else the lowest of those toward neighbours.
-    fn own_address(&self) -> Option<Ipv4Addr> {
-        let dvmrp = self.dvmrp.as_ref()?;
-        if self.relayed.is_empty() && self.own.received.is_empty() {
-            return None;
-        }
-        let there = self.ports.interfaces().filter(|one| dvmrp.has_neighbours_on(one.index));
-        let addresses = there.map(|one| one.address).collect::<BTreeSet<_>>();
-        dvmrp.own().filter(|own| addresses.contains(own)).or_else(|| addresses.first().copied())
+        self.at = Some(now + OWN_EVERY);
+        let all = relayed.iter().filter(|(_, relayed)| **relayed == Relayed::All);
+        dvmrp.settle_own(now, all.map(|(group, _)| *group), &self.received);
+        self.dirty.extend(relayed.keys());
     }
 
     /// Tells where neighbours want what the relay sends, if that changed.
-    pub(super) fn tell_own(&mut self) {
-        for group in std::mem::take(&mut self.own.dirty) {
-            let now = self.own_flow(group);
-            if now.as_ref() == self.own.told.get(&group) {
+    pub(super) fn tell(&mut self, dvmrp: Option<&Dvmrp>, around: &Around<'_>, events: &mut Events) {
+        for group in std::mem::take(&mut self.dirty) {
+            let now = dvmrp.and_then(|dvmrp| around.flow(dvmrp, group));
+            if now.as_ref() == self.told.get(&group) {
                 continue;
             }
             match now {
                 Some(flow) => {
-                    self.own.told.insert(group, flow.clone());
-                    self.events.tell(Event::OwnFlow(flow));
+                    self.told.insert(group, flow.clone());
+                    events.tell(Event::OwnFlow(flow));
                 }
                 None => {
-                    let Some(last) = self.own.told.remove(&group) else { continue };
-                    self.events.tell(Event::OwnFlow(OwnFlow { by: Vec::new(), ..last }));
+                    let Some(last) = self.told.remove(&group) else { continue };
+                    events.tell(Event::OwnFlow(OwnFlow { by: Vec::new(), ..last }));
                 }
             }
         }
     }
+}
 
+/// The one that it has, or else the lowest of those toward neighbours.
+fn own_address(dvmrp: &Dvmrp, ports: &Ports) -> Option<Ipv4Addr> {
+    let there = ports.interfaces().filter(|one| dvmrp.has_neighbours_on(one.index));
+    let addresses = there.map(|one| one.address).collect::<BTreeSet<_>>();
+    dvmrp.own().filter(|own| addresses.contains(own)).or_else(|| addresses.first().copied())
+}
+
+/// What is known of what the relay sends, and of those that want it.
+pub(super) struct Around<'a> {
+    pub(super) relayed: &'a BTreeMap<Ipv4Addr, Relayed>,
+    pub(super) queriers: &'a BTreeMap<u32, Querier>,
+    pub(super) ports: &'a Ports,
+    pub(super) flows: &'a Flows,
+}
+
+impl Around<'_> {
     /// Of what the relay sends whole, hosts where neighbours are want it from the same address. Of what the
     /// kernel forwards it sends what is wanted at a lower level.
-    fn own_flow(&self, group: Ipv4Addr) -> Option<OwnFlow> {
-        let dvmrp = self.dvmrp.as_ref()?;
+    fn flow(&self, dvmrp: &Dvmrp, group: Ipv4Addr) -> Option<OwnFlow> {
         let source = dvmrp.own()?;
         let wants: Vec<(u32, Level)> = match self.relayed.get(&group)? {
             Relayed::All => {

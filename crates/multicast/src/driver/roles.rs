@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
 
-use super::{Driver, v4};
+use super::Driver;
+use super::out::v4;
+use super::role::Role;
 use crate::error::Error;
 use crate::event::{Event, Name};
 use crate::interfaces::{Addresses, Interface};
@@ -15,21 +17,6 @@ use crate::neighbours::{Dvmrp, Neighbours};
 use crate::querier::{Downstream, Querier};
 use crate::sys::Routing;
 use crate::upstream::Upstream;
-
-/// What an interface is for, whether it is there or not.
-#[derive(Debug, Default)]
-pub(super) struct Role {
-    hosts: Option<Downstream>,
-    /// What a hop over it counts, if neighbours may be there.
-    metric: Option<u8>,
-    is_upstream: bool,
-}
-
-impl Role {
-    const fn is_empty(&self) -> bool {
-        self.hosts.is_none() && self.metric.is_none() && !self.is_upstream
-    }
-}
 
 impl Driver {
     /// Adds an interface with hosts.

@@ -15,15 +15,6 @@ use crate::forward::{Pair, Relayed};
 use crate::ports::PortId;
 use crate::sys::Routing;
 
-/// The type of all messages of DVMRP (draft-ietf-idmr-dvmrp-v3-11 section 3.1).
-const DVMRP: u8 = 0x13;
-
-/// Whether a packet of IGMP is one of DVMRP.
-pub(super) fn is_dvmrp(packet: &[u8]) -> bool {
-    let message = packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4);
-    packet.get(message) == Some(&DVMRP)
-}
-
 impl Driver {
     /// A message of DVMRP; it counts where neighbours may be.
     pub(super) fn handle_dvmrp(&mut self, now: Time, bytes: &[u8], interface: u32) {

@@ -14,11 +14,11 @@ use nix::sys::eventfd::EventFd;
 use outflow_media::Time;
 use tokio::sync::mpsc;
 
-use super::Arrival;
+use super::arrival::Arrival;
 use super::counts::{Count, Counters};
 use super::packet::{Head, Unfit, fragment, may_fragment};
 use super::table::{Entry, Table, Verdict};
-use crate::driver::Clock;
+use crate::clock::Clock;
 use crate::forward::Pair;
 use crate::sys::{Batch, Frame, READ_AT_ONCE, Sender, Tap};
 

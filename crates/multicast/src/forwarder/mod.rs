@@ -4,6 +4,7 @@
 //! The driver sets where packets go as it does in the kernel's table, and is told of packets of which nothing was
 //! set ([`Arrival`]), as the kernel tells by upcalls. A thread ([`engine`]) moves them.
 
+mod arrival;
 mod counts;
 mod engine;
 mod packet;
@@ -18,22 +19,15 @@ use std::thread::JoinHandle;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use tokio::sync::mpsc;
 
+pub(crate) use self::arrival::Arrival;
 use self::counts::Counters;
 pub use self::counts::UserCounts;
 use self::engine::{Command, Engine};
 use self::table::{Entry, FlowCounter};
-use crate::driver::Clock;
+use crate::clock::Clock;
 use crate::forward::Pair;
 use crate::limits::ARRIVALS_MAX;
 use crate::sys::{FlowCounts, Tap};
-
-/// Packets came in that nothing was set for, or not by this interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    /// Its index.
-    pub(crate) interface: u32,
-    pub(crate) pair: Pair,
-}
 
 /// An interface from which packets are read.
 #[derive(Debug)]

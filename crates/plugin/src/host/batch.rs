@@ -10,8 +10,7 @@ use outflow_media::image::ppm;
 use outflow_packet::DropReason;
 use outflow_rtp::HEADER;
 
-use super::contract::{Action, Chosen, Edit, Packet, Payload};
-use super::guest::Packets;
+use super::contract::{Action, Chosen, Edit, Packet, Packets, Payload};
 use crate::limits::{MADE_BYTES_MAX, MADE_PER_PACKET_MAX};
 
 /// What packets are, as far as it matters here.

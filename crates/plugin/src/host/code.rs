@@ -12,8 +12,8 @@ use wasmtime::{Config, Engine, Result, StoreContextMut};
 use super::compiler;
 use super::guest::Guest;
 use super::spoken::spoken;
-use crate::PACKAGE;
 use crate::limits::{LOG_INSTRUCTIONS, STACK_BYTES};
+use crate::version::PACKAGE;
 
 /// What a file's bytes are known by.
 pub(crate) type Hash = [u8; 32];

@@ -12,7 +12,7 @@ use super::batch;
 use super::batch::{Carries, Scratch};
 use super::code::Code;
 use super::contract::{Answer, Payload};
-use super::guest::Live;
+use super::live::Live;
 use super::options::{OnFault, Options};
 use super::parts::Parts;
 use super::rest::Rest;

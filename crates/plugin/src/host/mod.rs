@@ -6,6 +6,7 @@ mod compiler;
 mod contract;
 mod element;
 mod guest;
+mod live;
 mod options;
 mod parts;
 mod rest;

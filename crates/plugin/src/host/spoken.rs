@@ -2,7 +2,7 @@
 
 use outflow_graph::Unfit;
 
-use crate::{PACKAGE, VERSION};
+use crate::version::{PACKAGE, VERSION};
 
 /// The one of these names that is an interface of the contract in a version that is spoken here.
 ///

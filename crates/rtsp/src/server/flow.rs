@@ -2,46 +2,17 @@
 
 use rtsp_types::{Method, StatusCode, Version, headers};
 
-use super::address::{Address, TRACK, base, is_about};
+use super::address::{Address, base, is_about};
 use super::message::{Answer, Closed, Entry, Output, Question, Right, Shown};
-use super::player::Setup;
-use super::publication::Publication;
 use super::reply::{Reply, out_of_order};
+use super::step::{Next, Setup, Step};
 use super::{Open, Role, Session};
+use crate::Request;
 use crate::auth::Authorization;
 use crate::header::Session as SessionHeader;
-use crate::{Pair, Request};
 
 const PUBLIC: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER, ANNOUNCE, RECORD";
-
-/// What an answer of the driver is for.
-#[derive(Debug)]
-pub(super) enum Step<S> {
-    Entering,
-    Describing { base: String },
-    Counting(Setup<S>),
-    Placing(Setup<S>, Pair<u16>),
-    Joining(Setup<S>),
-    Announcing(Box<Publication>),
-    Opening(u8, Pair<u16>),
-    Playing,
-    Recording,
-    Setting,
-}
-
-/// How it goes on with a request.
-#[derive(Debug)]
-pub(super) enum Next<S> {
-    Ask(Question<S>, Step<S>),
-    Done(Reply),
-    /// Packets follow the answer.
-    Start {
-        reply: Reply,
-        within: bool,
-    },
-    TearDown,
-}
 
 impl<S: Clone + PartialEq> Session<S> {
     /// The first step to an answer.
@@ -210,10 +181,4 @@ impl<S: Clone + PartialEq> Session<S> {
             Next::Ask(Question::Tracks(selection.clone()), Step::Counting(Setup { selection, base, track }))
         })
     }
-}
-
-/// The answer to a SETUP of a track that there is not.
-pub(super) fn no_such_track(count: usize) -> Reply {
-    let why = format!("no such track: name one as {TRACK}0 to {TRACK}{}", count.saturating_sub(1));
-    Reply::error(StatusCode::NotFound, why)
 }

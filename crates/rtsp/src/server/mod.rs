@@ -9,9 +9,13 @@
 mod address;
 mod flow;
 mod message;
+mod offer;
+mod play;
 mod player;
 mod publication;
+mod publish;
 mod reply;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -30,9 +34,9 @@ pub use reply::Reply;
 use crate::auth::Realm;
 use crate::limits::{GROUP_SESSION_TIMEOUT, REQUEST_WITHIN, SESSION_TIMEOUT};
 use crate::{DecodeError, Decoder, Item, Request};
-use flow::Step;
 use player::Player;
 use publication::Publication;
+use step::Step;
 
 /// What a session is told at first.
 #[derive(Debug, Clone)]

@@ -1,18 +1,15 @@
-//! Publishers: ANNOUNCE, SETUP, RECORD.
+//! A session that publishes: its tracks, and whether it records.
 
 use bytes::Bytes;
-use outflow_media::Codec;
+use outflow_media::{Codec, Track};
 use outflow_rtp::sdp::MediaDescription;
 use outflow_rtp::{rtcp, sdp};
 use rtsp_types::{StatusCode, headers};
 use url::Url;
 
 use super::address::{Address, is_control, path_of};
-use super::flow::{Next, Step};
-use super::message::Question;
-use super::player::{check_channels, client_port, offered};
+use super::offer::{check_channels, offered};
 use super::reply::{Reply, out_of_order};
-use super::{Role, Session};
 use crate::{Lower, Pair, Request, Transport, interleaved_prefix};
 
 /// The name under which the relay asks.
@@ -38,11 +35,12 @@ struct Media {
     ssrc: Option<u32>,
 }
 
-impl<S: Clone + PartialEq> Session<S> {
-    pub(super) fn announce(&mut self, request: &Request, selection: S) -> Result<Next<S>, Reply> {
-        if !matches!(self.role, Role::None) {
-            return Err(out_of_order("there is a session already: tear it down first"));
-        }
+impl Publication {
+    /// What an ANNOUNCE describes, and its tracks.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub(super) fn of(request: &Request) -> Result<(Self, Vec<Track>), Reply> {
         let unsupported = |why: String| Reply::error(StatusCode::UnsupportedMediaType, why);
         let description = sdp::parse(request.body()).map_err(|error| unsupported(error.to_string()))?;
         let is_ts = |media: &MediaDescription| media.track.codec == Codec::Mp2t;
@@ -54,65 +52,44 @@ impl<S: Clone + PartialEq> Session<S> {
             (media.track, Media { control: media.control, setup: None, ssrc: None })
         };
         let (tracks, media) = description.media.into_iter().map(media).unzip();
-        let publication = Publication { announced, media, is_recording: false, requests: 0 };
-        // What would fail at RECORD is better told now.
-        Ok(Next::Ask(Question::Announce(selection, tracks), Step::Announcing(Box::new(publication))))
+        Ok((Publication { announced, media, is_recording: false, requests: 0 }, tracks))
     }
 
-    pub(super) fn set_up_publisher(&mut self, request: &Request) -> Result<Next<S>, Reply> {
-        let publication = self.publication()?;
-        if publication.is_recording {
+    /// The track that a SETUP is about, and the first usable transport that it offers.
+    ///
+    /// # Errors
+    /// It comes too late, there is no such track, or no usable transport.
+    pub(super) fn choose(&self, request: &Request) -> Result<(u8, Transport), Reply> {
+        if self.is_recording {
             return Err(out_of_order("tracks cannot be added while recording"));
         }
-        let track = publication.track(request.request_uri())?;
-        let lower = publication.lower();
+        let track = self.track(request.request_uri())?;
+        let lower = self.lower();
         let usable = |t: &Transport| !t.multicast && lower.is_none_or(|lower| lower == t.lower);
         let chosen = offered(request).into_iter().find(usable).ok_or_else(|| {
             let why =
                 "tracks are published over RTP/AVP/TCP or unicast RTP/AVP, all of a session the same way";
             Reply::error(StatusCode::UnsupportedTransport, why)
         })?;
-        match chosen.lower {
-            Lower::Tcp => {
-                let channels = publication.channels(track, chosen.interleaved)?;
-                publication.set_up(track, Transport::tcp(channels))
-            }
-            Lower::Udp => {
-                let from = client_port(&chosen)?;
-                Ok(Next::Ask(Question::Ports(track), Step::Opening(track, from)))
-            }
+        Ok((track, chosen))
+    }
+
+    /// How its tracks are carried, if it is to record now; nothing if it does.
+    ///
+    /// # Errors
+    /// It has no tracks.
+    pub(super) fn record(&self) -> Result<Option<Lower>, Reply> {
+        if self.is_recording {
+            return Ok(None);
         }
+        self.lower().map(Some).ok_or_else(|| out_of_order("set a track up first"))
     }
 
-    pub(super) fn opened(&mut self, track: u8, from: Pair<u16>, to: Pair<u16>) -> Result<Next<S>, Reply> {
-        let source = Some(self.options.local.to_string());
-        let transport = Transport { server_port: Some(to), source, ..Transport::udp(from) };
-        self.publication()?.set_up(track, transport)
+    /// It records.
+    pub(super) const fn recorded(&mut self) {
+        self.is_recording = true;
     }
 
-    pub(super) fn record(&mut self) -> Result<Next<S>, Reply> {
-        let publication = self.publication()?;
-        if publication.is_recording {
-            return Ok(Next::Done(Reply::ok()));
-        }
-        let lower = publication.lower().ok_or_else(|| out_of_order("set a track up first"))?;
-        Ok(Next::Ask(Question::Record(lower), Step::Recording))
-    }
-
-    pub(super) fn recorded(&mut self) -> Result<Next<S>, Reply> {
-        self.publication()?.is_recording = true;
-        Ok(Next::Done(Reply::ok()))
-    }
-
-    fn publication(&mut self) -> Result<&mut Publication, Reply> {
-        match &mut self.role {
-            Role::Publisher(publication) => Ok(publication),
-            _ => Err(out_of_order("announce first")),
-        }
-    }
-}
-
-impl Publication {
     /// Which track a SETUP is about. The right to set it up was shown when the stream was announced.
     fn track(&self, url: Option<&Url>) -> Result<u8, Reply> {
         // A URL that only names a track as it was announced need not be that of a stream.
@@ -134,7 +111,11 @@ impl Publication {
         self.media.iter().find_map(|media| Some(media.setup.as_ref()?.lower))
     }
 
-    fn channels(&self, track: u8, asked: Option<Pair<u8>>) -> Result<Pair<u8>, Reply> {
+    /// The channels of a track: those that are asked for, or its own.
+    ///
+    /// # Errors
+    /// Another track has them.
+    pub(super) fn channels(&self, track: u8, asked: Option<Pair<u8>>) -> Result<Pair<u8>, Reply> {
         let own = track.checked_mul(2).unwrap_or(u8::MAX - 1);
         let channels = asked.unwrap_or(Pair { rtp: own, rtcp: own + 1 });
         let others = (0..=u8::MAX).zip(&self.media).filter(|(other, _)| *other != track);
@@ -142,13 +123,14 @@ impl Publication {
         Ok(channels)
     }
 
-    fn set_up<S>(&mut self, track: u8, transport: Transport) -> Result<Next<S>, Reply> {
+    /// One of its tracks is carried so. Returns the answer.
+    pub(super) fn set_up(&mut self, track: u8, transport: Transport) -> Reply {
         let transport = Transport { record: true, ..transport };
         let reply = Reply::ok().with(headers::TRANSPORT, transport.to_string());
         if let Some(media) = self.media.get_mut(usize::from(track)) {
             media.setup = Some(transport);
         }
-        Ok(Next::Done(reply))
+        reply
     }
 
     /// Of which track a packet within the connection is, and whether it is RTCP.

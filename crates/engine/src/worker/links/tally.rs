@@ -4,13 +4,12 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use outflow_config::unit_name;
-use outflow_link::{ApplicationId, Waiting};
+use outflow_link::{ApplicationId, Link, Waiting};
 use outflow_media::Time;
 use outflow_packet::{DropReason, Drops};
 use outflow_relay::schedule::Counters;
 
-use super::super::stream::Rate;
-use super::LiveLink;
+use super::super::rate::Rate;
 use crate::limits::LINK_DELAYS_OVER;
 use crate::message::{LinkApplicationState, LinkState, named};
 
@@ -54,16 +53,14 @@ impl Tally {
     pub(super) fn dropped(&mut self, application: ApplicationId, reason: DropReason) {
         self.applications.entry(application).or_default().drops.add(reason, 1);
     }
-}
 
-impl LiveLink {
-    pub(super) fn state(&mut self, now: Time) -> LinkState {
-        let (waiting_bytes, waiting_packets) = self.link.waiting();
-        let options = *self.link.options();
-        let tally = &mut self.tally;
+    /// All that is shown of a link of this name: what is counted, and how it is now.
+    pub(super) fn state<T>(&mut self, now: Time, (name, link): (&str, &Link<T>), follows: bool) -> LinkState {
+        let (waiting_bytes, waiting_packets) = link.waiting();
+        let options = *link.options();
         let (mut offered, mut sent, mut drops) = (Counters::default(), Counters::default(), Drops::default());
         let mut applications = Vec::new();
-        for (id, of) in &mut tally.applications {
+        for (id, of) in &mut self.applications {
             for (sum, counters) in [(&mut offered, of.offered), (&mut sent, of.sent)] {
                 sum.packets += counters.packets;
                 sum.bytes += counters.bytes;
@@ -71,26 +68,26 @@ impl LiveLink {
             drops.merge(&of.drops);
             applications.push(of.state(now, *id));
         }
-        let [delay_p50_ms, delay_p99_ms] = tally.delays.quantiles([0.5, 0.99]).map(|d| d.as_secs_f64() * 1e3);
+        let [delay_p50_ms, delay_p99_ms] = self.delays.quantiles([0.5, 0.99]).map(|d| d.as_secs_f64() * 1e3);
         LinkState {
-            name: self.name.clone(),
+            name: name.to_owned(),
             rate_bps: options.rate_bps,
-            follows: self.follow.is_some(),
+            follows,
             policy: options.policy.as_str(),
             scheduler: options.scheduling.as_str(),
             unit: unit_name(options.unit),
-            flows: self.link.flows() as u64,
+            flows: link.flows() as u64,
             waiting_bytes: waiting_bytes as u64,
             waiting_packets: waiting_packets as u64,
-            offered_bps: tally.offered.bps(now, offered.bytes),
-            sent_bps: tally.sent.bps(now, sent.bytes),
+            offered_bps: self.offered.bps(now, offered.bytes),
+            sent_bps: self.sent.bps(now, sent.bytes),
             offered_packets: offered.packets,
             offered_bytes: offered.bytes,
             sent_packets: sent.packets,
             sent_bytes: sent.bytes,
             delay_p50_ms,
             delay_p99_ms,
-            delay_max_ms: tally.delays.max().as_secs_f64() * 1e3,
+            delay_max_ms: self.delays.max().as_secs_f64() * 1e3,
             drops: named(&drops),
             applications,
         }

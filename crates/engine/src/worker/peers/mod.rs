@@ -4,7 +4,6 @@
 //! Work follows what happens: a peer to which something has happened stands in the queue of its class, and the
 //! others are not looked at. Deadlines stand in one ordered table.
 
-mod drive;
 mod ports;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,9 +13,14 @@ use outflow_media::Time;
 use outflow_relay::{Priority, Report, SinkKey};
 use outflow_udp::limits::DATAGRAMS_A_TURN;
 use outflow_udp::{Parcel, Parcels};
+use rustix::event::epoll::EventFlags;
 use slab::Slab;
 
-use crate::message::{Peer, PeerEvent, PeerPath, ReceiverId};
+use super::tasks::{Task, Tasks};
+use super::watch::{Watch, Watched};
+use crate::clock::Clock;
+use crate::limits::WORK_ROUND;
+use crate::message::{CloseReason, Peer, PeerEvent, PeerPath, ReceiverId};
 use crate::send::{Packets, Piece};
 use ports::Ports;
 
@@ -58,9 +62,9 @@ pub(super) struct Whose {
 
 /// Something that was heard from a peer.
 #[derive(Debug, PartialEq, Eq)]
-struct Heard {
-    whose: Whose,
-    event: PeerEvent,
+pub(super) struct Heard {
+    pub(super) whose: Whose,
+    pub(super) event: PeerEvent,
 }
 
 impl Peers {
@@ -110,6 +114,23 @@ impl Peers {
             let _ = self.ports.send();
         }
         self.ports.leave(live.port)
+    }
+
+    /// The relay ends one. The receiver is told why, unless it knows.
+    pub(super) fn end(&mut self, watch: &mut Watch, now: Time, place: usize, reason: CloseReason) {
+        let why = (reason != CloseReason::PeerGone).then(|| reason.to_string());
+        self.let_go(watch, now, place, why.as_deref());
+        self.wait_for_full(watch);
+    }
+
+    /// Lets one go. If the receiver does not know that, it is told why.
+    pub(super) fn let_go(&mut self, watch: &mut Watch, now: Time, place: usize, why: Option<&str>) {
+        if let Some(port) = self.remove(now, place, why)
+            && let Some(token) = port.token
+        {
+            // Others may have the socket open, which keeps it in the epoll set.
+            watch.take_out(token, &port.udp);
+        }
     }
 
     /// Whether there are none.
@@ -182,6 +203,18 @@ impl Peers {
         }
     }
 
+    /// Takes what has come, for a round at most. Answers whether something may be left.
+    pub(super) fn take_parcels(&mut self, clock: &Clock) -> bool {
+        let began = clock.now();
+        let mut now = began;
+        while now < began + WORK_ROUND {
+            let Some(mut parcel) = self.parcels.take() else { return false };
+            self.take(now, &mut parcel);
+            now = clock.now();
+        }
+        true
+    }
+
     /// When the next deadline is.
     pub(super) fn due(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
@@ -206,8 +239,17 @@ impl Peers {
         !self.ready[class as usize].is_empty()
     }
 
+    /// Puts down what is to be done for those to which something has happened.
+    pub(super) fn plan(&self, tasks: &mut Tasks) {
+        for class in Priority::ALL {
+            if self.has_ready(class) {
+                tasks.add(class, Task::Transmit);
+            }
+        }
+    }
+
     /// Sends what those of a class have to send, as much as goes at once. Answers whether there is more.
-    fn transmit(&mut self, now: Time, class: Priority) -> bool {
+    pub(super) fn transmit(&mut self, now: Time, class: Priority) -> bool {
         let mut room = DATAGRAMS_A_TURN;
         while let Some(place) = self.ready[class as usize].pop_front() {
             if !self.settle(now, place, &mut room) {
@@ -222,6 +264,15 @@ impl Peers {
             }
         }
         self.has_ready(class)
+    }
+
+    /// What was heard since this was asked last; to be given back, so that no memory is asked for it.
+    pub(super) fn take_heard(&mut self) -> Vec<Heard> {
+        core::mem::take(&mut self.heard)
+    }
+
+    pub(super) fn give_back(&mut self, heard: Vec<Heard>) {
+        self.heard = heard;
     }
 
     /// Does what is to be done for a peer. Answers whether that is all; else there is no room for more datagrams.
@@ -254,6 +305,30 @@ impl Peers {
             timer.into_iter().for_each(|at| _ = self.timers.insert((at, place)));
         }
         true
+    }
+
+    /// Waits until sockets take datagrams again that are full.
+    pub(super) fn wait_for_full(&mut self, watch: &mut Watch) {
+        while let Some((number, port)) = self.ports.filled() {
+            let flags = EventFlags::OUT | EventFlags::ONESHOT;
+            let waited = match port.token {
+                Some(token) => watch.change(token, &port.udp, flags),
+                None => watch.add(&port.udp, flags).map(|entry| {
+                    port.token = Some(entry.key());
+                    entry.insert(Watched::PeerPort { port: number });
+                }),
+            };
+            if let Err(error) = waited {
+                tracing::error!(%error, "cannot wait for a socket that is full");
+            }
+        }
+    }
+
+    /// A socket takes datagrams again: those that waited for it go on.
+    pub(super) fn port_writable(&mut self, watch: &mut Watch, port: usize) {
+        let waited = self.ports.writable(port);
+        self.go_on(waited);
+        self.wait_for_full(watch);
     }
 
     /// The socket that these have waited for takes more.

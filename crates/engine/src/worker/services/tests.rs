@@ -12,8 +12,9 @@ use outflow_rtp::PlainHeader;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::bell::Bell;
 use crate::context::Contexts;
-use crate::worker::Bell;
+use crate::worker::stream::LiveStream;
 
 /// A worker's stream, and what it sent.
 struct Home {
@@ -113,7 +114,7 @@ impl Home {
     fn settle(&mut self) {
         for _ in 0..10_000 {
             self.serve();
-            if self.got.len() as u64 >= self.sent && self.stream.next.is_none() {
+            if self.got.len() as u64 >= self.sent && self.stream.services.next.is_none() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -174,7 +175,7 @@ fn another_format_is_bound_in_all_threads() {
     home.stream.core.handle_source(home.clock.now(), audio.clone());
     for _ in 0..1000 {
         home.serve();
-        if home.stream.next.is_none() && !home.stream.core.services_wait() {
+        if home.stream.services.next.is_none() && !home.stream.core.services_wait() {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));

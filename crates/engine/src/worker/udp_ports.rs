@@ -1,0 +1,218 @@
+//! The UDP sockets from which a worker serves receivers: its own pairs of RTP and RTCP, of IPv4 and of IPv6,
+//! others that send from single addresses of the machine, and those of configured receivers.
+//!
+//! Receivers that asked at one address are served from there, as players take packets from nowhere else, and
+//! routers on the way may let none through.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use outflow_relay::{Carriage, SinkKey};
+use outflow_socket::set_buffer;
+use rustix::event::epoll::EventFlags;
+use slab::Slab;
+use socket2::SockRef;
+
+use super::sink::Out;
+use super::watch::{Watch, Watched};
+use crate::limits::{NEAR_PORTS_MAX, UDP_SEND_BUFFER_BYTES};
+use crate::message::{ControlError, Destination, ReceiverId, TrackAddress, UdpSite};
+use crate::receive::{PortPair, bind_pair_at, bind_pair_beside};
+use crate::send::udp::{UdpPort, UdpRoute};
+use crate::system::source_address;
+
+/// The sink of a stream that reports from some address, and on which track.
+pub(super) type Reporter = (usize, SinkKey, u8);
+
+/// The sockets that serve receivers by UDP.
+pub(super) struct UdpPorts {
+    all: Slab<UdpPort>,
+    /// The worker's own RTP sockets, of IPv4 and of IPv6.
+    own: [Option<usize>; 2],
+    /// Those from single addresses of the machine.
+    near: BTreeMap<IpAddr, usize>,
+    /// Which sink reports from which address.
+    reporters: BTreeMap<SocketAddr, Reporter>,
+}
+
+impl UdpPorts {
+    /// This pair, and that of IPv6 with the same ports where the machine has it.
+    ///
+    /// # Errors
+    /// The system refuses to wait for them.
+    pub(super) fn open(watch: &mut Watch, pair: PortPair) -> io::Result<Self> {
+        let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
+        let mut ports =
+            UdpPorts { all: Slab::new(), own: [None; 2], near: BTreeMap::new(), reporters: BTreeMap::new() };
+        ports.own[0] = Some(ports.add_pair(watch, pair)?);
+        if let Ok(v6) = v6 {
+            ports.own[1] = Some(ports.add_pair(watch, v6)?);
+        }
+        Ok(ports)
+    }
+
+    /// Sockets that serve sinks from a port of their own, with RTCP beside it.
+    fn add_pair(&mut self, watch: &mut Watch, pair: PortPair) -> io::Result<usize> {
+        let port = self.add_port(watch, pair.rtp, None)?;
+        let entry = watch.add(&pair.rtcp, EventFlags::IN)?;
+        self.all[port].rtcp = Some(entry.key());
+        entry.insert(Watched::Rtcp { socket: pair.rtcp });
+        Ok(port)
+    }
+
+    /// A socket that serves sinks, or this configured receiver. It is waited for only where its
+    /// buffer fills up.
+    fn add_port(
+        &mut self,
+        watch: &mut Watch,
+        socket: UdpSocket,
+        push: Option<&Destination>,
+    ) -> io::Result<usize> {
+        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
+        let port = self.all.vacant_key();
+        let entry = watch.add(&socket, EventFlags::OUT | EventFlags::ONESHOT)?;
+        let token = entry.key();
+        entry.insert(Watched::Port { port });
+        self.all.insert(UdpPort::new(socket, token, push)?);
+        Ok(port)
+    }
+
+    /// The way to a receiver that has negotiated these addresses.
+    pub(super) fn negotiated(
+        &mut self,
+        watch: &mut Watch,
+        receiver: ReceiverId,
+        site: &UdpSite,
+        addresses: &[TrackAddress],
+    ) -> Result<Out, ControlError> {
+        let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
+        let shared = self.own[usize::from(v6)].ok_or_else(|| {
+            ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned())
+        })?;
+        let socket = match addresses.first() {
+            Some(address) => self.port_from(watch, site.from, address.rtp, shared),
+            None => shared,
+        };
+        let media = addresses.iter().map(|a| (a.track, a.rtp.into())).collect();
+        let rtcp = addresses.iter().map(|a| (a.track, a.rtcp.into())).collect();
+        Ok(Out::Udp { route: UdpRoute::new(receiver, socket, media), rtcp, own_socket: false })
+    }
+
+    /// The way to a configured receiver: from the worker's own ports, unless it asks for something
+    /// that a socket has to be set up for.
+    pub(super) fn configured(
+        &mut self,
+        watch: &mut Watch,
+        receiver: ReceiverId,
+        push: &Destination,
+        (carriage, tracks): (Carriage, u8),
+    ) -> Result<Out, ControlError> {
+        let shared = self.own[usize::from(push.to.is_ipv6())].filter(|_| push.is_plain());
+        let socket = match shared {
+            Some(socket) => socket,
+            None => {
+                let socket = crate::send::open_push(push)?;
+                let added = self.add_port(watch, socket, Some(push));
+                added.map_err(|e| ControlError::system("waiting for a receiver's socket", &e))?
+            }
+        };
+        let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
+        let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
+        let rtcp = match carriage {
+            Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
+            Carriage::Ts => Vec::new(),
+        };
+        let route = UdpRoute::new(receiver, socket, media);
+        Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
+    }
+
+    /// The port from which packets go to `to` with the source address `from`: the shared one where the system
+    /// chooses that by itself.
+    fn port_from(&mut self, watch: &mut Watch, from: IpAddr, to: SocketAddr, shared: usize) -> usize {
+        if let Some(port) = self.near.get(&from) {
+            return *port;
+        }
+        if from.is_unspecified()
+            || from.is_ipv4() != to.is_ipv4()
+            || source_address(to).is_ok_and(|own| own == from)
+        {
+            return shared;
+        }
+        match self.open_near(watch, from, shared) {
+            Ok(port) => port,
+            Err(error) => {
+                tracing::warn!(%from, %to, %error, "packets leave from the address that the system chooses");
+                shared
+            }
+        }
+    }
+
+    fn open_near(&mut self, watch: &mut Watch, from: IpAddr, shared: usize) -> io::Result<usize> {
+        if self.near.len() >= NEAR_PORTS_MAX {
+            return Err(io::Error::other(format!("{NEAR_PORTS_MAX} other addresses have sockets already")));
+        }
+        let gone = || io::Error::other("the worker has no ports of this family");
+        let rtp = self.all.get(shared).ok_or_else(gone)?;
+        let Some(Watched::Rtcp { socket: rtcp }) = rtp.rtcp.and_then(|token| watch.get(token)) else {
+            return Err(gone());
+        };
+        let pair = bind_pair_beside(from, (SockRef::from(&rtp.socket), SockRef::from(rtcp)))?;
+        let port = self.add_pair(watch, pair)?;
+        self.near.insert(from, port);
+        Ok(port)
+    }
+
+    /// A configured receiver has left that had this socket alone.
+    pub(super) fn remove(&mut self, watch: &mut Watch, port: usize) {
+        if let Some(port) = self.all.try_remove(port) {
+            watch.forget(port.token);
+        }
+    }
+
+    /// The sockets themselves, to send from.
+    pub(super) fn sockets(&mut self) -> &mut Slab<UdpPort> {
+        &mut self.all
+    }
+
+    /// The socket from which RTCP goes: the RTCP side of a pair, else the port itself.
+    pub(super) fn report_socket<'a>(&'a self, watch: &'a Watch, port: usize) -> Option<&'a UdpSocket> {
+        let port = self.all.get(port)?;
+        let Some(token) = port.rtcp else { return Some(&port.socket) };
+        match watch.get(token)? {
+            Watched::Rtcp { socket } => Some(socket),
+            _ => None,
+        }
+    }
+
+    /// A sink reports from this address.
+    pub(super) fn note_reporter(&mut self, from: SocketAddr, reporter: Reporter) {
+        self.reporters.insert(from, reporter);
+    }
+
+    /// No sink reports from there any more.
+    pub(super) fn forget_reporter(&mut self, from: &SocketAddr) {
+        self.reporters.remove(from);
+    }
+
+    /// The sink that reports from an address.
+    pub(super) fn reporter(&self, from: &SocketAddr) -> Option<Reporter> {
+        self.reporters.get(from).copied()
+    }
+
+    /// Waits until those take packets again that are full. Others are not waited for: they would wake the
+    /// worker whenever a packet has left.
+    pub(super) fn wait_for_full(&self, watch: &Watch) {
+        for (_, port) in self.all.iter().filter(|(_, port)| port.full) {
+            if let Err(error) = watch.change(port.token, &port.socket, EventFlags::OUT | EventFlags::ONESHOT)
+            {
+                tracing::error!(%error, "cannot wait for a socket that is full");
+            }
+        }
+    }
+
+    /// A socket takes packets again. Returns whether it was full.
+    pub(super) fn take_full(&mut self, port: usize) -> bool {
+        self.all.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full))
+    }
+}
