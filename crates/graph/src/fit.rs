@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::{CATALOGUE, Kind, find};
+use super::catalogue::{CATALOGUE, find};
 use super::content::Contents;
 use super::contract::Contract;
+use super::kind::Kind;
 use super::message::Signals;
 use super::plan::{At, Plan, PlanError, SOURCE};
 use super::settings::Settings;

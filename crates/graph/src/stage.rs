@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use outflow_media::{Format, Time};
 use outflow_packet::DropReason;
 
-use super::catalogue::Kind;
 use super::frames::Frames;
+use super::kind::Kind;
 use super::report::{Gauge, NodeReport};
 use super::{Budget, Control, Element, ElementPlan, Item, Message, Signal, Tally, Unfit, Unit};
 

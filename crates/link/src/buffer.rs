@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use outflow_media::{Tag, Time};
 use outflow_packet::DropReason;
 
-use super::FlowId;
+use crate::flow::FlowId;
 
 /// What is known of a packet that waits, or arrives.
 #[derive(Debug, Clone, Copy)]

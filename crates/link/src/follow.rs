@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 
-use super::FlowId;
+use crate::flow::FlowId;
 use crate::limits::{FOLLOW_EVERY, FOLLOW_EXPECTED_MIN, FOLLOW_LIMIT_HOLDS};
 
 /// What a receiver says of a flow (RFC 3550, section 6.4.1).

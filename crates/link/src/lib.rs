@@ -5,10 +5,12 @@
 //! and are taken out when their time has come. So it is the same in front of a real interface and in virtual
 //! time. What a packet is besides that is its owner's business.
 
+mod arrival;
 mod buffer;
 mod change;
 mod damage;
 mod discard;
+mod flow;
 mod follow;
 mod hold;
 pub mod limits;
@@ -20,30 +22,23 @@ mod tests;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use outflow_media::{Tag, Time};
+use outflow_media::Time;
 use outflow_packet::DropReason;
 use slab::Slab;
 
 pub use buffer::{Dropped, Waiting};
 pub use damage::Damage;
 pub use discard::{Grouping, Policy, Unit};
+pub use flow::{ApplicationId, FlowId, Medium};
 pub use follow::{Follow, Reported};
 pub use scheduler::{Scheduling, Weights};
-pub use similar::{Medium, Similar};
+pub use similar::Similar;
 
 use crate::limits::OFFERED_HALVED_AFTER;
 use buffer::{Buffer, Sifted};
-use discard::{Discard, Verdict};
+use discard::Discard;
 use hold::Hold;
 use scheduler::{Candidate, Scheduler};
-
-/// A flow: the packets of a track of a stream to one receiver, or of anything else that has an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub usize);
-
-/// Flows of one application are alike: they may share a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ApplicationId(pub u32);
 
 /// How much a buffer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,69 +229,6 @@ impl<T> Link<T> {
     /// The application of a flow.
     pub fn application(&self, id: FlowId) -> Option<ApplicationId> {
         self.flows.get(id.0).map(|flow| flow.application)
-    }
-
-    /// A packet of a flow comes, `bytes` bytes on the link. What does not go on stands in
-    /// [`Link::dropped`] afterwards.
-    pub fn offer(&mut self, now: Time, flow: FlowId, tag: Tag, bytes: usize, item: T) {
-        self.halve_offered(now);
-        let useful_until = self.useful_for.map(|useful_for| now + useful_for);
-        let deadline = tag.deadline.into_iter().chain(useful_until).min();
-        let tag = Tag { deadline, ..tag };
-        self.show(now, Waiting { flow, tag, bytes, arrived: now, before: None }, item);
-    }
-
-    fn arrive(&mut self, now: Time, mut packet: Waiting, item: T) {
-        let at = self.flows.get(packet.flow.0).map(|flow| flow.queue);
-        let Some(at) = at.filter(|at| self.queues.contains(*at)) else {
-            self.dropped.push(Dropped { packet, item, reason: DropReason::UnknownTrack });
-            return;
-        };
-        let free = self.free(now, at, packet.bytes);
-        let Some(queue) = self.queues.get_mut(at) else { return };
-        queue.offered += packet.bytes as u64;
-        self.offered += packet.bytes as u64;
-        let dropped_before = self.dropped.len();
-        let mut held = Sifted { buffer: &mut queue.buffer, dropped: &mut self.dropped };
-        let verdict = queue.discard.arrives(now, &mut packet, free, &mut held);
-        self.packets -= self.dropped.len() - dropped_before;
-        match verdict {
-            Verdict::Wait => {
-                queue.buffer.push(packet, item);
-                self.packets += 1;
-                self.scheduler.wakes(at);
-            }
-            Verdict::Discard(reason) => self.dropped.push(Dropped { packet, item, reason }),
-        }
-    }
-
-    /// What a buffer holds by itself.
-    fn room(&self, queue: &Queue<T>) -> usize {
-        queue.size.unwrap_or(self.options.size).of(queue.flows)
-    }
-
-    /// Bytes that are free for a packet that comes to a buffer. What was lent is called back as far as it is the
-    /// buffer's own.
-    fn free(&mut self, now: Time, at: usize, bytes: usize) -> usize {
-        let Some(queue) = self.queues.get(at) else { return 0 };
-        let own = self.room(queue).saturating_sub(queue.buffer.bytes());
-        if !self.options.policy.lends() {
-            return own;
-        }
-        let all: usize = self.queues.iter().map(|(_, queue)| self.room(queue)).sum();
-        let free = all.saturating_sub(self.buffered());
-        if bytes <= free || bytes > own {
-            return free;
-        }
-        let over = |(_, queue): &(usize, &Queue<T>)| queue.buffer.bytes().saturating_sub(self.room(queue));
-        let debtor = self.queues.iter().max_by_key(over).map(|(at, _)| at);
-        if let Some(debtor) = debtor.and_then(|debtor| self.queues.get_mut(debtor)) {
-            let before = self.dropped.len();
-            let mut held = Sifted { buffer: &mut debtor.buffer, dropped: &mut self.dropped };
-            debtor.discard.give_back(now, bytes - free, &mut held);
-            self.packets -= self.dropped.len() - before;
-        }
-        all.saturating_sub(self.buffered())
     }
 
     /// Takes out what was dropped since.

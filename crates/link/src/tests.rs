@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outflow_media::importance::examples;
-use outflow_media::{Kind, Needs};
+use outflow_media::{Kind, Needs, Tag};
 use outflow_ts::packet::pid_of;
 use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
 use proptest::prelude::*;

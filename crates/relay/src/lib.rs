@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod control;
 pub mod feedback;
 pub mod limits;
+pub mod requests;
 pub mod schedule;
 mod selection;
 pub mod send;

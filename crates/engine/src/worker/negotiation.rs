@@ -3,7 +3,8 @@
 use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_relay::SinkKey;
-use outflow_relay::control::{Granted, Refusal};
+use outflow_relay::control::Granted;
+use outflow_relay::requests::Refusal;
 use outflow_rtp::rtcp::{LevelMessage, LevelRequest, Limit, Report, limit_noted};
 
 use super::links::Links;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outflow_graph::{Graph, NodeReport};
 use outflow_media::Time;
 use outflow_packet::{DropReason, Drops};
-use outflow_relay::control::{Asked, Refusal};
+use outflow_relay::requests::{Asked, Refusal};
 use outflow_relay::schedule::{Counters, Place, Sink};
 use outflow_relay::{Priority, SinkKey};
 

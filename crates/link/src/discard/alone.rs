@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 use outflow_packet::DropReason;
 
-use super::{Discard, Unit, Verdict};
-use crate::FlowId;
+use super::rule::{Discard, Unit, Verdict};
 use crate::buffer::{Held, Waiting};
+use crate::flow::FlowId;
 
 /// Knows nothing of what packets mean, but for where frames end, if they are discarded from there on.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use outflow_media::{Kind, Time};
 use outflow_packet::DropReason;
 
-use super::{Discard, Unit, Verdict};
-use crate::FlowId;
+use super::rule::{Discard, Unit, Verdict};
 use crate::buffer::{Held, Waiting};
+use crate::flow::FlowId;
 
 /// What all flows of an application wait for: the longer, the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

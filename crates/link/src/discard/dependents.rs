@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use outflow_media::{Kind, Time};
 use outflow_packet::DropReason;
 
-use super::{Discard, Unit, Verdict};
-use crate::FlowId;
+use super::rule::{Discard, Unit, Verdict};
 use crate::buffer::{Held, Waiting};
 use crate::damage::Damage;
+use crate::flow::FlowId;
 
 /// Knows of each flow which frames are of no use any more.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use outflow_media::importance::{Class, Importance};
 use outflow_media::{Kind, Tag, Time};
 use outflow_packet::DropReason;
 
-use super::{Discard, Unit, Verdict};
-use crate::FlowId;
+use super::rule::{Discard, Unit, Verdict};
 use crate::buffer::{Held, Waiting};
 use crate::damage::Damage;
+use crate::flow::FlowId;
 
 /// Knows of each flow what depends on what, and what is worth least of all that waits.
 #[derive(Debug)]

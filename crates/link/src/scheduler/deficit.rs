@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Candidate, Look, Scheduler};
+use super::choose::{Candidate, Look, Scheduler};
 
 /// What a buffer of the mean weight earns in a round: a large packet.
 const QUANTUM: u128 = 1_500;

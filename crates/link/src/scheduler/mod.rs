@@ -1,26 +1,11 @@
 //! Which buffer of a link is next: the ways to choose among buffers.
 
+mod choose;
 mod deficit;
 mod priority;
 mod round_robin;
 
-use core::fmt::Debug;
-
-/// A buffer that has something to send, as far as choosing goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Candidate {
-    /// Bytes of the packet that goes next.
-    pub(super) bytes: usize,
-    /// Its share of the service, in parts of the sum of those that have something to send.
-    pub(super) weight: u64,
-    /// The mean of all buffers, whether they have something to send or not.
-    pub(super) mean_weight: u64,
-    /// The smaller, the sooner.
-    pub(super) class: u8,
-}
-
-/// What is to be known of a buffer now; `None` if it has nothing to send.
-pub(super) type Look<'l> = &'l dyn Fn(usize) -> Option<Candidate>;
+pub(super) use choose::{Candidate, Scheduler};
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $weights:ident, $scheduler:path),+ $(,)?) => {
@@ -82,16 +67,6 @@ pub enum Weights {
     Offered,
     /// All the same.
     Equal,
-}
-
-/// Chooses among buffers, without looking at all of them.
-pub(super) trait Scheduler: Debug + Send {
-    /// A buffer has something to send. It may have had before.
-    fn wakes(&mut self, buffer: usize);
-
-    /// The buffer that is next. One packet of it is taken out then. Those that turn out to have nothing to
-    /// send are left out until they wake.
-    fn next(&mut self, look: Look<'_>) -> Option<usize>;
 }
 
 #[cfg(test)]

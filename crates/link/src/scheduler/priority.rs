@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Look, Scheduler};
+use super::choose::{Look, Scheduler};
 
 #[derive(Debug, Default)]
 pub(super) struct Strict {

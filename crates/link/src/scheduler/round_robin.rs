@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Candidate, Look, Scheduler};
+use super::choose::{Candidate, Look, Scheduler};
 
 /// How far one packet brings a buffer of weight 1.
 const STRIDE: u128 = 1 << 80;

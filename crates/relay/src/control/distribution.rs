@@ -10,13 +10,11 @@ use outflow_ts::Found;
 
 use super::audience::Audience;
 use super::branches::{Branches, ORIGINAL, Services};
-use super::levels::Levels;
+use super::handed::TrackClock;
+use super::options::StreamOptions;
 use super::origin::Origin;
 use super::output::{Event, SinkEnd};
 use super::renditions::Renditions;
-use super::share::TrackClock;
-use super::stream::StreamOptions;
-use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Branch, Carriage, Counters, Priority, Room, Sink, SinkKey, SinkSpec, Sinks};
 use crate::send::{Order, Report};
 
@@ -224,24 +222,8 @@ impl Distribution {
         lagging.then_some(self.hopeless_check)
     }
 
-    /// Lets branches go that no sink has read for a while.
-    pub(super) fn check_linger(&mut self, now: Time) {
-        for index in 0..self.branches.end() {
-            let idle_since = self.branches.slot(index).and_then(|slot| slot.idle_since);
-            if idle_since.is_none_or(|since| now.since(since) < BRANCH_LINGER) {
-                continue;
-            }
-            if self.levels_at(index).is_awaited(self, now, index) {
-                self.branches.slot_mut(index).into_iter().for_each(|slot| slot.idle_since = Some(now));
-            } else {
-                self.remove_branch(now, index);
-            }
-        }
-    }
-
-    /// When the first branch goes that no sink reads.
-    pub(super) fn linger_ends(&self) -> Option<Time> {
-        let idle = self.branches.slots().filter_map(|(_, slot)| slot.idle_since);
-        idle.min().map(|since| since + BRANCH_LINGER)
+    /// How many renditions there are; 0 if the stream has a source of its own.
+    pub(super) fn rendition_count(&self) -> usize {
+        self.renditions.as_ref().map_or(0, |renditions| renditions.count())
     }
 }

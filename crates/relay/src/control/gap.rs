@@ -2,13 +2,11 @@
 //! next key frame, for which the stream as a whole waits: it costs the same for one and for
 //! thousands, and the ring has nothing in it that no sink can use.
 
-use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_packet::{DropReason, Parsed, TrackMask};
 
-use super::stream::Stream;
 use crate::limits::GAP_HELD_PACKETS_MAX;
-use crate::schedule::Place;
+use crate::schedule::{Place, Sinks};
 
 /// What is missing, and what waits.
 #[derive(Debug)]
@@ -20,14 +18,6 @@ pub(super) struct Gap {
     /// The first packets of broken tracks' newest frames, of which it is not known yet whether they
     /// are key frames.
     held: Vec<Parsed>,
-}
-
-/// What becomes of a packet after a gap.
-enum Verdict {
-    /// It goes on: with what was held of its track before it.
-    Passes(Vec<Parsed>),
-    /// Not, or not yet.
-    Stays,
 }
 
 impl Gap {
@@ -42,10 +32,11 @@ impl Gap {
         self.forget(track);
     }
 
-    fn judge(&mut self, understood: Parsed) -> Verdict {
+    /// Takes a packet. Returns those that go on: it, with what was held of its track before it; none, or none yet.
+    pub(super) fn judge(&mut self, understood: Parsed) -> Vec<Parsed> {
         let tag = understood.packet.tag;
         if !self.broken.has(tag.track) {
-            return Verdict::Passes(vec![understood]);
+            return vec![understood];
         }
         if tag.first {
             self.forget(tag.track);
@@ -55,17 +46,32 @@ impl Gap {
         let begun = tag.first || of_frame.next().is_some_and(|held| held.frame == tag.frame);
         if !begun || self.held.len() >= GAP_HELD_PACKETS_MAX {
             self.missed[usize::from(tag.track) % TRACKS_MAX] += 1;
-            return Verdict::Stays;
+            return Vec::new();
         }
         self.held.push(understood);
         if !tag.key {
-            return Verdict::Stays;
+            return Vec::new();
         }
         self.broken = self.broken.without(TrackMask::only(tag.track));
         let (passes, stays) =
             self.held.drain(..).partition(|held: &Parsed| held.packet.tag.track == tag.track);
         self.held = stays;
-        Verdict::Passes(passes)
+        passes
+    }
+
+    /// Whether no track waits any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    /// Counts for every sink that was served what it did not get.
+    pub(super) fn settle(mut self, sinks: &mut Sinks) {
+        (0..TRACKS_MAX as u8).for_each(|track| self.forget(track));
+        for (_, sink) in sinks {
+            if matches!(sink.place, Place::Behind(_) | Place::Live { .. }) {
+                sink.drops.add(DropReason::HandOverFull, self.missed(sink.spec.tracks));
+            }
+        }
     }
 
     /// What was held of a track is of no use.
@@ -78,33 +84,5 @@ impl Gap {
     /// How many packets a sink of these tracks did not get.
     fn missed(&self, tracks: TrackMask) -> u64 {
         (0_u8..).zip(self.missed).filter(|(track, _)| tracks.has(*track)).map(|(_, missed)| missed).sum()
-    }
-}
-
-impl Stream {
-    /// Takes a packet while some track waits for a key frame.
-    pub(super) fn take_after_gap(&mut self, now: Time, understood: Parsed) {
-        let Some(gap) = self.state.sharing.gap_mut() else { return };
-        let Verdict::Passes(packets) = gap.judge(understood) else { return };
-        if gap.broken.is_empty() {
-            self.settle_gap();
-        }
-        for understood in packets {
-            self.take_understood(now, understood);
-        }
-    }
-
-    /// The gap is over: it is counted for every sink that was served. One that joined meanwhile did so at a
-    /// key frame before the gap, and did not get the rest either.
-    pub(super) fn settle_gap(&mut self) {
-        let Some(mut gap) = self.state.sharing.take_gap() else { return };
-        for track in 0..TRACKS_MAX as u8 {
-            gap.forget(track);
-        }
-        for (_, sink) in &mut self.state.out.sinks {
-            if matches!(sink.place, Place::Behind(_) | Place::Live { .. }) {
-                sink.drops.add(DropReason::HandOverFull, gap.missed(sink.spec.tracks));
-            }
-        }
     }
 }

@@ -1,21 +1,27 @@
-//! What comes in from a stream's source: received, understood, and put into the branches.
+//! What makes packets out of what comes in from a stream's source: it is received, and understood.
 
-use outflow_graph::Message;
+use bytes::Bytes;
 use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::receive::TurnBy;
 use outflow_packet::{DropReason, Incoming, Packet, Parsed, Parser, Receive};
-use outflow_ts::{Found, PACKET_BYTES};
+use outflow_ts::Found;
 
-use super::output::Event;
-use super::share::Handed;
-use super::state::State;
-use super::stream::Stream;
-
-/// What makes packets out of what comes in.
+/// Receives packets, and parses them.
 #[derive(Debug)]
 pub(super) struct Intake {
-    pub(super) receive: Receive,
-    pub(super) parser: Parser,
+    receive: Receive,
+    parser: Parser,
+}
+
+/// A packet that was received and understood.
+#[derive(Debug)]
+pub(super) struct Came {
+    pub(super) bytes: Bytes,
+    /// Its track in what receivers get.
+    pub(super) track: u8,
+    tag: Tag,
+    /// It goes on from what came before the source was away, if that was.
+    pub(super) goes_on: bool,
 }
 
 /// A packet of a stream that has `least` layers, though the others may not come: none is new when it comes.
@@ -25,174 +31,72 @@ fn with_layers(tag: &mut Tag, least: u8) {
     }
 }
 
-impl Stream {
-    /// A source begins its turn, with packets of this format.
-    ///
-    /// If receivers cannot be served on with it, those of RTP end; the others wait for its first
-    /// key frame.
-    pub fn handle_source(&mut self, now: Time, declared: Format) {
-        let format = Receive::effective(&declared);
-        let State { intake, out, .. } = &mut self.state;
-        match (intake, &mut out.origin) {
-            (Some(intake), Some(origin)) if *origin.format() == format => {
-                let by = if out.options.is_relayed { TurnBy::Relay } else { TurnBy::Source };
-                intake.receive.restart(&declared, by);
-                intake.parser.restart(&format);
-                origin.restart();
-                self.hand_clocks();
-                self.break_off();
-                self.state.out.tell_services(now, Message::Break);
-            }
-            (_, origin) => {
-                let turn = origin.as_ref().map_or(0, |origin| origin.turn() + 1);
-                let receive = Receive::new(&declared, out.options.ssrc);
-                let intake = Intake { receive, parser: Parser::new(&format) };
-                self.change_format(now, format, turn, Some(intake));
-            }
-        }
+impl Intake {
+    /// For a source that declares one format, where receivers get another. `ssrc` is that of a transport stream
+    /// that goes out by RTP.
+    pub(super) fn new(declared: &Format, format: &Format, ssrc: u32) -> Self {
+        Intake { receive: Receive::new(declared, ssrc), parser: Parser::new(format) }
     }
 
-    /// The packets from now on are of this format, and made by this, if they are not handed over.
-    pub(super) fn change_format(&mut self, now: Time, format: Format, turn: u64, intake: Option<Intake>) {
-        self.state.intake = intake;
-        self.state.out.change_format(now, format.clone(), turn);
-        self.state.sharing.hand(Handed::Format { format, turn });
+    /// A source begins its turn, with packets of the same format as before.
+    pub(super) fn restart(&mut self, declared: &Format, format: &Format, by: TurnBy) {
+        self.receive.restart(declared, by);
+        self.parser.restart(format);
     }
 
-    /// The source's turn is over.
-    pub fn handle_source_end(&mut self, now: Time) {
-        if self.state.source.is_up() {
-            self.source_went_away(now);
-        }
-    }
-
-    /// A packet came in: RTP with its header, or whole transport stream packets. Returns whether it
-    /// was taken; if not, it is counted.
-    pub fn handle_media(&mut self, now: Time, track: u8, incoming: Incoming) -> bool {
-        let mut found = core::mem::take(&mut self.state.out.found);
-        let taken = self.take(now, track, incoming, &mut found);
-        found.clear();
-        self.state.out.found = found;
-        if let Err(reason) = taken {
-            self.count_drop(reason, 1);
-        }
-        taken.is_ok()
-    }
-
-    /// The source's RTCP sender report of a track came in.
-    pub fn handle_sender_report(&mut self, now: Time, track: u8, ntp: u64, rtp: u32) {
-        let State { intake: Some(intake), out, .. } = &mut self.state else { return };
-        let Some(origin) = &mut out.origin else { return };
-        let Format::Rtp(tracks) = origin.format() else { return };
-        // What is encrypted cannot be told from what it says (RFC 3711, section 3.4).
-        if tracks.get(usize::from(track)).is_some_and(|track| track.codec.is_srtp()) {
-            return;
-        }
-        let delta = intake.receive.timestamp_delta(track);
-        let Some(goes_by_another) = origin.source_report(now, track, (ntp, rtp, delta)) else { return };
-        if goes_by_another {
-            out.tell_clock(now, track);
-        }
-        self.hand_clock(track);
-    }
-
-    /// Counts packets that the driver dropped before they came here.
-    pub fn count_drop(&mut self, reason: DropReason, packets: u64) {
-        self.state.source.drop(reason, packets);
-    }
-
-    pub(super) fn source_went_away(&mut self, now: Time) {
-        let State { source, out, sharing, .. } = &mut self.state;
-        let silent = now.since(source.last_packet());
-        source.went_away(now);
-        out.events.push_back(Event::SourceAway { silent });
-        sharing.hand(Handed::Away);
-    }
-
-    /// What comes from now on does not go on from what came.
-    pub(super) fn break_off(&mut self) {
-        self.state.out.branches.break_off();
-        self.state.sharing.hand(Handed::Break);
-    }
-
-    /// Puts a packet into the branches, and down for replicas.
-    pub(super) fn spread(&mut self, now: Time, understood: Parsed) {
-        let State { source, out, sharing, feedback, .. } = &mut self.state;
-        sharing.hand_packet(&understood);
-        if out.spread(now, understood) {
-            source.key_frame(now);
-            feedback.key_frame_came();
-        }
-    }
-
-    fn take(
+    /// Takes a packet that came in. Its reader puts what it found in a datagram of a transport stream into
+    /// `found`. The source was away before, or not; it has `least` layers, though the others may not come.
+    pub(super) fn take(
         &mut self,
         now: Time,
-        track: u8,
-        incoming: Incoming,
+        (track, incoming): (u8, Incoming),
+        (format, is_back, least): (&Format, bool, u8),
         found: &mut Vec<Found>,
-    ) -> Result<(), DropReason> {
-        let is_back = self.state.source.is_away();
-        let least = self.state.out.options.layers;
-        let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
-        let bytes = intake.receive.take(now, track, incoming)?;
+    ) -> Result<Came, DropReason> {
+        let bytes = self.receive.take(now, track, incoming)?;
         let track = if matches!(format, Format::Rtp(_)) { track } else { 0 };
-        let goes_on = !is_back || intake.parser.resume(&bytes);
-        let mut tag = intake.parser.tag_into(track, &bytes, found)?;
+        let goes_on = !is_back || self.parser.resume(&bytes);
+        let mut tag = self.parser.tag_into(track, &bytes, found)?;
         if track == format.main_track() {
             with_layers(&mut tag, least);
         }
-        let came = self.state.source.packet(now, bytes.len());
-        if came {
-            self.state.out.events.push_back(Event::SourceUp);
-            if !goes_on {
-                self.break_off();
-            }
-            if is_back {
-                self.announce_discontinuity(now, &bytes);
-            }
-        }
-        // Made last: its sequence number follows that of a discontinuity announced before.
-        let (format, intake) = self.intake().ok_or(DropReason::NoFormat)?;
-        let rtp_header = intake.receive.rtp_header(now);
-        let delta = intake.receive.timestamp_delta(track);
-        let preamble = if tag.key { intake.parser.preamble() } else { None };
-        let header = if *format == Format::Ts { &rtp_header[..] } else { &bytes[..] };
-        self.note(now, track, header, delta);
-        core::mem::swap(&mut self.state.out.found, found);
-        self.spread(now, Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble });
-        core::mem::swap(&mut self.state.out.found, found);
-        Ok(())
+        Ok(Came { bytes, track, tag, goes_on })
     }
 
-    fn intake(&mut self) -> Option<(&Format, &mut Intake)> {
-        let State { intake, out, .. } = &mut self.state;
-        Some((out.origin.as_ref()?.format(), intake.as_mut()?))
+    /// A packet that was taken goes on. Its sequence number follows that of a discontinuity that was announced
+    /// before.
+    pub(super) fn finish(&mut self, now: Time, came: Came) -> Parsed {
+        let Came { bytes, tag, .. } = came;
+        let rtp_header = self.receive.rtp_header(now);
+        let preamble = if tag.key { self.parser.preamble() } else { None };
+        Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble }
     }
 
-    fn note(&mut self, now: Time, track: u8, header: &[u8], delta: u32) {
-        let out = &mut self.state.out;
-        let Some(noted) = out.origin.as_mut().map(|origin| origin.note(now, track, header, delta)) else {
-            return;
-        };
-        if noted.clock {
-            out.tell_clock(now, track);
-        }
-        if noted.clock || noted.ssrc {
-            self.hand_clock(track);
-        }
-    }
-
-    /// A transport stream went on after a break: its decoders are told so.
-    fn announce_discontinuity(&mut self, now: Time, next: &[u8]) {
-        let Some((_, intake)) = self.intake() else { return };
-        let Some(bytes) = intake.parser.discontinuity(next) else { return };
-        let rtp_header = intake.receive.rtp_header(now);
+    /// What tells decoders that a transport stream does not go on from what came, in front of its next packets.
+    pub(super) fn discontinuity(&mut self, now: Time, next: &[u8]) -> Option<Parsed> {
+        let bytes = self.parser.discontinuity(next)?;
+        let rtp_header = self.receive.rtp_header(now);
         let tag = Tag { content: Content::Tables, ..Tag::default() };
-        // Its reader is not told of it.
-        let packets = bytes.len() / PACKET_BYTES;
-        let packet = Packet { bytes, tag, arrived: now };
-        self.state.out.found = vec![Found::put_in(tag.content); packets];
-        self.spread(now, Parsed { packet, rtp_header, preamble: None });
+        Some(Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble: None })
+    }
+
+    /// What is added to the timestamps of a track.
+    pub(super) fn timestamp_delta(&self, track: u8) -> u32 {
+        self.receive.timestamp_delta(track)
+    }
+
+    /// Packets that were lost before they came here.
+    pub(super) fn lost(&self) -> u64 {
+        self.parser.lost(self.receive.receptions())
+    }
+
+    /// Interarrival jitter of the first track that comes by RTP, in seconds.
+    pub(super) fn jitter_s(&self) -> f64 {
+        self.receive.receptions().next().map_or(0.0, |reception| reception.jitter().as_secs_f64())
+    }
+
+    /// What comes, in words.
+    pub(super) fn describe(&self, format: &Format) -> String {
+        self.parser.describe(format)
     }
 }

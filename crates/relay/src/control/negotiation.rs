@@ -11,37 +11,9 @@ use outflow_packet::Level;
 use outflow_rtp::rtcp::{LevelAnswer, LevelRequest, Limit};
 
 use super::{State, Stream};
-use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
+use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY};
+use crate::requests::Refusal;
 use crate::schedule::SinkKey;
-
-/// Why a request for a level was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// There were many just before.
-    TooMany,
-    /// It names a source that this receiver does not receive.
-    Foreign,
-    /// It is older than one that came before.
-    Replayed,
-    /// The stream has no such level.
-    NoSuchLevel,
-}
-
-impl Refusal {
-    /// Every refusal.
-    pub const ALL: [Refusal; 4] =
-        [Refusal::TooMany, Refusal::Foreign, Refusal::Replayed, Refusal::NoSuchLevel];
-
-    /// Its name in metrics and in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Refusal::TooMany => "too-many",
-            Refusal::Foreign => "foreign",
-            Refusal::Replayed => "replayed",
-            Refusal::NoSuchLevel => "no-such-level",
-        }
-    }
-}
 
 /// What a receiver gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,36 +22,6 @@ pub struct Granted {
     pub level: u8,
     /// Bits a second of each level, the best first; none before that is known.
     pub rates: Vec<u64>,
-}
-
-/// What a receiver has asked for so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Number of the newest request.
-    newest: Option<u16>,
-    /// Requests are paid for as this time passes.
-    paid_until: Time,
-    /// Requests that were taken.
-    pub taken: u64,
-    /// Those that were refused, in the order of [`Refusal::ALL`].
-    pub refused: [u64; Refusal::ALL.len()],
-}
-
-impl Asked {
-    fn refuse(&mut self, refusal: Refusal) {
-        self.refused[refusal as usize] += 1;
-    }
-
-    /// Whether one more may come at this time.
-    fn may(&mut self, now: Time) -> bool {
-        let behind = self.paid_until.since(now);
-        if behind > LEVEL_REQUEST_EVERY * LEVEL_REQUESTS_BURST {
-            self.refuse(Refusal::TooMany);
-            return false;
-        }
-        self.paid_until = self.paid_until.max(now) + LEVEL_REQUEST_EVERY;
-        true
-    }
 }
 
 impl Stream {
@@ -98,13 +40,12 @@ impl Stream {
             return None;
         }
         let LevelRequest { number, level, media: named } = request;
-        let step = asked.newest.map_or(1, |newest| number.wrapping_sub(newest).cast_signed());
+        let step = asked.step(number);
         if named != media || step < 0 {
             asked.refuse(if named != media { Refusal::Foreign } else { Refusal::Replayed });
             return None;
         }
-        asked.newest = Some(number);
-        asked.taken += 1;
+        asked.take(Some(number));
         if step > 0 && Level::new(level).is_none_or(|level| self.set_level(key, level).is_err()) {
             self.state.out.sinks.get_mut(key.0)?.asked.refuse(Refusal::NoSuchLevel);
         }
@@ -130,7 +71,7 @@ impl Stream {
                 let what = format!("a session is asked once in {often} ms, and that was more often");
                 return Err((Refusal::TooMany, Unfit::new(what, "wait a moment, and ask again")));
             }
-            sink.asked.taken += 1;
+            sink.asked.take(None);
         }
         if let Some(number) = level {
             let help = || format!("write 1 (the best) to {}", Level::MAX);
@@ -158,7 +99,7 @@ impl Stream {
             sink.asked.refuse(Refusal::Foreign);
             return false;
         }
-        sink.asked.taken += 1;
+        sink.asked.take(None);
         let current = sink.wanted_level;
         if let Some(level) = affordable(&rates, limit.bps, current).filter(|level| *level != current) {
             // It is one of those that there are.
@@ -207,6 +148,7 @@ mod tests {
 
     use super::*;
     use crate::control::{LevelBounds, StreamOptions};
+    use crate::limits::LEVEL_REQUESTS_BURST;
     use crate::schedule::{Carriage, SinkSpec, Transport};
 
     const SSRC: u32 = 0x0102_0304;

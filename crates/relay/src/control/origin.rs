@@ -2,7 +2,7 @@
 
 use outflow_media::{Format, Time};
 
-use super::share::TrackClock;
+use super::handed::TrackClock;
 use crate::send::ReportClock;
 
 /// The format of a stream, and the senders of its tracks.

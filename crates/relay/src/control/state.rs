@@ -7,10 +7,10 @@ use outflow_rtp::rtcp::SenderReport;
 
 use super::distribution::Distribution;
 use super::intake::Intake;
+use super::options::StreamOptions;
 use super::output::Wake;
 use super::share::Sharing;
 use super::source::Source;
-use super::stream::StreamOptions;
 use crate::buffer::{Entry, Seq};
 use crate::feedback::Gathered;
 use crate::schedule::{Branch, Priority, Share, SinkKey, StartPoint};

@@ -3,9 +3,10 @@
 use outflow_media::Time;
 use outflow_packet::Drops;
 
+use super::intake::Intake;
+use super::options::StreamOptions;
 use super::source::SourceCounters;
 use super::state::State;
-use super::stream::StreamOptions;
 use crate::buffer::Ring;
 use crate::schedule::{Counters, Sink, SinkKey, SinkSpec};
 
@@ -40,13 +41,12 @@ impl State {
 
     /// Packets that were lost before they came here.
     pub fn source_lost(&self) -> u64 {
-        self.intake.as_ref().map_or(0, |intake| intake.parser.lost(intake.receive.receptions()))
+        self.intake.as_ref().map_or(0, Intake::lost)
     }
 
     /// Interarrival jitter of the first track that comes by RTP, in seconds.
     pub fn source_jitter_s(&self) -> f64 {
-        let first = self.intake.as_ref().and_then(|intake| intake.receive.receptions().next());
-        first.map_or(0.0, |reception| reception.jitter().as_secs_f64())
+        self.intake.as_ref().map_or(0.0, Intake::jitter_s)
     }
 
     /// The format in words; empty until there was a source, and in replicas.
@@ -55,7 +55,7 @@ impl State {
             return renditions.describe();
         }
         let described = self.intake.as_ref().zip(self.format());
-        described.map(|(intake, format)| intake.parser.describe(format)).unwrap_or_default()
+        described.map(|(intake, format)| intake.describe(format)).unwrap_or_default()
     }
 
     /// The rings: bytes and packets held, all branches together.

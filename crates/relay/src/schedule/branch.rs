@@ -8,24 +8,18 @@ use outflow_packet::limits::TRACKS_MAX;
 use outflow_packet::{Packet, TrackMask};
 
 use super::cohort::{Class, Cohort};
-use super::hop::Greeting;
+use super::counters::Counters;
+use super::greeting::Greeting;
+use super::ids::SinkKey;
 use super::rates::Rates;
+use super::room::Room;
+use super::share::Share;
+use super::sink::{Place, Sinks};
+use super::spec::Priority;
+use super::start_point::StartPoint;
 use super::stride::{cut_from, mend, stride};
-use super::{Counters, Place, Priority, Room, Share, SinkKey, Sinks};
 use crate::buffer::{Entry, Ring, Seq, Verdict};
 use crate::send::{Order, Whom};
-
-/// Where a track's packets begin for a sink, for the answer to its request (RTP-Info, RFC 2326
-/// section 12.33).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StartPoint {
-    /// The track.
-    pub track: u8,
-    /// RTP sequence number of the first packet.
-    pub sequence: u16,
-    /// Its RTP timestamp.
-    pub timestamp: u32,
-}
 
 /// A ring and its readers.
 #[derive(Debug)]

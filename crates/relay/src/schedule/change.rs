@@ -3,8 +3,10 @@
 use outflow_media::{Tag, Time};
 use outflow_packet::Level;
 
+use super::branch::Branch;
 use super::cohort::Class;
-use super::{Branch, Place, SinkKey, Sinks};
+use super::ids::SinkKey;
+use super::sink::{Place, Sinks};
 use crate::buffer::Seq;
 
 impl Branch {

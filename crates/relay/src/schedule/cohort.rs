@@ -3,10 +3,12 @@
 use outflow_media::Time;
 use outflow_packet::{Cut, DropReason, Drops, TrackMask};
 
+use super::counters::Counters;
+use super::ids::{LinkId, SinkKey};
 use super::pace::Pace;
-use super::{Counters, LinkId, Priority, Share, SinkKey, SinkSpec, Timing};
+use super::share::Share;
+use super::spec::{Carriage, Priority, SinkSpec, Timing, Transport};
 use crate::buffer::{Ring, Seq};
-use crate::schedule::{Carriage, Transport};
 
 /// What the members of a cohort have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

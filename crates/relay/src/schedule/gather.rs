@@ -5,7 +5,11 @@ use outflow_media::Time;
 
 use super::branch::Branch;
 use super::cohort::Cohort;
-use super::{Place, Priority, Room, Share, Sink, SinkKey, Sinks};
+use super::ids::SinkKey;
+use super::room::Room;
+use super::share::Share;
+use super::sink::{Place, Sink, Sinks};
+use super::spec::Priority;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
 use crate::send::{Order, Whom};

@@ -1,48 +1,13 @@
 //! Sinks that go from one branch to another where these carry the same: nothing is repeated, nothing missing.
 
-use bytes::Bytes;
-
-use super::{Branch, Place, Share, SinkKey, Sinks, Transport};
+use super::branch::Branch;
+use super::greeting::Greeting;
+use super::ids::SinkKey;
+use super::share::Share;
+use super::sink::{Place, Sinks};
+use super::spec::Transport;
 use crate::buffer::Seq;
 use crate::send::{Order, Whom};
-
-/// What a sink alone is sent between two branches: datagrams, with the RTP headers that they have where they
-/// go by RTP.
-#[derive(Debug, Default)]
-pub(crate) struct Greeting {
-    datagrams: Vec<(Bytes, [u8; 12])>,
-    given: usize,
-}
-
-/// How a sink came from a branch that carries something else, at a key frame.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entered {
-    /// Where it began here.
-    pub(crate) at: Seq,
-    /// Of what stands before this position, it has had all but the main track.
-    pub(crate) had: Seq,
-}
-
-impl Greeting {
-    pub(crate) fn new(datagrams: Vec<(Bytes, [u8; 12])>) -> Self {
-        Greeting { datagrams, given: 0 }
-    }
-
-    /// Whether all of it was given.
-    pub(crate) fn is_given(&self) -> bool {
-        self.given == self.datagrams.len()
-    }
-
-    /// What the last order was.
-    pub(crate) fn given(&self) -> Option<&(Bytes, [u8; 12])> {
-        self.datagrams.get(self.given.checked_sub(1)?)
-    }
-
-    /// The last order was not carried out.
-    pub(super) fn take_back(&mut self) {
-        self.given = self.given.saturating_sub(1);
-    }
-}
 
 impl Branch {
     /// A sink is to stop at a position that it has not reached, or has just: see [`Branch::stopped`].
@@ -98,11 +63,10 @@ impl Branch {
     /// The next of what a sink is greeted with.
     pub(super) fn greet(&mut self, sinks: &mut Sinks, key: SinkKey, from: Seq) -> Option<Order> {
         let sink = sinks.get_mut(key.0)?;
-        let Some((bytes, _)) = sink.greeting.datagrams.get(sink.greeting.given) else {
+        let Some((bytes, _)) = sink.greeting.give() else {
             sink.greeting = Greeting::default();
             return None;
         };
-        sink.greeting.given += 1;
         sink.counters.packets += 1;
         sink.counters.bytes += bytes.len() as u64;
         let (share, tracks) = (Share { cut: sink.cut, lowered: sink.lowered }, sink.spec.tracks);

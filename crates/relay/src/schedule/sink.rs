@@ -3,11 +3,15 @@
 use outflow_media::Time;
 use outflow_packet::{Cut, Drops, Level, TrackMask};
 
-use super::hop::{Entered, Greeting};
+use super::counters::Counters;
+use super::greeting::{Entered, Greeting};
 use super::pace::{Pace, catch_up_bps};
-use super::{SinkSpec, Transport};
+use super::spec::{SinkSpec, Transport};
 use crate::buffer::Seq;
-use crate::control::Asked;
+use crate::requests::Asked;
+
+/// All sinks of a stream.
+pub type Sinks = slab::Slab<Sink>;
 
 /// Where a sink stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,29 +29,6 @@ pub enum Place {
         /// Index among the cohort's members.
         slot: usize,
     },
-}
-
-/// What a sink has been sent. Cumulative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Packets given to the driver and taken by it.
-    pub packets: u64,
-    /// Their bytes, without transport headers.
-    pub bytes: u64,
-}
-
-impl Counters {
-    /// Adds what was sent. Sums wrap where more was taken off before.
-    pub(crate) fn add(&mut self, sent: Counters) {
-        self.packets = self.packets.wrapping_add(sent.packets);
-        self.bytes = self.bytes.wrapping_add(sent.bytes);
-    }
-
-    /// Takes off what was not sent, or what will be added again.
-    pub(crate) fn take_off(&mut self, sent: Counters) {
-        self.packets = self.packets.wrapping_sub(sent.packets);
-        self.bytes = self.bytes.wrapping_sub(sent.bytes);
-    }
 }
 
 /// One receiver of a stream.

@@ -6,8 +6,10 @@ use outflow_media::{Tag, Time};
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_packet::{DropReason, Drops, Level, TrackMask};
 
+use super::branch::Branch;
+use super::ids::SinkKey;
+use super::sink::{Place, Sink, Sinks};
 use super::stride::Stride;
-use super::{Branch, Place, Sink, SinkKey, Sinks};
 use crate::buffer::Seq;
 
 impl Branch {

@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use outflow_packet::{Cut, DropReason, TrackMask};
 
-use super::{Counters, Sink};
+use super::counters::Counters;
+use super::sink::Sink;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::ORDER_PACKETS_MAX;
 

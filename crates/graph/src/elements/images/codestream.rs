@@ -9,9 +9,9 @@ use outflow_packet::DropReason;
 use outflow_rtp::limits::UNIT_BYTES_MAX;
 use outflow_rtp::payload::jpeg2000::{HEADER_BYTES, Header, Priorities, packets};
 
+use super::carrier::{Carrier, drop_all};
 use super::packets::{Like, Out};
 use super::recipe::Recipe;
-use super::{Carrier, drop_all};
 use crate::limits::CODESTREAM_AHEAD_MAX;
 use crate::{Item, Tally};
 

@@ -4,9 +4,9 @@ use outflow_media::image::Cpu;
 use outflow_packet::DropReason;
 use outflow_rtp::payload::raw_video::{HEADER_BYTES, Part, RawVideo, header};
 
+use super::carrier::{Carrier, drop_all};
 use super::packets::{Like, Numbers, Out};
 use super::recipe::Resolved;
-use super::{Carrier, drop_all};
 use crate::{Item, Tally};
 
 /// Works on the parts of lines that a packet has.

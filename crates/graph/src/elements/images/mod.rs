@@ -6,6 +6,7 @@
 //! Raw video can be worked on in three ways, see [`Memory`]. A frame is gathered by its timestamp; one
 //! that is given up by the next one.
 
+mod carrier;
 mod codestream;
 mod fragments;
 mod gather;
@@ -16,11 +17,9 @@ mod recipe;
 mod tests;
 
 use core::any::Any;
-use core::fmt::Debug;
 
 use outflow_media::image::{Cpu, Pixels, Shape};
 use outflow_media::{Codec, Format, Time, Track};
-use outflow_packet::DropReason;
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_rtp::fmtp;
 use outflow_rtp::payload::jpeg2000::Priorities;
@@ -32,6 +31,7 @@ use crate::{
     Content, Contents, Contract, Control, Element, Form, Gives, Item, Message, Opt, Settings, Signals, Tally,
     Unfit,
 };
+use carrier::Carrier;
 use packets::{Numbers, Out, Pool};
 
 /// What can be worked on.
@@ -81,23 +81,6 @@ impl Memory {
             _ => Memory::Auto,
         }
     }
-}
-
-/// Does what a recipe says on the packets of one track.
-trait Carrier: Debug + Send {
-    fn take(&mut self, item: Item, out: &mut Out<'_>, tally: &mut Tally);
-
-    /// What comes does not continue what was.
-    fn clear(&mut self, _: &mut Tally) {}
-
-    /// Bytes that it holds of packets that came.
-    fn memory_bytes(&self) -> usize {
-        0
-    }
-}
-
-fn drop_all(tally: &mut Tally, reason: DropReason, packets: u64) {
-    tally.drops.add(reason, packets);
 }
 
 /// The element.

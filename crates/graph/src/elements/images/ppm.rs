@@ -4,9 +4,9 @@ use bytes::Bytes;
 use outflow_media::image::{Cpu, Pixels, ppm};
 use outflow_packet::DropReason;
 
+use super::carrier::{Carrier, drop_all};
 use super::packets::Out;
 use super::recipe::{Lines, Recipe, Resolved};
-use super::{Carrier, drop_all};
 use crate::{Item, Tally};
 
 /// Works on PPM and PGM images.

@@ -3,7 +3,7 @@ mod codestreams;
 use bytes::Bytes;
 use outflow_media::image;
 use outflow_media::image::Rect;
-use outflow_packet::{Packet, Parsed};
+use outflow_packet::{DropReason, Packet, Parsed};
 use outflow_rtp::payload::raw_video::RawVideo;
 use outflow_rtp::payload::{RtpReader, raw_video};
 use outflow_rtp::{PlainHeader, RtpHeader};

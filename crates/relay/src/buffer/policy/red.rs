@@ -10,7 +10,7 @@ use fastrand::Rng;
 use outflow_media::Time;
 use outflow_packet::DropReason;
 
-use super::{Load, Policy, Verdict};
+use super::arrival::{Load, Policy, Verdict};
 use crate::limits::{RED_MAX_PARTS, RED_MIN_PARTS, RED_ONE_IN, RED_PARTS, RED_WEIGHT_LOG2};
 
 /// Fraction bits of [`left_after`].

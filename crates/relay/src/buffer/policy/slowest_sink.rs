@@ -2,7 +2,7 @@
 
 use outflow_media::Time;
 
-use super::{Load, Policy, Verdict};
+use super::arrival::{Load, Policy, Verdict};
 
 /// Makes room at the sinks that lag furthest. They go on at a frame that they can decode, see
 /// `schedule/slow.rs`.

@@ -3,7 +3,7 @@
 use outflow_media::Time;
 use outflow_packet::DropReason;
 
-use super::{Load, Policy, Verdict};
+use super::arrival::{Load, Policy, Verdict};
 
 /// Refuses what does not fit. It knows packets only, not what they depend on.
 #[derive(Debug)]

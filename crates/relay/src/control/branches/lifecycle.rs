@@ -2,10 +2,12 @@
 
 use outflow_media::{Format, Time};
 
-use super::{Made, ORIGINAL, Slot};
+use super::slot::{Made, Slot};
+use super::table::ORIGINAL;
 use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Levels, TsLevels};
+use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
 
 impl Distribution {
@@ -50,6 +52,27 @@ impl Distribution {
         {
             slot.idle_since.get_or_insert(now);
         }
+    }
+
+    /// Lets branches go that no sink has read for a while.
+    pub(in crate::control) fn check_linger(&mut self, now: Time) {
+        for index in 0..self.branches.end() {
+            let idle_since = self.branches.slot(index).and_then(|slot| slot.idle_since);
+            if idle_since.is_none_or(|since| now.since(since) < BRANCH_LINGER) {
+                continue;
+            }
+            if self.levels_at(index).is_awaited(self, now, index) {
+                self.branches.slot_mut(index).into_iter().for_each(|slot| slot.idle_since = Some(now));
+            } else {
+                self.remove_branch(now, index);
+            }
+        }
+    }
+
+    /// When the first branch goes that no sink reads.
+    pub(in crate::control) fn linger_ends(&self) -> Option<Time> {
+        let idle = self.branches.slots().filter_map(|(_, slot)| slot.idle_since);
+        idle.min().map(|since| since + BRANCH_LINGER)
     }
 
     /// The branch at `index` goes.

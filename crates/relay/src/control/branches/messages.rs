@@ -2,22 +2,15 @@
 //! senders.
 
 use outflow_graph::{Graph, Message, Target, TrackTime};
-use outflow_media::{Time, Track};
-use outflow_packet::Parsed;
+use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
 
-use super::{Made, ORIGINAL, Slot, What};
+use super::senders::Sender;
+use super::slot::{Made, What};
+use super::table::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
 use crate::send::{Anchor, ReportClock};
-
-/// The sender of a track of a branch, and its clock.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sender {
-    clock: ReportClock,
-    /// SSRC of the newest packet; 0 before the first.
-    ssrc: u32,
-}
 
 impl Distribution {
     /// Tells all services what the source tells.
@@ -88,7 +81,7 @@ impl Distribution {
             self.levels_at(index).restart(self);
         }
         if let Some(slot) = self.branches.slot_mut(index).filter(|_| index != ORIGINAL) {
-            slot.told(message, ntp_at_zero);
+            slot.senders.told(message, slot.format.as_ref(), ntp_at_zero);
         }
         further.into_iter().for_each(|(at, message)| self.tell_branch(now, at, message));
     }
@@ -96,7 +89,6 @@ impl Distribution {
     /// The clock of a track in a branch, and its SSRC. Before its first packet, they are those of what the
     /// branch is made of, as far as that can be known.
     pub(in crate::control) fn branch_sender(&self, index: usize, track: u8) -> Option<(ReportClock, u32)> {
-        let at = usize::from(track);
         let slot = self.branches.slot(index)?;
         let made_of = match slot.made {
             Made::Original | Made::Rendition => {
@@ -106,50 +98,12 @@ impl Distribution {
             Made::Derived { base, what: What::View(_), .. } | Made::Level { base, .. } => Some(base),
             Made::Derived { what: What::Ts, .. } => None,
         };
-        let sender = slot.senders.get(at).copied();
+        let sender = slot.senders.get(track);
         if let Some(Sender { clock, ssrc }) = sender.filter(|sender| sender.ssrc != 0) {
             return Some((clock, ssrc));
         }
         let (clock, ssrc) = self.branch_sender(made_of?, track)?;
         let told = sender.map(|sender| sender.clock).filter(|clock| clock.anchor().is_some());
         Some((told.unwrap_or(clock), ssrc))
-    }
-}
-
-impl Slot {
-    /// Notes what a packet says of its sender.
-    pub(super) fn note(&mut self, understood: &Parsed, ntp_at_zero: u64) {
-        let Parsed { packet, rtp_header, .. } = understood;
-        let Some([_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3]) = packet.rtp_header(rtp_header).copied()
-        else {
-            return;
-        };
-        let sender = self.sender(packet.tag.track, ntp_at_zero);
-        sender.ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
-        // It has a clock of its own only where none was told: that of a transport stream.
-        if sender.clock.anchor().is_none() {
-            sender.clock.packet(packet.arrived, u32::from_be_bytes([t0, t1, t2, t3]), 0);
-        }
-    }
-
-    fn told(&mut self, message: Message, ntp_at_zero: u64) {
-        match message {
-            Message::Clock(TrackTime { track, ntp, rtp, at, told }) => {
-                self.sender(track, ntp_at_zero).clock.set(Anchor { at, ntp, rtp }, told);
-            }
-            Message::Break => self.senders.iter_mut().for_each(|sender| sender.clock.restart()),
-        }
-    }
-
-    fn sender(&mut self, track: u8, ntp_at_zero: u64) -> &mut Sender {
-        let at = usize::from(track);
-        while self.senders.len() <= at {
-            let track = self.senders.len() as u8;
-            let rate =
-                self.format.as_ref().map_or(Track::mp2t().clock_rate, |format| format.clock_rate(track));
-            let clock = ReportClock::new(rate, ntp_at_zero);
-            self.senders.push(Sender { clock, ssrc: 0 });
-        }
-        &mut self.senders[at]
     }
 }

@@ -4,7 +4,9 @@ use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit, 
 use outflow_media::{Format, Time, Track};
 use outflow_packet::Parsed;
 
-use super::{Made, ORIGINAL, Slot, What, held};
+use super::services::Services;
+use super::slot::{Made, Slot, What};
+use super::table::{ORIGINAL, held};
 use crate::buffer::Ring;
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
@@ -70,7 +72,10 @@ impl State {
         let Distribution { branches, services, sinks, .. } = &self.out;
         let Some(Sink { branch, spec, .. }) = sinks.get(key.0) else { return Vec::new() };
         match (branch, spec, self.format()) {
-            (Some(branch), ..) => branches.left_out(*branch, services).map(str::to_owned).collect(),
+            (Some(branch), ..) => {
+                let way = branches.way(*branch);
+                way.flat_map(|slot| left_out(slot, services)).cloned().collect()
+            }
             // It waits, as no transport stream can be made of any of them.
             (None, SinkSpec { carriage: Carriage::Ts, branch: None, .. }, Some(Format::Rtp(tracks))) => {
                 tracks.iter().map(Track::name).collect()
@@ -212,6 +217,15 @@ impl Distribution {
     pub(in crate::control) fn ring(&self, main_track: u8) -> Ring {
         let StreamOptions { ring_bytes, when_full, seed, .. } = self.options;
         Ring::new(ring_bytes, when_full, seed, main_track)
+    }
+}
+
+/// The tracks that have a place in what a branch is made of, and none in it.
+fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
+    match &slot.made {
+        Made::Original | Made::Rendition | Made::Level { .. } => &[],
+        Made::Derived { chain, .. } => chain.exit_left_out(0),
+        Made::Declared(id) => services.left_out(*id),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Packets go through the services, and into the branches.
+//! The declared services of a stream: their graph, and what is for those of its stages that run elsewhere.
 
 use core::mem;
 
@@ -6,11 +6,10 @@ use outflow_graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Drops, Parsed};
 
-use super::{Branches, Made, ORIGINAL, Slot};
-use crate::control::distribution::Distribution;
-use crate::control::levels::Levels;
-use crate::control::{Stages, Stream};
-use crate::limits::{SERVICE_BATCH, SERVICE_HELD_MAX};
+use super::slot::{Made, Slot};
+use super::table::Branches;
+use crate::control::output::Stages;
+use crate::limits::SERVICE_HELD_MAX;
 use crate::schedule::BranchId;
 
 /// What goes to the stages of a graph that run elsewhere, in this order, and from each to the next.
@@ -122,7 +121,7 @@ impl Services {
     }
 
     /// The number of a branch that is declared by this name, or was.
-    fn branch_named(&mut self, name: &str) -> Result<BranchId, Unfit> {
+    pub(super) fn branch_named(&mut self, name: &str) -> Result<BranchId, Unfit> {
         let known = self.names.iter().position(|known| known == name);
         let is_declared = self.graph().into_iter().flat_map(Graph::exits).any(|exit| exit == name);
         match known {
@@ -194,8 +193,59 @@ impl Services {
         self.waiting += 1;
     }
 
+    /// How many packets wait, for the graph or for chains.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// The packets that wait are worked on now. Returns how many these are.
+    pub(super) fn take_waiting(&mut self) -> usize {
+        mem::take(&mut self.waiting)
+    }
+
+    /// Room for what a batch becomes, to be given back by [`Self::keep_room`].
+    pub(super) fn take_room(&mut self) -> Vec<(usize, Parsed)> {
+        mem::take(&mut self.made)
+    }
+
+    pub(super) fn keep_room(&mut self, made: Vec<(usize, Parsed)>) {
+        self.made = made;
+    }
+
+    /// The clock by which work is timed.
+    pub(super) fn probe(&self) -> Option<Probe> {
+        self.probe
+    }
+
+    pub(super) fn set_probe(&mut self, probe: Probe) {
+        self.probe = Some(probe);
+    }
+
+    /// Takes out the stages that run in other contexts.
+    pub(super) fn take_stages(&mut self) -> Vec<Stage> {
+        self.graph.as_mut().map(|graph| graph.take_stages()).unwrap_or_default()
+    }
+
+    /// Packets that come wait until [`Self::release`].
+    pub(super) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Takes out what is for stages that run elsewhere.
+    pub(super) fn take_far(&mut self) -> impl Iterator<Item = Far> + '_ {
+        self.is_far_told = false;
+        self.far.drain(..)
+    }
+
+    /// A packet comes out of the last of these stages.
+    pub(super) fn leave(&mut self, exit: u16, item: Item, made: &mut Vec<(usize, Parsed)>) {
+        if let Some(graph) = &mut self.graph {
+            graph.leave(exit, item, &mut |exit, understood| made.push((exit, understood)));
+        }
+    }
+
     /// A packet came in: it waits for the graph, if anything is wanted of that.
-    fn enter(&mut self, understood: &Parsed) {
+    pub(super) fn enter(&mut self, understood: &Parsed) {
         let Services { graph, held, waiting, drops, .. } = self;
         let Some(graph) = graph.as_mut().filter(|graph| graph.is_any_wanted()) else { return };
         match held {
@@ -209,7 +259,7 @@ impl Services {
     }
 
     /// The graph works on all that waits for it.
-    fn run(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
+    pub(super) fn run(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
         let Services { graph: Some(graph), far, probe, .. } = self else { return };
         let before = far.len();
         let mut further = |target, item| far.push(Far::Packet(target, item));
@@ -220,7 +270,7 @@ impl Services {
     }
 
     /// Lets an element pass everything as it is, or no longer. Returns whether there is one, or may be.
-    fn set_bypass(&mut self, element: &str, bypass: bool) -> bool {
+    pub(super) fn set_bypass(&mut self, element: &str, bypass: bool) -> bool {
         let Services { graph: Some(graph), far, .. } = self else { return false };
         if graph.set_bypass(element, bypass) {
             return true;
@@ -233,7 +283,7 @@ impl Services {
     }
 
     /// Puts another graph in place. Returns the one before, and whether either changes clocks.
-    fn replace(
+    pub(super) fn replace(
         &mut self,
         mut graph: Option<Box<Graph>>,
         format: Option<&Format>,
@@ -253,7 +303,11 @@ impl Services {
     }
 
     /// Puts stages back. Returns the messages that were on their way to them; `None` without a graph.
-    fn put_stages(&mut self, stages: Vec<Stage>, format: Option<&Format>) -> Option<Vec<(Target, Message)>> {
+    pub(super) fn put_stages(
+        &mut self,
+        stages: Vec<Stage>,
+        format: Option<&Format>,
+    ) -> Option<Vec<(Target, Message)>> {
         let graph = self.graph.as_mut()?;
         graph.put_stages(stages);
         if let Some(format) = format {
@@ -268,7 +322,7 @@ impl Services {
     }
 
     /// Lets those packets in that were held.
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         let held = self.held.take().unwrap_or_default();
         let Services { graph: Some(graph), waiting, .. } = self else { return };
         *waiting += held.len();
@@ -281,185 +335,5 @@ impl Services {
         if !graph.is_whole() {
             far.push(Far::Wanted(graph.wishes().into()));
         }
-    }
-}
-
-impl Stream {
-    /// The clock by which the work of services is timed, for people to see; it decides nothing.
-    pub fn set_probe(&mut self, probe: Probe) {
-        self.state.out.services.probe = Some(probe);
-    }
-
-    /// The number of a branch that is declared by this name, or was.
-    ///
-    /// # Errors
-    /// There is none, and never was: names that people ask for are not kept.
-    pub fn branch_named(&mut self, name: &str) -> Result<BranchId, Unfit> {
-        self.state.out.services.branch_named(name)
-    }
-
-    /// Puts other services in place of those that are there, between two packets. Elements that keep
-    /// their name go on where those before them stopped, and so do branches with their receivers.
-    /// Returns what was there before, for the caller to let it go, or to put it back.
-    ///
-    /// Stages that were taken out are to be put back before.
-    ///
-    /// Receivers of branches that are no longer there end; so do those of RTP branches that carry
-    /// something else now.
-    pub fn set_services(&mut self, now: Time, graph: Option<Box<Graph>>) -> Option<Box<Graph>> {
-        let out = &mut self.state.out;
-        out.serve(now);
-        let Distribution { services, origin, .. } = out;
-        let format = origin.as_ref().map(|origin| origin.format());
-        let (before, changes) = services.replace(graph, format);
-        out.reconcile(now);
-        out.house(now);
-        // Branches know their clocks, unless elements change them, or did.
-        if changes {
-            out.repeat_clocks(now);
-        }
-        before
-    }
-
-    /// Lets an element pass everything as it is, or no longer. Returns whether there is one; of stages
-    /// that run elsewhere this is not known, they are told.
-    pub fn set_bypass(&mut self, element: &str, bypass: bool) -> bool {
-        self.state.out.services.set_bypass(element, bypass)
-    }
-
-    /// Takes out the stages that run in other contexts, in the order in which packets go through. From
-    /// now on [`Stream::far`] is for the first of them; what comes out of the last comes back by
-    /// [`Stream::handle_near`].
-    pub fn take_stages(&mut self) -> Vec<Stage> {
-        self.state.out.services.graph.as_mut().map(|graph| graph.take_stages()).unwrap_or_default()
-    }
-
-    /// Lets no packet into the services until [`Stream::put_stages`]; those that come wait. What came
-    /// before has gone through as far as the services are here.
-    pub fn hold_services(&mut self, now: Time) {
-        self.state.out.serve(now);
-        self.state.out.services.held.get_or_insert_default();
-    }
-
-    /// Puts stages back that were taken out, in their order. Services that had to be bound again for
-    /// that are bound now.
-    pub fn put_stages(&mut self, now: Time, stages: Vec<Stage>) {
-        let out = &mut self.state.out;
-        let format = out.origin.as_ref().map(|origin| origin.format());
-        let Some(late) = out.services.put_stages(stages, format) else { return };
-        out.hear_near(now, late);
-        out.reconcile(now);
-        out.house(now);
-        out.repeat_clocks(now);
-    }
-
-    /// Lets those packets into the services that waited since [`Stream::hold_services`].
-    pub fn release_services(&mut self) {
-        self.state.out.services.release();
-    }
-
-    /// Takes out what is for the stages that run elsewhere; the driver does so when it is told to
-    /// ([`Stages::Give`]), or earlier.
-    pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
-        self.state.out.services.is_far_told = false;
-        self.state.out.services.far.drain(..)
-    }
-
-    /// A packet comes out of the last of the stages that run elsewhere.
-    pub fn handle_near(&mut self, now: Time, exit: u16, item: Item) {
-        let out = &mut self.state.out;
-        let mut made = mem::take(&mut out.services.made);
-        if let Some(graph) = &mut out.services.graph {
-            graph.leave(exit, item, &mut |exit, understood| made.push((exit, understood)));
-        }
-        out.push_out(now, &mut made);
-        out.services.made = made;
-    }
-
-    /// Messages come out of the last of the stages that run elsewhere; or come back without having been in
-    /// all of them, because those were on their way.
-    pub fn hear_near(&mut self, now: Time, messages: Vec<(Target, Message)>) {
-        self.state.out.hear_near(now, messages);
-    }
-}
-
-impl Distribution {
-    /// Puts what came out of the services into the branches.
-    fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
-        for (exit, understood) in made.drain(..) {
-            if let Some(slot) = self.services.branch_at(exit) {
-                self.push_to(now, slot, understood);
-            }
-        }
-    }
-
-    /// The services work on all that waits for them.
-    pub(in crate::control) fn serve(&mut self, now: Time) {
-        if mem::take(&mut self.services.waiting) == 0 {
-            return;
-        }
-        let mut made = mem::take(&mut self.services.made);
-        self.services.run(now, &mut made);
-        self.push_out(now, &mut made);
-        // What is derived from a derived branch may stand before it.
-        loop {
-            self.services.waiting = 0;
-            for index in 0..self.branches.end() {
-                self.serve_chain(now, index, &mut made);
-            }
-            if self.services.waiting == 0 {
-                break;
-            }
-        }
-        self.services.made = made;
-    }
-
-    fn serve_chain(&mut self, now: Time, index: usize, made: &mut Vec<(usize, Parsed)>) {
-        let Some(Slot { made: Made::Derived { chain, .. }, .. }) = self.branches.slot_mut(index) else {
-            return;
-        };
-        let probe = self.services.probe;
-        chain.run(now, probe, &mut |_, _| {}, &mut |_, understood| made.push((index, understood)));
-        for (slot, understood) in made.drain(..) {
-            self.push_to(now, slot, understood);
-        }
-    }
-
-    /// Puts a packet of the source into the branches. Returns whether a key frame begins with it.
-    pub(in crate::control) fn spread(&mut self, now: Time, understood: Parsed) -> bool {
-        self.services.enter(&understood);
-        let before = self.branches.newest_key(ORIGINAL);
-        self.push_to(now, ORIGINAL, understood);
-        let is_key = self.branches.newest_key(ORIGINAL) > before;
-        if self.services.waiting >= SERVICE_BATCH {
-            self.serve(now);
-        }
-        is_key
-    }
-
-    /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
-    /// levels of it.
-    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Parsed) {
-        let ntp_at_zero = self.options.ntp_at_zero;
-        for (_, slot) in self.branches.slots_mut() {
-            if let Made::Derived { base, chain, .. } = &mut slot.made
-                && *base == index
-            {
-                chain.enter(understood.clone());
-                self.services.waiting += 1;
-            }
-        }
-        let Some(slot) = self.branches.slot_mut(index) else { return };
-        if index != ORIGINAL {
-            slot.note(&understood, ntp_at_zero);
-        }
-        let levels = self.levels_at(index);
-        let coming = levels.comes(self, index, &understood);
-        let Some(branch) = self.branches.get_mut(index) else { return };
-        let Parsed { packet, rtp_header, preamble } = understood;
-        let at = branch.ring().head();
-        branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
-        let is_there = branch.ring().head() > at;
-        levels.came(self, now, (index, at, is_there), coming);
     }
 }

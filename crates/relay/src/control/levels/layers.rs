@@ -1,9 +1,9 @@
-//! Layers of RTP: one branch has them all, and each sink takes them up to a cut (`schedule/layers.rs`).
+//! Layers of RTP: one branch has them all, and each sink takes them up to a cut (`packet/src/layers.rs`).
 
 use outflow_media::Time;
 use outflow_packet::Level;
 
-use super::Levels;
+use super::way::Levels;
 use crate::control::distribution::Distribution;
 use crate::schedule::{Branch, SinkKey};
 

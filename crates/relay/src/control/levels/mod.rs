@@ -6,14 +6,15 @@
 
 mod bounds;
 mod change;
+mod choice;
 mod coming;
 mod frames;
 mod layers;
 #[cfg(test)]
 mod tests;
 mod ts;
+mod way;
 
-use outflow_graph::Unfit;
 use outflow_media::Time;
 use outflow_packet::{Level, Parsed};
 
@@ -21,77 +22,13 @@ pub use bounds::LevelBounds;
 pub(in crate::control) use coming::Coming;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
 pub(in crate::control) use ts::TsBranches;
+pub(in crate::control) use way::Levels;
 
 use self::layers::Layers;
-use super::branches::ORIGINAL;
 use super::distribution::Distribution;
 use super::renditions::Simulcast;
-use super::state::State;
-use super::stream::Stream;
 use crate::buffer::Seq;
 use crate::schedule::{Place, SinkKey};
-
-/// One way to thin a stream. What it knows is with the branches; its methods are given these.
-pub(in crate::control) trait Levels: Copy {
-    /// How many levels there are; 0 before that is known.
-    fn count(self, out: &Distribution) -> u8;
-
-    /// Bits a second of each level, the best first.
-    fn rates(self, out: &Distribution, now: Time) -> Vec<u64>;
-
-    /// The branch that a sink reads which wants this level; made if need be.
-    fn branch_for(self, out: &mut Distribution, now: Time, level: Level) -> usize;
-
-    /// A sink is to get another level, as soon as it can.
-    fn take(self, out: &mut Distribution, key: SinkKey, level: Level);
-
-    /// The least number of layers there are, whatever comes.
-    fn set_least(self, _: &mut Distribution, _: u8) {}
-
-    /// The source begins again.
-    fn restart(self, _: &mut Distribution) {}
-
-    /// A packet is about to come into the branch of this index.
-    fn comes(self, _: &Distribution, _: usize, _: &Parsed) -> Coming {
-        Coming::default()
-    }
-
-    /// It has come: into this branch, where it stands at this position if the ring took it.
-    fn came(self, _: &mut Distribution, _: Time, _: (usize, Seq, bool), _: Coming) {}
-
-    /// If more is known than before, looks which sinks change now. Returns whether any may have something to
-    /// do.
-    fn look(self, _: &mut Distribution, _: Time) -> bool {
-        false
-    }
-
-    /// Lets a sink go on at the level that it wants if this is where it can, or stop where that will be.
-    /// Returns whether it still takes another one.
-    fn change(self, _: &mut Distribution, _: Time, _: SinkKey) -> bool {
-        false
-    }
-
-    /// How many branches the source fills, from [`ORIGINAL`] on.
-    fn roots(self, _: &Distribution) -> usize {
-        1
-    }
-
-    /// The one of these that a level is made of.
-    fn root_for(self, _: &Distribution, _: Level) -> usize {
-        ORIGINAL
-    }
-
-    /// All branches are made again.
-    fn begin(self, _: &mut Distribution) {}
-
-    /// A branch is gone; its index may be another one's.
-    fn forget(self, _: &mut Distribution, _: usize) {}
-
-    /// Whether some sink is about to go to a branch that no sink reads.
-    fn is_awaited(self, _: &mut Distribution, _: Time, _: usize) -> bool {
-        false
-    }
-}
 
 /// The levels of a branch, of whichever kind.
 #[derive(Debug, Clone, Copy)]
@@ -173,44 +110,6 @@ impl Levels for Kind {
     }
 }
 
-impl Stream {
-    /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
-    /// can be decoded; no more than its bound allows ([`Stream::set_bounds`]).
-    ///
-    /// # Errors
-    /// There is no such level; the sink keeps the one it has.
-    pub fn set_level(&mut self, key: SinkKey, level: Level) -> Result<(), Unfit> {
-        let out = &mut self.state.out;
-        let Some(sink) = out.sinks.get(key.0) else { return Ok(()) };
-        let levels = sink.branch.map_or(0, |index| out.levels_at(index).count(out));
-        if levels > 0 && level.number() > levels {
-            let help = format!("write 1 (the best) to {levels}");
-            return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
-        }
-        out.sinks[key.0].wanted_level = level;
-        out.take_level(key);
-        Ok(())
-    }
-}
-
-impl State {
-    /// Bits a second of each level of the stream as it comes in, the best first.
-    pub fn rate_table(&self, now: Time) -> Vec<u64> {
-        self.out.levels_at(ORIGINAL).rates(&self.out, now)
-    }
-
-    /// Bits a second of each level of what a sink receives, the best first.
-    pub fn rates_of(&self, now: Time, key: SinkKey) -> Vec<u64> {
-        let branch = self.out.sinks.get(key.0).and_then(|sink| sink.branch);
-        branch.map_or_else(Vec::new, |branch| self.out.levels_at(branch).rates(&self.out, now))
-    }
-
-    /// How many levels there are of the stream as it comes in; 0 before that is known.
-    pub fn levels(&self) -> u8 {
-        self.out.levels_at(ORIGINAL).count(&self.out).max(self.out.options.layers)
-    }
-}
-
 impl Distribution {
     /// The levels of what a branch carries.
     pub(in crate::control) fn levels_at(&self, index: usize) -> Kind {
@@ -221,16 +120,6 @@ impl Distribution {
         match self.branches.slot(whole).is_some_and(|slot| slot.levels.is_some()) {
             true => Kind::Ts(TsBranches::of(whole)),
             false => Kind::Layers(Layers { branch: index }),
-        }
-    }
-
-    /// Gives a sink the level that it wants, or that its bound leaves of it.
-    pub(in crate::control) fn take_level(&mut self, key: SinkKey) {
-        let Some(sink) = self.sinks.get(key.0) else { return };
-        let level = self.bounded(sink);
-        match sink.branch {
-            Some(index) => self.levels_at(index).take(self, key, level),
-            None => self.sinks[key.0].spec.level = level,
         }
     }
 

@@ -12,9 +12,9 @@ use outflow_graph::elements::ts_level::Piece;
 use outflow_media::Time;
 use outflow_packet::{Cut, Level, Parsed};
 
-use super::Levels;
 use super::coming::Coming;
 use super::frames::{TsLevelBranch, TsLevels};
+use super::way::Levels;
 use crate::buffer::Seq;
 use crate::control::branches::{Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;

@@ -1,26 +1,14 @@
-//! Receivers go from one rendition to another.
-//!
-//! They enter one at a key frame, and leave the other one between two frames: where it is between two when that
-//! key frame comes, or behind the frame that is just coming. What comes beside the main track is the same in
-//! all renditions; of that, a receiver is sent nothing twice, and misses nothing. For byte streams that lag, all
-//! this is so at the position at which they are.
-//!
-//! A transport stream of another encoder goes on with other counters and clocks: that is announced by
-//! `discontinuity_indicator` (ISO/IEC 13818-1, section 2.4.3.5), in front of its tables.
+//! Where receivers may go from one rendition to another: which key frames have come, and where frames end.
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-use outflow_media::{Format, Tag, Time};
+use outflow_media::Tag;
 use outflow_packet::Packet;
-use outflow_rtp::{HEADER, set_sequence};
-use outflow_ts::{PACKET_BYTES, TsReader, announce_discontinuity};
+use outflow_rtp::HEADER;
 
-use super::simulcast::Simulcast;
+use super::timeline::Timeline;
 use crate::buffer::{Ring, Seq};
-use crate::control::branches::{Made, Slot, What};
-use crate::control::distribution::Distribution;
-use crate::schedule::{Carriage, Entered, Greeting, Place, SinkKey};
+use crate::schedule::SinkKey;
 
 /// Key frames at which receivers may come that are kept in mind, of all renditions together.
 const ENTRANCES_MAX: usize = 64;
@@ -56,14 +44,39 @@ struct Exit {
 
 /// Where receivers leave a branch.
 #[derive(Debug, Clone, Copy)]
-struct Leaves {
-    at: Seq,
+pub(super) struct Leaves {
+    pub(super) at: Seq,
     /// Packets of the datagram there that belong to the frame before.
-    skip: usize,
+    pub(super) skip: usize,
     /// The sequence number of the main track there.
-    sequence: u16,
+    pub(super) sequence: u16,
     /// Up to here, a sink that leaves has had what is beside the main track of the branch that it goes to.
-    had: Seq,
+    pub(super) had: Seq,
+}
+
+/// Where a frame of a branch ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    at: Seq,
+    /// Packets of the datagram there that belong to it.
+    skip: usize,
+    /// The sequence number of the main track behind it.
+    sequence: u16,
+}
+
+/// A key frame that has come into a branch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyFrame {
+    pub(super) branch: usize,
+    pub(super) at: Seq,
+    /// The head of the ring.
+    pub(super) head: Seq,
+    /// Its timestamp.
+    pub(super) timestamp: u32,
+    /// Nothing behind it needs what was before it.
+    pub(super) is_closed: bool,
+    /// The branch is a transport stream.
+    pub(super) is_ts: bool,
 }
 
 /// How far the frames of a branch are.
@@ -84,17 +97,17 @@ struct Progress {
 /// How a packet came into a ring.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::control) struct Pushed {
-    pub(in crate::control) tag: Tag,
-    pub(in crate::control) sequence: u16,
-    pub(in crate::control) timestamp: u32,
+    pub(super) tag: Tag,
+    sequence: u16,
+    timestamp: u32,
     /// The head of the ring before.
-    pub(in crate::control) head: Seq,
+    head: Seq,
     /// Its newest key frame before.
-    pub(in crate::control) key: Option<Seq>,
+    pub(super) key: Option<Seq>,
 }
 
 /// Sequence number and timestamp.
-fn numbers(header: &[u8; HEADER]) -> (u16, u32) {
+pub(super) fn numbers(header: &[u8; HEADER]) -> (u16, u32) {
     let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header;
     (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([t0, t1, t2, t3]))
 }
@@ -113,310 +126,138 @@ impl Switch {
         (self.news, self.all) = (true, true);
     }
 
+    /// A sink may want another rendition than it takes.
+    pub(super) fn wants_other(&mut self, key: SinkKey) {
+        self.news = true;
+        if !self.changing.contains(&key) {
+            self.changing.push(key);
+        }
+    }
+
+    /// Sinks that take another rendition than they want.
+    pub(super) fn changing(&self) -> &[SinkKey] {
+        &self.changing
+    }
+
+    /// If more is known than before: the sinks to be looked at, which are those of `all` if renditions have come
+    /// or gone.
+    pub(super) fn take_news(&mut self, all: impl FnOnce() -> Vec<SinkKey>) -> Option<Vec<SinkKey>> {
+        if !core::mem::take(&mut self.news) {
+            return None;
+        }
+        let changing = core::mem::take(&mut self.changing);
+        Some(if core::mem::take(&mut self.all) { all() } else { changing })
+    }
+
+    /// These still take another rendition than they want.
+    pub(super) fn keep(&mut self, mut changing: Vec<SinkKey>) {
+        self.changing.append(&mut changing);
+    }
+
+    /// A branch is gone; its index may be another one's.
+    pub(super) fn forget_branch(&mut self, index: usize) {
+        self.entrances.retain(|entrance| entrance.to != index);
+        self.entrances.iter_mut().for_each(|entrance| entrance.exits.retain(|exit| exit.from != index));
+        *self.progress(index) = Progress::default();
+    }
+
     fn progress(&mut self, index: usize) -> &mut Progress {
         if self.progress.len() <= index {
             self.progress.resize(index + 1, Progress::default());
         }
         &mut self.progress[index]
     }
-}
 
-impl Simulcast {
-    /// A sink may want another rendition than it takes.
-    pub(super) fn wants_other(self, out: &mut Distribution, key: SinkKey) {
-        let Some(renditions) = &mut out.renditions else { return };
-        renditions.switch.news = true;
-        if !renditions.switch.changing.contains(&key) {
-            renditions.switch.changing.push(key);
-        }
+    /// A datagram has come into a transport stream, whose newest frame begins there, if frames can be told.
+    /// Returns where the one before ended, if that is new.
+    pub(super) fn datagram(
+        &mut self,
+        index: usize,
+        newest: Option<(u32, Seq, usize)>,
+        pushed: &Pushed,
+    ) -> Option<End> {
+        let progress = self.progress(index);
+        let is_new = newest.map(|(frame, ..)| frame) != progress.frame;
+        (progress.frame, progress.in_frame) = (newest.map(|(frame, ..)| frame), newest.is_some());
+        progress.sequence = pushed.sequence.wrapping_add(1);
+        let end = newest.filter(|_| is_new);
+        end.map(|(_, at, skip)| End { at, skip, sequence: pushed.sequence })
     }
 
-    /// A branch is gone; its index may be another one's.
-    pub(super) fn forget_branch(self, out: &mut Distribution, index: usize) {
-        let Some(renditions) = &mut out.renditions else { return };
-        let switch = &mut renditions.switch;
-        switch.entrances.retain(|entrance| entrance.to != index);
-        switch.entrances.iter_mut().for_each(|entrance| entrance.exits.retain(|exit| exit.from != index));
-        *switch.progress(index) = Progress::default();
+    /// A packet of the main track has come into a branch. Returns where the frame before ended, if it turns out
+    /// with this one.
+    pub(super) fn packet(&mut self, index: usize, pushed: &Pushed) -> Option<End> {
+        let progress = self.progress(index);
+        let ends = pushed.tag.first && progress.in_frame;
+        let end = End { at: pushed.head, skip: 0, sequence: progress.sequence };
+        progress.in_frame = !pushed.tag.last;
+        (progress.sequence, progress.timestamp) = (pushed.sequence.wrapping_add(1), pushed.timestamp);
+        ends.then_some(end)
     }
 
-    /// Whether a sink is about to go to a branch.
-    pub(super) fn awaits(self, out: &mut Distribution, now: Time, index: usize) -> bool {
-        let changing = out.renditions.as_ref().map_or_else(Vec::new, |all| all.switch.changing.clone());
-        let specs: Vec<_> = changing.iter().filter_map(|key| Some(out.sinks.get(key.0)?.spec)).collect();
-        specs.iter().any(|spec| out.slot_for(now, spec) == Some(index))
+    /// The frame that was coming into a branch is over.
+    pub(super) fn pause(&mut self, index: usize) {
+        self.progress(index).in_frame = false;
     }
 
-    /// Branches are made again: nothing is known of their frames.
-    pub(super) fn forget_entrances(self, out: &mut Distribution) {
-        if let Some(renditions) = &mut out.renditions {
-            renditions.switch = Switch::default();
-        }
+    /// A branch is between two frames, at the head of its ring.
+    pub(super) fn here(&mut self, index: usize, head: Seq) -> End {
+        End { at: head, skip: 0, sequence: self.progress(index).sequence }
     }
 
-    /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
-    fn carries(self, out: &Distribution, index: usize) -> Option<(usize, bool)> {
-        let is_ts = |index| out.branch_format(index) == Some(&Format::Ts);
-        match &out.branches.slot(index)?.made {
-            Made::Original | Made::Rendition => Some((index, is_ts(index))),
-            Made::Derived { base, what: What::Ts, .. } => {
-                let (rendition, _) = self.carries(out, *base)?;
-                Some((rendition, true))
-            }
-            _ => None,
-        }
-    }
-
-    /// The other branches among which receivers change that have this one.
-    fn beside(self, out: &Distribution, index: usize) -> Vec<usize> {
-        let Some((rendition, is_ts)) = self.carries(out, index) else { return Vec::new() };
-        let is_beside =
-            |other: &usize| self.carries(out, *other).is_some_and(|(of, ts)| of != rendition && ts == is_ts);
-        (0..out.branches.end()).filter(is_beside).collect()
-    }
-
-    /// The position of the newest frame of a transport stream, with its number, if frames can be told.
-    fn newest_start(self, out: &Distribution, index: usize) -> Option<(u32, Seq, usize)> {
-        out.branches.slot(index)?.levels.as_ref()?.newest_start()
-    }
-
-    /// A packet has come into a branch.
-    pub(super) fn look_for_entrances(self, out: &mut Distribution, index: usize, pushed: Pushed) {
-        let Some((_, is_ts)) = self.carries(out, index) else { return };
-        let newest = self.newest_start(out, index);
-        let main = out.branches.get(index).map(|branch| branch.ring().main_track());
-        let Some(renditions) = &mut out.renditions else { return };
-        let progress = renditions.switch.progress(index);
-        let mut ends = None;
-        if is_ts {
-            let is_new = newest.map(|(frame, ..)| frame) != progress.frame;
-            (progress.frame, progress.in_frame) = (newest.map(|(frame, ..)| frame), newest.is_some());
-            ends = newest.filter(|_| is_new).map(|(_, at, skip)| (at, skip, pushed.sequence));
-            progress.sequence = pushed.sequence.wrapping_add(1);
-        } else if main == Some(pushed.tag.track) {
-            if pushed.tag.first && progress.in_frame {
-                ends = Some((pushed.head, 0, progress.sequence));
-            }
-            progress.in_frame = !pushed.tag.last;
-            (progress.sequence, progress.timestamp) = (pushed.sequence.wrapping_add(1), pushed.timestamp);
-        }
-        if let Some(end) = ends {
-            self.settle_exits(out, index, end);
-        }
-        if !is_ts && pushed.tag.last && main == Some(pushed.tag.track) {
-            self.settle_here(out, index);
-        }
-        self.look_for_key(out, index, pushed.key);
-    }
-
-    /// The source of a rendition is away: its last frame is over.
-    pub(super) fn pauses(self, out: &mut Distribution, rendition: usize) {
-        for index in 0..out.branches.end() {
-            if self.carries(out, index).is_some_and(|(of, _)| of == rendition) {
-                if let Some(renditions) = &mut out.renditions {
-                    renditions.switch.progress(index).in_frame = false;
-                }
-                self.settle_here(out, index);
-            }
-        }
-    }
-
-    /// A branch is between two frames now.
-    fn settle_here(self, out: &mut Distribution, index: usize) {
-        let head = out.branches.get(index).map_or(0, |branch| branch.ring().head());
-        let Some(renditions) = &mut out.renditions else { return };
-        let sequence = renditions.switch.progress(index).sequence;
-        self.settle_exits(out, index, (head, 0, sequence));
-    }
-
-    /// A sink that was to leave a branch behind the frame that was coming does so there.
-    fn settle_exits(self, out: &mut Distribution, index: usize, (at, skip, sequence): (Seq, usize, u16)) {
-        let Some(renditions) = &mut out.renditions else { return };
-        for entrance in &mut renditions.switch.entrances {
-            let Some(branch) = out.branches.get(entrance.to) else { continue };
-            let had = branch.ring().head();
+    /// A sink that was to leave a branch behind the frame that was coming does so there. `head` says how far
+    /// the ring of a branch is.
+    pub(super) fn settle(&mut self, from: usize, end: End, head: impl Fn(usize) -> Option<Seq>) {
+        let End { at, skip, sequence } = end;
+        for entrance in &mut self.entrances {
+            let Some(had) = head(entrance.to) else { continue };
             let mut exits = entrance.exits.iter_mut();
-            if let Some(exit) = exits.find(|exit| exit.from == index && exit.leaves.is_none()) {
+            if let Some(exit) = exits.find(|exit| exit.from == from && exit.leaves.is_none()) {
                 exit.leaves = Some(Leaves { at, skip, sequence, had });
-                renditions.switch.news = true;
+                self.news = true;
             }
         }
     }
 
-    /// If a key frame has come, receivers of other renditions may come there.
-    fn look_for_key(self, out: &mut Distribution, index: usize, before: Option<Seq>) {
-        let Some(ring) = out.branches.get(index).map(|branch| branch.ring()) else { return };
-        let (head, Some(key)) = (ring.head(), ring.newest_key()) else { return };
-        if before >= Some(key) {
-            return;
-        }
-        let Some(entry) = ring.get(key) else { return };
-        let (is_closed, (_, timestamp)) = (entry.opens_all, numbers(&entry.rtp_header));
-        let is_ts = self.carries(out, index).is_some_and(|(_, is_ts)| is_ts);
-        let beside = self.beside(out, index);
-        let heads: Vec<Seq> =
-            beside.iter().map(|at| out.branches.get(*at).map_or(0, |b| b.ring().head())).collect();
-        let Some(renditions) = &mut out.renditions else { return };
-        let switch = &mut renditions.switch;
-        let progress = switch.progress(index);
+    /// Receivers of the branches `beside` may come where a key frame has, and leave these at the heads of their
+    /// rings, or behind the frame that is just coming.
+    pub(super) fn key_frame(
+        &mut self,
+        came: KeyFrame,
+        beside: impl Iterator<Item = (usize, Seq)>,
+        timeline: &Timeline,
+    ) {
+        let KeyFrame { branch, at: key, head, timestamp, is_closed, is_ts } = came;
+        let progress = self.progress(branch);
         progress.has_closed |= is_closed;
         if !is_closed && progress.has_closed {
             return;
         }
         let mut exits = Vec::new();
-        for (from, at) in beside.into_iter().zip(heads) {
-            let Progress { in_frame, sequence, timestamp: newest, .. } = *switch.progress(from);
+        for (from, at) in beside {
+            let Progress { in_frame, sequence, timestamp: newest, .. } = *self.progress(from);
             let late = newest.wrapping_sub(timestamp).cast_signed();
-            if !is_ts && !renditions.timeline.is_at_once(late) {
+            if !is_ts && !timeline.is_at_once(late) {
                 continue;
             }
             let here = Leaves { at, skip: 0, sequence, had: head };
             exits.push(Exit { from, leaves: (!in_frame).then_some(here) });
         }
-        switch.news = true;
-        switch.entrances.push_back(Entrance { to: index, at: key, exits });
-        if switch.entrances.len() > ENTRANCES_MAX {
-            switch.entrances.pop_front();
+        self.news = true;
+        self.entrances.push_back(Entrance { to: branch, at: key, exits });
+        if self.entrances.len() > ENTRANCES_MAX {
+            self.entrances.pop_front();
         }
     }
 
-    /// Looks where sinks change that want another rendition. Returns whether any may have something to do.
-    pub(super) fn look_at_news(self, out: &mut Distribution, now: Time) -> bool {
-        let Some(renditions) = out.renditions.as_mut().filter(|all| all.switch.news) else { return false };
-        let switch = &mut renditions.switch;
-        switch.news = false;
-        let mut changing = core::mem::take(&mut switch.changing);
-        if core::mem::take(&mut switch.all) {
-            changing = out.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
-        }
-        changing.retain(|key| self.go_or_stop(out, now, *key));
-        if let Some(renditions) = &mut out.renditions {
-            renditions.switch.changing.append(&mut changing);
-        }
-        true
-    }
-
-    /// Lets a sink go on in the rendition that it wants if this is where it can, or stop where that will be.
-    /// Returns whether it still takes another one.
-    pub(super) fn go_or_stop(self, out: &mut Distribution, now: Time, key: SinkKey) -> bool {
-        let Some(sink) = out.sinks.get(key.0) else { return false };
-        let (Some(from), place, spec) = (sink.branch, sink.place, sink.spec) else { return false };
-        let (entered, needs_preamble) = (sink.entered, sink.needs_preamble);
-        let wish = out.slot_for(now, &spec).unwrap_or(from);
-        out.left_branch(now, wish);
-        if wish == from || place == Place::Paused {
-            out.go_on(from, key);
-            return false;
-        }
-        // A sink that has been sent nothing joins again.
-        let is_begun = out.sent_to(key).packets > 0;
-        if place == Place::Waiting || (!is_begun && needs_preamble) {
-            out.take_out(from, key);
-            out.place(now, key);
-            out.left_branch(now, from);
-            return false;
-        }
-        let cursor = out.branches.get(from).and_then(|branch| branch.cursor(&out.sinks, key));
-        // The sequence numbers of what it is sent first here are given: it cannot leave before.
-        let is_new = |cursor| !is_begun || entered.is_some_and(|entered| entered.at == cursor);
-        let way = cursor.and_then(|cursor| {
-            Some((cursor, self.way(out, from, wish, cursor + Seq::from(is_new(cursor)))?))
-        });
-        match way {
-            Some((cursor, (at, leaves))) if leaves.at == cursor => {
-                self.enter(out, now, key, (from, leaves), (wish, at));
-                return false;
-            }
-            Some((_, (_, leaves))) => {
-                if let Some(branch) = out.branches.get_mut(from) {
-                    branch.stop_at(&mut out.sinks, key, leaves.at);
-                }
-            }
-            None => out.go_on(from, key),
-        }
-        true
-    }
-
-    /// The first place behind a position at which one can leave a branch for another.
-    fn way(self, out: &Distribution, from: usize, to: usize, cursor: Seq) -> Option<(Seq, Leaves)> {
-        let first = out.branches.get(to)?.ring().first();
-        let entrances = out.renditions.iter().flat_map(|renditions| &renditions.switch.entrances);
-        let mut there = entrances.filter(|entrance| entrance.to == to && entrance.at >= first);
+    /// The first place behind a position at which one can leave a branch for another, whose ring begins at
+    /// `first`.
+    pub(super) fn way(&self, from: usize, to: usize, cursor: Seq, first: Seq) -> Option<(Seq, Leaves)> {
+        let mut there = self.entrances.iter().filter(|entrance| entrance.to == to && entrance.at >= first);
         there.find_map(|entrance| {
             let exit = entrance.exits.iter().find(|exit| exit.from == from)?;
             let leaves = exit.leaves.filter(|leaves| leaves.at >= cursor)?;
             Some((entrance.at, leaves))
         })
-    }
-
-    fn enter(
-        self,
-        out: &mut Distribution,
-        now: Time,
-        key: SinkKey,
-        (from, leaves): (usize, Leaves),
-        (to, at): (usize, Seq),
-    ) {
-        let greeting = self.announcement(out, (from, leaves), (to, at));
-        let entry = out.branches.get(to).and_then(|branch| branch.ring().get(at));
-        let first = entry.map_or([0; 12], |entry| match entry.preamble {
-            Some(_) => entry.preamble_header(),
-            None => entry.rtp_header,
-        });
-        let sequence = numbers(&first).0.wrapping_sub(greeting.len() as u16);
-        out.take_out(from, key);
-        let Some(sink) = out.sinks.get_mut(key.0) else { return };
-        let next = leaves.sequence.wrapping_sub(sink.lowered);
-        let lowered = match sink.spec.carriage {
-            Carriage::Rtp => sequence.wrapping_sub(next),
-            Carriage::Ts => 0,
-        };
-        (sink.needs_preamble, sink.entered) = (true, Some(Entered { at, had: leaves.had }));
-        let header = |index: usize| {
-            let mut header = first;
-            if header[0] != 0 {
-                set_sequence(&mut header, sequence.wrapping_add(index as u16));
-            }
-            header
-        };
-        let greeting = greeting.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
-        let greeting = Greeting::new(greeting.collect());
-        if let Some(slot) = out.branches.slot_mut(to) {
-            slot.idle_since = None;
-            slot.branch.enter(&mut out.sinks, key, (None, at, lowered), greeting);
-        }
-        out.left_branch(now, from);
-    }
-
-    /// What receivers of a transport stream are sent in between: the rest of the frame before, and that all
-    /// begins again.
-    fn announcement(
-        self,
-        out: &Distribution,
-        (from, leaves): (usize, Leaves),
-        (to, at): (usize, Seq),
-    ) -> Vec<Bytes> {
-        let is_ts = self.carries(out, to).is_some_and(|(_, is_ts)| is_ts);
-        let slot = out.branches.slot(to).filter(|_| is_ts);
-        let Some(entry) = slot.and_then(|slot: &Slot| slot.branch.ring().get(at)) else { return Vec::new() };
-        let before = out.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));
-        let rest = before.and_then(|before| {
-            let bytes = &before.packet.bytes;
-            (leaves.skip > 0).then(|| bytes.slice(..bytes.len().min(leaves.skip * PACKET_BYTES)))
-        });
-        let mut reader = TsReader::default();
-        let tables = entry.preamble.clone().unwrap_or_default();
-        // They came from a reader.
-        let _ = reader.read(&tables);
-        let next = [&tables[..], &entry.packet.bytes].concat();
-        let announced = reader.programme().map(|programme| announce_discontinuity(programme, &next));
-        rest.into_iter().chain(announced).collect()
-    }
-}
-
-/// Tells all renditions, and what is made of them, what the clock of a track is now.
-pub(super) fn tell_clock(out: &mut Distribution, now: Time, track: u8) {
-    if let Some(clock) = out.clock_of(0, track) {
-        (0..out.rendition_count()).for_each(|index| out.tell_branch(now, index, clock));
     }
 }

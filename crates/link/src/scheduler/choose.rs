@@ -1,0 +1,29 @@
+//! What choosing among the buffers of a link means: what is asked, and what is known of each.
+
+use core::fmt::Debug;
+
+/// A buffer that has something to send, as far as choosing goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Bytes of the packet that goes next.
+    pub(crate) bytes: usize,
+    /// Its share of the service, in parts of the sum of those that have something to send.
+    pub(crate) weight: u64,
+    /// The mean of all buffers, whether they have something to send or not.
+    pub(crate) mean_weight: u64,
+    /// The smaller, the sooner.
+    pub(crate) class: u8,
+}
+
+/// What is to be known of a buffer now; `None` if it has nothing to send.
+pub(crate) type Look<'l> = &'l dyn Fn(usize) -> Option<Candidate>;
+
+/// Chooses among buffers, without looking at all of them.
+pub(crate) trait Scheduler: Debug + Send {
+    /// A buffer has something to send. It may have had before.
+    fn wakes(&mut self, buffer: usize);
+
+    /// The buffer that is next. One packet of it is taken out then. Those that turn out to have nothing to
+    /// send are left out until they wake.
+    fn next(&mut self, look: Look<'_>) -> Option<usize>;
+}

@@ -1,0 +1,91 @@
+//! Packets go through the services, and into the branches.
+
+use outflow_media::Time;
+use outflow_packet::Parsed;
+
+use super::slot::{Made, Slot};
+use super::table::ORIGINAL;
+use crate::control::distribution::Distribution;
+use crate::control::levels::Levels;
+use crate::limits::SERVICE_BATCH;
+
+impl Distribution {
+    /// Puts what came out of the services into the branches.
+    pub(super) fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
+        for (exit, understood) in made.drain(..) {
+            if let Some(slot) = self.services.branch_at(exit) {
+                self.push_to(now, slot, understood);
+            }
+        }
+    }
+
+    /// The services work on all that waits for them.
+    pub(in crate::control) fn serve(&mut self, now: Time) {
+        if self.services.take_waiting() == 0 {
+            return;
+        }
+        let mut made = self.services.take_room();
+        self.services.run(now, &mut made);
+        self.push_out(now, &mut made);
+        // What is derived from a derived branch may stand before it.
+        loop {
+            self.services.take_waiting();
+            for index in 0..self.branches.end() {
+                self.serve_chain(now, index, &mut made);
+            }
+            if self.services.waiting() == 0 {
+                break;
+            }
+        }
+        self.services.keep_room(made);
+    }
+
+    fn serve_chain(&mut self, now: Time, index: usize, made: &mut Vec<(usize, Parsed)>) {
+        let Some(Slot { made: Made::Derived { chain, .. }, .. }) = self.branches.slot_mut(index) else {
+            return;
+        };
+        let probe = self.services.probe();
+        chain.run(now, probe, &mut |_, _| {}, &mut |_, understood| made.push((index, understood)));
+        for (slot, understood) in made.drain(..) {
+            self.push_to(now, slot, understood);
+        }
+    }
+
+    /// Puts a packet of the source into the branches. Returns whether a key frame begins with it.
+    pub(in crate::control) fn spread(&mut self, now: Time, understood: Parsed) -> bool {
+        self.services.enter(&understood);
+        let before = self.branches.newest_key(ORIGINAL);
+        self.push_to(now, ORIGINAL, understood);
+        let is_key = self.branches.newest_key(ORIGINAL) > before;
+        if self.services.waiting() >= SERVICE_BATCH {
+            self.serve(now);
+        }
+        is_key
+    }
+
+    /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
+    /// levels of it.
+    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Parsed) {
+        let ntp_at_zero = self.options.ntp_at_zero;
+        for (_, slot) in self.branches.slots_mut() {
+            if let Made::Derived { base, chain, .. } = &mut slot.made
+                && *base == index
+            {
+                chain.enter(understood.clone());
+                self.services.chain_waits();
+            }
+        }
+        let Some(slot) = self.branches.slot_mut(index) else { return };
+        if index != ORIGINAL {
+            slot.senders.note(&understood, slot.format.as_ref(), ntp_at_zero);
+        }
+        let levels = self.levels_at(index);
+        let coming = levels.comes(self, index, &understood);
+        let Some(branch) = self.branches.get_mut(index) else { return };
+        let Parsed { packet, rtp_header, preamble } = understood;
+        let at = branch.ring().head();
+        branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
+        let is_there = branch.ring().head() > at;
+        levels.came(self, now, (index, at, is_there), coming);
+    }
+}

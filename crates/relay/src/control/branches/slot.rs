@@ -1,0 +1,90 @@
+//! A branch of a stream in its place: what makes it, and what it carries.
+
+use outflow_graph::{Graph, View};
+use outflow_media::{Format, Time};
+
+use super::senders::Senders;
+use crate::control::levels::{TsLevelBranch, TsLevels};
+use crate::schedule::{Branch, BranchId};
+
+/// A branch in its place. Its index in the stream is that of its orders.
+#[derive(Debug)]
+pub(in crate::control) struct Slot {
+    pub(in crate::control) branch: Branch,
+    /// What it carries; `None` for the stream's own format.
+    pub(super) format: Option<Format>,
+    pub(in crate::control) made: Made,
+    /// Where its frames begin, and what its levels are, if it is a whole transport stream.
+    pub(in crate::control) levels: Option<Box<TsLevels>>,
+    /// What its packets say of each track, where they are not the stream's own.
+    pub(super) senders: Senders,
+    /// Since when nothing wants it.
+    pub(in crate::control) idle_since: Option<Time>,
+}
+
+/// What makes a branch.
+#[derive(Debug)]
+pub(in crate::control) enum Made {
+    /// The source; or the first of the stream's renditions.
+    Original,
+    /// Another of its renditions.
+    Rendition,
+    /// The stream's services, under this name.
+    Declared(BranchId),
+    /// A chain of its own, from the packets of another branch.
+    Derived { base: usize, what: What, chain: Box<Graph> },
+    /// The filter, from the packets of another branch that is a transport stream.
+    Level { base: usize, level: Box<TsLevelBranch> },
+}
+
+/// What is made of another branch because receivers want it like that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::control) enum What {
+    /// A transport stream.
+    Ts,
+    /// What some of them want to see.
+    View(View),
+}
+
+impl Slot {
+    pub(super) fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
+        let levels = format.as_ref().and_then(TsLevels::of);
+        Slot { branch, format, made, levels, senders: Senders::default(), idle_since: None }
+    }
+
+    /// A level of another branch, which no sink reads yet.
+    pub(in crate::control) fn of_level(
+        now: Time,
+        branch: Branch,
+        (base, level): (usize, Box<TsLevelBranch>),
+    ) -> Self {
+        let slot = Slot::new(branch, Made::Level { base, level }, Some(Format::Ts));
+        Slot { levels: None, idle_since: Some(now), ..slot }
+    }
+
+    /// The branch that it is a level of, and how it is made.
+    pub(in crate::control) fn level(&self) -> Option<(usize, &TsLevelBranch)> {
+        match &self.made {
+            Made::Level { base, level } => Some((*base, level)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn chain(&self) -> Option<&Graph> {
+        match &self.made {
+            Made::Derived { chain, .. } => Some(chain),
+            Made::Original | Made::Rendition | Made::Declared(_) | Made::Level { .. } => None,
+        }
+    }
+
+    pub(super) fn base(&self) -> Option<usize> {
+        match self.made {
+            Made::Derived { base, .. } | Made::Level { base, .. } => Some(base),
+            Made::Original | Made::Rendition | Made::Declared(_) => None,
+        }
+    }
+
+    pub(super) fn is_derived(&self, of: usize, wanted: What) -> bool {
+        matches!(self.made, Made::Derived { base, what, .. } if (base, what) == (of, wanted))
+    }
+}

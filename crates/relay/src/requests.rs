@@ -1,0 +1,77 @@
+//! What a receiver has asked for: how often it may, which requests are old, which were refused.
+
+use outflow_media::Time;
+
+use crate::limits::{LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
+
+/// Why a request for a level was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There were many just before.
+    TooMany,
+    /// It names a source that this receiver does not receive.
+    Foreign,
+    /// It is older than one that came before.
+    Replayed,
+    /// The stream has no such level.
+    NoSuchLevel,
+}
+
+impl Refusal {
+    /// Every refusal.
+    pub const ALL: [Refusal; 4] =
+        [Refusal::TooMany, Refusal::Foreign, Refusal::Replayed, Refusal::NoSuchLevel];
+
+    /// Its name in metrics and in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Refusal::TooMany => "too-many",
+            Refusal::Foreign => "foreign",
+            Refusal::Replayed => "replayed",
+            Refusal::NoSuchLevel => "no-such-level",
+        }
+    }
+}
+
+/// What a receiver has asked for so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Number of the newest request.
+    newest: Option<u16>,
+    /// Requests are paid for as this time passes.
+    paid_until: Time,
+    /// Requests that were taken.
+    pub taken: u64,
+    /// Those that were refused, in the order of [`Refusal::ALL`].
+    pub refused: [u64; Refusal::ALL.len()],
+}
+
+impl Asked {
+    /// One was refused.
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        self.refused[refusal as usize] += 1;
+    }
+
+    /// Whether one more may come at this time.
+    pub(crate) fn may(&mut self, now: Time) -> bool {
+        let behind = self.paid_until.since(now);
+        if behind > LEVEL_REQUEST_EVERY * LEVEL_REQUESTS_BURST {
+            self.refuse(Refusal::TooMany);
+            return false;
+        }
+        self.paid_until = self.paid_until.max(now) + LEVEL_REQUEST_EVERY;
+        true
+    }
+
+    /// By how much the number of a request is higher than that of the newest: 0 of the same again, less of one
+    /// that is older.
+    pub(crate) fn step(&self, number: u16) -> i16 {
+        self.newest.map_or(1, |newest| number.wrapping_sub(newest).cast_signed())
+    }
+
+    /// One was taken; with a number where it has one.
+    pub(crate) fn take(&mut self, number: Option<u16>) {
+        self.newest = number.or(self.newest);
+        self.taken += 1;
+    }
+}
