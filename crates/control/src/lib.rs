@@ -11,6 +11,7 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
+mod admission;
 mod backoff;
 mod change;
 mod control;
@@ -26,6 +27,7 @@ mod push;
 mod pushes;
 mod reach;
 mod receiver;
+mod receivers;
 mod registry;
 mod relay;
 mod rules;
@@ -33,14 +35,16 @@ mod services;
 mod session;
 mod shared;
 mod supervise;
+mod task;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 pub use backoff::Backoff;
 pub use change::{Changed, StreamLimits};
 pub use control::Control;
 pub use decisions::{RuleDecision, RuleLog};
-pub use front::{Front, Started, Task, protocols};
+pub use front::{Front, Started, protocols};
 pub use listen::Listener;
 pub use load::load;
 pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
@@ -49,3 +53,4 @@ pub use reach::{Known, Reach};
 pub use receiver::Playing;
 pub use relay::Relay;
 pub use session::SessionToken;
+pub use task::Task;
