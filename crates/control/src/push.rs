@@ -7,7 +7,6 @@ use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, 
 use outflow_packet::Level;
 use outflow_relay::Carriage;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
 
 use crate::control::Control;
 use crate::pushes::{Claim, PushOptions};
