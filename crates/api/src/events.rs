@@ -7,14 +7,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use outflow_control::Control;
 use tokio::sync::Semaphore;
 
 use crate::limits::{EVENT_STREAMS_MAX, EVENTS_EVERY};
-use crate::{ErrorBody, Http, HttpError};
+use crate::view::Overview;
+use crate::{ErrorBody, HttpError};
 
 /// What all pages that are kept up to date have in common.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(crate) struct Events {
     places: Arc<Semaphore>,
     /// The newest overview as JSON, made once for all, with the moment it shows.
     newest: Mutex<(u64, Arc<str>)>,
@@ -29,12 +31,12 @@ impl Events {
     }
 
     /// The overview as JSON.
-    fn overview(&self, http: &Http) -> Arc<str> {
-        let moment = http.control.state().uptime_ms;
+    fn overview(&self, control: &Control) -> Arc<str> {
+        let moment = control.state().uptime_ms;
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.0 != moment {
             // An overview is numbers and texts: it can always be written.
-            *newest = (moment, serde_json::to_string(&http.overview()).unwrap_or_default().into());
+            *newest = (moment, serde_json::to_string(&Overview::of(control)).unwrap_or_default().into());
         }
         newest.1.clone()
     }
@@ -45,24 +47,27 @@ impl Events {
     (status = OK, body = String, content_type = "text/event-stream"),
     (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Too many pages are open")
 ))]
-pub(super) async fn events(State(http): State<Http>) -> Result<impl IntoResponse, HttpError> {
-    let place = http.events.places.clone().try_acquire_owned().map_err(|_| {
+pub(super) async fn events(
+    State(control): State<Control>,
+    State(all): State<Arc<Events>>,
+) -> Result<impl IntoResponse, HttpError> {
+    let place = all.places.clone().try_acquire_owned().map_err(|_| {
         let what = format!("{EVENT_STREAMS_MAX} pages are open already: close one");
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)
     })?;
-    let mut states = http.control.watch();
+    let mut states = control.watch();
     states.mark_changed();
     // A peer that does not read is not written for: nothing piles up.
     let events = futures_util::stream::unfold(
-        (http, states, place, false),
-        |(http, mut states, place, again)| async move {
+        (control, all, states, place, false),
+        |(control, all, mut states, place, again)| async move {
             if again {
                 tokio::time::sleep(EVENTS_EVERY).await;
             }
             states.changed().await.ok()?;
             states.mark_unchanged();
-            let event = Event::default().data(http.events.overview(&http));
-            Some((Ok::<_, Infallible>(event), (http, states, place, true)))
+            let event = Event::default().data(all.overview(&control));
+            Some((Ok::<_, Infallible>(event), (control, all, states, place, true)))
         },
     );
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))

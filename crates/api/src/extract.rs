@@ -1,5 +1,7 @@
 //! Parts of requests, with errors that say what to do.
 
+use std::net::SocketAddr;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -8,6 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::HttpError;
 use crate::limits::{API_BODY_BYTES, REQUEST_TIMEOUT};
+
+/// The other end of a connection, for handlers.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
 
 /// A JSON body. No other content type is asked for: what counts is what the body says.
 pub struct Body<T>(pub T);

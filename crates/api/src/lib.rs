@@ -22,13 +22,11 @@ mod openapi;
 mod pages;
 mod routes;
 pub mod session;
+mod state;
 mod status;
 mod view;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use axum::extract::{FromRef, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -36,43 +34,18 @@ use outflow_control::Control;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use error::{ErrorBody, HttpError};
-use events::Events;
-pub use extract::Body;
+pub use extract::{Body, Peer};
 pub use pages::{Measure, Page, Pages};
-use view::Overview;
-
-/// What handlers share.
-#[derive(Debug, Clone)]
-pub struct Http {
-    control: Control,
-    events: Arc<Events>,
-}
-
-/// The other end of a connection, for handlers.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
-
-impl Http {
-    fn overview(&self) -> Overview {
-        Overview::new(&self.control.state(), self.control.door().counts(), &self.control.config())
-    }
-}
-
-impl FromRef<Http> for Control {
-    fn from_ref(http: &Http) -> Self {
-        http.control.clone()
-    }
-}
+pub use state::Http;
 
 /// Everything that is served, besides streams on connections of their own.
 pub fn router(control: Control) -> Router {
     let (router, document) = described(&control).split_for_parts();
-    let http = Http { control, events: Arc::new(Events::new()) };
     router
         .merge(openapi::route(document))
         .merge(status::assets())
         .method_not_allowed_fallback(not_allowed)
-        .with_state(http)
+        .with_state(Http::new(control))
 }
 
 /// The routes that the OpenAPI document describes, and what else needs the right to control.

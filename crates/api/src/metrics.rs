@@ -7,6 +7,7 @@ use std::fmt;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use outflow_control::Control;
 use outflow_engine::message::{
     ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
 };
@@ -18,7 +19,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::{Http, HttpError, Pages};
+use crate::{HttpError, Pages};
 
 /// A number of each stream or receiver: name, unit, help, and where it stands.
 pub type Count<T> = (&'static str, Option<Unit>, &'static str, fn(&T) -> u64);
@@ -102,12 +103,12 @@ const REPORT_LEVELS: &[Level<ReceiverReport>] = &[
 ];
 
 /// Serves the metrics.
-pub(crate) async fn metrics(State(http): State<Http>) -> Result<impl IntoResponse, HttpError> {
+pub(crate) async fn metrics(State(control): State<Control>) -> Result<impl IntoResponse, HttpError> {
     let mut registry = Registry::with_prefix("outflow");
-    for measure in http.control.shared::<Pages>().measures() {
-        registry.register_collector(measure(http.control.clone()).await?);
+    for measure in control.shared::<Pages>().measures() {
+        registry.register_collector(measure(control.clone()).await?);
     }
-    registry.register_collector(Box::new(Snapshot(http)));
+    registry.register_collector(Box::new(Snapshot(control)));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|_| HttpError::unavailable("the metrics could not be written"))?;
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -116,11 +117,11 @@ pub(crate) async fn metrics(State(http): State<Http>) -> Result<impl IntoRespons
 
 /// The newest state, as a collector.
 #[derive(Debug)]
-struct Snapshot(Http);
+struct Snapshot(Control);
 
 impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let state = self.0.control.state();
+        let state = self.0.state();
         let mut families = Families(encoder);
         self.relay(&state, &mut families)?;
         streams(&state, &mut families)?;
@@ -132,7 +133,7 @@ impl Collector for Snapshot {
 
 impl Snapshot {
     fn relay(&self, state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
-        let counts = self.0.control.door().counts();
+        let counts = self.0.door().counts();
         let outcomes = [
             ("accepted", counts.accepted),
             ("refused", counts.refused),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use std::cmp::Reverse;
 
+use outflow_control::Control;
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
 use serde::Serialize;
@@ -46,7 +47,12 @@ pub(super) struct StreamView {
 }
 
 impl Overview {
-    pub(super) fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
+    /// The relay as it is now.
+    pub(super) fn of(control: &Control) -> Self {
+        Self::new(&control.state(), control.door().counts(), &control.config())
+    }
+
+    fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
         Overview {
             version: state.version,
             uptime_ms: state.uptime_ms,

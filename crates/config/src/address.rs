@@ -5,7 +5,20 @@ use std::net::{IpAddr, SocketAddr};
 use crate::Invalid;
 use crate::invalid::nearest;
 use crate::limits::INTERFACE_BYTES_MAX;
-use crate::source::Datagrams;
+use crate::value::socket_address;
+use crate::words;
+
+words! {
+    /// What a datagram of a source is.
+    pub enum Datagrams: "a format" {
+        /// MPEG-TS packets.
+        Ts = "ts",
+        /// A PPM image.
+        Ppm = "ppm",
+        /// Opaque: it is passed on as it is.
+        Data = "data",
+    }
+}
 
 /// An address and what its query asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +72,6 @@ impl DatagramAddress {
         }
         Ok(())
     }
-}
-
-/// Reads `ADDRESS:PORT`; names are refused, because they may mean another host tomorrow.
-pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, Invalid> {
-    let help = "write it like 0.0.0.0:5000, 239.1.1.1:5000 or [::1]:5000";
-    let at: SocketAddr =
-        text.parse().map_err(|_| Invalid::new(format!("'{text}' is no IP address with a port"), help))?;
-    if at.port() == 0 {
-        return Err(Invalid::new("port 0 is no port", "choose one from 1 to 65535"));
-    }
-    Ok(at)
 }
 
 fn ip_address(text: &str) -> Result<IpAddr, Invalid> {

@@ -17,26 +17,13 @@ use crate::limits::{
     WORKERS,
 };
 use crate::units::Written;
-use crate::{BitRate, Config, Invalid, Protocols, SourceUrl, StreamConfig, UdpSource, parse_duration};
-
-/// Writes down everything in `config` that contradicts itself; `root` knows where it stands.
-pub(crate) fn check(config: &Config, root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
-    let mut check = Check { config, root, known, errors };
-    check.limits();
-    check.listeners();
-    check.streams();
-    check.ports();
-    check.sinks();
-    check.links();
-    known.iter().filter_map(|protocol| protocol.check).for_each(|of_protocol| of_protocol(&mut check));
-}
+use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
 
 /// A configuration whose tables are right each for itself, and the mistakes in what they say together.
 #[derive(Debug)]
 pub struct Check<'c, 'e, 't> {
     config: &'c Config,
     root: &'c DeTable<'c>,
-    known: &'c Protocols,
     errors: &'e mut Collector<'t>,
 }
 
@@ -50,7 +37,24 @@ pub enum Step<'a> {
 }
 use Step::{Index, Key};
 
+impl<'c, 'e, 't> Check<'c, 'e, 't> {
+    /// Of `config`; `root` knows where it stands.
+    pub(crate) fn new(config: &'c Config, root: &'c DeTable<'c>, errors: &'e mut Collector<'t>) -> Self {
+        Check { config, root, errors }
+    }
+}
+
 impl<'c> Check<'c, '_, '_> {
+    /// Writes down everything that contradicts itself, whatever protocols there are.
+    pub(crate) fn all_of_core(&mut self) {
+        self.limits();
+        self.listeners();
+        self.streams();
+        self.ports();
+        self.sinks();
+        self.links();
+    }
+
     /// What the tables say.
     pub fn config(&self) -> &'c Config {
         self.config
@@ -94,7 +98,8 @@ impl<'c> Check<'c, '_, '_> {
             self.add(&[Key("listen"), Key("rtp_ports")], what, help);
         }
         if self.config.tls.is_none() {
-            let encrypted = self.known.listeners().filter(|listener| listener.needs_tls);
+            let all = self.config.listen.listeners().map(|(listener, _)| listener);
+            let encrypted = all.filter(|listener| listener.needs_tls);
             let written = encrypted.filter(|listener| self.is_written(&[Key("listen")], listener.key));
             for key in written.map(|listener| listener.key).collect::<Vec<_>>() {
                 let help = "add [tls] with certificate and key, or leave it out";
@@ -117,7 +122,7 @@ impl<'c> Check<'c, '_, '_> {
     fn streams(&mut self) {
         let root = self.root;
         let defaults = root.get("defaults").and_then(|given| given.get_ref().as_table());
-        self.options(&[Key("defaults")], defaults, &crate::read::defaults(root, self.known));
+        self.options(&[Key("defaults")], defaults, &self.config.defaults);
         let Some(tables) = root.get("streams").and_then(|given| given.get_ref().as_table()) else {
             return;
         };

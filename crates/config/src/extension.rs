@@ -4,9 +4,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 
-use crate::Protocols;
+use crate::Vocabulary;
 use crate::endpoint::Same;
-use crate::protocol::Table;
 use crate::section::Section;
 use crate::value::{Fault, Given};
 
@@ -24,7 +23,7 @@ pub(crate) enum Effect {
 /// A [`Section`] of a type that is not known.
 pub(crate) trait Part: Any + Debug + Same + Send + Sync {
     fn boxed(&self) -> Box<dyn Part>;
-    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault>;
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Vocabulary) -> Result<bool, Fault>;
     /// The keys in which it differs from one of the same type; none of another type.
     fn changed(&self, other: &dyn Part) -> Vec<&'static str>;
     fn beside(&mut self, file: &Path);
@@ -35,7 +34,7 @@ impl<T: Section> Part for T {
         Box::new(self.clone())
     }
 
-    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault> {
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Vocabulary) -> Result<bool, Fault> {
         Section::read_key(self, key, given, known)
     }
 
@@ -47,6 +46,42 @@ impl<T: Section> Part for T {
         Section::beside(self, file);
     }
 }
+
+/// A table of the configuration whose keys are the fields of a type, or keys that a type adds to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) own: bool,
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) make: fn() -> Box<dyn Part>,
+}
+
+impl Table {
+    /// The keys of `T` in the table `[name]`; a change needs a restart.
+    pub fn of<T: Section>(name: &'static str) -> Self {
+        Table { name, effect: Effect::Restart, own: false, keys: T::KEYS, make: || Box::new(T::default()) }
+    }
+
+    /// The same, but a change takes effect at once.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Table { effect: Effect::AtOnce, ..self }
+    }
+
+    /// The keys of `T` of each stream; a change of them begins the stream's source again.
+    pub fn of_source<T: Section>() -> Self {
+        Table { effect: Effect::Source, ..Self::of::<T>(STREAMS) }
+    }
+
+    /// The keys of `T` of each stream, which `[defaults]` cannot say for all.
+    pub fn of_stream<T: Section>() -> Self {
+        Table { effect: Effect::AtOnce, own: true, ..Self::of::<T>(STREAMS) }
+    }
+}
+
+/// The table of each stream.
+pub(crate) const STREAMS: &str = "streams";
 
 /// A protocol's keys in a table.
 type Extension = (Table, Box<dyn Part>);
@@ -77,7 +112,7 @@ impl Extensions {
         table: &str,
         key: &str,
         given: &Given<'_>,
-        known: &Protocols,
+        known: &Vocabulary,
     ) -> Result<bool, Fault> {
         let mut parts = self.0.iter_mut().filter(|(of, _)| of.name == table && of.keys.contains(&key));
         parts.next().map_or(Ok(false), |(_, part)| part.read_key(key, given, known))

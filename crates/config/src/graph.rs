@@ -6,7 +6,9 @@
 mod dot;
 mod services;
 
-use crate::{Brings, Config, Datagrams, LinkName, SinkConfig, SinkProtocol, SourceUrl, StreamConfig};
+use crate::{
+    Brings, Config, Contract, Datagrams, LinkName, SinkConfig, SinkProtocol, SourceUrl, StreamConfig,
+};
 
 /// What an element does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,21 +27,6 @@ pub enum Element {
     Players,
     /// A receiver that is sent to without asking.
     Sink,
-}
-
-/// What a connection carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Contract {
-    /// MPEG-TS packets (ISO/IEC 13818-1).
-    Ts,
-    /// PPM images.
-    Images,
-    /// Opaque datagrams.
-    Data,
-    /// RTP packets (RFC 3550).
-    Rtp,
-    /// Either, as the publisher decides.
-    Either,
 }
 
 /// One element.

@@ -12,6 +12,7 @@
 
 mod address;
 mod check;
+mod contract;
 mod diff;
 mod endpoint;
 mod error;
@@ -28,34 +29,39 @@ mod plan;
 mod protocol;
 mod read;
 mod rules;
+mod secret;
 mod section;
 mod services;
 mod sink;
 mod source;
+mod stream;
 mod units;
 mod value;
+mod vocabulary;
 
+pub use address::Datagrams;
 pub use check::{Check, Step, latency_budget, out_of, pace};
+pub use contract::Contract;
 pub use diff::{Changes, diff};
 pub use endpoint::{Address, Brings, Endpoint};
 pub use error::{ConfigError, ConfigErrors};
-pub use extension::Extensions;
-pub use graph::{Contract, Edge, Element, Graph, Node};
+pub use extension::{Extensions, Table};
+pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
-pub use listen::Listen;
-pub use model::{
-    Access, Config, ContextChoice, Fanout, Limits, Log, LogFormat, LogLevel, Priority, SectionKeys,
-    SinkConfig, StreamConfig, Switch, Tls, UdpPath, WhenFull,
-};
+pub use listen::{Listen, Listener};
+pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};
 pub use name::check_name;
 pub use net::{Interface, Interfaces, Prefix, Prefixes};
 pub use plan::plan;
-pub use protocol::{Listener, Protocol, Protocols, Scheme, Table};
+pub use protocol::{Protocol, Protocols};
 pub use rules::{Action, Condition, Measure, Rule, Rules};
+pub use secret::Secret;
 pub use section::Section;
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
-pub use source::{Datagrams, Secret, SourceUrl, UdpSource, without_user};
+pub use source::{SourceUrl, UdpSource, without_user};
+pub use stream::{ContextChoice, Priority, StreamConfig, WhenFull};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
 pub use value::{Fault, Given, Text, Value, first, type_fault, word};
+pub use vocabulary::{Scheme, SectionKeys, Vocabulary};

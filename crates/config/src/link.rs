@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::section::{Section, unknown};
 use crate::value::{Fault, Given, Text, Value, type_fault, word};
-use crate::{BitRate, ByteSize, Invalid, Protocols};
+use crate::{BitRate, ByteSize, Invalid, Vocabulary};
 
 /// Where nothing is said, a buffer holds what the link carries in that time ...
 const BUFFER_TIME: Duration = Duration::from_millis(200);
@@ -173,6 +173,10 @@ pub const fn unit_name(unit: Unit) -> &'static str {
 
 impl Value for Applications {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
         let example = "[link.uplink.applications.audio]";
         let tables = given.get_ref().as_table();
         let tables = tables.ok_or_else(|| type_fault(given, "a table of tables", example))?;
@@ -181,13 +185,13 @@ impl Value for Applications {
             let media = Medium::ALL.map(|medium| (medium.as_str(), medium));
             let medium = word(name.get_ref(), &media).map_err(|invalid| (name.span(), invalid))?;
             let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table", example))?;
-            all.insert(medium.as_str(), application(table)?);
+            all.insert(medium.as_str(), application(table, known)?);
         }
         Ok(Applications(all))
     }
 }
 
-fn application(table: &DeTable<'_>) -> Result<ApplicationConfig, Fault> {
+fn application(table: &DeTable<'_>, known: &Vocabulary) -> Result<ApplicationConfig, Fault> {
     let mut read = ApplicationConfig::default();
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -196,7 +200,7 @@ fn application(table: &DeTable<'_>) -> Result<ApplicationConfig, Fault> {
             other => {
                 return Err((
                     key.span(),
-                    unknown(other, " of an application", ApplicationConfig::KEYS, &Protocols::default()),
+                    unknown(other, " of an application", ApplicationConfig::KEYS, &known.own_sections),
                 ));
             }
         }

@@ -5,11 +5,26 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeTable;
 
+use crate::Vocabulary;
+use crate::contract::Contract;
 use crate::error::Collector;
-use crate::protocol::Listener;
 use crate::section::read_keys;
 use crate::value::{Fault, Given, Value};
-use crate::{Protocols, Tls};
+
+/// A key of `[listen]`: an address with a port, or "off".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listener {
+    /// The key.
+    pub key: &'static str,
+    /// The port at all addresses where nothing is said; none stands for "off".
+    pub port: Option<u16>,
+    /// Whether it listens only if there is a certificate.
+    pub needs_tls: bool,
+    /// Whether it is a TCP port; else it is one of UDP.
+    pub is_tcp: bool,
+    /// Receivers that come in there, as a graph names them, and what they get.
+    pub players: (&'static str, Contract),
+}
 
 /// The key of [`Listen::rtp_ports`].
 pub(crate) const RTP_PORTS: &str = "rtp_ports";
@@ -29,10 +44,10 @@ impl Default for Listen {
 }
 
 impl Listen {
-    /// What these protocols do where nothing is said.
-    pub(crate) fn new(known: &Protocols) -> Self {
+    /// What these listeners do where nothing is said.
+    pub(crate) fn new(listeners: impl Iterator<Item = &'static Listener>) -> Self {
         let everywhere = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let listeners = known.listeners().map(|listener| (*listener, listener.port.map(everywhere)));
+        let listeners = listeners.map(|listener| (*listener, listener.port.map(everywhere)));
         Listen { listeners: listeners.collect(), ..Listen::default() }
     }
 
@@ -56,7 +71,7 @@ impl Listen {
         self.listeners.iter().map(|(listener, _)| listener.key).chain([RTP_PORTS]).collect()
     }
 
-    pub(crate) fn read(&mut self, table: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
+    pub(crate) fn read(&mut self, table: &DeTable<'_>, known: &Vocabulary, errors: &mut Collector<'_>) {
         let keys = self.keys();
         read_keys(table, "listen", &keys, known, errors, |key, given| self.read_key(key, given));
     }
@@ -74,11 +89,9 @@ impl Listen {
     }
 
     /// Encrypted listeners are off without a certificate.
-    pub(crate) fn encrypt_with(&mut self, tls: Option<&Tls>) {
-        if tls.is_none() {
-            let encrypted = self.listeners.iter_mut().filter(|(listener, _)| listener.needs_tls);
-            encrypted.for_each(|(_, at)| *at = None);
-        }
+    pub(crate) fn without_certificate(&mut self) {
+        let encrypted = self.listeners.iter_mut().filter(|(listener, _)| listener.needs_tls);
+        encrypted.for_each(|(_, at)| *at = None);
     }
 
     /// The keys in which two differ.

@@ -10,10 +10,11 @@ use outflow_packet::Level;
 use crate::extension::Extensions;
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::listen::{Listen, RTP_PORTS};
-use crate::rules::{RULE_KEYS, Rules};
+use crate::rules::RULE_KEYS;
 use crate::section::Section;
-use crate::services::{BRANCH_KEYS, Branches, ELEMENT_KEYS, Elements};
-use crate::{BitRate, ByteSize, Secret, Share, SinkUrl, SourceUrl, section, words};
+use crate::services::{BRANCH_KEYS, ELEMENT_KEYS};
+use crate::stream::{Priority, StreamConfig};
+use crate::{BitRate, Secret, SectionKeys, SinkUrl, section, words};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,53 +99,6 @@ section! {
 }
 
 section! {
-    /// One stream.
-    pub struct StreamConfig {
-        /// Where it comes from; a list names streams that carry the same in different quality, the best
-        /// first.
-        source: SourceUrl = SourceUrl::Push,
-        /// Description of an `rtp://` source that is not MP2T, as a path from the relay's
-        /// working directory.
-        sdp: Option<PathBuf> = None,
-        /// How many bytes are kept for receivers that lag.
-        ring: ByteSize = ByteSize(8_000_000),
-        /// Which receivers lose packets when the ring is full.
-        when_full: WhenFull = WhenFull::SlowestSink,
-        /// A receiver that loses packets for that long without ever catching up is disconnected.
-        hopeless_after: Duration = Duration::from_secs(10),
-        /// A source that is silent for that long is announced as away.
-        source_timeout: Duration = Duration::from_secs(2),
-        /// How many receivers it may have.
-        max_receivers: usize = 20_000,
-        /// The class of its receivers, where nothing else is said.
-        priority: Priority = Priority::Normal,
-        /// How long a packet may wait so that more go to a receiver by one send.
-        latency_budget: Duration = Duration::ZERO,
-        /// The rate at which bursts are spread out; none if they go as they come.
-        pace: Option<BitRate> = None,
-        /// The link that its receivers are behind, where they do not name another.
-        link: Option<LinkName> = None,
-        /// Elements of its services, by name.
-        elements: Elements = Elements::default(),
-        /// Branches that its services make, by name.
-        branches: Branches = Branches::default(),
-        /// What is to change in its services when something is measured, by name.
-        rules: Rules = Rules::default(),
-        /// In which contexts elements run that name none.
-        contexts: ContextChoice = ContextChoice::Auto,
-        /// How much of a core the stream's services may take; none if they may take all they need.
-        cpu_budget: Option<Share> = None,
-    } and more of "streams"
-}
-
-impl StreamConfig {
-    /// Keys of a protocol; their defaults if the program does not have the protocol.
-    pub fn section<T: Section>(&self) -> T {
-        self.more.get()
-    }
-}
-
-section! {
     /// What is logged, and how.
     pub struct Log {
         /// From which severity on.
@@ -225,18 +179,6 @@ pub struct SinkConfig {
 }
 
 words! {
-    /// Which receivers are served first.
-    pub enum Priority: "a priority" {
-        /// Before all others.
-        High = "high",
-        /// What is not said otherwise.
-        Normal = "normal",
-        /// After all others.
-        Low = "low",
-    }
-}
-
-words! {
     /// The way to receivers that are reached by plain UDP.
     pub enum UdpPath: "a way" {
         /// The cheapest that works here and pays for the number of receivers.
@@ -257,29 +199,6 @@ words! {
         Auto = "auto",
         /// Never.
         Off = "off",
-    }
-}
-
-words! {
-    /// In which contexts elements run that name none.
-    pub enum ContextChoice: "a choice" {
-        /// In the stream's own worker, or, if they are plug-ins or take much of it, in a context of the
-        /// stream's own.
-        Auto = "auto",
-        /// In the stream's own worker.
-        Worker = "worker",
-    }
-}
-
-words! {
-    /// Which receivers lose packets when a ring is full.
-    pub enum WhenFull: "a policy" {
-        /// The receivers that lag most, and only they.
-        SlowestSink = "slowest-sink",
-        /// All of them: what arrives while it is full is not taken.
-        Tail = "tail",
-        /// All of them, by chance, the more the fuller it is (random early detection).
-        Red = "red",
     }
 }
 
@@ -308,18 +227,6 @@ words! {
         Json = "json",
     }
 }
-
-/// A table of a configuration and the keys that may stand in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SectionKeys {
-    /// The table's header as it is written, with NAME for what is chosen freely.
-    pub header: String,
-    /// The keys.
-    pub keys: Vec<&'static str>,
-}
-
-/// Keys of a stream that `[defaults]` cannot say for all, beside those of protocols.
-pub(crate) const STREAM_OWN_KEYS: [&str; 5] = ["source", "sdp", "elements", "branches", "rules"];
 
 /// Tables and keys that belong to no protocol.
 pub(crate) fn own_sections() -> Vec<SectionKeys> {

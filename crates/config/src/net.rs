@@ -5,14 +5,17 @@ use std::str::FromStr;
 
 use crate::Invalid;
 use crate::address::interface;
-use crate::value::{Fault, Given, Value, list};
+use crate::value::{Fault, Given, Text, Value, list};
 
 /// The name of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface(pub String);
 
-impl Interface {
-    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
+impl Text for Interface {
+    const KIND: &'static str = "an interface";
+    const EXAMPLE: &'static str = "eth1";
+
+    fn from_text(text: &str) -> Result<Self, Invalid> {
         interface(text).map(Interface)
     }
 }
@@ -73,6 +76,15 @@ impl FromStr for Prefix {
                 Err(Invalid::new(what, "write it like \"10.9.0.0/16\""))
             }
         }
+    }
+}
+
+impl Text for Prefix {
+    const KIND: &'static str = "a range of addresses";
+    const EXAMPLE: &'static str = "10.9.0.0/16";
+
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        text.parse()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::Collector;
 use crate::read::tables;
 use crate::services::{Branches, Elements};
 use crate::value::Value;
-use crate::{ConfigErrors, StreamConfig};
+use crate::{ConfigErrors, Protocols, StreamConfig};
 
 /// Reads the services that stand in a table of a text, as `[TABLE.elements.NAME]` and
 /// `[TABLE.branches.NAME]`, of a stream that may carry `worlds`. Files that elements name are made relative
@@ -23,13 +23,13 @@ pub fn plan(text: &str, file_name: &str, table: &str, worlds: Contents) -> Resul
     let mut errors = Collector::new(file_name, text);
     let Some(root) = tables(text, &mut errors) else { return errors.finish(Plan::default()) };
     let given = |key| root.get(table)?.get_ref().as_table()?.get(key);
-    let (elements, branches) = (given("elements").map(Elements::read), given("branches").map(Branches::read));
+    let known = Protocols::default();
     let mut stream = StreamConfig::default();
-    match elements.transpose() {
+    match given("elements").map(|given| Elements::read_among(given, known.vocabulary())).transpose() {
         Ok(elements) => stream.elements = elements.unwrap_or_default(),
         Err((span, invalid)) => errors.add(span, invalid),
     }
-    match branches.transpose() {
+    match given("branches").map(|given| Branches::read_among(given, known.vocabulary())).transpose() {
         Ok(branches) => stream.branches = branches.unwrap_or_default(),
         Err((span, invalid)) => errors.add(span, invalid),
     }
@@ -46,7 +46,6 @@ mod tests {
     use outflow_graph::Content;
 
     use super::*;
-    use crate::Protocols;
 
     fn read(text: &str) -> Result<Plan, String> {
         let plan = plan(text, "folder/other.toml", "relay", Contents::of(&[Content::H264]));

@@ -1,18 +1,19 @@
 //! From text to a configuration: first the structure of each table, then what they say together.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::check::check;
+use crate::check::Check;
 use crate::error::Collector;
 use crate::limits::TEXT_BYTES_MAX;
-use crate::model::{STREAM_OWN_KEYS, SinkKeys, TABLES, TlsKeys};
+use crate::model::{SinkKeys, TABLES, TlsKeys};
 use crate::section::{Section, read_keys, read_section, read_table, table, unknown};
+use crate::stream::STREAM_OWN_KEYS;
 use crate::value::{Given, Value, type_fault};
 use crate::{
     Config, ConfigErrors, Extensions, Invalid, LinkConfig, Listen, Protocols, SinkConfig, StreamConfig, Tls,
-    check_name,
+    Vocabulary, check_name,
 };
 
 impl Config {
@@ -28,7 +29,11 @@ impl Config {
         if let Some(root) = tables(text, &mut errors) {
             config = structure(&root, Path::new(file_name), known, &mut errors);
             if errors.is_empty() {
-                check(&config, &root, known, &mut errors);
+                let mut check = Check::new(&config, &root, &mut errors);
+                check.all_of_core();
+                for check_more in known.iter().filter_map(|protocol| protocol.check) {
+                    check_more(&mut check);
+                }
             }
         }
         errors.finish(config)
@@ -50,13 +55,14 @@ pub(crate) fn tables<'t>(text: &'t str, errors: &mut Collector<'_>) -> Option<De
     errors.is_empty().then(|| root.into_inner())
 }
 
-fn structure(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Collector<'_>) -> Config {
-    let mut config =
-        Config { tables: known.table_defaults(), listen: Listen::new(known), ..Config::default() };
-    let of_protocols = known.tables().map(|table| table.name);
+fn structure(root: &DeTable<'_>, file: &Path, protocols: &Protocols, errors: &mut Collector<'_>) -> Config {
+    let (listen, tables) = (Listen::new(protocols.listeners()), protocols.table_defaults());
+    let mut config = Config { tables, listen, ..Config::default() };
+    let known = protocols.vocabulary();
+    let of_protocols = protocols.tables().map(|table| table.name);
     let all: Vec<_> = TABLES.into_iter().chain(of_protocols).collect();
     for key in root.keys().filter(|key| !all.contains(&key.get_ref().as_ref())) {
-        errors.add(key.span(), unknown(key.get_ref(), "", &all, known));
+        errors.add(key.span(), unknown(key.get_ref(), "", &all, &known.sections));
     }
     if let Some(listen) = table(root, "listen", errors) {
         config.listen.read(listen, known, errors);
@@ -65,17 +71,19 @@ fn structure(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Co
     read_table(&mut config.limits, root, "limits", known, errors);
     read_table(&mut config.fanout, root, "fanout", known, errors);
     read_table(&mut config.log, root, "log", known, errors);
-    tables_of_protocols(&mut config.tables, root, known, errors);
+    tables_of_protocols(&mut config.tables, root, protocols, errors);
     config.tables.beside(file);
     config.tls = tls(root, file, known, errors);
-    config.listen.encrypt_with(config.tls.as_ref());
-    let defaults = read_defaults(root, known, errors);
+    if config.tls.is_none() {
+        config.listen.without_certificate();
+    }
+    let defaults = defaults(root, protocols, errors);
     config.defaults = defaults.clone();
     streams(&mut config, &defaults, root, file, known, errors);
     links(&mut config, root, known, errors);
     sinks(&mut config, &defaults, root, known, errors);
     config.sinks.iter_mut().for_each(|sink| Value::beside(&mut sink.to, file));
-    let tokens = known.iter().filter_map(|protocol| protocol.relay_tokens);
+    let tokens = protocols.iter().filter_map(|protocol| protocol.relay_tokens);
     config.relay_tokens = tokens.flat_map(|tokens| tokens(&config)).collect();
     config
 }
@@ -84,10 +92,11 @@ fn structure(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Co
 fn tables_of_protocols(
     into: &mut Extensions,
     root: &DeTable<'_>,
-    known: &Protocols,
+    protocols: &Protocols,
     errors: &mut Collector<'_>,
 ) {
-    let mut names: Vec<_> = known.tables().map(|table| table.name).collect();
+    let known = protocols.vocabulary();
+    let mut names: Vec<_> = protocols.tables().map(|table| table.name).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
@@ -97,15 +106,7 @@ fn tables_of_protocols(
     }
 }
 
-/// A path of the configuration as one from the working directory.
-pub(crate) fn beside(file: &Path, path: PathBuf) -> PathBuf {
-    match file.parent() {
-        Some(folder) => folder.join(path),
-        None => path,
-    }
-}
-
-fn tls(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Collector<'_>) -> Option<Tls> {
+fn tls(root: &DeTable<'_>, file: &Path, known: &Vocabulary, errors: &mut Collector<'_>) -> Option<Tls> {
     let (header, given) = root.get_key_value("tls")?;
     let mut keys = TlsKeys::default();
     read_table(&mut keys, root, "tls", known, errors);
@@ -119,15 +120,11 @@ fn tls(root: &DeTable<'_>, file: &Path, known: &Protocols, errors: &mut Collecto
 }
 
 /// What `[defaults]` says, as far as it is right.
-pub(crate) fn defaults(root: &DeTable<'_>, known: &Protocols) -> StreamConfig {
-    read_defaults(root, known, &mut Collector::new("", ""))
-}
-
-fn read_defaults(root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) -> StreamConfig {
-    let mut defaults = StreamConfig { more: known.stream_defaults(), ..StreamConfig::default() };
-    read_table(&mut defaults, root, "defaults", known, errors);
+fn defaults(root: &DeTable<'_>, protocols: &Protocols, errors: &mut Collector<'_>) -> StreamConfig {
+    let mut defaults = StreamConfig { more: protocols.stream_defaults(), ..StreamConfig::default() };
+    read_table(&mut defaults, root, "defaults", protocols.vocabulary(), errors);
     let table = root.get("defaults").and_then(|given| given.get_ref().as_table());
-    for key in STREAM_OWN_KEYS.into_iter().chain(known.own_stream_keys()) {
+    for key in STREAM_OWN_KEYS.into_iter().chain(protocols.own_stream_keys()) {
         if let Some((key, _)) = table.and_then(|table| table.get_key_value(key)) {
             let what = format!("'{}' cannot be the same for all streams", key.get_ref());
             errors.add(key.span(), Invalid::new(what, "move it to the stream, [streams.NAME]"));
@@ -141,7 +138,7 @@ fn streams(
     defaults: &StreamConfig,
     root: &DeTable<'_>,
     file: &Path,
-    known: &Protocols,
+    known: &Vocabulary,
     errors: &mut Collector<'_>,
 ) {
     let Some(given) = root.get("streams") else {
@@ -166,7 +163,7 @@ fn streams(
     }
 }
 
-fn links(config: &mut Config, root: &DeTable<'_>, known: &Protocols, errors: &mut Collector<'_>) {
+fn links(config: &mut Config, root: &DeTable<'_>, known: &Vocabulary, errors: &mut Collector<'_>) {
     let Some(given) = root.get("link") else {
         return;
     };
@@ -196,7 +193,7 @@ fn sinks(
     config: &mut Config,
     defaults: &StreamConfig,
     root: &DeTable<'_>,
-    known: &Protocols,
+    known: &Vocabulary,
     errors: &mut Collector<'_>,
 ) {
     let Some(given) = root.get("sinks") else {

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 
 use crate::section::unknown;
 use crate::value::{Fault, Given, Text, Value, type_fault};
-use crate::{Invalid, Protocols, check_name, parse_duration, words};
+use crate::{Invalid, Vocabulary, check_name, parse_duration, words};
 
 /// Keys of a rule.
 pub(crate) const RULE_KEYS: &[&str] = &["when", "for", "then", "until", "hold"];
@@ -232,6 +232,10 @@ fn lower_level(text: &str) -> Result<Level, Invalid> {
 
 impl Value for Rules {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
         let example = "[streams.stage.rules.busy]";
         let tables =
             given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table of rules", example))?;
@@ -239,8 +243,8 @@ impl Value for Rules {
         for (name, given) in tables {
             check_name(name.get_ref()).map_err(|invalid| (name.span(), invalid))?;
             let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table", example))?;
-            let rule =
-                rule(table).map_err(|(span, invalid)| (span.unwrap_or_else(|| name.span()), invalid))?;
+            let rule = rule(table, known)
+                .map_err(|(span, invalid)| (span.unwrap_or_else(|| name.span()), invalid))?;
             rules.insert(name.get_ref().to_string(), rule);
         }
         Ok(Rules(rules))
@@ -250,7 +254,7 @@ impl Value for Rules {
 /// What is wrong, and where; `None` for the rule as a whole.
 type RuleFault = (Option<core::ops::Range<usize>>, Invalid);
 
-fn rule(table: &DeTable<'_>) -> Result<Rule, RuleFault> {
+fn rule(table: &DeTable<'_>, known: &Vocabulary) -> Result<Rule, RuleFault> {
     let at = |(span, invalid): Fault| (Some(span), invalid);
     let (mut when, mut then, mut until) = (None, Vec::new(), None);
     let (mut lasting, mut hold) = (Duration::from_secs(5), Duration::from_secs(30));
@@ -269,7 +273,7 @@ fn rule(table: &DeTable<'_>) -> Result<Rule, RuleFault> {
             other => {
                 return Err((
                     Some(key.span()),
-                    unknown(other, " in [streams.NAME.rules.NAME]", RULE_KEYS, &Protocols::default()),
+                    unknown(other, " in [streams.NAME.rules.NAME]", RULE_KEYS, &known.own_sections),
                 ));
             }
         }

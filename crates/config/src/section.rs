@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::value::{Fault, Given};
-use crate::{Invalid, Protocols};
+use crate::{Invalid, SectionKeys, Vocabulary};
 
 /// A table whose keys are the fields of a type; made by [`section!`](crate::section!).
 pub trait Section: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
@@ -24,7 +24,7 @@ pub trait Section: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     ///
     /// # Errors
     /// It is no value of the key's.
-    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Protocols) -> Result<bool, Fault>;
+    fn read_key(&mut self, key: &str, given: &Given<'_>, known: &Vocabulary) -> Result<bool, Fault>;
 
     /// The keys in which two values differ.
     fn changed(&self, other: &Self) -> Vec<&'static str>;
@@ -64,7 +64,7 @@ macro_rules! section {
                 &mut self,
                 key: &str,
                 given: &$crate::Given<'_>,
-                known: &$crate::Protocols,
+                known: &$crate::Vocabulary,
             ) -> Result<bool, $crate::Fault> {
                 match key {
                     $(stringify!($key) => self.$key = $crate::Value::read_among(given, known)?,)+
@@ -90,13 +90,13 @@ macro_rules! section {
     };
 }
 
-/// What to say about a key that is not known.
-pub(crate) fn unknown(key: &str, place: &str, keys: &[&str], known: &Protocols) -> Invalid {
+/// What to say about a key that is not known; `all` are the tables in which it may belong.
+pub(crate) fn unknown(key: &str, place: &str, keys: &[&str], all: &[SectionKeys]) -> Invalid {
     let what = format!("unknown key '{key}'{place}");
     if let Some(near) = nearest(key, keys.iter().copied()) {
         return Invalid::new(what, format!("did you mean '{near}'?"));
     }
-    let home = known.sections().into_iter().find(|other| other.keys.contains(&key));
+    let home = all.iter().find(|other| other.keys.contains(&key));
     let help = match home {
         Some(home) => format!("'{key}' belongs in {}", home.header),
         None => format!("possible here: {}", keys.join(", ")),
@@ -109,7 +109,7 @@ pub(crate) fn read_section<T: Section>(
     into: &mut T,
     table: &DeTable<'_>,
     name: &str,
-    known: &Protocols,
+    known: &Vocabulary,
     errors: &mut Collector<'_>,
 ) {
     let keys = into.keys();
@@ -121,7 +121,7 @@ pub(crate) fn read_keys(
     table: &DeTable<'_>,
     name: &str,
     keys: &[&str],
-    known: &Protocols,
+    known: &Vocabulary,
     errors: &mut Collector<'_>,
     mut read: impl FnMut(&str, &Given<'_>) -> Result<bool, Fault>,
 ) {
@@ -130,7 +130,7 @@ pub(crate) fn read_keys(
             Ok(true) => {}
             Ok(false) => {
                 let place = format!(" in [{name}]");
-                errors.add(key.span(), unknown(key.get_ref(), &place, keys, known));
+                errors.add(key.span(), unknown(key.get_ref(), &place, keys, &known.sections));
             }
             Err((span, invalid)) => errors.add(span, invalid),
         }
@@ -142,7 +142,7 @@ pub(crate) fn read_table<T: Section>(
     into: &mut T,
     root: &DeTable<'_>,
     key: &str,
-    known: &Protocols,
+    known: &Vocabulary,
     errors: &mut Collector<'_>,
 ) {
     if let Some(table) = table(root, key, errors) {

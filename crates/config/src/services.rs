@@ -6,18 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use outflow_graph::limits::LANES_MAX;
-use outflow_graph::{
-    At, CATALOGUE, Content, Contents, ElementPlan, Form, Input, Kind, Opt, Plan, SOURCE, Setting, find,
-};
+use outflow_graph::{At, CATALOGUE, ElementPlan, Form, Input, Kind, Opt, Plan, SOURCE, Setting, find};
 use outflow_media::image::{Rect, parse_size};
 use toml::de::{DeTable, DeValue};
 
 use crate::invalid::nearest;
 use crate::section::unknown;
-use crate::value::{Fault, Given, Value, type_fault};
-use crate::{
-    BitRate, Brings, ByteSize, Datagrams, Invalid, Protocols, Share, SourceUrl, StreamConfig, check_name,
-};
+use crate::value::{Fault, Given, Value, beside, type_fault};
+use crate::{BitRate, ByteSize, Invalid, Share, Vocabulary, check_name};
 
 /// Keys of an element that are not options of its kind.
 pub(crate) const ELEMENT_KEYS: &[&str] = &["element", "input", "context", "lanes", "bypass", "cpu_budget"];
@@ -44,45 +40,30 @@ pub struct BranchConfig {
     pub services: Vec<ElementPlan>,
 }
 
-impl StreamConfig {
-    /// The services of the stream, the short form of branches written out.
-    pub fn plan(&self) -> Plan {
-        let mut plan = Plan { elements: self.elements.0.clone(), branches: BTreeMap::new() };
-        for (name, branch) in &self.branches.0 {
-            let mut inputs = branch.inputs.clone();
-            for (number, service) in branch.services.iter().enumerate() {
-                let element = service_name(name, number, &service.kind);
-                plan.elements.insert(element.clone(), ElementPlan { inputs, ..service.clone() });
-                inputs = vec![Input { from: element, output: None }];
-            }
-            plan.branches.insert(name.clone(), inputs);
+/// The services of a stream, the short form of branches written out.
+pub(crate) fn plan(elements: &Elements, branches: &Branches) -> Plan {
+    let mut plan = Plan { elements: elements.0.clone(), branches: BTreeMap::new() };
+    for (name, branch) in &branches.0 {
+        let mut inputs = branch.inputs.clone();
+        for (number, service) in branch.services.iter().enumerate() {
+            let element = service_name(name, number, &service.kind);
+            plan.elements.insert(element.clone(), ElementPlan { inputs, ..service.clone() });
+            inputs = vec![Input { from: element, output: None }];
         }
-        plan
+        plan.branches.insert(name.clone(), inputs);
     }
+    plan
+}
 
-    /// What the stream may carry, as far as its source tells before it comes.
-    pub fn contents(&self) -> Contents {
-        let ts = Contents::of(&[Content::Ts]);
-        match &self.source {
-            SourceUrl::Udp(source) if source.datagrams == Datagrams::Ppm => Contents::PNM,
-            SourceUrl::Udp(source) if source.datagrams == Datagrams::Data => Contents::of(&[Content::Data]),
-            SourceUrl::Udp(_) => ts,
-            SourceUrl::Rtp(_) if self.sdp.is_none() => ts,
-            pulled if pulled.brings() == Brings::Ts => ts,
-            _ => ts.with(Contents::RTP),
-        }
-    }
-
-    /// Files that elements name, made relative to the configuration's.
-    pub(crate) fn place_files(&mut self, file: &Path) {
-        let services = self.branches.0.values_mut().flat_map(|branch| &mut branch.services);
-        for element in self.elements.0.values_mut().chain(services) {
-            let Some(kind) = find(&element.kind) else { continue };
-            for option in kind.options.iter().filter(|option| matches!(option.form, Form::File)) {
-                if let Some(path) = element.settings.text(option.name) {
-                    let placed = crate::read::beside(file, path.into());
-                    element.settings.set(option.name, Setting::Text(placed.display().to_string()));
-                }
+/// Files that elements name, made relative to the configuration's.
+pub(crate) fn place_files(elements: &mut Elements, branches: &mut Branches, file: &Path) {
+    let services = branches.0.values_mut().flat_map(|branch| &mut branch.services);
+    for element in elements.0.values_mut().chain(services) {
+        let Some(kind) = find(&element.kind) else { continue };
+        for option in kind.options.iter().filter(|option| matches!(option.form, Form::File)) {
+            if let Some(path) = element.settings.text(option.name) {
+                let placed = beside(file, path.into());
+                element.settings.set(option.name, Setting::Text(placed.display().to_string()));
             }
         }
     }
@@ -114,12 +95,16 @@ pub(crate) fn place(at: &At) -> (Vec<String>, Option<usize>) {
 
 impl Value for Elements {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
         let read = |name: &str, table: &DeTable<'_>, given: &Given<'_>| {
             if name == SOURCE {
                 let what = format!("'{SOURCE}' is the stream itself");
                 return Err((head(given), Invalid::new(what, "choose another name")));
             }
-            element(table, given, ELEMENT_KEYS)
+            element(table, given, ELEMENT_KEYS, known)
         };
         named(given, "[streams.stage.elements.thin]", read).map(Elements)
     }
@@ -127,7 +112,11 @@ impl Value for Elements {
 
 impl Value for Branches {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        named(given, "[streams.stage.branches.small]", |_, table, _| branch(table)).map(Branches)
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
+        named(given, "[streams.stage.branches.small]", |_, table, _| branch(table, known)).map(Branches)
     }
 }
 
@@ -152,7 +141,7 @@ fn named<T>(
     Ok(all)
 }
 
-fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
+fn branch(table: &DeTable<'_>, known: &Vocabulary) -> Result<BranchConfig, Fault> {
     let mut branch = BranchConfig::default();
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -161,10 +150,10 @@ fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
                 let list = value.get_ref().as_array();
                 let example = "[\"gray\", { element = \"shrink\", factor = 2 }]";
                 let list = list.ok_or_else(|| type_fault(value, "a list of elements", example))?;
-                branch.services = list.iter().map(service).collect::<Result<_, _>>()?;
+                branch.services = list.iter().map(|one| service(one, known)).collect::<Result<_, _>>()?;
             }
             other => {
-                return Err((key.span(), unknown(other, " of a branch", BRANCH_KEYS, &Protocols::default())));
+                return Err((key.span(), unknown(other, " of a branch", BRANCH_KEYS, &known.own_sections)));
             }
         }
     }
@@ -172,17 +161,22 @@ fn branch(table: &DeTable<'_>) -> Result<BranchConfig, Fault> {
 }
 
 /// An element of a list: its kind, or a table with that and its options.
-fn service(given: &Given<'_>) -> Result<ElementPlan, Fault> {
+fn service(given: &Given<'_>, known: &Vocabulary) -> Result<ElementPlan, Fault> {
     if let Some(kind) = given.get_ref().as_str() {
         check_kind(kind).map_err(|invalid| (given.span(), invalid))?;
         return Ok(ElementPlan { kind: kind.to_owned(), ..ElementPlan::default() });
     }
     let wanted = "{ element = \"shrink\", factor = 2 }";
     let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "an element", wanted))?;
-    element(table, given, &["element", "context", "lanes", "bypass", "cpu_budget"])
+    element(table, given, &["element", "context", "lanes", "bypass", "cpu_budget"], known)
 }
 
-fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<ElementPlan, Fault> {
+fn element(
+    table: &DeTable<'_>,
+    given: &Given<'_>,
+    keys: &[&str],
+    known: &Vocabulary,
+) -> Result<ElementPlan, Fault> {
     let Some(kind_given) = table.get("element") else {
         let help = "add it, as in element = \"filter\"; `outflow elements` lists all";
         return Err((head(given), Invalid::new("this element does not say what it is", help)));
@@ -200,17 +194,10 @@ fn element(table: &DeTable<'_>, given: &Given<'_>, keys: &[&str]) -> Result<Elem
             "cpu_budget" => element.budget = Option::<Share>::read(value)?.map(|share| share.0),
             other => {
                 let option = kind.option(other).ok_or_else(|| {
-                    let known: Vec<_> =
+                    let keys: Vec<_> =
                         kind.options.iter().map(|o| o.name).chain(keys.iter().copied()).collect();
-                    (
-                        key.span(),
-                        unknown(
-                            other,
-                            &format!(" of element \"{}\"", kind.name),
-                            &known,
-                            &Protocols::default(),
-                        ),
-                    )
+                    let place = format!(" of element \"{}\"", kind.name);
+                    (key.span(), unknown(other, &place, &keys, &known.own_sections))
                 })?;
                 element.settings.set(option.name, setting(option, value)?);
             }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use crate::address::DatagramAddress;
 use crate::endpoint::{Address, Endpoint};
-use crate::protocol::choices;
-use crate::{Invalid, Protocols};
+use crate::invalid::choices;
+use crate::value::{Fault, Given, Value, wrong_type};
+use crate::{Invalid, Vocabulary};
 
 /// What goes to a sink in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,11 +80,11 @@ impl SinkUrl {
 }
 
 impl SinkUrl {
-    /// Reads an address, of those that these protocols have.
+    /// Reads an address, of those that `known` has.
     ///
     /// # Errors
     /// It is none of them.
-    pub fn parse(text: &str, known: &Protocols) -> Result<Self, Invalid> {
+    pub fn parse(text: &str, known: &Vocabulary) -> Result<Self, Invalid> {
         match DatagramSink::parse(text) {
             Some(sink) => sink.map(SinkUrl::Datagrams),
             None => known.sink(text).unwrap_or_else(|| Err(no_sink(text, known))).map(SinkUrl::Endpoint),
@@ -90,9 +92,27 @@ impl SinkUrl {
     }
 }
 
-fn no_sink(text: &str, known: &Protocols) -> Invalid {
+impl Value for SinkUrl {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
+        let (kind, example) = ("an address to send to", "udp://239.2.2.2:6000?ttl=4");
+        let text = given.get_ref().as_str().ok_or_else(|| wrong_type(given, kind, example))?;
+        SinkUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
+    }
+
+    fn beside(&mut self, file: &Path) {
+        if let SinkUrl::Endpoint(endpoint) = self {
+            endpoint.beside(file);
+        }
+    }
+}
+
+fn no_sink(text: &str, known: &Vocabulary) -> Invalid {
     let own = ["udp://ADDRESS:PORT (MPEG-TS)", "rtp://ADDRESS:PORT"];
-    let others = known.iter().flat_map(|protocol| protocol.sinks).map(|scheme| scheme.example);
+    let others = known.sinks.iter().map(|scheme| scheme.example);
     let all: Vec<_> = own.into_iter().chain(others).map(str::to_owned).collect();
     Invalid::new(format!("'{text}' is no address to send to"), format!("write {}", choices(&all)))
 }
@@ -153,7 +173,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<SinkUrl, Invalid> {
-        SinkUrl::parse(text, &Protocols::default())
+        SinkUrl::parse(text, &Vocabulary::default())
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
-use crate::address::DatagramAddress;
+use crate::address::{DatagramAddress, Datagrams};
 use crate::endpoint::{Address, Brings, Endpoint};
-use crate::protocol::choices;
-use crate::{Invalid, Protocols, SinkUrl, words};
+use crate::invalid::choices;
+use crate::value::{Fault, Given, Value, type_fault};
+use crate::{Invalid, SinkUrl, Vocabulary};
 
 /// Where a stream comes from. Displayed, it leaves secrets out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,45 +36,6 @@ pub struct UdpSource {
     pub interface: Option<String>,
     /// What a datagram is.
     pub datagrams: Datagrams,
-}
-
-words! {
-    /// What a datagram of a source is.
-    pub enum Datagrams: "a format" {
-        /// MPEG-TS packets.
-        Ts = "ts",
-        /// A PPM image.
-        Ppm = "ppm",
-        /// Opaque: it is passed on as it is.
-        Data = "data",
-    }
-}
-
-/// A text that is not shown: a token or a password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps `text` from being shown.
-    pub fn new(text: impl Into<String>) -> Self {
-        Secret(text.into())
-    }
-
-    /// The text itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// The bytes of the text itself.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 impl SourceUrl {
@@ -135,11 +98,11 @@ impl SourceUrl {
 }
 
 impl SourceUrl {
-    /// Reads a word or an address, of those that these protocols have.
+    /// Reads a word or an address, of those that `known` has.
     ///
     /// # Errors
     /// It is none of them.
-    pub fn parse(text: &str, known: &Protocols) -> Result<Self, Invalid> {
+    pub fn parse(text: &str, known: &Vocabulary) -> Result<Self, Invalid> {
         if text == "push" {
             return Ok(SourceUrl::Push);
         }
@@ -159,8 +122,29 @@ impl SourceUrl {
     }
 }
 
-fn no_source(text: &str, known: &Protocols) -> Invalid {
-    let schemes = || known.iter().flat_map(|protocol| protocol.sources);
+impl Value for SourceUrl {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        Self::read_among(given, &Vocabulary::default())
+    }
+
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
+        if let Some(list) = given.get_ref().as_array() {
+            return list.iter().map(String::read).collect::<Result<_, _>>().map(SourceUrl::Renditions);
+        }
+        let example = "\"push\", or [\"high\", \"low\"] for streams that are its renditions";
+        let text = given.get_ref().as_str().ok_or_else(|| type_fault(given, "a source", example))?;
+        SourceUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
+    }
+
+    fn beside(&mut self, file: &Path) {
+        if let SourceUrl::Pulled(endpoint) = self {
+            endpoint.beside(file);
+        }
+    }
+}
+
+fn no_source(text: &str, known: &Vocabulary) -> Invalid {
+    let schemes = || known.sources.iter();
     let words = schemes().filter(|scheme| !scheme.example.contains("://"));
     let words = words.flat_map(|scheme| scheme.prefixes).map(|word| format!("\"{word}\""));
     let words: Vec<_> = ["\"push\"".to_owned()].into_iter().chain(words).collect();
@@ -234,7 +218,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<SourceUrl, Invalid> {
-        SourceUrl::parse(text, &Protocols::default())
+        SourceUrl::parse(text, &Vocabulary::default())
     }
 
     #[test]

@@ -10,10 +10,9 @@ use outflow_packet::Level;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::address::socket_address;
 use crate::invalid::nearest;
-use crate::net::{Interface, Prefix};
-use crate::{BitRate, ByteSize, Invalid, Protocols, Secret, Share, SinkUrl, SourceUrl, parse_duration};
+use crate::vocabulary::Vocabulary;
+use crate::{BitRate, ByteSize, Invalid, Share, parse_duration};
 
 /// What is wrong with the bytes of a span.
 pub type Fault = (Range<usize>, Invalid);
@@ -33,7 +32,7 @@ pub trait Value: Sized {
     ///
     /// # Errors
     /// It is none of its kind.
-    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
         let _ = known;
         Self::read(given)
     }
@@ -42,7 +41,7 @@ pub trait Value: Sized {
     ///
     /// # Errors
     /// It is none of its kind.
-    fn read_optional(given: &Given<'_>, known: &Protocols) -> Result<Option<Self>, Fault> {
+    fn read_optional(given: &Given<'_>, known: &Vocabulary) -> Result<Option<Self>, Fault> {
         Self::read_among(given, known).map(Some)
     }
 
@@ -60,10 +59,10 @@ pub(crate) fn list<T: Value>(given: &Given<'_>, what: &str, example: &str) -> Re
 
 impl<T: Value> Value for Option<T> {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        T::read_optional(given, &Protocols::default())
+        T::read_optional(given, &Vocabulary::default())
     }
 
-    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
+    fn read_among(given: &Given<'_>, known: &Vocabulary) -> Result<Self, Fault> {
         T::read_optional(given, known)
     }
 
@@ -99,7 +98,7 @@ impl<T: Text> Value for T {
         T::from_text(text).map_err(|invalid| (given.span(), invalid))
     }
 
-    fn read_optional(given: &Given<'_>, _: &Protocols) -> Result<Option<Self>, Fault> {
+    fn read_optional(given: &Given<'_>, _: &Vocabulary) -> Result<Option<Self>, Fault> {
         match (given.get_ref().as_str(), T::NONE) {
             (Some(text), Some(none)) if text == none => Ok(None),
             _ => Self::read(given).map(Some),
@@ -132,11 +131,8 @@ text! {
     View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
-    Interface: "an interface", "eth1" => Interface::parse;
-    Prefix: "a range of addresses", "10.9.0.0/16" => str::parse;
     SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
-    Secret: "a token", "a-long-random-text" => token;
 }
 
 impl Value for Level {
@@ -159,46 +155,7 @@ impl Text for PathBuf {
     }
 
     fn beside(&mut self, file: &Path) {
-        *self = crate::read::beside(file, std::mem::take(self));
-    }
-}
-
-impl Value for SourceUrl {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        Self::read_among(given, &Protocols::default())
-    }
-
-    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
-        if let Some(list) = given.get_ref().as_array() {
-            return list.iter().map(String::read).collect::<Result<_, _>>().map(SourceUrl::Renditions);
-        }
-        let example = "\"push\", or [\"high\", \"low\"] for streams that are its renditions";
-        let text = given.get_ref().as_str().ok_or_else(|| type_fault(given, "a source", example))?;
-        SourceUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
-    }
-
-    fn beside(&mut self, file: &Path) {
-        if let SourceUrl::Pulled(endpoint) = self {
-            endpoint.beside(file);
-        }
-    }
-}
-
-impl Value for SinkUrl {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        Self::read_among(given, &Protocols::default())
-    }
-
-    fn read_among(given: &Given<'_>, known: &Protocols) -> Result<Self, Fault> {
-        let (kind, example) = ("an address to send to", "udp://239.2.2.2:6000?ttl=4");
-        let text = given.get_ref().as_str().ok_or_else(|| wrong_type(given, kind, example))?;
-        SinkUrl::parse(text, known).map_err(|invalid| (given.span(), invalid))
-    }
-
-    fn beside(&mut self, file: &Path) {
-        if let SinkUrl::Endpoint(endpoint) = self {
-            endpoint.beside(file);
-        }
+        *self = beside(file, std::mem::take(self));
     }
 }
 
@@ -230,10 +187,11 @@ impl Value for bool {
     }
 }
 
-impl Value for Vec<Secret> {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        let example = "[\"a-long-random-text\"]";
-        list(given, "a list of tokens", example)
+/// A path of the configuration as one from the working directory.
+pub(crate) fn beside(file: &Path, path: PathBuf) -> PathBuf {
+    match file.parent() {
+        Some(folder) => folder.join(path),
+        None => path,
     }
 }
 
@@ -301,7 +259,8 @@ pub const fn first(words: &[&'static str]) -> &'static str {
     words[0]
 }
 
-fn wrong_type(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
+/// The fault of a value that is no text.
+pub(crate) fn wrong_type(given: &Given<'_>, wanted: &str, example: &str) -> Fault {
     type_fault(given, wanted, &format!("\"{example}\""))
 }
 
@@ -321,6 +280,17 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     }
+}
+
+/// Reads `ADDRESS:PORT`; names are refused, because they may mean another host tomorrow.
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, Invalid> {
+    let help = "write it like 0.0.0.0:5000, 239.1.1.1:5000 or [::1]:5000";
+    let at: SocketAddr =
+        text.parse().map_err(|_| Invalid::new(format!("'{text}' is no IP address with a port"), help))?;
+    if at.port() == 0 {
+        return Err(Invalid::new("port 0 is no port", "choose one from 1 to 65535"));
+    }
+    Ok(at)
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, Invalid> {
@@ -344,17 +314,10 @@ fn view(text: &str) -> Result<View, Invalid> {
     text.parse().map_err(|_| Invalid::new(format!("'{text}' is no view"), help))
 }
 
-fn token(text: &str) -> Result<Secret, Invalid> {
-    if text.is_empty() || !text.chars().all(|c| c.is_ascii_graphic()) {
-        let help = "use printable ASCII without spaces, as `openssl rand -hex 16` makes it";
-        return Err(Invalid::new("this is no token", help));
-    }
-    Ok(Secret::new(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Secret;
 
     fn read<T: Value>(toml: &str) -> Result<T, String> {
         T::read(&DeValue::parse(toml).expect("TOML")).map_err(|(_, invalid)| invalid.to_string())
@@ -397,16 +360,6 @@ mod tests {
         assert_eq!(read("\"8000-8999\""), Ok(8000..=8999_u16));
         for bad in ["\"8999-8000\"", "\"0-9\"", "\"8000-\"", "\"1-70000\"", "\"a-b\""] {
             assert!(read::<RangeInclusive<u16>>(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn tokens_fit_into_a_header() {
-        assert!(
-            read::<Vec<Secret>>("[\"abc\", \"d\"]").is_ok_and(|t| t[0].reveal() == "abc" && t.len() == 2)
-        );
-        for bad in ["[\"\"]", "[\"a b\"]", "[\"ä\"]", "[1]"] {
-            assert!(read::<Vec<Secret>>(bad).is_err(), "{bad}");
         }
     }
 }

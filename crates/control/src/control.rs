@@ -2,30 +2,30 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use outflow_config::{Branches, Config, Elements, Protocols, StreamConfig};
+use outflow_config::{Branches, Config, Elements, Protocols, SourceUrl, StreamConfig};
 use outflow_door::{Door, Rules};
 use outflow_engine::message::{
-    CloseReason, Command, ControlError, Demand, Described, ReceiverId, RelayState, Reply, ServicesCommand,
+    Command, ControlError, Demand, Described, RelayState, ServicesCommand, StreamId,
 };
-use outflow_engine::{Clock, Contexts, Line, WorkerHandle};
-use outflow_graph::View;
+use outflow_engine::{Clock, WorkerHandle};
 use outflow_media::Time;
-use outflow_packet::Level;
-use outflow_relay::{LevelBounds, Priority, Selection, StreamOptions};
+use outflow_relay::{Selection, StreamOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::change::{Changed, ConfigChange, ConfigRequest, StreamLimits};
-use crate::decisions::Decisions;
+use crate::decisions::{Decisions, RuleLog};
 use crate::front::Fronts;
 use crate::links::LinkBook;
+use crate::placing::StreamEntry;
 use crate::pushes::Pushes;
-use crate::reach::Reach;
-use crate::registry::{Owner, Registry, StreamEntry};
+use crate::reach::{Known, OtherRelays, Reach};
+use crate::registry::Registry;
 use crate::shared::Shared;
+use crate::workers::Workers;
 
 /// A handle on the running relay; clones are the same relay.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ struct Inner {
     registry: Registry,
     pushes: Pushes,
     links: LinkBook,
-    workers: Vec<WorkerHandle>,
+    workers: Workers,
     config: arc_swap::ArcSwap<Config>,
     door: Arc<Door>,
     state: watch::Receiver<Arc<RelayState>>,
@@ -48,10 +48,8 @@ struct Inner {
     fronts: Fronts,
     shared: Shared,
     demands: Mutex<Option<UnboundedReceiver<Demand>>>,
-    contexts: Contexts,
     decisions: Decisions,
-    /// Fetches streams of other relays, if there is such.
-    reach: OnceLock<Arc<dyn Reach>>,
+    others: OtherRelays,
 }
 
 impl Control {
@@ -68,7 +66,7 @@ impl Control {
             registry: Registry::default(),
             pushes: Pushes::default(),
             links: LinkBook::default(),
-            workers,
+            workers: Workers::new(workers),
             door: Arc::new(Door::new(Rules::from(&*config))),
             config: arc_swap::ArcSwap::new(config),
             state,
@@ -77,9 +75,8 @@ impl Control {
             fronts,
             shared: Shared::default(),
             demands: Mutex::new(Some(demands)),
-            contexts: Contexts::default(),
             decisions: Decisions::default(),
-            reach: OnceLock::new(),
+            others: OtherRelays::default(),
         };
         Control { inner: Arc::new(inner) }
     }
@@ -162,7 +159,7 @@ impl Control {
         let element = element.to_owned();
         let stream = owner.stream;
         let command = |reply| Command::Services(ServicesCommand::Bypass { stream, element, bypass, reply });
-        self.ask(&owner, command).await
+        self.workers().ask(&owner, command).await
     }
 
     pub(crate) async fn change(&self, change: ConfigChange) -> Result<Changed, ControlError> {
@@ -172,96 +169,72 @@ impl Control {
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }
 
+    /// Makes a stream that is not configured, with a source that a receiver has asked for.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub async fn adopt(&self, stream: &str, source: SourceUrl) -> Result<(), ControlError> {
+        self.change(ConfigChange::Adopt { stream: stream.to_owned(), source }).await.map(drop)
+    }
+
+    /// Removes it again, if it has no receivers.
+    pub async fn abandon(&self, stream: &str) {
+        // A relay that ends removes all of them.
+        let _ = self.change(ConfigChange::Abandon { stream: stream.to_owned() }).await;
+    }
+
     /// What a stream carries, as its source described it last, or what a branch of it does.
     ///
     /// # Errors
     /// Unknown stream or branch, or one that never had a source.
     pub async fn describe(&self, stream: &str, wanted: Selection) -> Result<Described, ControlError> {
-        self.reach(stream, wanted.level).await?;
-        let entry = self.entry(stream)?;
-        self.ask(&entry.owner, |reply| Command::Describe { stream: entry.owner.stream, wanted, reply }).await
-    }
-
-    /// Ends a receiver.
-    ///
-    /// # Errors
-    /// There is no such receiver.
-    pub fn remove_receiver(&self, receiver: ReceiverId) -> Result<(), ControlError> {
-        let owner = self.receiver_owner(receiver)?;
-        self.tell(&owner, Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Removed });
-        Ok(())
-    }
-
-    /// Lets a receiver see something else of images from now on.
-    ///
-    /// # Errors
-    /// There is no such receiver, or nothing like that to be seen; it sees what it saw then.
-    pub async fn set_view(&self, receiver: ReceiverId, view: View) -> Result<(), ControlError> {
-        let owner = self.receiver_owner(receiver)?;
-        let stream = owner.stream;
-        let command = |reply| Command::Services(ServicesCommand::View { stream, receiver, view, reply });
-        self.ask(&owner, command).await
-    }
-
-    /// Lets a receiver have another quality from now on: less from the next frame on, more from where that
-    /// can be decoded.
-    ///
-    /// # Errors
-    /// There is no such receiver, or no such level; it keeps the one it has.
-    pub async fn set_level(&self, receiver: ReceiverId, level: Level) -> Result<(), ControlError> {
-        let owner = self.receiver_owner(receiver)?;
-        let stream = owner.stream;
-        let command = |reply| Command::Services(ServicesCommand::Level { stream, receiver, level, reply });
-        self.ask(&owner, command).await
-    }
-
-    /// Lets a stream be otherwise, wherever it is served.
-    pub(crate) fn change_options(&self, stream: &str, change: impl FnOnce(StreamOptions) -> StreamOptions) {
-        self.registry().update(stream, |entry| {
-            let options = change(entry.options);
-            if entry.options == options {
-                return;
-            }
-            // Under the book's lock: a replica either is among these, or begins with the new ones.
-            for owner in entry.owners() {
-                self.tell(&owner, Command::SetOptions { stream: owner.stream, options });
-            }
-            entry.options = options;
-        });
-    }
-
-    /// Lets receivers of a stream have no more than this, wherever they are served.
-    pub(crate) fn set_bounds(&self, stream: &str, bounds: LevelBounds) {
-        self.registry().update(stream, |entry| {
-            if entry.bounds == bounds {
-                return;
-            }
-            // Under the book's lock: a replica either is among these, or begins with the new ones.
-            for owner in entry.owners() {
-                self.tell(&owner, Command::SetBounds { stream: owner.stream, bounds: bounds.clone() });
-            }
-            entry.bounds = bounds;
-        });
-    }
-
-    /// Changes a receiver's class; nothing it is owed gets lost.
-    ///
-    /// # Errors
-    /// There is no such receiver.
-    pub fn set_priority(&self, receiver: ReceiverId, priority: Priority) -> Result<(), ControlError> {
-        let owner = self.receiver_owner(receiver)?;
-        self.tell(&owner, Command::SetPriority { stream: owner.stream, receiver, priority });
-        Ok(())
-    }
-
-    /// A line from a stream's worker through these contexts, and back.
-    pub(crate) fn line(&self, owner: &Owner, contexts: &[(String, usize)]) -> Result<Line, ControlError> {
-        self.inner.contexts.line(contexts, self.inner.workers[owner.worker].bell())
+        self.others().reach(self.registry(), stream, wanted.level).await?;
+        let owner = self.entry(stream)?.owner;
+        self.workers().ask(&owner, |reply| Command::Describe { stream: owner.stream, wanted, reply }).await
     }
 
     /// Names of all streams.
     pub fn stream_names(&self) -> Vec<String> {
         self.inner.registry.names()
+    }
+
+    /// The stream of this name, be it without a source.
+    pub fn known(&self, stream: &str) -> Option<Known> {
+        self.registry().get(stream).as_ref().map(Known::from)
+    }
+
+    /// The stream that has this number with any worker, and its name.
+    pub fn known_by_number(&self, number: StreamId) -> Option<(String, Known)> {
+        self.registry().of_number(number).map(|(name, entry)| (name, Known::from(&entry)))
+    }
+
+    /// The least number of layers that a stream has at its source, though fewer may come.
+    pub fn set_layers(&self, stream: &str, layers: u8) {
+        let change = |options| StreamOptions { layers, ..options };
+        self.registry().change_options(stream, self.workers(), change);
+    }
+
+    /// Has streams of other relays fetched by this one from now on; the first one stays.
+    pub fn set_reach(&self, reach: Arc<dyn Reach>) {
+        self.inner.others.set(reach);
+    }
+
+    pub(crate) fn others(&self) -> &OtherRelays {
+        &self.inner.others
+    }
+
+    /// Whether there is a link of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn knows_link(&self, name: &str) -> Result<(), ControlError> {
+        self.links().get(name).map(drop)
+    }
+
+    /// The link that receivers of a stream are behind, if they do not say otherwise.
+    pub fn stream_link(&self, stream: &str) -> Option<String> {
+        let config = self.config();
+        config.streams.get(stream)?.link.as_ref().map(|link| link.0.clone())
     }
 
     pub(crate) fn registry(&self) -> &Registry {
@@ -281,10 +254,6 @@ impl Control {
         &self.inner.fronts
     }
 
-    pub(crate) fn reached_by(&self) -> &OnceLock<Arc<dyn Reach>> {
-        &self.inner.reach
-    }
-
     /// The value of this type that all fronts share, made when one asks for it first.
     pub fn shared<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         self.inner.shared.get()
@@ -295,6 +264,11 @@ impl Control {
         self.inner.demands.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// What rules have decided.
+    pub fn rule_log(&self) -> RuleLog {
+        self.inner.decisions.log()
+    }
+
     pub(crate) fn decisions(&self) -> &Decisions {
         &self.inner.decisions
     }
@@ -303,7 +277,7 @@ impl Control {
         &self.inner.links
     }
 
-    pub(crate) fn workers(&self) -> &[WorkerHandle] {
+    pub(crate) fn workers(&self) -> &Workers {
         &self.inner.workers
     }
 
@@ -313,32 +287,5 @@ impl Control {
 
     pub(crate) fn new_id(&self) -> u64 {
         self.inner.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Sends a command whose effect needs no answer. A worker that is gone has nothing to do it to.
-    pub(crate) fn tell(&self, owner: &Owner, command: Command) {
-        self.inner.workers[owner.worker].send(command);
-    }
-
-    pub(crate) async fn ask<T>(
-        &self,
-        owner: &Owner,
-        command: impl FnOnce(Reply<T>) -> Command,
-    ) -> Result<T, ControlError> {
-        let (reply, answer) = oneshot::channel();
-        self.inner.workers[owner.worker].send(command(reply));
-        answer.await.map_err(|_| ControlError::ShuttingDown)?
-    }
-
-    /// Waits until the worker has done everything that it was told before.
-    pub(crate) async fn settled(&self, owner: &Owner) {
-        let (done, settled) = oneshot::channel();
-        self.tell(owner, Command::Settle { done });
-        // A worker that has ended has done all that it ever will.
-        let _ = settled.await;
-    }
-
-    fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
-        self.inner.registry.receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
     }
 }

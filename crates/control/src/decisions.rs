@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::control::Control;
 use crate::limits::DECISIONS_KEPT;
 
 /// A rule began or ended to be in force.
@@ -48,18 +47,17 @@ pub struct RuleLog {
 
 /// The log, shared by the rules that decide and the clients that look.
 #[derive(Debug, Default)]
-pub(super) struct Decisions(Mutex<RuleLog>);
+pub(crate) struct Decisions(Mutex<RuleLog>);
 
-impl Control {
-    /// What rules have decided.
-    pub fn rule_log(&self) -> RuleLog {
-        self.decisions().0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl Decisions {
+    pub(crate) fn log(&self) -> RuleLog {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts a decision down; `in_force` are the rules of that stream from now on.
-    pub(crate) fn decided(&self, decision: RuleDecision, in_force: Vec<String>) {
+    pub(crate) fn put(&self, decision: RuleDecision, in_force: Vec<String>) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let mut log = self.decisions().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if in_force.is_empty() {
             log.in_force.remove(&decision.stream);
         } else {

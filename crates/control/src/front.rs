@@ -1,7 +1,6 @@
 //! What a protocol is to the relay.
 
 use std::fmt::Debug;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use outflow_config::{Config, Protocol, Protocols, Scheme, StreamConfig};
@@ -9,9 +8,7 @@ use outflow_engine::message::ControlError;
 
 use crate::control::Control;
 use crate::pushes::PushOptions;
-
-/// Work that the caller runs: a listener, a source, a receiver that is sent to.
-pub type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+use crate::task::Task;
 
 /// Work that runs until the relay ends, or why it cannot begin.
 pub type Started = Task<Result<Vec<Task<()>>, ControlError>>;

@@ -11,6 +11,7 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
+mod admission;
 mod change;
 mod control;
 mod decisions;
@@ -25,6 +26,7 @@ mod push;
 mod pushes;
 mod reach;
 mod receiver;
+mod receivers;
 mod reconnect;
 mod registry;
 mod relay;
@@ -33,13 +35,15 @@ mod services;
 mod session;
 mod shared;
 mod supervise;
+mod task;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 pub use change::{Changed, StreamLimits};
 pub use control::Control;
 pub use decisions::{RuleDecision, RuleLog};
-pub use front::{Front, Started, Task, protocols};
+pub use front::{Front, Started, protocols};
 pub use listen::Listener;
 pub use load::load;
 pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
@@ -49,3 +53,4 @@ pub use receiver::Playing;
 pub use reconnect::Reconnect;
 pub use relay::Relay;
 pub use session::SessionToken;
+pub use task::Task;

@@ -7,8 +7,7 @@ use outflow_config::LinkConfig;
 use outflow_engine::message::{Command, ControlError};
 use outflow_relay::LinkId;
 
-use crate::control::Control;
-use crate::registry::Owner;
+use crate::workers::{Owner, Workers};
 
 /// Where a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,21 +46,19 @@ impl LinkBook {
         places.insert(name.to_owned(), place);
         place
     }
-}
 
-impl Control {
     /// There is such a link from now on, or it is another one.
-    pub(crate) fn put_link(&self, name: &str, config: &LinkConfig) {
-        let LinkPlace { id, worker } = self.links().place(name, self.workers().len());
+    pub(crate) fn put(&self, workers: &Workers, name: &str, config: &LinkConfig) {
+        let LinkPlace { id, worker } = self.place(name, workers.count());
         let (name, config) = (name.to_owned(), Box::new(config.clone()));
-        self.tell(&Owner { worker, stream: 0 }, Command::PutLink { link: id, name, config });
+        workers.tell(&Owner { worker, stream: 0 }, Command::PutLink { link: id, name, config });
     }
 
     /// A link is no more: receivers behind it are served directly.
-    pub(crate) fn remove_link(&self, name: &str) {
-        let removed = self.links().book().places.remove(name);
+    pub(crate) fn remove(&self, workers: &Workers, name: &str) {
+        let removed = self.book().places.remove(name);
         if let Some(LinkPlace { id, worker }) = removed {
-            self.tell(&Owner { worker, stream: 0 }, Command::RemoveLink { link: id });
+            workers.tell(&Owner { worker, stream: 0 }, Command::RemoveLink { link: id });
         }
     }
 
@@ -69,31 +66,9 @@ impl Control {
     ///
     /// # Errors
     /// There is none of that name.
-    pub(crate) fn link(&self, name: &str) -> Result<LinkPlace, ControlError> {
-        let place = self.links().book().places.get(name).copied();
+    pub(crate) fn get(&self, name: &str) -> Result<LinkPlace, ControlError> {
+        let place = self.book().places.get(name).copied();
         place.ok_or_else(|| ControlError::UnknownLink(name.to_owned()))
-    }
-
-    /// Whether there is a link of this name.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn knows_link(&self, name: &str) -> Result<(), ControlError> {
-        self.link(name).map(drop)
-    }
-
-    /// The link that receivers of a stream are behind, if they do not say otherwise.
-    pub fn stream_link(&self, stream: &str) -> Option<String> {
-        let config = self.config();
-        config.streams.get(stream)?.link.as_ref().map(|link| link.0.clone())
-    }
-
-    /// Where that is.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub(crate) fn stream_link_place(&self, stream: &str) -> Result<Option<LinkPlace>, ControlError> {
-        self.stream_link(stream).map(|link| self.link(&link)).transpose()
     }
 }
 

@@ -1,26 +1,42 @@
-//! Where a stream's receivers are served: at its home, and once there are too many of them for one
-//! worker, by others as well.
+//! A stream as control knows it, and where its receivers are served: at its home, and once there are too
+//! many of them for one worker, by others as well.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Instant;
 
 use outflow_engine::Inlet;
-use outflow_engine::message::{Command, ControlError, ReceiverId, StreamId, UdpSite};
-use outflow_relay::{LevelBounds, Selection, StreamOptions};
+use outflow_engine::message::{Command, SourceId, StreamId};
+use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
-use super::registry::StreamEntry;
-use crate::control::Control;
 use crate::limits::REPLICA_LINGER;
-use crate::links::LinkPlace;
-use crate::registry::Owner;
+use crate::workers::{Owner, Workers};
 
 /// Receivers by worker.
 pub(crate) type Load = BTreeMap<usize, usize>;
 
 /// All become true once a replica can serve.
 pub(crate) type Ready = Vec<watch::Receiver<bool>>;
+
+/// What control knows of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamEntry {
+    /// Its home: where its source is.
+    pub(crate) owner: Owner,
+    pub(crate) options: StreamOptions,
+    /// The homes of its renditions, if it has no source of its own.
+    pub(crate) renditions: Vec<Owner>,
+    /// What rules leave of its levels.
+    pub(crate) bounds: LevelBounds,
+    /// `None` if it takes publishers, else what its source is, in words.
+    pub(crate) source: Option<String>,
+    pub(crate) receivers_max: usize,
+    /// At home and elsewhere.
+    pub(crate) receivers: usize,
+    pub(crate) publisher: Option<(SourceId, String)>,
+    /// Where else it is, or was, served.
+    pub(crate) replicas: Vec<Replica>,
+}
 
 /// A stream at a worker that is not its home.
 #[derive(Debug, Clone)]
@@ -72,6 +88,11 @@ pub(crate) struct Admitted {
 }
 
 impl StreamEntry {
+    /// Whether it comes from other relays.
+    pub(crate) fn is_of_relays(&self) -> bool {
+        self.options.is_relayed
+    }
+
     /// The stream wherever it is, its home first.
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> + '_ {
         core::iter::once(self.owner).chain(self.replicas.iter().map(|replica| replica.owner))
@@ -135,6 +156,22 @@ impl StreamEntry {
     }
 }
 
+impl Replication {
+    /// Has the stream, which has this name, served at one worker more. What it has to wait for is returned.
+    pub(crate) fn carry_out(self, name: &str, workers: &Workers) -> Ready {
+        let Replication { home, from, replica, options, bounds } = self;
+        tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
+        let (stream, name) = (replica.stream, name.to_owned());
+        let mut ready = Vec::new();
+        workers.feed(&from, replica.worker, |inlets| {
+            ready.extend(inlets.iter().map(Inlet::ready));
+            workers.tell(&replica, Command::Replicate { stream, home, name, options, inlets });
+            workers.tell(&replica, Command::SetBounds { stream, bounds });
+        });
+        ready
+    }
+}
+
 impl Admitted {
     /// Waits until receivers can join. `false`: the stream is gone.
     pub(crate) async fn ready(self) -> bool {
@@ -152,84 +189,5 @@ impl Replica {
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let long = |since: Instant| now.saturating_duration_since(since) >= REPLICA_LINGER;
         self.ready.is_some() && self.idle_since.is_some_and(long)
-    }
-}
-
-impl Control {
-    /// The worker that a receiver by UDP is to be served by, and its ports; it has asked at this address.
-    /// Branches are made at the stream's home, and served from there; receivers behind a link are with it.
-    ///
-    /// # Errors
-    /// Unknown stream or link.
-    pub fn udp_site(&self, stream: &str, wanted: &Selection, from: IpAddr) -> Result<UdpSite, ControlError> {
-        let worker = match (self.stream_link_place(stream)?, wanted.is_all()) {
-            (Some(link), _) => link.worker,
-            (None, true) => self.registry().place(stream, self.placing())?,
-            (None, false) => self.entry(stream)?.owner.worker,
-        };
-        let (rtp, rtcp) = self.workers()[worker].rtp_ports;
-        Ok(UdpSite { worker, from, rtp, rtcp })
-    }
-
-    /// Writes a receiver down with the worker that is to serve it.
-    pub(crate) fn admit(
-        &self,
-        stream: &str,
-        receiver: ReceiverId,
-        site: Option<UdpSite>,
-        (wanted, link): (&Selection, Option<(LinkPlace, &str)>),
-    ) -> Result<Admitted, ControlError> {
-        let relay_max = self.config().limits.receivers;
-        let home = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };
-        if let (Some(home), Some((link, name))) = (home, link)
-            && home != link.worker
-        {
-            return Err(ControlError::Unsupported(format!(
-                "a branch, view or level of stream '{stream}' cannot be had behind link '{name}', which is \
-                 with another worker: put the stream itself behind it ([streams.{stream}] link = \"{name}\") \
-                 and start the relay anew"
-            )));
-        }
-        let link = link.map(|(link, _)| link.worker);
-        let worker = site.map(|site| site.worker).or(link).or(home);
-        let terms = Terms { relay_max, placing: self.placing(), worker };
-        let replicate = |replication| self.replicate(stream, replication);
-        self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
-    }
-
-    /// Lets replicas rest that no receiver needs any more.
-    pub(crate) fn rest_idle_replicas(&self) {
-        let rest = |owner: Owner| self.tell(&owner, Command::Rest { stream: owner.stream });
-        self.registry().rest_idle(Instant::now(), rest);
-    }
-
-    fn replicate(&self, name: &str, replication: Replication) -> Ready {
-        let Replication { home, from, replica, options, bounds } = replication;
-        tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
-        let (stream, name) = (replica.stream, name.to_owned());
-        let mut ready = Vec::new();
-        self.feed(&from, replica.worker, |inlets| {
-            ready.extend(inlets.iter().map(Inlet::ready));
-            self.tell(&replica, Command::Replicate { stream, home, name, options, inlets });
-            self.tell(&replica, Command::SetBounds { stream, bounds });
-        });
-        ready
-    }
-
-    /// Lets streams hand their packets to another one, at this worker, which is told of the queues first.
-    pub(crate) fn feed(&self, from: &[Owner], worker: usize, tell: impl FnOnce(Vec<Inlet>)) {
-        let queue = |home: &Owner| {
-            let upward = self.workers()[home.worker].upward(home.stream);
-            self.workers()[worker].queue(upward)
-        };
-        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
-        tell(inlets);
-        for (home, outlet) in from.iter().zip(outlets) {
-            self.tell(home, Command::Share { stream: home.stream, outlet });
-        }
-    }
-
-    fn placing(&self) -> Placing {
-        Placing { workers: self.workers().len(), split: self.config().limits.split }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::control::Control;
 use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
-use crate::registry::Owner;
+use crate::workers::Owner;
 
 /// Which peer publishes, and what.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ impl Control {
     /// Unknown stream, one that takes no publisher, or one that has one already.
     pub async fn publish(&self, stream: &str, options: PublishOptions) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
-        self.open(stream, options, Feed::Queue(feed), queue).await
+        Publisher::open(self, stream, options, Feed::Queue(feed), queue).await
     }
 
     /// Begins to publish `stream` through UDP sockets, bound before by [`UdpPorts::bind`]. The
@@ -132,7 +132,7 @@ impl Control {
         sockets: Vec<SourceSocket>,
     ) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(1);
-        self.open(stream, options, Feed::Sockets(sockets, feed), queue).await
+        Publisher::open(self, stream, options, Feed::Sockets(sockets, feed), queue).await
     }
 
     /// Whether a publisher could publish this stream now.
@@ -147,24 +147,26 @@ impl Control {
             (None, None) => Ok(()),
         }
     }
+}
 
+impl Publisher {
     async fn open(
-        &self,
+        control: &Control,
         stream: &str,
         options: PublishOptions,
         feed: Feed,
         queue: mpsc::Sender<Ingest>,
-    ) -> Result<Publisher, ControlError> {
-        let entry = self.entry(stream)?;
+    ) -> Result<Self, ControlError> {
+        let entry = control.entry(stream)?;
         if let (Some(source), false) = (&entry.source, options.configured) {
             return Err(ControlError::NotPushed(stream.to_owned(), source.clone()));
         }
-        let source = self.new_id();
+        let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
-        let owner = self.registry().claim(stream, source, &options.peer)?;
+        let owner = control.registry().claim(stream, source, &options.peer)?;
         // Made before asking, so that the claim is given back however this ends.
         let publisher = Publisher {
-            control: self.clone(),
+            control: control.clone(),
             stream: stream.to_owned(),
             owner,
             source,
@@ -173,12 +175,11 @@ impl Control {
             full: AtomicU64::new(0),
         };
         let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told };
-        self.ask(&owner, |reply| Command::OpenSource { stream: owner.stream, source, spec, reply }).await?;
+        let open = |reply| Command::OpenSource { stream: owner.stream, source, spec, reply };
+        control.workers().ask(&owner, open).await?;
         Ok(publisher)
     }
-}
 
-impl Publisher {
     /// Gives a packet: RTP with its header, or whole transport stream packets. Never waits.
     pub fn try_send(&self, track: u8, bytes: impl Into<Incoming>) -> Push {
         self.give(Ingest::Media { track, bytes: bytes.into() })
@@ -188,7 +189,7 @@ impl Publisher {
     /// back.
     pub async fn send(&self, track: u8, bytes: impl Into<Incoming>) -> Push {
         let ingest = Ingest::Media { track, bytes: bytes.into() };
-        let worker = &self.control.workers()[self.owner.worker];
+        let worker = self.control.workers().get(self.owner.worker);
         match self.queue.send(ingest).await {
             Ok(()) => {
                 worker.wake();
@@ -221,7 +222,7 @@ impl Publisher {
     pub fn set_peer(&self, peer: String) {
         let (stream, source) = (self.owner.stream, self.source);
         self.control.registry().rename(&self.stream, source, &peer);
-        self.control.tell(&self.owner, Command::NameSource { stream, source, peer });
+        self.control.workers().tell(&self.owner, Command::NameSource { stream, source, peer });
     }
 
     /// Waits until the relay ends this turn (the stream was removed).
@@ -236,7 +237,7 @@ impl Publisher {
         }
         match self.queue.try_send(ingest) {
             Ok(()) => {
-                self.control.workers()[self.owner.worker].wake();
+                self.control.workers().get(self.owner.worker).wake();
                 Push::Taken
             }
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -251,6 +252,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.control
+            .workers()
             .tell(&self.owner, Command::CloseSource { stream: self.owner.stream, source: self.source });
         self.control.registry().release(&self.stream, self.source);
     }

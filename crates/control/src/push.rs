@@ -7,7 +7,6 @@ use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, 
 use outflow_packet::Level;
 use outflow_relay::Carriage;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
 
 use crate::control::Control;
 use crate::pushes::{Claim, PushOptions};
@@ -32,7 +31,7 @@ impl Control {
             return Ok(None);
         };
         let levels = claim.levels();
-        let playing = self.open_push(&options, &sink).await?;
+        let playing = open(self, &options, &sink).await?;
         let id = playing.id();
         let kept = Kept { control: self.clone(), options: options.clone(), sink, levels };
         claim.keep(tokio::spawn(kept.run(playing)).abort_handle());
@@ -49,7 +48,7 @@ impl Control {
             Err(error) => return drop(begun.send(Err(error))),
         };
         let (levels, removed) = (claim.levels(), claim.levels());
-        match self.open_push(&options, &sink).await {
+        match open(self, &options, &sink).await {
             Ok(mut playing) => {
                 let _ = begun.send(Ok(()));
                 let (control, options) = (self.clone(), options.clone());
@@ -68,12 +67,7 @@ impl Control {
     /// # Errors
     /// There is none of that name.
     pub fn remove_push(&self, stream: &str, name: &str) -> Result<(), ControlError> {
-        let mut book = self.pushes().book();
-        let known = book.by_name.get(name).is_some_and(|push| push.stream == stream);
-        let removed = if known { book.remove(name) } else { None };
-        let push = removed.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
-        push.task.inspect(AbortHandle::abort);
-        Ok(())
+        self.pushes().remove(stream, name)
     }
 
     /// Lets a receiver that was added by [`Control::add_push`] have another quality: less from the next frame
@@ -82,30 +76,31 @@ impl Control {
     /// # Errors
     /// There is none of that name.
     pub fn set_push_level(&self, stream: &str, name: &str, level: Level) -> Result<(), ControlError> {
-        let book = self.pushes().book();
-        let push = book.by_name.get(name).filter(|push| push.stream == stream);
-        let push = push.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
-        push.level.send_if_modified(|before| std::mem::replace(before, level) != level);
-        Ok(())
+        self.pushes().set_level(stream, name, level)
     }
 
     /// Whether a receiver of that name is sent to, or is about to be.
     pub fn has_push(&self, stream: &str, name: &str) -> bool {
-        self.pushes().book().by_name.get(name).is_some_and(|push| push.stream == stream)
+        self.pushes().has(stream, name)
     }
+}
 
-    async fn open_push(&self, options: &PushOptions, sink: &DatagramSink) -> Result<Playing, ControlError> {
-        let carriage = match sink.protocol {
-            SinkProtocol::Udp => Carriage::Ts,
-            SinkProtocol::Rtp => Carriage::Rtp,
-        };
-        let DatagramSink { to, ttl, interface, .. } = sink.clone();
-        let destination = Destination { to, from: options.from, ttl, interface, loops: options.loops };
-        let delivery = Delivery::Datagrams(carriage, Ends::Configured(destination));
-        let playing = self.play(&options.stream, options.receiver.clone(), delivery).await?;
-        playing.start(None);
-        Ok(playing)
-    }
+/// Begins to send to a receiver of datagrams.
+async fn open(
+    control: &Control,
+    options: &PushOptions,
+    sink: &DatagramSink,
+) -> Result<Playing, ControlError> {
+    let carriage = match sink.protocol {
+        SinkProtocol::Udp => Carriage::Ts,
+        SinkProtocol::Rtp => Carriage::Rtp,
+    };
+    let DatagramSink { to, ttl, interface, .. } = sink.clone();
+    let destination = Destination { to, from: options.from, ttl, interface, loops: options.loops };
+    let delivery = Delivery::Datagrams(carriage, Ends::Configured(destination));
+    let playing = control.play(&options.stream, options.receiver.clone(), delivery).await?;
+    playing.start(None);
+    Ok(playing)
 }
 
 /// Waits until a receiver was removed.
@@ -133,7 +128,7 @@ impl Kept {
                 break;
             }
             playing = loop {
-                match self.control.open_push(&self.options, &self.sink).await {
+                match open(&self.control, &self.options, &self.sink).await {
                     Ok(playing) => break playing,
                     Err(
                         ControlError::UnknownStream(_)
@@ -148,7 +143,7 @@ impl Kept {
                 }
             };
         }
-        self.control.pushes().book().remove(self.options.name());
+        self.control.pushes().ended(self.options.name());
     }
 
     /// Waits for the end, changing the level meanwhile.

@@ -47,8 +47,8 @@ pub(crate) struct Pushes {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Book {
-    pub(crate) by_name: BTreeMap<String, Push>,
+struct Book {
+    by_name: BTreeMap<String, Push>,
     /// Which stream goes where.
     by_place: BTreeMap<Place, String>,
     /// Receivers that there ever were.
@@ -59,25 +59,63 @@ pub(crate) struct Book {
 type Place = (String, Option<String>);
 
 #[derive(Debug)]
-pub(crate) struct Push {
-    pub(crate) stream: String,
+struct Push {
+    stream: String,
     place: Place,
     /// Its number, which no other has.
     claim: u64,
     /// The quality that it is to get.
-    pub(crate) level: watch::Sender<Level>,
+    level: watch::Sender<Level>,
     /// What keeps it, once it is open.
-    pub(crate) task: Option<AbortHandle>,
+    task: Option<AbortHandle>,
 }
 
 impl Pushes {
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the receiver of this name, if it is one of `stream`.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn remove(&self, stream: &str, name: &str) -> Result<(), ControlError> {
+        let mut book = self.book();
+        let removed = if book.has(stream, name) { book.remove(name) } else { None };
+        let push = removed.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
+        push.task.inspect(AbortHandle::abort);
+        Ok(())
+    }
+
+    /// The receiver of this name is no more: it has ended by itself.
+    pub(crate) fn ended(&self, name: &str) {
+        self.book().remove(name);
+    }
+
+    /// Says which quality the receiver of this name is to have.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn set_level(&self, stream: &str, name: &str, level: Level) -> Result<(), ControlError> {
+        let book = self.book();
+        let push = book.by_name.get(name).filter(|push| push.stream == stream);
+        let push = push.ok_or_else(|| ControlError::UnknownSink(name.to_owned(), stream.to_owned()))?;
+        push.level.send_if_modified(|before| std::mem::replace(before, level) != level);
+        Ok(())
+    }
+
+    /// Whether there is one of that name.
+    pub(crate) fn has(&self, stream: &str, name: &str) -> bool {
+        self.book().has(stream, name)
     }
 }
 
 impl Book {
-    pub(crate) fn remove(&mut self, name: &str) -> Option<Push> {
+    fn has(&self, stream: &str, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|push| push.stream == stream)
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Push> {
         let push = self.by_name.remove(name)?;
         self.by_place.remove(&push.place);
         Some(push)

@@ -1,17 +1,14 @@
 //! Streams that come from other relays, while a receiver here wants them.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use outflow_config::SourceUrl;
 use outflow_engine::message::{ControlError, StreamId};
 use outflow_packet::Level;
-use outflow_relay::StreamOptions;
 
-use crate::change::ConfigChange;
-use crate::control::Control;
-use crate::front::Task;
-use crate::registry::StreamEntry;
+use crate::placing::StreamEntry;
+use crate::registry::Registry;
+use crate::task::Task;
 
 /// Fetches streams of other relays.
 pub trait Reach: Debug + Send + Sync {
@@ -37,27 +34,26 @@ impl From<&StreamEntry> for Known {
     }
 }
 
-impl Control {
-    /// The stream of this name, be it without a source.
-    pub fn known(&self, stream: &str) -> Option<Known> {
-        self.registry().get(stream).as_ref().map(Known::from)
-    }
+/// What fetches streams of other relays, if there is such.
+#[derive(Debug, Default)]
+pub(crate) struct OtherRelays(OnceLock<Arc<dyn Reach>>);
 
-    /// The stream that has this number with any worker, and its name.
-    pub fn known_by_number(&self, number: StreamId) -> Option<(String, Known)> {
-        self.registry().of_number(number).map(|(name, entry)| (name, Known::from(&entry)))
-    }
-
-    /// Has streams of other relays fetched by this one from now on; the first one stays.
-    pub fn set_reach(&self, reach: Arc<dyn Reach>) {
+impl OtherRelays {
+    /// Has streams fetched by this one from now on; the first one stays.
+    pub(crate) fn set(&self, reach: Arc<dyn Reach>) {
         // It is said once, when the relay starts.
-        let _ = self.reached_by().set(reach);
+        let _ = self.0.set(reach);
     }
 
     /// Has a stream come from another relay, if it is one that does and no receiver wanted it so far.
-    pub(crate) async fn reach(&self, stream: &str, level: Level) -> Result<(), ControlError> {
-        let Some(others) = self.reached_by().get() else { return Ok(()) };
-        match self.registry().get(stream) {
+    pub(crate) async fn reach(
+        &self,
+        registry: &Registry,
+        stream: &str,
+        level: Level,
+    ) -> Result<(), ControlError> {
+        let Some(others) = self.0.get() else { return Ok(()) };
+        match registry.get(stream) {
             Some(entry) if !entry.is_of_relays() => Ok(()),
             // Without a source, it is at least there.
             Some(_) => others.reach(stream.to_owned(), level).await.or(Ok(())),
@@ -66,31 +62,15 @@ impl Control {
     }
 
     /// The same for a receiver that can wait at the stream itself, once that is there.
-    pub(crate) async fn reach_unknown(&self, stream: &str, level: Level) -> Result<(), ControlError> {
-        match self.reached_by().get() {
-            Some(others) if self.registry().get(stream).is_none() => {
-                others.reach(stream.to_owned(), level).await
-            }
+    pub(crate) async fn reach_unknown(
+        &self,
+        registry: &Registry,
+        stream: &str,
+        level: Level,
+    ) -> Result<(), ControlError> {
+        match self.0.get() {
+            Some(others) if registry.get(stream).is_none() => others.reach(stream.to_owned(), level).await,
             _ => Ok(()),
         }
-    }
-
-    /// Makes a stream that is not configured, with a source that a receiver has asked for.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub async fn adopt(&self, stream: &str, source: SourceUrl) -> Result<(), ControlError> {
-        self.change(ConfigChange::Adopt { stream: stream.to_owned(), source }).await.map(drop)
-    }
-
-    /// Removes it again, if it has no receivers.
-    pub async fn abandon(&self, stream: &str) {
-        // A relay that ends removes all of them.
-        let _ = self.change(ConfigChange::Abandon { stream: stream.to_owned() }).await;
-    }
-
-    /// The least number of layers that a stream has at its source, though fewer may come.
-    pub fn set_layers(&self, stream: &str, layers: u8) {
-        self.change_options(stream, |options| StreamOptions { layers, ..options });
     }
 }

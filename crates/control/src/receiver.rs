@@ -14,7 +14,7 @@ use outflow_udp::Inbox;
 use tokio::sync::oneshot;
 
 use crate::control::Control;
-use crate::registry::Owner;
+use crate::workers::Owner;
 
 /// A receiver's place at a stream; it leaves when this is dropped.
 #[derive(Debug)]
@@ -41,14 +41,15 @@ impl Control {
         receiver: Receiver,
         delivery: Delivery,
     ) -> Result<Playing, ControlError> {
-        self.reach_unknown(stream, receiver.selection.level).await?;
+        self.others().reach_unknown(self.registry(), stream, receiver.selection.level).await?;
         let id = self.new_id();
         let link = match &receiver.link {
             LinkChoice::OfStream => self.stream_link(stream),
             LinkChoice::Direct => None,
             LinkChoice::Named(name) => Some(name.clone()),
         };
-        let place = link.as_deref().map(|name| self.link(name).map(|link| (link, name))).transpose()?;
+        let place =
+            link.as_deref().map(|name| self.links().get(name).map(|link| (link, name))).transpose()?;
         let site = match &delivery {
             Delivery::Datagrams(_, Ends::Negotiated(site, _)) => Some(*site),
             _ => None,
@@ -57,7 +58,7 @@ impl Control {
         let owner = admitted.owner;
         // A receiver that was told ports before the stream was put behind another link is not behind that.
         let link = place.map(|(link, _)| link).filter(|link| link.worker == owner.worker);
-        let sink = SinkSpec { link: link.map(|link| link.id), ..self.sink(stream, &receiver, &delivery) };
+        let sink = SinkSpec { link: link.map(|link| link.id), ..sink(self, stream, &receiver, &delivery) };
         let (closed, closing) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
         let (starts, left_out) = (Vec::new(), Vec::new());
@@ -68,38 +69,45 @@ impl Control {
         }
         let spec = Box::new(JoinSpec { receiver, delivery, sink, closed });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
-        let joined = self.ask(&owner, join).await?;
+        let joined = self.workers().ask(&owner, join).await?;
         (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
         Ok(playing)
     }
 
-    /// A receiver as the core knows it, where it is behind no link.
-    fn sink(&self, stream: &str, receiver: &Receiver, delivery: &Delivery) -> SinkSpec {
-        let transport = match delivery {
-            Delivery::Datagrams(..) => Transport::Datagram,
-            // Both push back when the receiver is slow.
-            Delivery::Bytes(..) | Delivery::Peer(..) => Transport::Stream,
-        };
-        SinkSpec {
-            tracks: delivery.tracks(),
-            priority: receiver.class.unwrap_or_else(|| self.stream_priority(stream)),
-            timing: receiver.timing.unwrap_or_else(|| self.stream_timing(stream)),
-            held: true,
-            ..SinkSpec::new(delivery.carriage(), transport)
-        }
-    }
-
-    pub(crate) fn stream_priority(&self, stream: &str) -> Priority {
-        let config = self.config();
-        config.streams.get(stream).map_or(Priority::Normal, |s| crate::supervise::priority(s.priority))
-    }
-}
-
-impl Control {
     /// When a stream's packets go, where a receiver does not say otherwise.
     pub fn stream_timing(&self, stream: &str) -> Timing {
         let config = self.config();
         config.streams.get(stream).map_or_else(Timing::default, |s| timing(s.latency_budget, s.pace))
+    }
+}
+
+/// A receiver as the core knows it, where it is behind no link.
+fn sink(control: &Control, stream: &str, receiver: &Receiver, delivery: &Delivery) -> SinkSpec {
+    let transport = match delivery {
+        Delivery::Datagrams(..) => Transport::Datagram,
+        // Both push back when the receiver is slow.
+        Delivery::Bytes(..) | Delivery::Peer(..) => Transport::Stream,
+    };
+    SinkSpec {
+        tracks: delivery.tracks(),
+        priority: receiver.class.unwrap_or_else(|| priority_of(control, stream)),
+        timing: receiver.timing.unwrap_or_else(|| control.stream_timing(stream)),
+        held: true,
+        ..SinkSpec::new(delivery.carriage(), transport)
+    }
+}
+
+fn priority_of(control: &Control, stream: &str) -> Priority {
+    let config = control.config();
+    config.streams.get(stream).map_or(Priority::Normal, |stream| priority(stream.priority))
+}
+
+/// The class that the configuration names.
+pub(crate) fn priority(priority: outflow_config::Priority) -> Priority {
+    match priority {
+        outflow_config::Priority::High => Priority::High,
+        outflow_config::Priority::Normal => Priority::Normal,
+        outflow_config::Priority::Low => Priority::Low,
     }
 }
 
@@ -138,7 +146,7 @@ impl Playing {
 
     /// Where datagrams for that are to be put, with the [number](Self::id) of the receiver.
     pub fn inbox(&self) -> Inbox {
-        self.control.workers()[self.owner.worker].inbox()
+        self.control.workers().get(self.owner.worker).inbox()
     }
 
     /// Stops sending until [`Playing::resume`].
@@ -153,7 +161,7 @@ impl Playing {
     pub async fn resume(&mut self) -> Result<&[StartPoint], ControlError> {
         let (stream, receiver) = (self.owner.stream, self.id);
         let resume = |reply| Command::Resume { stream, receiver, reply };
-        self.starts = self.control.ask(&self.owner, resume).await?;
+        self.starts = self.control.workers().ask(&self.owner, resume).await?;
         Ok(&self.starts)
     }
 
@@ -180,7 +188,7 @@ impl Playing {
     }
 
     fn tell(&self, command: Command) {
-        self.control.tell(&self.owner, command);
+        self.control.workers().tell(&self.owner, command);
     }
 }
 

@@ -5,45 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outflow_engine::message::{ControlError, ReceiverId, SourceId, StreamId};
+use outflow_engine::message::{Command, ControlError, ReceiverId, SourceId, StreamId};
 use outflow_relay::{LevelBounds, StreamOptions};
 
-use super::placing::{Admitted, Load, Placing, Ready, Replica, Replication, Terms};
+use crate::placing::{Admitted, Load, Placing, Ready, Replication, StreamEntry, Terms};
 use crate::session::SessionToken;
-
-/// Which worker a stream is with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) worker: usize,
-    pub(crate) stream: StreamId,
-}
-
-/// What control knows of a stream.
-#[derive(Debug, Clone)]
-pub(crate) struct StreamEntry {
-    /// Its home: where its source is.
-    pub(crate) owner: Owner,
-    pub(crate) options: StreamOptions,
-    /// The homes of its renditions, if it has no source of its own.
-    pub(crate) renditions: Vec<Owner>,
-    /// What rules leave of its levels.
-    pub(crate) bounds: LevelBounds,
-    /// `None` if it takes publishers, else what its source is, in words.
-    pub(crate) source: Option<String>,
-    pub(crate) receivers_max: usize,
-    /// At home and elsewhere.
-    pub(crate) receivers: usize,
-    pub(crate) publisher: Option<(SourceId, String)>,
-    /// Where else it is, or was, served.
-    pub(crate) replicas: Vec<Replica>,
-}
-
-impl StreamEntry {
-    /// Whether it comes from other relays.
-    pub(crate) fn is_of_relays(&self) -> bool {
-        self.options.is_relayed
-    }
-}
+use crate::workers::{Owner, Workers};
 
 /// A receiver that was written down.
 #[derive(Debug)]
@@ -123,6 +90,40 @@ impl Registry {
         if let Some(entry) = self.book().streams.get_mut(stream) {
             change(entry);
         }
+    }
+
+    /// Lets a stream be otherwise, wherever it is served.
+    pub(crate) fn change_options(
+        &self,
+        stream: &str,
+        workers: &Workers,
+        change: impl FnOnce(StreamOptions) -> StreamOptions,
+    ) {
+        self.update(stream, |entry| {
+            let options = change(entry.options);
+            if entry.options == options {
+                return;
+            }
+            // Under the book's lock: a replica either is among these, or begins with the new ones.
+            for owner in entry.owners() {
+                workers.tell(&owner, Command::SetOptions { stream: owner.stream, options });
+            }
+            entry.options = options;
+        });
+    }
+
+    /// Lets receivers of a stream have no more than this, wherever they are served.
+    pub(crate) fn set_bounds(&self, stream: &str, workers: &Workers, bounds: LevelBounds) {
+        self.update(stream, |entry| {
+            if entry.bounds == bounds {
+                return;
+            }
+            // Under the book's lock: a replica either is among these, or begins with the new ones.
+            for owner in entry.owners() {
+                workers.tell(&owner, Command::SetBounds { stream: owner.stream, bounds: bounds.clone() });
+            }
+            entry.bounds = bounds;
+        });
     }
 
     /// Streams per worker, for giving a new one to the least loaded.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
@@ -16,8 +17,8 @@ use crate::change::{ConfigChange, ConfigRequest};
 use crate::control::Control;
 use crate::front::{Front, Fronts};
 use crate::limits::REPLICA_LINGER;
-use crate::registry::Owner;
 use crate::supervise::Supervisor;
+use crate::workers::Owner;
 
 /// A running relay.
 pub struct Relay {
@@ -80,7 +81,7 @@ impl Relay {
     pub fn shut_down(mut self) {
         self.tasks.abort_all();
         for worker in 0..self.threads.len() {
-            self.control.tell(&Owner { worker, stream: 0 }, Command::Shutdown);
+            self.control.workers().tell(&Owner { worker, stream: 0 }, Command::Shutdown);
         }
         for thread in self.threads.drain(..) {
             // A worker that panicked has said so on standard error.
@@ -115,7 +116,8 @@ async fn tend(control: Control) {
     let mut ticks = tokio::time::interval(REPLICA_LINGER / 5);
     loop {
         ticks.tick().await;
-        control.rest_idle_replicas();
+        let rest = |owner: Owner| control.workers().tell(&owner, Command::Rest { stream: owner.stream });
+        control.registry().rest_idle(Instant::now(), rest);
     }
 }
 

@@ -104,13 +104,13 @@ async fn swap(
         }
         let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         if !contexts.is_empty() {
-            line = Some(control.line(&owner, &contexts)?);
+            line = Some(control.workers().line(&owner, &contexts)?);
         }
     }
     let services = Services { graph, line, note };
     let stream = owner.stream;
     let command = |reply| Command::Services(ServicesCommand::Put { stream, services, reply });
-    control.ask(&owner, command).await
+    control.workers().ask(&owner, command).await
 }
 
 /// Looks at new services for a while, and puts those before them back if they fail.

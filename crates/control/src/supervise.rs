@@ -14,18 +14,19 @@ use outflow_engine::Clock;
 use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
 use outflow_engine::system::random_u32;
 use outflow_graph::PlanError;
-use outflow_relay::{LevelBounds, Priority, Selection, StreamOptions, WhenFull};
+use outflow_relay::{LevelBounds, Selection, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
 use crate::change::{Changed, StreamLimits};
 use crate::control::Control;
 use crate::decisions::RuleDecision;
 use crate::load::load;
+use crate::placing::StreamEntry;
 use crate::pushes::PushOptions;
-use crate::receiver::timing;
-use crate::registry::{Owner, StreamEntry};
+use crate::receiver::{priority, timing};
 use crate::rules::{Decision, Rules};
 use crate::services::Trials;
+use crate::workers::Owner;
 
 /// What runs because the configuration says so.
 pub(crate) struct Supervisor {
@@ -61,7 +62,7 @@ impl Supervisor {
     /// The first thing that cannot be done, in words that name it.
     pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
         for (name, link) in &config.links {
-            self.control.put_link(name, link);
+            self.control.links().put(self.control.workers(), name, link);
         }
         for name in renditions_first(config, config.streams.keys()) {
             self.add_stream(name, &config.streams[name]).await?;
@@ -143,7 +144,7 @@ impl Supervisor {
             let in_force = self.rules.in_force(&stream);
             let changes = changes.iter().map(Action::to_string).collect();
             let decision = RuleDecision { stream, rule, in_force: begins, why, changes, failed };
-            control.decided(decision, in_force);
+            control.decisions().put(decision, in_force);
         }
     }
 
@@ -155,7 +156,7 @@ impl Supervisor {
         changes: &[Action],
     ) -> Result<(), ControlError> {
         let control = self.control.clone();
-        control.set_bounds(name, self.rules.bounds(name, config));
+        control.registry().set_bounds(name, control.workers(), self.rules.bounds(name, config));
         if changes.iter().any(Action::is_of_services) {
             let plan = self.rules.plan(name, config);
             self.trials.put(&control, name, plan, config.cpu_budget).await?;
@@ -195,7 +196,7 @@ impl Supervisor {
             }
         };
         for name in changes.links_added.iter().chain(&changes.links_changed) {
-            self.control.put_link(name, &new.links[name]);
+            self.control.links().put(self.control.workers(), name, &new.links[name]);
         }
         for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
             self.remove_sink(sink);
@@ -219,7 +220,7 @@ impl Supervisor {
             failed.push(format!("not as configured: {error}"));
         }
         for name in &changes.links_removed {
-            self.control.remove_link(name);
+            self.control.links().remove(self.control.workers(), name);
         }
         Changed { lines: failed, waited }
     }
@@ -236,9 +237,9 @@ impl Supervisor {
     async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
         let control = self.control.clone();
         // Where its receivers will be: the link's worker, else the one that has least to do.
-        let load = control.registry().load(control.workers().len());
+        let load = control.registry().load(control.workers().count());
         let least = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
-        let link = config.link.as_ref().and_then(|link| control.link(&link.0).ok());
+        let link = config.link.as_ref().and_then(|link| control.links().get(&link.0).ok());
         let worker = link.map_or(least, |link| link.worker);
         let owner = Owner { worker, stream: control.new_id() };
         let pushed = config.source.is_push();
@@ -259,8 +260,10 @@ impl Supervisor {
         control.registry().insert(name.to_owned(), entry);
         let url = config.source.to_string();
         let (stream, name_there) = (owner.stream, name.to_owned());
-        control.feed(&renditions, worker, |inlets| {
-            control.tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
+        control.workers().feed(&renditions, worker, |inlets| {
+            control
+                .workers()
+                .tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
         });
         if !config.plan().is_empty() {
             let plan = self.rules.placed(name, config);
@@ -274,8 +277,8 @@ impl Supervisor {
         if let Some(entry) = self.control.registry().remove(name) {
             let reason = CloseReason::StreamRemoved;
             for owner in entry.owners() {
-                self.control.tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
-                self.control.settled(&owner).await;
+                self.control.workers().tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
+                self.control.workers().settled(&owner).await;
             }
         }
     }
@@ -292,12 +295,9 @@ impl Supervisor {
         self.control.entry(name)?;
         let options = self.options(new);
         self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
-        self.control.change_options(name, |now| StreamOptions {
-            ssrc: now.ssrc,
-            layers: now.layers,
-            ..options
-        });
-        self.control.set_bounds(name, self.rules.bounds(name, new));
+        let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
+        self.control.registry().change_options(name, self.control.workers(), change);
+        self.control.registry().set_bounds(name, self.control.workers(), self.rules.bounds(name, new));
         let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
         if services(old) != services(new) {
             let control = self.control.clone();
@@ -338,7 +338,7 @@ impl Supervisor {
         // It ends by being aborted, which is what was wanted.
         let _ = task.await;
         if let Ok(entry) = self.control.entry(name) {
-            self.control.settled(&entry.owner).await;
+            self.control.workers().settled(&entry.owner).await;
         }
     }
 
@@ -379,15 +379,6 @@ fn when_full(policy: outflow_config::WhenFull) -> WhenFull {
         outflow_config::WhenFull::SlowestSink => WhenFull::SlowestSink,
         outflow_config::WhenFull::Tail => WhenFull::Tail,
         outflow_config::WhenFull::Red => WhenFull::Red,
-    }
-}
-
-/// The class that the configuration names.
-pub(crate) fn priority(priority: outflow_config::Priority) -> Priority {
-    match priority {
-        outflow_config::Priority::High => Priority::High,
-        outflow_config::Priority::Normal => Priority::Normal,
-        outflow_config::Priority::Low => Priority::Low,
     }
 }
 

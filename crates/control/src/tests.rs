@@ -6,7 +6,7 @@ use outflow_media::Format;
 use outflow_relay::{Carriage, Selection};
 use tokio::sync::oneshot;
 
-use crate::registry::Owner;
+use crate::workers::Owner;
 use crate::{PublishOptions, Relay};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -17,10 +17,10 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
     let mut answers = Vec::new();
     for stream in [owner.stream, u64::MAX] {
         let (reply, answer) = oneshot::channel();
-        control.tell(&owner, Command::Describe { stream, wanted: Selection::default(), reply });
+        control.workers().tell(&owner, Command::Describe { stream, wanted: Selection::default(), reply });
         answers.push(answer);
     }
-    control.settled(&Owner { stream: u64::MAX, ..owner }).await;
+    control.workers().settled(&Owner { stream: u64::MAX, ..owner }).await;
     let mut answers = answers.iter_mut().map(|answer| answer.try_recv().expect("it has been answered"));
     assert_eq!(answers.next(), Some(Err(ControlError::NoSource("a".to_owned()))));
     assert_eq!(answers.next(), Some(Err(ControlError::StreamGone)), "there never was such a stream");
@@ -43,7 +43,7 @@ async fn a_stream_that_is_being_removed_is_not_there() {
     let _publisher = control.publish("a", options).await.expect("it takes one");
     let owner = control.entry("a").expect("there").owner;
     let reason = CloseReason::StreamRemoved;
-    control.tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
+    control.workers().tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
     assert_eq!(control.describe("a", Selection::default()).await, Err(ControlError::StreamGone));
     let receiver = Receiver::new("test", "nowhere", Selection::default());
     let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);

@@ -23,11 +23,12 @@ pub(crate) fn config(data: &[u8]) {
             assert!(!errors.errors().is_empty() && !errors.to_string().is_empty());
         }
     }
-    if let Ok(sink) = SinkUrl::parse(&text, known) {
-        assert_eq!(SinkUrl::parse(&sink.to_string(), known), Ok(sink));
+    let words = known.vocabulary();
+    if let Ok(sink) = SinkUrl::parse(&text, words) {
+        assert_eq!(SinkUrl::parse(&sink.to_string(), words), Ok(sink));
     }
-    if let Ok(source) = SourceUrl::parse(&text, known) {
-        let again = SourceUrl::parse(&source.to_string(), known);
+    if let Ok(source) = SourceUrl::parse(&text, words) {
+        let again = SourceUrl::parse(&source.to_string(), words);
         // What is shown of a camera's address is not all of it.
         let is_camera = source.pulled().is_some_and(|endpoint| endpoint.scheme == "rtsp");
         assert!(is_camera || again == Ok(source));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::view::Overview;
-use crate::{ErrorBody, Http, HttpError};
+use crate::{ErrorBody, HttpError};
 
 /// What a reload changed.
 #[derive(Debug, Serialize, ToSchema)]
@@ -18,8 +18,8 @@ pub(super) struct Reloaded {
 
 /// The whole relay, each stream with its receivers that fare worst
 #[utoipa::path(get, path = "/api/v1/relay", tag = "relay", responses((status = OK, body = Overview)))]
-pub(super) async fn show(State(http): State<Http>) -> Json<Overview> {
-    Json(http.overview())
+pub(super) async fn show(State(control): State<Control>) -> Json<Overview> {
+    Json(Overview::of(&control))
 }
 
 /// Loads the configuration file again; unchanged streams are not disturbed

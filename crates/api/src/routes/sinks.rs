@@ -89,7 +89,7 @@ pub(super) async fn add(
     Path(stream): Path<String>,
     Body(wish): Body<SinkWish>,
 ) -> Result<(StatusCode, Json<SinkAdded>), HttpError> {
-    let to = SinkUrl::parse(&wish.to, control.protocols()).map_err(HttpError::impossible)?;
+    let to = SinkUrl::parse(&wish.to, control.protocols().vocabulary()).map_err(HttpError::impossible)?;
     check_target(&control, &stream, &to)?;
     let timing = Some(wish.timing(control.stream_timing(&stream))?);
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());

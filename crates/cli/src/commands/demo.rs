@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use outflow_config::{Config, Log, LogLevel};
 
-use super::fail;
+use super::failure::fail;
 use super::serve::{self, Status};
 
 /// Runs a relay with a built-in live source, to look at and to play with

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use outflow_plugin::{Lang, scaffold};
 
-use super::fail;
+use super::failure::fail;
 
 /// Begins a new element: a plug-in in WebAssembly
 ///

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use outflow_graph::{CATALOGUE, find};
 
-use super::fail;
+use super::failure::fail;
 
 /// Lists the elements that services are made of
 ///

@@ -9,7 +9,7 @@ use outflow_config::BitRate;
 use serde::Deserialize;
 
 use super::api::ask;
-use super::fail;
+use super::failure::fail;
 use super::file::ConfigFile;
 
 /// Draws a configuration: every packet's way, in the DOT language of Graphviz

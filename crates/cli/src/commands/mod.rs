@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod element;
 mod elements;
+mod failure;
 mod file;
 mod graph;
 mod poc;
@@ -61,11 +62,4 @@ impl Cli {
             Command::Wavelet(wavelet) => wavelet.run(),
         }
     }
-}
-
-/// Says on standard error what went wrong. The command ends with status 1; mistakes in its
-/// arguments end it with 2.
-pub(crate) fn fail(what: impl std::fmt::Display) -> ExitCode {
-    eprintln!("{what}");
-    ExitCode::FAILURE
 }

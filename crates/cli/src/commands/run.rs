@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::fail;
+use super::failure::fail;
 use super::serve::{self, Status};
 
 /// Runs the relay that a configuration describes

@@ -14,7 +14,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::fail;
+use super::failure::fail;
 
 /// What is shown while the relay runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use outflow_config::BitRate;
 use serde::Deserialize;
 
 use super::api::ask;
-use super::fail;
+use super::failure::fail;
 
 /// Shows the live tree of relays: which relay takes which stream from which, at which level and rate
 ///

@@ -14,7 +14,7 @@ impl Check<'_, '_, '_> {
         for (name, link) in &config.links {
             self.link(name, link);
         }
-        let defaults = crate::read::defaults(self.root, self.known);
+        let defaults = &config.defaults;
         self.linked(&[Key("defaults"), Key("link")], defaults.link.as_ref());
         for (name, stream) in &config.streams {
             let is_own = stream.link != defaults.link;

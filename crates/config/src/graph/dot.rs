@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Contract, Element, Graph, Node};
+use super::{Element, Graph, Node};
+use crate::Contract;
 
 /// Shape and colours (fill, line) of an element.
 fn style(element: Element) -> (&'static str, &'static str, &'static str) {

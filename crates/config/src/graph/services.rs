@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use outflow_graph::{Contents, Input, SOURCE};
 
-use super::{Contract, Element};
+use super::Element;
 use crate::services::written;
-use crate::{Share, StreamConfig};
+use crate::{Contract, Share, StreamConfig};
 
 /// Adds elements and branches behind the element at `source`. Returns the branches, by name.
 pub(super) fn draw(

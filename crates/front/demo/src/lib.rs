@@ -100,14 +100,14 @@ async fn play_clip(control: Control, stream: &str) -> Result<(), ControlError> {
 
 #[cfg(test)]
 mod tests {
-    use outflow_config::SourceUrl;
+    use outflow_config::{Protocols, SourceUrl};
 
     use super::*;
 
     #[test]
     fn there_is_one_clip() {
-        let known = [Demo.protocol()].into_iter().collect();
-        let read = |text: &str| SourceUrl::parse(text, &known);
+        let known = Protocols::from_iter([Demo.protocol()]);
+        let read = |text: &str| SourceUrl::parse(text, known.vocabulary());
         assert_eq!(read("demo://").map(|source| source.to_string()), Ok("demo://".to_owned()));
         assert!(read("demo://x").is_err_and(|error| error.to_string().contains("takes no address")));
         assert!(read("demo").is_err());

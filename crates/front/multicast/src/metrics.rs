@@ -8,7 +8,7 @@ use outflow_control::{Control, Task};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use crate::Attached;
+use crate::handle::Attached;
 use crate::state::{MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastState};
 
 const MULTICAST_COUNTS: &[Count<MulticastInterface>] = &[

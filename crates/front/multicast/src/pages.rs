@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::handle::{Attached, LevelSaid};
 use crate::state::{MulticastSaid, MulticastState};
-use crate::{Attached, LevelSaid};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP")))]

@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::demand::{Changes, Demand, Sent, Touched};
+use super::handle::{Ask, LevelSaid};
 use super::interfaces::{Interfaces, ask_alike};
 use super::plan::{Plan, Served};
 use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
 };
-use super::{Ask, LevelSaid};
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 use crate::settings::Forward;
 

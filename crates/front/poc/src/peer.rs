@@ -18,7 +18,7 @@ use outflow_relay::Report;
 
 use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
-use super::send::ENDED;
+use crate::codes::ENDED;
 use crate::limits::POC_CATCH_UP;
 
 /// Bytes that a packet takes on the way beside its own and those of UDP: heads of the datagram and of the unit, the

@@ -11,7 +11,7 @@ use outflow_poc_socket::PocSocket;
 use outflow_poc_socket::media::{Form, Packet};
 use outflow_rtp::sdp;
 
-use super::server::reason;
+use crate::codes::ENDED;
 
 /// Publishes what comes, until it ends. An error tells why it did not begin.
 pub(super) async fn publish(
@@ -69,7 +69,6 @@ fn hand_on(publisher: &Publisher, form: Form, unit: Bytes) -> Push {
 }
 
 fn close(socket: PocSocket, text: &str) -> String {
-    let (code, text) = reason(text);
-    socket.close(code, text);
+    socket.close(ENDED, text);
     text.to_owned()
 }

@@ -8,7 +8,6 @@ use outflow_control::{Control, Playing, PushOptions, Reconnect};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
 use outflow_poc::connection::SendError;
-use outflow_poc::packet::Code;
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::{Address, PocSocket, Way, look_up, media};
 use outflow_relay::{Carriage, Selection};
@@ -16,11 +15,9 @@ use outflow_rtp::sdp;
 use tokio::time::sleep;
 
 use super::peer::{OVERHEAD, PocPeer};
-use super::{latency, options};
+use crate::codes::ENDED;
+use crate::options::{latency, options};
 use crate::settings::{Poc, PocUrl};
-
-/// The relay ends it: the text says why. Codes from 64 on are the application's.
-pub(super) const ENDED: Code = Code(65);
 
 /// How a stream goes to a receiver.
 pub(super) struct Media {

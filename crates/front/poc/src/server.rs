@@ -5,17 +5,15 @@ use std::sync::Arc;
 use outflow_control::Control;
 use outflow_door::{Permit, Request, Right};
 use outflow_engine::message::{ControlError, Receiver};
-use outflow_poc::packet::Code;
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::{Asking, OpenError, PocListener, media};
 
 use super::send::{Media, description};
-use super::{options, publish, send};
+use super::{publish, send};
+use crate::codes::REFUSED;
+use crate::options::options;
 use crate::resources::Resources;
 use crate::settings::{NAME, Poc};
-
-/// A peer is refused that asks for what is not there. See [`Code`]: those from 64 on are the application's.
-pub const REFUSED: Code = Code(64);
 
 /// Opens the server, if there is to be one.
 ///
@@ -127,9 +125,4 @@ fn refuse(asking: Asking, error: &ControlError) -> String {
     let text = error.to_string();
     asking.refuse(REFUSED, &text);
     text
-}
-
-/// Ends a connection because of what became of the stream.
-pub(super) fn reason(text: &str) -> (Code, &str) {
-    (send::ENDED, text)
 }

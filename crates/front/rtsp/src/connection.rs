@@ -6,26 +6,27 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use outflow_control::Control;
 use outflow_door::Permit;
+use outflow_engine::message::ControlError;
 use outflow_media::Time;
 use outflow_rtsp::server::{Answer, Closed, Input, Options, Output, Question, Session, Wake};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::limits::{ANSWER_WITHIN, LINGER, READ_BYTES, READ_BYTES_PUBLISHER};
-use super::play::Player;
-use super::publish::Publication;
+use super::play::{self, Player};
+use super::publish::{News, Publication};
 use super::refusal::Refusal;
-use super::target::Wanted;
+use super::target::{self, Wanted};
 use super::wire::Wire;
 
 /// A connection, and what its session has of the relay.
 pub(super) struct Connection {
-    pub(super) wire: Wire,
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
-    pub(super) control: Control,
+    wire: Wire,
+    peer: SocketAddr,
+    local: SocketAddr,
+    control: Control,
     permit: Permit,
-    pub(super) player: Option<Box<Player>>,
-    pub(super) publication: Option<Box<Publication>>,
+    player: Option<Box<Player>>,
+    publication: Option<Box<Publication>>,
     session: Session<Wanted>,
     /// When the session's time began.
     began: Instant,
@@ -37,14 +38,6 @@ enum Then {
     /// Until then, or until something happens.
     Wait(Option<(Time, Wake)>),
     Leave,
-}
-
-/// What the relay has to say of a session.
-pub(super) enum News {
-    /// It is over: why.
-    Ended(String),
-    /// A key frame of this track is wanted.
-    KeyFrame(u8),
 }
 
 impl Connection {
@@ -146,17 +139,35 @@ impl Connection {
 
     async fn answer(&mut self, question: Question<Wanted>) -> Result<Answer<Wanted>, Refusal> {
         match question {
-            Question::Enter(entry) => self.enter(&entry),
-            Question::Describe(wanted) => self.describe(&wanted).await,
-            Question::Tracks(wanted) => self.tracks(&wanted).await,
-            Question::Site(wanted) => self.site(wanted),
-            Question::Group(wanted) => self.group(wanted),
-            Question::Announce(wanted, tracks) => self.announce(wanted, tracks),
-            Question::Ports(track) => self.ports(track),
-            Question::Play(wanted, delivery) => self.play(wanted, delivery).await,
-            Question::Resume => self.resume().await,
-            Question::Record(lower) => self.record(lower).await,
-            Question::Set(parameters) => self.set(&parameters).await,
+            Question::Enter(entry) => target::enter(&self.control, self.peer.ip(), &entry),
+            Question::Describe(wanted) => {
+                play::describe(&self.control, (self.peer.ip(), self.local.ip()), &wanted).await
+            }
+            Question::Tracks(wanted) => play::tracks(&self.control, &wanted).await,
+            Question::Site(wanted) => {
+                let from = self.local.ip().to_canonical();
+                Player::of(&mut self.player, wanted).site(&self.control, from)
+            }
+            Question::Group(wanted) => {
+                play::check_group(&wanted)?;
+                Player::of(&mut self.player, wanted).group(&self.control, self.peer.ip())
+            }
+            Question::Announce(wanted, tracks) => {
+                let publication = Publication::announce(&self.control, wanted, tracks)?;
+                self.publication = Some(Box::new(publication));
+                Ok(Answer::Done)
+            }
+            Question::Ports(track) => {
+                publication(&mut self.publication)?.ports(&self.control, self.peer.ip(), track)
+            }
+            Question::Play(wanted, delivery) => {
+                Player::of(&mut self.player, wanted).play(&self.control, self.peer, delivery).await
+            }
+            Question::Resume => player(&mut self.player)?.resume().await,
+            Question::Record(lower) => {
+                publication(&mut self.publication)?.record(&self.control, self.peer, lower).await
+            }
+            Question::Set(parameters) => player(&mut self.player)?.set_all(&self.control, &parameters).await,
             Question::Life => Ok(Answer::Life(self.shows_life())),
         }
     }
@@ -233,6 +244,16 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// What plays, if something does.
+fn player(player: &mut Option<Box<Player>>) -> Result<&mut Player, Refusal> {
+    Ok(player.as_mut().ok_or(ControlError::StreamGone)?)
+}
+
+/// What publishes, if something does.
+fn publication(publication: &mut Option<Box<Publication>>) -> Result<&mut Publication, Refusal> {
+    Ok(publication.as_mut().ok_or(ControlError::StreamGone)?)
 }
 
 /// Waits for what the relay has to say of the session.

@@ -16,7 +16,6 @@ use outflow_rtp::sdp;
 use outflow_rtsp::server::{Answer, TrackStart};
 use outflow_rtsp::{Pair, StatusCode, server};
 
-use super::connection::Connection;
 use super::refusal::Refusal;
 use super::target::Wanted;
 
@@ -32,52 +31,66 @@ pub(super) struct Player {
     reports: Vec<[u64; 4]>,
 }
 
-impl Connection {
-    pub(super) async fn describe(&self, wanted: &Wanted) -> Result<Answer<Wanted>, Refusal> {
-        let Described { format, levels } =
-            self.control.describe(&wanted.stream, wanted.selection.clone()).await?;
-        if let Some(what) = without_rtp(&format) {
-            let text = format!("{what} have no RTP form: send them to a udp:// address");
-            return Err(ControlError::Unsupported(text).into());
-        }
-        let session = sdp::Session {
-            name: &wanted.stream,
-            id: name_hash(&wanted.stream),
-            version: 1,
-            origin: self.local.ip().to_canonical(),
-            destination: unspecified(self.peer.ip()),
-            ttl: None,
-            ports: &[],
-            controls: true,
-            levels,
-        };
-        Ok(Answer::Described(sdp::emit(&format, &session)))
+/// What a stream is like, as a player is told that asks from `peer` at `local`.
+pub(super) async fn describe(
+    control: &Control,
+    (peer, local): (IpAddr, IpAddr),
+    wanted: &Wanted,
+) -> Result<Answer<Wanted>, Refusal> {
+    let Described { format, levels } = control.describe(&wanted.stream, wanted.selection.clone()).await?;
+    if let Some(what) = without_rtp(&format) {
+        let text = format!("{what} have no RTP form: send them to a udp:// address");
+        return Err(ControlError::Unsupported(text).into());
     }
+    let session = sdp::Session {
+        name: &wanted.stream,
+        id: name_hash(&wanted.stream),
+        version: 1,
+        origin: local.to_canonical(),
+        destination: unspecified(peer),
+        ttl: None,
+        ports: &[],
+        controls: true,
+        levels,
+    };
+    Ok(Answer::Described(sdp::emit(&format, &session)))
+}
 
-    pub(super) async fn tracks(&self, wanted: &Wanted) -> Result<Answer<Wanted>, Refusal> {
-        let count = match self.control.describe(&wanted.stream, wanted.selection.clone()).await?.format {
-            // Images and data have no RTP form: no player is told that they have.
-            Format::Ts | Format::Images | Format::Data => 1,
-            Format::Rtp(tracks) => tracks.len(),
-        };
-        let groups = self.control.config().section::<GroupSettings>().groups.is_some();
-        Ok(Answer::Tracks { count, groups })
+/// How many tracks a stream has, and whether it goes to groups.
+pub(super) async fn tracks(control: &Control, wanted: &Wanted) -> Result<Answer<Wanted>, Refusal> {
+    let count = match control.describe(&wanted.stream, wanted.selection.clone()).await?.format {
+        // Images and data have no RTP form: no player is told that they have.
+        Format::Ts | Format::Images | Format::Data => 1,
+        Format::Rtp(tracks) => tracks.len(),
+    };
+    let groups = control.config().section::<GroupSettings>().groups.is_some();
+    Ok(Answer::Tracks { count, groups })
+}
+
+/// Whether a group can be sent this.
+pub(super) fn check_group(wanted: &Wanted) -> Result<(), Refusal> {
+    if wanted.selection.branch.is_some() || wanted.selection.view != View::default() {
+        let why = "only streams as they come in go to groups, and levels of them: ask for unicast";
+        return Err(Refusal::new(StatusCode::UnsupportedTransport, why));
     }
+    Ok(())
+}
 
-    fn player(&mut self, wanted: Wanted) -> &mut Player {
-        self.player.get_or_insert_with(|| {
+impl Player {
+    /// The one that is there, else one that wants this.
+    pub(super) fn of(player: &mut Option<Box<Self>>, wanted: Wanted) -> &mut Self {
+        player.get_or_insert_with(|| {
             Box::new(Player { wanted, site: None, seat: None, place: None, reports: Vec::new() })
         })
     }
 
-    pub(super) fn site(&mut self, wanted: Wanted) -> Result<Answer<Wanted>, Refusal> {
-        let (control, from) = (self.control.clone(), self.local.ip().to_canonical());
-        let player = self.player(wanted);
-        let UdpSite { rtp, rtcp, .. } = match player.site {
+    /// The ports that it is served from; `from` is the address that it has asked at.
+    pub(super) fn site(&mut self, control: &Control, from: IpAddr) -> Result<Answer<Wanted>, Refusal> {
+        let UdpSite { rtp, rtcp, .. } = match self.site {
             Some(site) => site,
             None => {
-                let Wanted { stream, selection } = &player.wanted;
-                *player.site.insert(control.udp_site(stream, selection, from)?)
+                let Wanted { stream, selection } = &self.wanted;
+                *self.site.insert(control.udp_site(stream, selection, from)?)
             }
         };
         Ok(Answer::Ports(Pair { rtp, rtcp }))
@@ -85,32 +98,26 @@ impl Connection {
 
     /// The group that the tracks go to: nothing is sent to the player alone, and what it asks for is one wish of
     /// many.
-    pub(super) fn group(&mut self, wanted: Wanted) -> Result<Answer<Wanted>, Refusal> {
-        if wanted.selection.branch.is_some() || wanted.selection.view != View::default() {
-            let why = "only streams as they come in go to groups, and levels of them: ask for unicast";
-            return Err(Refusal::new(StatusCode::UnsupportedTransport, why));
-        }
-        let (control, peer) = (self.control.clone(), self.peer.ip());
-        let player = self.player(wanted);
-        let seat = match &mut player.seat {
+    pub(super) fn group(&mut self, control: &Control, peer: IpAddr) -> Result<Answer<Wanted>, Refusal> {
+        let seat = match &mut self.seat {
             Some(seat) => seat,
-            none => none.insert(Seat::take(&control, &player.wanted.stream, peer)?),
+            none => none.insert(Seat::take(control, &self.wanted.stream, peer)?),
         };
         let group = seat.group();
         Ok(Answer::Group { to: group.to.into(), source: group.source.into(), ttl: group.ttl })
     }
 
+    /// Takes its place.
     pub(super) async fn play(
         &mut self,
-        wanted: Wanted,
+        control: &Control,
+        peer: SocketAddr,
         delivery: server::Delivery,
     ) -> Result<Answer<Wanted>, Refusal> {
-        let (control, peer) = (self.control.clone(), self.peer);
-        let player = self.player(wanted);
         let (kind, delivery) = match delivery {
             server::Delivery::Group => {
-                let level = player.wanted.selection.level;
-                player.seat.as_mut().ok_or(ControlError::StreamGone)?.begin(level).await?;
+                let level = self.wanted.selection.level;
+                self.seat.as_mut().ok_or(ControlError::StreamGone)?.begin(level).await?;
                 return Ok(Answer::Playing(Vec::new()));
             }
             server::Delivery::Interleaved(channels) => {
@@ -122,35 +129,34 @@ impl Connection {
                 let to = |port| SocketAddr::new(peer.ip(), port);
                 let address =
                     |(track, Pair { rtp, rtcp })| TrackAddress { track, rtp: to(rtp), rtcp: to(rtcp) };
-                let site = player.site.ok_or(ControlError::StreamGone)?;
+                let site = self.site.ok_or(ControlError::StreamGone)?;
                 let ends = Ends::Negotiated(site, ports.into_iter().map(address).collect());
                 ("rtsp-udp", Delivery::Datagrams(Carriage::Rtp, ends))
             }
         };
-        let receiver = Receiver::new(kind, peer, player.wanted.selection.clone());
-        let place = control.play(&player.wanted.stream, receiver, delivery).await?;
-        Ok(starts(player.place.insert(place)))
+        let receiver = Receiver::new(kind, peer, self.wanted.selection.clone());
+        let place = control.play(&self.wanted.stream, receiver, delivery).await?;
+        Ok(starts(self.place.insert(place)))
     }
 
     pub(super) async fn resume(&mut self) -> Result<Answer<Wanted>, Refusal> {
-        let place = self.player.as_mut().and_then(|player| player.place.as_mut());
-        let place = place.ok_or(ControlError::StreamGone)?;
+        let place = self.place.as_mut().ok_or(ControlError::StreamGone)?;
         place.resume().await?;
         Ok(starts(place))
     }
 
-    /// What a player wants from now on.
-    pub(super) async fn set(&mut self, parameters: &[(String, String)]) -> Result<Answer<Wanted>, Refusal> {
-        let control = self.control.clone();
-        let player = self.player.as_mut().ok_or(ControlError::StreamGone)?;
+    /// What it wants from now on.
+    pub(super) async fn set_all(
+        &mut self,
+        control: &Control,
+        parameters: &[(String, String)],
+    ) -> Result<Answer<Wanted>, Refusal> {
         for (name, value) in parameters {
-            player.set(&control, name, value).await?;
+            self.set(control, name, value).await?;
         }
         Ok(Answer::Done)
     }
-}
 
-impl Player {
     async fn set(&mut self, control: &Control, name: &str, value: &str) -> Result<(), Refusal> {
         let selection = &mut self.wanted.selection;
         match (name, &self.seat, &self.place) {

@@ -1,5 +1,7 @@
 //! What a publisher has of the relay: a stream that takes its packets.
 
+use std::net::{IpAddr, SocketAddr};
+
 use bytes::Bytes;
 use outflow_control::{Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::StreamName;
@@ -9,7 +11,6 @@ use outflow_relay::Feedback;
 use outflow_rtsp::server::Answer;
 use outflow_rtsp::{Lower, Pair};
 
-use super::connection::{Connection, News};
 use super::refusal::Refusal;
 use super::target::Wanted;
 
@@ -24,48 +25,61 @@ pub(super) struct Publication {
     packets: u64,
 }
 
-impl Connection {
-    pub(super) fn announce(&mut self, wanted: Wanted, tracks: Vec<Track>) -> Result<Answer<Wanted>, Refusal> {
-        self.control.takes_publisher(&wanted.stream)?;
-        self.publication = Some(Box::new(Publication {
+/// What the relay has to say of a session.
+pub(super) enum News {
+    /// It is over: why.
+    Ended(String),
+    /// A key frame of this track is wanted.
+    KeyFrame(u8),
+}
+
+impl Publication {
+    /// One of a stream that takes a publisher now.
+    pub(super) fn announce(control: &Control, wanted: Wanted, tracks: Vec<Track>) -> Result<Self, Refusal> {
+        control.takes_publisher(&wanted.stream)?;
+        Ok(Publication {
             stream: wanted.stream,
             tracks,
             udp: None,
             publisher: None,
             feedback: Heard::default(),
             packets: 0,
-        }));
-        Ok(Answer::Done)
+        })
     }
 
-    pub(super) fn ports(&mut self, track: u8) -> Result<Answer<Wanted>, Refusal> {
-        let publication = self.publication.as_mut().ok_or(ControlError::StreamGone)?;
-        if publication.udp.is_none() {
-            let tracks = publication.tracks.len();
-            publication.udp = Some(UdpPorts::bind(&self.control, tracks, self.peer.ip())?);
+    /// The ports that a track is to be sent to, from this address.
+    pub(super) fn ports(
+        &mut self,
+        control: &Control,
+        peer: IpAddr,
+        track: u8,
+    ) -> Result<Answer<Wanted>, Refusal> {
+        if self.udp.is_none() {
+            self.udp = Some(UdpPorts::bind(control, self.tracks.len(), peer)?);
         }
-        let ports = publication.udp.as_ref().and_then(|udp| udp.ports.get(usize::from(track)));
+        let ports = self.udp.as_ref().and_then(|udp| udp.ports.get(usize::from(track)));
         let (rtp, rtcp) = *ports.ok_or(ControlError::StreamGone)?;
         Ok(Answer::Ports(Pair { rtp, rtcp }))
     }
 
-    pub(super) async fn record(&mut self, lower: Lower) -> Result<Answer<Wanted>, Refusal> {
-        let publication = self.publication.as_mut().ok_or(ControlError::StreamGone)?;
-        let format = Format::Rtp(publication.tracks.clone());
-        let peer = format!("RTSP from {}", self.peer);
-        let options = PublishOptions { format, peer, configured: false };
-        let stream = &publication.stream;
-        let mut publisher = match (lower, publication.udp.take()) {
-            (Lower::Udp, Some(ports)) => self.control.publish_udp(stream, options, ports).await?,
-            _ => self.control.publish(stream, options).await?,
+    /// Begins.
+    pub(super) async fn record(
+        &mut self,
+        control: &Control,
+        peer: SocketAddr,
+        lower: Lower,
+    ) -> Result<Answer<Wanted>, Refusal> {
+        let format = Format::Rtp(self.tracks.clone());
+        let options = PublishOptions { format, peer: format!("RTSP from {peer}"), configured: false };
+        let mut publisher = match (lower, self.udp.take()) {
+            (Lower::Udp, Some(ports)) => control.publish_udp(&self.stream, options, ports).await?,
+            _ => control.publish(&self.stream, options).await?,
         };
-        publication.feedback = publisher.take_feedback();
-        publication.publisher = Some(publisher);
+        self.feedback = publisher.take_feedback();
+        self.publisher = Some(publisher);
         Ok(Answer::Done)
     }
-}
 
-impl Publication {
     /// Returns whether the session goes on.
     pub(super) async fn on_media(&self, track: u8, rtcp: bool, bytes: Bytes) -> bool {
         let Some(publisher) = &self.publisher else { return true };

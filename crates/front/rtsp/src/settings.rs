@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<SourceUrl, Invalid> {
-        SourceUrl::parse(text, &Protocols::from_iter([protocol()]))
+        SourceUrl::parse(text, Protocols::from_iter([protocol()]).vocabulary())
     }
 
     fn good(text: &str) -> RtspSource {

@@ -1,5 +1,8 @@
 //! What an address is taken for, and what lets a peer in to it.
 
+use std::net::IpAddr;
+
+use outflow_control::Control;
 use outflow_door::{Credential, Refused, Request, Right, StreamName, Verdict, query_value};
 use outflow_packet::Level;
 use outflow_relay::Selection;
@@ -7,7 +10,6 @@ use outflow_rtsp::server::{Address, Answer, Entry};
 use outflow_rtsp::{auth, server};
 use tokio::time::Instant;
 
-use super::connection::Connection;
 use super::refusal::Refusal;
 
 /// A stream, and what of it.
@@ -17,45 +19,44 @@ pub(super) struct Wanted {
     pub(super) selection: Selection,
 }
 
-impl Connection {
-    pub(super) fn enter(&self, entry: &Entry) -> Result<Answer<Wanted>, Refusal> {
-        let request = request(&entry.address)?;
-        if !entry.is_known {
-            self.check(entry, request.token.as_deref())?;
-        }
-        let Request { stream, selection, .. } = request;
-        let wanted = written(&selection);
-        Ok(Answer::Entered { selection: Wanted { stream, selection }, wanted })
+/// Whether the peer may come in, and what it wants then.
+pub(super) fn enter(control: &Control, peer: IpAddr, entry: &Entry) -> Result<Answer<Wanted>, Refusal> {
+    let request = request(&entry.address)?;
+    if !entry.is_known {
+        check(control, peer, entry, request.token.as_deref())?;
     }
+    let Request { stream, selection, .. } = request;
+    let wanted = written(&selection);
+    Ok(Answer::Entered { selection: Wanted { stream, selection }, wanted })
+}
 
-    /// Whether the peer may do what it wants: by a token in the URL, or as password by Basic or Digest.
-    fn check(&self, entry: &Entry, token: Option<&str>) -> Result<(), Refusal> {
-        let right = match entry.right {
-            server::Right::Play => Right::Play,
-            server::Right::Publish => Right::Publish,
-        };
-        let judge = |tokens: &[&str]| match &entry.shown {
-            Some(shown) => match shown.judge(tokens.iter().copied()) {
-                auth::Verdict::Right => Verdict::Right,
-                auth::Verdict::Wrong => Verdict::Wrong,
-                auth::Verdict::Stale => Verdict::Stale,
-            },
-            None => Verdict::Wrong,
-        };
-        let password = entry.shown.as_ref().map(|_| Credential::Answer(&judge));
-        let shown: Vec<_> = token.map(Credential::Token).into_iter().chain(password).collect();
-        let entered = self.control.door().enter_by(Instant::now(), right, self.peer.ip(), &shown);
-        entered.map_err(|refused| {
-            let may_show_another = matches!(refused, Refused::TokenMissing | Refused::TokenWrong);
-            let has_to_wait = matches!(refused, Refused::TooOften { .. });
-            let Refusal(reply) = refused.into();
-            Refusal(match (may_show_another, has_to_wait) {
-                (true, _) => reply.and_challenge(),
-                (false, true) => reply.and_leave(),
-                (false, false) => reply,
-            })
+/// Whether the peer may do what it wants: by a token in the URL, or as password by Basic or Digest.
+fn check(control: &Control, peer: IpAddr, entry: &Entry, token: Option<&str>) -> Result<(), Refusal> {
+    let right = match entry.right {
+        server::Right::Play => Right::Play,
+        server::Right::Publish => Right::Publish,
+    };
+    let judge = |tokens: &[&str]| match &entry.shown {
+        Some(shown) => match shown.judge(tokens.iter().copied()) {
+            auth::Verdict::Right => Verdict::Right,
+            auth::Verdict::Wrong => Verdict::Wrong,
+            auth::Verdict::Stale => Verdict::Stale,
+        },
+        None => Verdict::Wrong,
+    };
+    let password = entry.shown.as_ref().map(|_| Credential::Answer(&judge));
+    let shown: Vec<_> = token.map(Credential::Token).into_iter().chain(password).collect();
+    let entered = control.door().enter_by(Instant::now(), right, peer, &shown);
+    entered.map_err(|refused| {
+        let may_show_another = matches!(refused, Refused::TokenMissing | Refused::TokenWrong);
+        let has_to_wait = matches!(refused, Refused::TooOften { .. });
+        let Refusal(reply) = refused.into();
+        Refusal(match (may_show_another, has_to_wait) {
+            (true, _) => reply.and_challenge(),
+            (false, true) => reply.and_leave(),
+            (false, false) => reply,
         })
-    }
+    })
 }
 
 /// What an address asks for: as its query says, or the path that DESCRIBE gives.

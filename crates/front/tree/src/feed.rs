@@ -1,6 +1,5 @@
 //! A stream that comes from another relay: as any player does, this relay subscribes to it there, at the level that
 //! is wanted here, and publishes it.
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,30 +11,18 @@ use outflow_front_poc::Poc;
 use outflow_front_pull::{Failure, hand_on};
 use outflow_media::Format;
 use outflow_packet::{DropReason, Level};
-use outflow_routing::tree::RelayId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::driver::Input;
 use super::group::{Grouped, Shown};
+use super::input::{Input, Parent};
 use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
 use super::splice::{Approach, Splice, Strange};
 use crate::settings::{Tree, TreeTransport};
 
 /// Whether a parent is there is known otherwise: a source may be silent.
 const SILENCE: Duration = Duration::from_secs(3600);
-
-/// The relay that a stream is to be taken from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parent {
-    pub(super) relay: RelayId,
-    pub(super) name: String,
-    /// Where it listens for the transport that is used.
-    pub(super) at: SocketAddr,
-    /// The number of this turn: the same parent may be taken again.
-    pub(super) turn: u64,
-}
 
 /// What a feed is told; when this is dropped, it ends.
 #[derive(Debug)]

@@ -8,12 +8,9 @@ use outflow_poc_socket::{Options, PocSocket};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::driver::Input;
+use super::input::{Input, LinkEvent, LinkId};
 use super::limits::{ALIVE_EVERY, CONNECT, IDLE, SILENCE, UNSAID_MAX};
 use super::wire::{self, Hello, Said, VERSION};
-
-/// Number of a connection; never given twice while the relay runs.
-pub(super) type LinkId = u64;
 
 /// A relay that is connected.
 #[derive(Debug)]
@@ -21,17 +18,6 @@ pub(super) struct Link {
     pub(super) peer: Hello,
     /// What is to be said there.
     pub(super) to: mpsc::Sender<Said>,
-}
-
-/// What happened to a connection.
-#[derive(Debug)]
-pub(super) enum LinkEvent {
-    /// The other relay said which one it is.
-    Up { link: LinkId, peer: Box<Hello>, to: mpsc::Sender<Said> },
-    /// It said something.
-    Heard { link: LinkId, said: Said },
-    /// It is over, or there never was one.
-    Down { link: LinkId, why: String },
 }
 
 /// Whose connection it is, and for how long it is kept.

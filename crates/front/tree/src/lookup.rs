@@ -6,7 +6,7 @@ use outflow_routing::tree::{Location, Offer, StreamId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::driver::{Input, To};
+use super::input::{Input, To};
 use super::limits::LOOKUP;
 use super::wire::Said;
 

@@ -7,7 +7,7 @@ use outflow_control::Control;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Attached;
+use crate::handle::Attached;
 use crate::view::RelayView;
 
 #[derive(utoipa::OpenApi)]

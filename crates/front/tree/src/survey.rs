@@ -9,7 +9,7 @@ use outflow_routing::tree::{Contact, Location, RelayId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::driver::{Input, To};
+use super::input::{Input, To};
 use super::limits::{VIEW, VIEW_AT_ONCE, VIEW_RELAYS_MAX};
 use super::view::{PeerView, RelayView};
 use super::wire::Said;

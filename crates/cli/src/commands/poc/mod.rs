@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 pub(super) use self::common::keys;
-use super::fail;
+use super::failure::fail;
 
 /// Sends and receives by the partial-order transport
 ///

@@ -13,7 +13,7 @@ use outflow_sim::study::{Point, Progress, Study, csv, json, set, words};
 use outflow_sim::{Outcome, Scenario};
 use serde_json::json;
 
-use super::fail;
+use super::failure::fail;
 use replay::Replay;
 
 /// Plays a scenario in virtual time, with the same code that relays live

@@ -20,7 +20,7 @@ use serde::Serialize;
 use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
 
-use super::fail;
+use super::failure::fail;
 use levels::{LevelArgs, Quality};
 use power::{EnergySummary, Power};
 

@@ -9,7 +9,8 @@ use outflow_wavelet::y4m::{self, Rate};
 use outflow_wavelet::{Picture, codestream, openjpeg, pool};
 use serde::Serialize;
 
-use super::{cannot_write, cut, input, is_standard, name, output, progress, rate, threads, y4m_header};
+use super::coding::{cut, rate, threads, y4m_header};
+use super::files::{cannot_write, input, is_standard, name, output, progress};
 
 /// Decodes codestreams to raw video, at any level
 ///

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use outflow_wavelet::{Codestream, openjpeg, pool, y4m};
 
-use super::{CodingArgs, cannot_write, cut, input, name, output, progress};
+use super::coding::{CodingArgs, cut};
+use super::files::{cannot_write, input, name, output, progress};
 
 /// Codes raw video: one codestream a frame, one behind the other
 ///

@@ -17,8 +17,9 @@ use serde::Serialize;
 use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
 
+use super::coding::{rate, threads};
+use super::files::{is_standard, output};
 use super::screen::{Screen, Seen, Tally};
-use super::{is_standard, output, rate, threads};
 
 /// Frames that wait to be decoded. What comes when this many wait is left out, and counted.
 const QUEUE: usize = 64;

@@ -7,7 +7,8 @@ use outflow_wavelet::y4m::{self, Rate};
 use outflow_wavelet::{Codestream, Picture, openjpeg};
 use serde::Serialize;
 
-use super::{cannot_write, y4m_header};
+use super::coding::y4m_header;
+use super::files::cannot_write;
 
 /// A frame, and what could be decoded of it.
 pub(super) struct Seen {

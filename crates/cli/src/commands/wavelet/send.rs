@@ -11,8 +11,9 @@ use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, description};
 use outflow_wavelet::y4m::Rate;
 use outflow_wavelet::{Codestream, pool};
 
+use super::coding::{CodingArgs, cut, rate};
+use super::files::{is_standard, progress};
 use super::source::{Frame, Source};
-use super::{CodingArgs, cut, is_standard, progress, rate};
 
 /// Packets of a frame are spread over this share of the time until the next one.
 const SPREAD: f64 = 0.8;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outflow_wavelet::y4m::{self, ReadError};
 use outflow_wavelet::{Codestream, Coding, Picture, Shape, codestream, openjpeg};
 
-use super::{input, name};
+use super::files::{input, name};
 
 type Bytes = Box<dyn BufRead + Send>;
 

@@ -3,7 +3,8 @@ use outflow_directory::{Entry, RelayRecord};
 use outflow_front_groups::of_path;
 use outflow_routing::tree::{Action, RelayId, StreamId};
 
-use super::super::feed::{Feed, Parent};
+use super::super::feed::Feed;
+use super::super::input::Parent;
 use super::super::lookup::{self, Question};
 use super::super::wire::Said;
 use super::Driver;

@@ -7,11 +7,13 @@ use outflow_routing::tree::{Contact, RelayId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::super::input::{Input, LinkEvent, LinkId, Question, To};
 use super::super::limits::{LINKS_MAX, RECONNECT_WAIT_MAX, UNSAID_MAX};
 use super::super::link;
-use super::super::link::{Link, LinkEvent, LinkId, Terms};
+use super::super::link::{Link, Terms};
+use super::super::places::look_up;
 use super::super::wire::{Hello, Said};
-use super::{Driver, Input, Links, Question, To};
+use super::{Driver, Links};
 use crate::settings::Tree;
 
 impl Links {
@@ -214,7 +216,7 @@ impl Driver {
             let (name, inputs) = (parent.place.clone(), self.inputs.clone());
             // Looking up may take long; it is told as an input.
             tokio::spawn(async move {
-                let found = super::super::look_up(&name).await;
+                let found = look_up(&name).await;
                 let _ = inputs.send(Input::Found { place, found }).await;
             });
         }

@@ -4,6 +4,8 @@ mod actions;
 mod links;
 mod show;
 mod streams;
+mod waiting;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::net::SocketAddr;
@@ -11,89 +13,25 @@ use std::time::SystemTime;
 
 use outflow_control::Control;
 use outflow_directory::Directory;
-use outflow_door::Permit;
 use outflow_engine::message::{ControlError, Demand};
 use outflow_engine::system::random_u32;
 use outflow_front_groups::{GroupSettings, number};
 use outflow_media::{Backoff, Time};
-use outflow_packet::Level;
-use outflow_poc_socket::PocSocket;
 use outflow_routing::demand;
-use outflow_routing::tree::{Contact, Location, Node, Offer, RelayId, Settings, StreamId};
-use streams::Waiting;
+use outflow_routing::tree::{Contact, Location, Node, RelayId, Settings, StreamId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::feed::{Feed, Parent};
+use super::feed::Feed;
+use super::input::{Input, LinkId};
 use super::limits::{NAMES_MAX, RECONNECT, SWEEP};
-use super::link::{Link, LinkEvent, LinkId};
-use super::view::{PeerView, RelayView};
+use super::link::Link;
+use super::places::directory;
 use super::wants::Wants;
 use super::wire::{Hello, Said, VERSION};
 use crate::settings::Tree;
-
-/// Makes a question of its number.
-type Question = Box<dyn FnOnce(u32) -> Said + Send>;
-
-/// What the driver is told.
-pub(super) enum Input {
-    /// A receiver will ask for a stream: is it to be had?
-    Reach {
-        stream: String,
-        level: Level,
-        reply: oneshot::Sender<bool>,
-    },
-    /// A relay has connected.
-    Accepted {
-        socket: PocSocket,
-        from: SocketAddr,
-        permit: Permit,
-    },
-    Link(LinkEvent),
-    /// Ask another relay something.
-    Ask {
-        to: To,
-        said: Question,
-        reply: oneshot::Sender<Said>,
-    },
-    /// The relays that have a stream.
-    Offers {
-        id: StreamId,
-        offers: Vec<Offer>,
-    },
-    /// Packets of a stream come.
-    FeedUp {
-        stream: String,
-    },
-    /// A parent is of no use.
-    FeedFailed {
-        stream: String,
-        parent: Parent,
-    },
-    /// A stream that is not configured is there now, or cannot be.
-    Adopted {
-        stream: String,
-        is_there: bool,
-    },
-    /// Where a configured parent is.
-    Found {
-        place: usize,
-        found: Result<SocketAddr, ControlError>,
-    },
-    /// This relay's own part of the tree, and which other relays there are.
-    Own {
-        reply: oneshot::Sender<(RelayView, Vec<PeerView>)>,
-    },
-}
-
-/// The relay that is asked.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum To {
-    /// A configured parent, by its place in the list.
-    Parent(usize),
-    Relay(Contact),
-}
+use waiting::Waiting;
 
 /// A configured parent.
 #[derive(Debug)]
@@ -172,7 +110,7 @@ impl Driver {
             children_max: tree.children,
             demand: demand::Settings { hold: groups.hold, linger: groups.hold },
         });
-        let (directory, events) = super::directory(&tree, name, seed)?.unzip();
+        let (directory, events) = directory(&tree, name, seed)?.unzip();
         let above = |place: &String| Above {
             place: place.clone(),
             link: None,
@@ -237,7 +175,8 @@ impl Driver {
 
     fn next_timeout(&self) -> Instant {
         let now = self.control.now();
-        let others = self.node.next_timeout().into_iter().chain(self.waiting.iter().map(Waiting::until));
+        let others =
+            self.node.next_timeout().into_iter().chain(self.waiting.iter().map(|waiting| waiting.until));
         let next = others.fold(self.swept_at + SWEEP, Time::min);
         Instant::now() + next.since(now)
     }

@@ -6,38 +6,14 @@ use outflow_packet::Level;
 use outflow_routing::tree::StreamId;
 use tokio::sync::oneshot;
 
-use super::super::feed::Parent;
+use super::super::input::{Input, LinkId, Parent};
 use super::super::limits::{ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, WAITING_MAX};
-use super::super::link::LinkId;
 use super::super::wants::{Change, Who};
 use super::super::wire::Said;
-use super::{Driver, Input};
+use super::Driver;
+use super::waiting::{Waiting, Whom};
 use crate::settings;
 use crate::settings::{Tree, TreeStreams};
-
-/// A caller that waits for a stream.
-pub(super) struct Waiting {
-    stream: String,
-    level: Level,
-    who: Who,
-    until: Time,
-    whom: Whom,
-}
-
-impl Waiting {
-    /// For how long.
-    pub(super) fn until(&self) -> Time {
-        self.until
-    }
-}
-
-/// What waits, and for what.
-enum Whom {
-    /// To be told that packets come.
-    Receiver(oneshot::Sender<bool>),
-    /// Another relay, to be told that this one has the stream.
-    Relay(LinkId, u32),
-}
 
 impl Driver {
     /// Whether the relay has such a stream, be it without a source.

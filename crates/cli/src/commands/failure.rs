@@ -1,0 +1,10 @@
+//! How a command ends that fails.
+
+use std::process::ExitCode;
+
+/// Says on standard error what went wrong. The command ends with status 1; mistakes in its
+/// arguments end it with 2.
+pub(crate) fn fail(what: impl std::fmt::Display) -> ExitCode {
+    eprintln!("{what}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,79 @@
+//! The workers, as control speaks to them: what they are told and asked, and what connects them.
+
+use outflow_engine::message::{Command, ControlError, Reply, StreamId};
+use outflow_engine::{Contexts, Inlet, Line, WorkerHandle};
+use tokio::sync::oneshot;
+
+/// Which worker a stream is with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) worker: usize,
+    pub(crate) stream: StreamId,
+}
+
+/// The workers of a relay, and the contexts beside them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    all: Vec<WorkerHandle>,
+    contexts: Contexts,
+}
+
+impl Workers {
+    pub(crate) fn new(all: Vec<WorkerHandle>) -> Self {
+        Workers { all, contexts: Contexts::default() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &WorkerHandle> {
+        self.all.iter()
+    }
+
+    /// The one of this number.
+    pub(crate) fn get(&self, worker: usize) -> &WorkerHandle {
+        &self.all[worker]
+    }
+
+    /// Sends a command whose effect needs no answer. A worker that is gone has nothing to do it to.
+    pub(crate) fn tell(&self, owner: &Owner, command: Command) {
+        self.get(owner.worker).send(command);
+    }
+
+    pub(crate) async fn ask<T>(
+        &self,
+        owner: &Owner,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, ControlError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(owner, command(reply));
+        answer.await.map_err(|_| ControlError::ShuttingDown)?
+    }
+
+    /// Waits until the worker has done everything that it was told before.
+    pub(crate) async fn settled(&self, owner: &Owner) {
+        let (done, settled) = oneshot::channel();
+        self.tell(owner, Command::Settle { done });
+        // A worker that has ended has done all that it ever will.
+        let _ = settled.await;
+    }
+
+    /// A line from a stream's worker through these contexts, and back.
+    pub(crate) fn line(&self, owner: &Owner, contexts: &[(String, usize)]) -> Result<Line, ControlError> {
+        self.contexts.line(contexts, self.get(owner.worker).bell())
+    }
+
+    /// Lets streams hand their packets to another one, at this worker, which is told of the queues first.
+    pub(crate) fn feed(&self, from: &[Owner], worker: usize, tell: impl FnOnce(Vec<Inlet>)) {
+        let queue = |home: &Owner| {
+            let upward = self.get(home.worker).upward(home.stream);
+            self.get(worker).queue(upward)
+        };
+        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
+        tell(inlets);
+        for (home, outlet) in from.iter().zip(outlets) {
+            self.tell(home, Command::Share { stream: home.stream, outlet });
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Multicast as a front of the relay: its task, its pages, its keys.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outflow_api::{Page, Pages};
+use outflow_config::{Config, Protocol};
+use outflow_control::{Control, Front, Started, Task};
+use outflow_engine::message::ControlError;
+use tokio::sync::mpsc;
+
+use crate::handle::{Ask, Attached, Handle};
+use crate::{metrics, pages, settings, task};
+
+/// Multicast by IGMP and DVMRP: `[multicast]`.
+pub fn front() -> Arc<dyn Front> {
+    let (handle, asks) = Handle::new();
+    Arc::new(Groups { handle, asks: Mutex::new(Some(asks)) })
+}
+
+#[derive(Debug)]
+struct Groups {
+    handle: Handle,
+    /// What the task reads, once it runs.
+    asks: Mutex<Option<mpsc::Receiver<Ask>>>,
+}
+
+impl Front for Groups {
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
+    }
+
+    fn attach(&self, control: &Control) {
+        Attached::set(control, self.handle.clone());
+        let measure = Some(metrics::measure as outflow_api::Measure);
+        control.shared::<Pages>().add(Page { guarded: pages::guarded(), open: pages::open(), measure });
+    }
+
+    fn start(&self, control: Control) -> Started {
+        let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let run = |asks| Box::pin(task::run(control, asks)) as Task<()>;
+        Box::pin(std::future::ready(Ok(asks.map(run).into_iter().collect())))
+    }
+
+    fn configure(&self, config: Arc<Config>) -> Task<Result<(), ControlError>> {
+        let handle = self.handle.clone();
+        Box::pin(async move { handle.set(&config).await })
+    }
+}
