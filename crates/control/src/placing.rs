@@ -163,7 +163,7 @@ impl Replication {
         tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
         let (stream, name) = (replica.stream, name.to_owned());
         let mut ready = Vec::new();
-        workers.feed(&from, replica.worker, |inlets| {
+        workers.feed(&from, &replica, |inlets| {
             ready.extend(inlets.iter().map(Inlet::ready));
             workers.tell(&replica, Command::Replicate { stream, home, name, options, inlets });
             workers.tell(&replica, Command::SetBounds { stream, bounds });

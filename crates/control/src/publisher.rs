@@ -5,6 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use outflow_engine::Caller;
 use outflow_engine::message::{
     Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
 };
@@ -37,6 +38,8 @@ pub struct Publisher {
     owner: Owner,
     source: SourceId,
     queue: mpsc::Sender<Ingest>,
+    /// To the worker that takes from the queue.
+    caller: Caller,
     feedback: Option<mpsc::Receiver<Feedback>>,
     /// Packets that found the queue full and are not counted yet.
     full: AtomicU64,
@@ -171,6 +174,7 @@ impl Publisher {
             owner,
             source,
             queue,
+            caller: control.workers().get(owner.worker).caller(owner.stream),
             feedback: Some(feedback),
             full: AtomicU64::new(0),
         };
@@ -189,10 +193,9 @@ impl Publisher {
     /// back.
     pub async fn send(&self, track: u8, bytes: impl Into<Incoming>) -> Push {
         let ingest = Ingest::Media { track, bytes: bytes.into() };
-        let worker = self.control.workers().get(self.owner.worker);
         match self.queue.send(ingest).await {
             Ok(()) => {
-                worker.wake();
+                self.caller.ring();
                 Push::Taken
             }
             Err(_) => Push::Closed,
@@ -237,7 +240,7 @@ impl Publisher {
         }
         match self.queue.try_send(ingest) {
             Ok(()) => {
-                self.control.workers().get(self.owner.worker).wake();
+                self.caller.ring();
                 Push::Taken
             }
             Err(mpsc::error::TrySendError::Full(_)) => {

@@ -260,7 +260,7 @@ impl Supervisor {
         control.registry().insert(name.to_owned(), entry);
         let url = config.source.to_string();
         let (stream, name_there) = (owner.stream, name.to_owned());
-        control.workers().feed(&renditions, worker, |inlets| {
+        control.workers().feed(&renditions, &owner, |inlets| {
             control
                 .workers()
                 .tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });

@@ -61,14 +61,14 @@ impl Workers {
 
     /// A line from a stream's worker through these contexts, and back.
     pub(crate) fn line(&self, owner: &Owner, contexts: &[(String, usize)]) -> Result<Line, ControlError> {
-        self.contexts.line(contexts, self.get(owner.worker).bell())
+        self.contexts.line(contexts, self.get(owner.worker).caller(owner.stream))
     }
 
-    /// Lets streams hand their packets to another one, at this worker, which is told of the queues first.
-    pub(crate) fn feed(&self, from: &[Owner], worker: usize, tell: impl FnOnce(Vec<Inlet>)) {
+    /// Lets streams hand their packets to another one, whose worker is told of the queues first.
+    pub(crate) fn feed(&self, from: &[Owner], to: &Owner, tell: impl FnOnce(Vec<Inlet>)) {
         let queue = |home: &Owner| {
             let upward = self.get(home.worker).upward(home.stream);
-            self.get(worker).queue(upward)
+            self.get(to.worker).queue(to.stream, upward)
         };
         let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
         tell(inlets);

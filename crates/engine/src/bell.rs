@@ -8,23 +8,20 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Wakes a worker; ringing it again before the worker has heard it costs nothing.
 #[derive(Debug)]
-pub struct Bell {
+pub(crate) struct Bell {
     fd: OwnedFd,
     rung: AtomicBool,
 }
 
 impl Bell {
     /// One that has not rung.
-    ///
-    /// # Errors
-    /// There are no more descriptors.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }
 
     /// Wakes the worker.
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
             // Only a full counter could fail, which rings as well.
             let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());

@@ -11,6 +11,7 @@
 )]
 
 mod bell;
+mod calls;
 mod clock;
 mod context;
 mod external;
@@ -23,7 +24,7 @@ mod send;
 pub mod system;
 mod worker;
 
-pub use bell::Bell;
+pub use calls::Caller;
 pub use clock::Clock;
 pub use context::{Contexts, Line, PLUGIN_CONTEXT};
 pub use external::External;

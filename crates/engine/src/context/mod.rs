@@ -16,14 +16,14 @@ mod tests;
 mod thread;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use line::Arrived;
 pub use line::Line;
 use ringer::Ringer;
 use thread::Thread;
 
-use crate::bell::Bell;
+use crate::calls::Caller;
 use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 use crate::message::ControlError;
 
@@ -39,11 +39,11 @@ pub struct Contexts {
 
 impl Contexts {
     /// A line through these contexts, each with this many lanes; they are made if there are none of those
-    /// names yet. The worker at its home hears `home` when something comes back.
+    /// names yet. The worker at its home is called by `home` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
-    pub fn line(&self, contexts: &[(String, usize)], home: Arc<Bell>) -> Result<Line, ControlError> {
+    pub fn line(&self, contexts: &[(String, usize)], home: Caller) -> Result<Line, ControlError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let lanes = |(name, lanes): &(String, usize)| {
             let name = shared(&threads, name);

@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::bell::Bell;
+use crate::calls::Caller;
 
 /// What wakes the reader of the next queue.
 #[derive(Debug, Clone)]
 pub(super) enum Ringer {
     Context(Arc<Parked>),
-    Home(Arc<Bell>),
+    Home(Caller),
 }
 
 impl Ringer {
     pub(super) fn ring(&self) {
         match self {
             Ringer::Context(parked) => parked.wake(),
-            Ringer::Home(bell) => bell.ring(),
+            Ringer::Home(caller) => caller.ring(),
         }
     }
 }

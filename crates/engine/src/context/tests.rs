@@ -13,6 +13,7 @@ use super::line::{Arrived, Line};
 use super::ringer::{Parked, Ringer};
 use super::{Contexts, PLUGIN_CONTEXT};
 use crate::bell::Bell;
+use crate::calls::calls;
 use crate::limits::PLUGIN_CONTEXTS_MAX;
 
 /// A line whose threads are this test.
@@ -203,10 +204,10 @@ fn every_lane_has_its_turn_and_frames_stay_together() {
 
 #[test]
 fn when_too_many_streams_have_plug_ins_some_share_a_context() {
-    let (contexts, home) = (Contexts::default(), Arc::new(Bell::new().expect("a bell")));
+    let (contexts, home) = (Contexts::default(), calls(Arc::new(Bell::new().expect("a bell"))).0);
     for number in 0..2 * PLUGIN_CONTEXTS_MAX {
         let name = format!("{PLUGIN_CONTEXT}{number}");
-        contexts.line(&[(name, 1)], Arc::clone(&home)).expect("there is room");
+        contexts.line(&[(name, 1)], home.to(1)).expect("there is room");
     }
     let threads = contexts.threads.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(threads.len(), PLUGIN_CONTEXTS_MAX + 1);

@@ -29,9 +29,11 @@ impl Worker {
         match command {
             Command::AddStream { stream, name, url, options, inlets } => {
                 self.streams.add((stream, stream), (name, url), options, inlets);
+                self.look_again(stream);
             }
             Command::Replicate { stream, home, name, options, inlets } => {
                 self.streams.replicate((stream, home), name, options, inlets);
+                self.look_again(stream);
             }
             Command::Share { stream, outlet } => self.streams.with(stream, |stream| stream.share(outlet)),
             Command::Rest { stream } => self.streams.rest(self.clock.now(), stream),
@@ -147,6 +149,7 @@ impl Worker {
         if let Some(before) = stream.source.replace(opened) {
             self.close_sockets(&before);
         }
+        self.look_again(id);
         Ok(())
     }
 
@@ -159,11 +162,11 @@ impl Worker {
     }
 
     fn close_source(&mut self, id: StreamId, source: SourceId) {
-        // What the publisher had queued before it left still counts.
-        self.drain_queues();
-        let now = self.clock.now();
         let Ok(index) = self.streams.find(id) else { return };
         let stream = &mut self.streams[index];
+        // What the publisher had queued before it left still counts.
+        stream.drain_queue(&self.clock);
+        let now = self.clock.now();
         if stream.source.as_ref().is_some_and(|current| current.id() == source) {
             let closed = stream.source.take();
             stream.core.handle_source_end(now);

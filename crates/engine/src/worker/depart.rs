@@ -32,7 +32,7 @@ impl Worker {
             self.send_parcels(&mut batch);
         }
         self.links.give_back(batch);
-        for sink in self.streams.iter_mut().flat_map(|(_, stream)| stream.sinks.iter_mut().flatten()) {
+        for sink in self.streams.iter_mut().flat_map(|stream| stream.sinks.iter_mut().flatten()) {
             sink.behind.take_if(|behind| behind.is_at(id));
         }
     }

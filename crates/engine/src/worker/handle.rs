@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Worker;
 use super::share::{Inlet, Outlet, Upward};
 use crate::bell::Bell;
+use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
 use crate::limits::PEER_PARCELS_MAX;
 use crate::message::{Command, ControlError, Demand, StreamId, WorkerState};
@@ -21,6 +22,7 @@ use crate::receive::bind_pair;
 pub struct WorkerHandle {
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
+    callers: Callers,
     /// Where datagrams are put for its peers.
     inbox: Inbox,
     states: Arc<arc_swap::ArcSwap<WorkerState>>,
@@ -47,15 +49,23 @@ impl WorkerHandle {
         let ports = pair.ports;
         let ringing = Arc::clone(&bell);
         let (inbox, parcels) = inbox(PEER_PARCELS_MAX, Arc::new(move || ringing.ring()));
+        let (callers, calls) = calls(Arc::clone(&bell));
         let (rings, shown) = (Arc::clone(&bell), Arc::clone(&states));
-        let handle = WorkerHandle { commands, bell: rings, inbox, states: shown, rtp_ports: ports };
+        let handle = WorkerHandle { commands, bell: rings, callers, inbox, states: shown, rtp_ports: ports };
         let (told, hears) = mpsc::channel();
         let (ways, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || {
                 match processors.keep(number).and_then(|()| {
-                    Worker::open((clock, bell), (queue, parcels), states, pair, (ways, limits), demands)
+                    Worker::open(
+                        (clock, bell),
+                        (queue, calls, parcels),
+                        states,
+                        pair,
+                        (ways, limits),
+                        demands,
+                    )
                 }) {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));
@@ -82,10 +92,10 @@ impl WorkerHandle {
         }
     }
 
-    /// A queue through which the worker is handed a stream's packets by another one, and hands up what its
+    /// A queue through which a stream of the worker is handed packets by another one, and hands up what its
     /// receivers say.
-    pub fn queue(&self, upward: Upward) -> (Outlet, Inlet) {
-        super::share::queue(Arc::clone(&self.bell), upward)
+    pub fn queue(&self, stream: StreamId, upward: Upward) -> (Outlet, Inlet) {
+        super::share::queue(self.caller(stream), upward)
     }
 
     /// The way up to a stream that this worker has the source of.
@@ -98,14 +108,9 @@ impl WorkerHandle {
         self.inbox.clone()
     }
 
-    /// What wakes it.
-    pub fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
-    }
-
-    /// There are packets in a queue.
-    pub fn wake(&self) {
-        self.bell.ring();
+    /// What calls it to a stream for which there is something in a queue.
+    pub fn caller(&self, stream: StreamId) -> Caller {
+        self.callers.to(stream)
     }
 
     /// The newest snapshot of what it has.

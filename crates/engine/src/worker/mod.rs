@@ -6,6 +6,7 @@
 //! Its parts, [`Watch`], [`Streams`], [`Ways`], [`Links`], [`Tasks`] and [`Snapshot`], do not know it: what
 //! one has to do with another, it is given, or answers.
 
+mod agenda;
 mod commands;
 mod demand;
 mod depart;
@@ -57,9 +58,10 @@ use watch::{Watch, Watched};
 use ways::Ways;
 
 use crate::bell::Bell;
+use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::limits::{EVENTS, WORK_ROUND};
-use crate::message::{Command, Demand, WorkerState};
+use crate::message::{Command, Demand, StreamId, WorkerState};
 use crate::receive::{PortPair, Receiver};
 
 /// Everything that one thread owns.
@@ -67,6 +69,9 @@ struct Worker {
     clock: Clock,
     bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
+    calls: Calls,
+    /// Streams for which something may have been put down.
+    called: Vec<StreamId>,
     watch: Watch,
     receiver: Receiver,
     streams: Streams,
@@ -82,7 +87,7 @@ impl Worker {
     /// One that has no streams yet, and serves receivers from this pair of ports.
     fn open(
         (clock, bell): (Clock, Arc<Bell>),
-        (commands, parcels): (CommandReceiver<Command>, Parcels),
+        (commands, calls, parcels): (CommandReceiver<Command>, Calls, Parcels),
         published: Arc<arc_swap::ArcSwap<WorkerState>>,
         pair: PortPair,
         (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
@@ -95,6 +100,8 @@ impl Worker {
             clock,
             bell,
             commands,
+            calls,
+            called: Vec::new(),
             watch,
             receiver: Receiver::new(),
             streams: Streams::new(told),
@@ -133,13 +140,8 @@ impl Worker {
     fn due(&mut self) -> Time {
         let mut due = self.snapshot.due().min(self.ways.due());
         due = due.min(self.links.due().unwrap_or(due));
-        let mut highest = Priority::Low;
-        for stream in self.streams.iter() {
-            highest = highest.min(stream.class());
-            let wake = if stream.touched { Some(Time::ZERO) } else { stream.wake };
-            due = due.min(wake.unwrap_or(due));
-        }
-        self.tasks.set_highest(highest);
+        due = due.min(self.streams.due().unwrap_or(due));
+        self.tasks.set_highest(self.streams.highest());
         if self.tasks.is_empty() { due } else { Time::ZERO }
     }
 
@@ -147,9 +149,8 @@ impl Worker {
     /// come, and for the snapshot.
     fn plan(&mut self) {
         let now = self.clock.now();
-        for (index, stream) in self.streams.iter_mut() {
-            plan_stream(&mut self.tasks, now, index, stream);
-        }
+        let tasks = &mut self.tasks;
+        self.streams.plan(now, |index, stream| plan_stream(tasks, now, index, stream));
         for link in self.links.are_due(now) {
             self.tasks.add(Priority::High, Task::Depart(link));
         }
@@ -192,11 +193,18 @@ impl Worker {
         }
     }
 
-    /// Takes what publishers have put into their queues; what is left is taken in the next round.
-    fn drain_queues(&mut self) {
-        if self.streams.drain_queues(&self.clock) {
+    /// Takes what was put down for streams; what is left is taken in the next round.
+    fn answer_calls(&mut self) {
+        self.calls.take(&mut self.called);
+        if self.streams.take_put_down(&self.clock, &mut self.called) {
             self.bell.ring();
         }
+    }
+
+    /// Something may have been put down for a stream before it was known what that is for.
+    fn look_again(&mut self, stream: StreamId) {
+        self.called.push(stream);
+        self.bell.ring();
     }
 
     fn event(&mut self, token: usize, flags: epoll::EventFlags) {
@@ -204,11 +212,7 @@ impl Worker {
             Some(Watched::Bell) => {
                 self.bell.clear();
                 self.obey();
-                self.drain_queues();
-                if self.streams.take_handed(self.clock.now()) {
-                    self.bell.ring();
-                }
-                self.streams.take_near(&self.clock);
+                self.answer_calls();
                 self.take_parcels();
             }
             Some(Watched::Source { stream, .. }) => {

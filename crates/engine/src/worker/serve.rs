@@ -258,7 +258,7 @@ impl Worker {
     /// A UDP socket takes packets again: every receiver that it serves may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
         if self.ways.take_full(port) {
-            self.streams.iter_mut().for_each(|(_, stream)| stream.port_writable(port));
+            self.streams.iter_mut().for_each(|stream| stream.port_writable(port));
         }
     }
 }

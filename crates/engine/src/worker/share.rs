@@ -13,6 +13,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::watch;
 
 use crate::bell::Bell;
+use crate::calls::Caller;
 use crate::limits::{HAND_OVER_PACKETS, INGEST_ROUND_PACKETS};
 use crate::message::{Command, StreamId};
 
@@ -20,7 +21,7 @@ use crate::message::{Command, StreamId};
 #[derive(Debug)]
 pub struct Outlet {
     queue: Producer<Passed>,
-    bell: Arc<Bell>,
+    reader: Caller,
     class: Arc<AtomicU8>,
     /// Packets that found the queue full, by track. Nothing is handed over before there is room
     /// again.
@@ -68,11 +69,11 @@ enum Passed {
     Next(Handed),
 }
 
-/// A queue whose reader hears this bell.
-pub(super) fn queue(bell: Arc<Bell>, upward: Upward) -> (Outlet, Inlet) {
+/// A queue whose reader is called by this.
+pub(super) fn queue(reader: Caller, upward: Upward) -> (Outlet, Inlet) {
     let (producer, consumer) = RingBuffer::new(HAND_OVER_PACKETS);
     let class = Arc::new(AtomicU8::new(Priority::Low as u8));
-    let outlet = Outlet { queue: producer, bell, class: Arc::clone(&class), missed: None };
+    let outlet = Outlet { queue: producer, reader, class: Arc::clone(&class), missed: None };
     (outlet, Inlet { queue: consumer, class, ready: watch::Sender::new(false), upward })
 }
 
@@ -169,7 +170,7 @@ impl Queues {
         }
         for outlet in self.outlets.iter_mut().filter(|_| some) {
             outlet.go_on(core);
-            outlet.bell.ring();
+            outlet.reader.ring();
         }
     }
 
@@ -179,7 +180,7 @@ impl Queues {
         core.set_shared(true);
         // A new queue is empty.
         let _ = outlet.queue.push(Passed::Introduction(core.introduction()));
-        outlet.bell.ring();
+        outlet.reader.ring();
         self.outlets.push(outlet);
     }
 
@@ -255,7 +256,7 @@ mod tests {
             let bell = Arc::new(Bell::new().expect("an eventfd"));
             let (commands, _) = std::sync::mpsc::channel();
             let upward = Upward { stream: 1, commands, bell: Arc::clone(&bell) };
-            let (outlet, inlet) = queue(bell, upward);
+            let (outlet, inlet) = queue(crate::calls::calls(bell).0.to(2), upward);
             let (mut home, mut replica) = (stream(1), stream(2));
             home.core.handle_source(Time::ZERO, h264());
             replica.queues.inlets.push(inlet);

@@ -9,6 +9,7 @@ use outflow_relay::schedule::Counters;
 use outflow_relay::{Priority, Report, SinkKey, Stream, StreamOptions};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::agenda::Seen;
 use super::demand::Demands;
 use super::rate::Rate;
 use super::services::LiveServices;
@@ -157,6 +158,20 @@ impl LiveStream {
                 self.touched = true;
             }
         }
+    }
+
+    /// What its worker looks at.
+    pub(super) fn seen(&self) -> Seen {
+        Seen { class: self.class(), wake: self.wake, is_touched: self.touched }
+    }
+
+    /// Takes what was put down for it. Returns whether there may be more.
+    pub(super) fn take_put_down(&mut self, clock: &Clock) -> bool {
+        let is_more = self.drain_queue(clock);
+        let now = clock.now();
+        let is_more = self.take_handed(now) || is_more;
+        self.take_near(now, clock);
+        is_more
     }
 
     /// Takes what its publisher has put into the queue. Returns whether there may be more.

@@ -1,12 +1,14 @@
 //! The streams of a worker, by their places and by their numbers.
 
 use core::ops::{Index, IndexMut};
+use std::collections::BTreeMap;
 
 use outflow_media::Time;
-use outflow_relay::{Report, SinkKey, StreamOptions};
+use outflow_relay::{Priority, Report, SinkKey, StreamOptions};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::agenda::Agenda;
 use super::share::Inlet;
 use super::stream::LiveStream;
 use crate::clock::Clock;
@@ -15,6 +17,8 @@ use crate::message::{ControlError, Demand, ReceiverId, StreamId};
 /// The streams of a worker.
 pub(super) struct Streams {
     all: Slab<LiveStream>,
+    places: BTreeMap<StreamId, usize>,
+    agenda: Agenda,
     /// What receivers want, to the task that fetches streams.
     told: UnboundedSender<Demand>,
 }
@@ -22,7 +26,7 @@ pub(super) struct Streams {
 impl Streams {
     /// None yet; `told` hears what receivers want.
     pub(super) fn new(told: UnboundedSender<Demand>) -> Self {
-        Streams { all: Slab::new(), told }
+        Streams { all: Slab::new(), places: BTreeMap::new(), agenda: Agenda::default(), told }
     }
 
     /// One more.
@@ -33,7 +37,10 @@ impl Streams {
         options: StreamOptions,
         inlets: Vec<Inlet>,
     ) {
-        self.all.insert(LiveStream::new((id, home), name, url, options, inlets, self.told.clone()));
+        let stream = LiveStream::new((id, home), name, url, options, inlets, self.told.clone());
+        let index = self.all.insert(stream);
+        self.places.insert(id, index);
+        self.agenda.change(index);
     }
 
     /// Begins to serve a stream of another worker, or does so again.
@@ -45,7 +52,7 @@ impl Streams {
         inlets: Vec<Inlet>,
     ) {
         match self.find(id) {
-            Ok(index) => self.all[index].queues.set_inlets(inlets),
+            Ok(index) => self[index].queues.set_inlets(inlets),
             Err(_) => self.add((id, home), (name, String::new()), options, inlets),
         }
     }
@@ -53,31 +60,39 @@ impl Streams {
     /// A replica has no receivers: its packets go.
     pub(super) fn rest(&mut self, now: Time, id: StreamId) {
         if let Ok(index) = self.find(id) {
-            self.all[index].queues.set_inlets(Vec::new());
-            self.all[index].core.handle_rest(now);
+            self[index].queues.set_inlets(Vec::new());
+            self[index].core.handle_rest(now);
         }
     }
 
     /// Lets one go.
     pub(super) fn remove(&mut self, index: usize) {
-        self.all.remove(index);
+        self.places.remove(&self.all.remove(index).id);
+        self.agenda.change(index);
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&LiveStream> {
         self.all.get(index)
     }
 
+    /// One that may be changed: it is looked at afterwards.
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut LiveStream> {
-        self.all.get_mut(index)
+        let stream = self.all.get_mut(index)?;
+        self.agenda.change(index);
+        Some(stream)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &LiveStream> {
         self.all.iter().map(|(_, stream)| stream)
     }
 
-    /// All of them, with their places.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut LiveStream)> {
-        self.all.iter_mut()
+    /// All of them, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut LiveStream> {
+        let Streams { all, agenda, .. } = self;
+        all.iter_mut().map(|(index, stream)| {
+            agenda.change(index);
+            stream
+        })
     }
 
     /// The first place from this one on at which there is a stream.
@@ -87,8 +102,7 @@ impl Streams {
 
     /// The place of one.
     pub(super) fn find(&self, id: StreamId) -> Result<usize, ControlError> {
-        let found = self.all.iter().find(|(_, stream)| stream.id == id);
-        found.map(|(index, _)| index).ok_or(ControlError::StreamGone)
+        self.places.get(&id).copied().ok_or(ControlError::StreamGone)
     }
 
     /// The place of a stream, and its sink that is this receiver.
@@ -100,8 +114,9 @@ impl Streams {
     /// Changes a stream, if it is here.
     pub(super) fn with(&mut self, id: StreamId, change: impl FnOnce(&mut LiveStream)) {
         if let Ok(index) = self.find(id) {
-            change(&mut self.all[index]);
-            self.all[index].touched = true;
+            let stream = &mut self[index];
+            change(stream);
+            stream.touched = true;
         }
     }
 
@@ -113,32 +128,48 @@ impl Streams {
         change: impl FnOnce(&mut LiveStream, SinkKey),
     ) {
         if let Some((index, key)) = self.find_sink(id, receiver) {
-            change(&mut self.all[index], key);
-            self.all[index].touched = true;
+            let stream = &mut self[index];
+            change(stream, key);
+            stream.touched = true;
         }
     }
 
     /// Tells a stream's core what became of packets.
     pub(super) fn report(&mut self, index: usize, key: SinkKey, report: Report) {
-        if let Some(stream) = self.all.get_mut(index) {
+        if let Some(stream) = self.get_mut(index) {
             stream.core.handle_report(key, report);
         }
     }
 
-    /// Takes what publishers have put into their queues. Returns whether something is left for the next round.
-    pub(super) fn drain_queues(&mut self, clock: &Clock) -> bool {
-        self.all.iter_mut().fold(false, |is_more, (_, stream)| stream.drain_queue(clock) || is_more)
+    /// Takes what was put down for streams that were called to: by their publishers, other workers, other contexts.
+    /// Those stay called to for which there may be more; returns whether there are any.
+    pub(super) fn take_put_down(&mut self, clock: &Clock, called: &mut Vec<StreamId>) -> bool {
+        called.sort_unstable();
+        called.dedup();
+        called.retain(|id| self.find(*id).is_ok_and(|index| self[index].take_put_down(clock)));
+        !called.is_empty()
     }
 
-    /// Takes what other workers have handed over. Returns whether something is left for the next round.
-    pub(super) fn take_handed(&mut self, now: Time) -> bool {
-        self.all.iter_mut().fold(false, |is_more, (_, stream)| stream.take_handed(now) || is_more)
+    /// When the first of them has something to do, if any has.
+    pub(super) fn due(&mut self) -> Option<Time> {
+        let Streams { all, agenda, .. } = self;
+        let any = agenda.look(|index| all.get(index).map(LiveStream::seen));
+        if any { Some(Time::ZERO) } else { agenda.due() }
     }
 
-    /// Takes what comes back from other contexts.
-    pub(super) fn take_near(&mut self, clock: &Clock) {
-        let now = clock.now();
-        self.all.iter_mut().for_each(|(_, stream)| stream.take_near(now, clock));
+    /// The highest class of any of them.
+    pub(super) fn highest(&self) -> Priority {
+        self.agenda.highest()
+    }
+
+    /// Goes through those that may have something to do.
+    pub(super) fn plan(&mut self, now: Time, mut each: impl FnMut(usize, &mut LiveStream)) {
+        self.agenda.wake(now);
+        for &index in self.agenda.changed() {
+            if let Some(stream) = self.all.get_mut(index) {
+                each(index, stream);
+            }
+        }
     }
 }
 
@@ -152,6 +183,7 @@ impl Index<usize> for Streams {
 
 impl IndexMut<usize> for Streams {
     fn index_mut(&mut self, index: usize) -> &mut LiveStream {
+        self.agenda.change(index);
         &mut self.all[index]
     }
 }

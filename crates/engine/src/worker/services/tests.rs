@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::bell::Bell;
+use crate::calls::{Callers, calls};
 use crate::context::Contexts;
 use crate::worker::stream::LiveStream;
 
@@ -21,7 +22,7 @@ struct Home {
     stream: LiveStream,
     clock: Clock,
     contexts: Contexts,
-    bell: Arc<Bell>,
+    callers: Callers,
     sent: u64,
     got: Vec<u16>,
 }
@@ -57,8 +58,8 @@ impl Home {
             LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![], told);
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
-        let bell = Arc::new(Bell::new().expect("an eventfd"));
-        Home { stream, clock, contexts: Contexts::default(), bell, sent: 0, got: Vec::new() }
+        let (callers, _) = calls(Arc::new(Bell::new().expect("an eventfd")));
+        Home { stream, clock, contexts: Contexts::default(), callers, sent: 0, got: Vec::new() }
     }
 
     /// Puts services in place, as a worker does when it is told.
@@ -67,7 +68,7 @@ impl Home {
         graph.bind(&video());
         let names: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
         let line =
-            (!names.is_empty()).then(|| self.contexts.line(&names, Arc::clone(&self.bell)).expect("threads"));
+            (!names.is_empty()).then(|| self.contexts.line(&names, self.callers.to(1)).expect("threads"));
         let (reply, answer) = oneshot::channel();
         let services = Services { graph: Some(Box::new(graph)), line, note: None };
         self.stream.put_services(services, reply, &self.clock);
