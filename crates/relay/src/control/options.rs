@@ -19,7 +19,7 @@ pub struct StreamOptions {
     pub ssrc: u32,
     /// All chance of the core comes from it. Random, from the driver.
     pub seed: u64,
-    /// NTP time of [`Time::ZERO`], 32.32 fixed point seconds since 1900.
+    /// NTP time of [`Time::ZERO`](outflow_media::Time::ZERO), 32.32 fixed point seconds since 1900.
     pub ntp_at_zero: u64,
     /// How many layers the source has at least, though fewer may come: a relay that hands the stream on
     /// leaves out those no sink here wants, and levels mean the same here and there. 0 if packets say it.

@@ -1,6 +1,6 @@
 //! Work on images, whatever carries them: whole images, raw video in RTP, JPEG 2000 in RTP.
 //!
-//! What is done is a [`Recipe`]; each track has a [`Carrier`] that does it where its pixels, or its
+//! What is done is a [`Recipe`]; each track has a *carrier* that does it where its pixels, or its
 //! codestreams, lie. Elements are names for recipes.
 //!
 //! Raw video can be worked on in three ways, see [`Memory`]. A frame is gathered by its timestamp; one

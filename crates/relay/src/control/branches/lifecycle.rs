@@ -8,7 +8,7 @@ use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Levels, TsLevels};
 use crate::limits::BRANCH_LINGER;
-use crate::schedule::{Branch, Carriage, Place, Sink, SinkKey};
+use crate::schedule::{Branch, Carriage, Sink, SinkKey};
 
 impl Distribution {
     /// Makes all branches again, for another format.
@@ -143,22 +143,6 @@ impl Distribution {
             } else {
                 self.place(now, key);
             }
-        }
-    }
-
-    /// Takes a sink out of its branch, or from among those that wait for one.
-    pub(in crate::control) fn displace(&mut self, key: SinkKey) {
-        self.audience.withdraw(key);
-        let Some(sink) = self.sinks.get_mut(key.0) else { return };
-        sink.place = match sink.place {
-            Place::Waiting if sink.branch.is_none() => Place::Paused,
-            place => place,
-        };
-        if let Some(branch) = sink.branch {
-            if let Some(branch) = self.branches.get_mut(branch) {
-                branch.remove(&mut self.sinks, key);
-            }
-            self.sinks[key.0].branch = None;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which branch a sink reads.
+//! Which branch a sink reads, and how it comes there and goes.
 
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan, Settings, Unfit, View};
 use outflow_media::{Format, Time, Track};
@@ -12,7 +12,7 @@ use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
 use crate::control::{State, Stream, StreamOptions};
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId, Carriage, Sink, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Branch, BranchId, Carriage, Place, Sink, SinkKey, SinkSpec, Transport};
 
 impl State {
     /// What a sink of this kind would get.
@@ -138,6 +138,45 @@ impl Distribution {
                 slot.branch.join(&mut self.sinks, key);
             }
             None => self.audience.awaits(key),
+        }
+    }
+
+    /// Takes a sink out of its branch, or from among those that wait for one.
+    pub(in crate::control) fn displace(&mut self, key: SinkKey) {
+        self.audience.withdraw(key);
+        let Some(sink) = self.sinks.get_mut(key.0) else { return };
+        sink.place = match sink.place {
+            Place::Waiting if sink.branch.is_none() => Place::Paused,
+            place => place,
+        };
+        if let Some(branch) = sink.branch {
+            if let Some(branch) = self.branches.get_mut(branch) {
+                branch.remove(&mut self.sinks, key);
+            }
+            self.sinks[key.0].branch = None;
+        }
+    }
+
+    /// The branch that a sink reads, and where it stands there.
+    pub(in crate::control) fn place_of(&self, key: SinkKey) -> Option<(usize, Place)> {
+        let sink = self.sinks.get(key.0)?;
+        Some((sink.branch?, sink.place))
+    }
+
+    /// A sink that was to stop in a branch goes on there.
+    pub(in crate::control) fn go_on(&mut self, index: usize, key: SinkKey) {
+        if let Some(branch) = self.branches.get_mut(index) {
+            branch.go_on(&mut self.sinks, key);
+        }
+    }
+
+    /// Takes a sink out of its branch, to be put into another.
+    pub(in crate::control) fn take_out(&mut self, from: usize, key: SinkKey) {
+        if let Some(branch) = self.branches.get_mut(from) {
+            branch.remove(&mut self.sinks, key);
+        }
+        if let Some(sink) = self.sinks.get_mut(key.0) {
+            sink.branch = None;
         }
     }
 

@@ -28,7 +28,7 @@ use self::layers::Layers;
 use super::distribution::Distribution;
 use super::renditions::Simulcast;
 use crate::buffer::Seq;
-use crate::schedule::{Place, SinkKey};
+use crate::schedule::SinkKey;
 
 /// The levels of a branch, of whichever kind.
 #[derive(Debug, Clone, Copy)]
@@ -136,26 +136,5 @@ impl Distribution {
             }
         }
         any
-    }
-
-    fn place_of(&self, key: SinkKey) -> Option<(usize, Place)> {
-        let sink = self.sinks.get(key.0)?;
-        Some((sink.branch?, sink.place))
-    }
-
-    pub(in crate::control) fn go_on(&mut self, index: usize, key: SinkKey) {
-        if let Some(branch) = self.branches.get_mut(index) {
-            branch.go_on(&mut self.sinks, key);
-        }
-    }
-
-    /// Takes a sink out of its branch, to be put into another.
-    pub(in crate::control) fn take_out(&mut self, from: usize, key: SinkKey) {
-        if let Some(branch) = self.branches.get_mut(from) {
-            branch.remove(&mut self.sinks, key);
-        }
-        if let Some(sink) = self.sinks.get_mut(key.0) {
-            sink.branch = None;
-        }
     }
 }
