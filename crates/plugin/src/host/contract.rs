@@ -1,5 +1,7 @@
 //! The contract's types as they cross the boundary; `wit/plugin.wit` says what they mean.
 
+use std::sync::Arc;
+
 use outflow_graph::{Message, TrackTime};
 use outflow_media::{Codec, Format, Tag, Time, Track as MediaTrack};
 use wasmtime::component::{ComponentType, Lift, Lower, flags};
@@ -131,6 +133,9 @@ pub(crate) struct Packet {
     marks: Marks,
     needs: u32,
 }
+
+/// What goes into a call to `work`. The records come back for the next.
+pub(crate) type Packets = Arc<Vec<Packet>>;
 
 #[derive(ComponentType, Lift, Debug, Clone, Copy)]
 #[component(record)]
