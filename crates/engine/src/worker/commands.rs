@@ -26,24 +26,23 @@ impl Worker {
     }
 
     fn command(&mut self, command: Command) {
+        let streams = &mut self.streams;
         match command {
             Command::AddStream { stream, name, url, options, inlets } => {
-                self.streams.add((stream, stream), (name, url), options, inlets);
+                streams.add((stream, stream), (name, url), options, inlets);
                 self.look_again(stream);
             }
             Command::Replicate { stream, home, name, options, inlets } => {
-                self.streams.replicate((stream, home), name, options, inlets);
+                streams.replicate((stream, home), name, options, inlets);
                 self.look_again(stream);
             }
-            Command::Share { stream, outlet } => self.streams.with(stream, |stream| stream.share(outlet)),
-            Command::Rest { stream } => self.streams.rest(self.clock.now(), stream),
+            Command::Share { stream, outlet } => streams.with(stream, |stream| stream.share(outlet)),
+            Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
-                self.streams.with(stream, |stream| stream.core.set_options(options))
+                streams.with(stream, |it| it.core.set_options(options))
             }
-            Command::SetBounds { stream, bounds } => {
-                self.streams.with(stream, |stream| stream.core.set_bounds(bounds))
-            }
+            Command::SetBounds { stream, bounds } => streams.with(stream, |it| it.core.set_bounds(bounds)),
             Command::OpenSource { stream, source, spec, reply } => {
                 // The caller that asked may have gone; the source then ends by its own CloseSource.
                 let _ = reply.send(self.open_source(stream, source, spec));
@@ -51,9 +50,9 @@ impl Worker {
             Command::CloseSource { stream, source } => self.close_source(stream, source),
             Command::NameSource { stream, source, peer } => self.name_source(stream, source, peer),
             Command::Describe { stream, wanted, reply } => {
-                drop(reply.send(self.streams.describe(stream, &wanted)))
+                drop(reply.send(streams.describe(stream, &wanted)))
             }
-            Command::Services(command) => self.streams.obey(&self.clock, command),
+            Command::Services(command) => streams.obey(&self.clock, command),
             Command::Join { stream, receiver, spec, reply } => {
                 let joined = self.join(stream, receiver, *spec);
                 let _ = reply.send(joined);
@@ -63,13 +62,11 @@ impl Worker {
                 self.start_peer((stream, receiver), peer, path);
             }
             Command::Pause { stream, receiver } => {
-                self.streams.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
+                streams.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
             }
-            Command::Resume { stream, receiver, reply } => {
-                let _ = reply.send(self.resume(stream, receiver));
-            }
+            Command::Resume { stream, receiver, reply } => drop(reply.send(self.resume(stream, receiver))),
             Command::Leave { stream, receiver, reason } => {
-                if let Some((index, key)) = self.streams.find_sink(stream, receiver) {
+                if let Some((index, key)) = streams.find_sink(stream, receiver) {
                     self.end(index, key, reason);
                 }
             }
@@ -78,12 +75,12 @@ impl Worker {
             }
             Command::Inject { stream, receiver, bytes } => self.inject(stream, receiver, &bytes),
             Command::ReceiverRtcp { stream, receiver, bytes } => {
-                if let Some((index, key)) = self.streams.find_sink(stream, receiver) {
+                if let Some((index, key)) = streams.find_sink(stream, receiver) {
                     self.receiver_report(index, key, None, &bytes);
                 }
             }
             Command::Feedback { stream, feedback } => {
-                self.streams.with(stream, |stream| stream.core.handle_feedback(feedback));
+                streams.with(stream, |it| it.core.handle_feedback(feedback))
             }
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
