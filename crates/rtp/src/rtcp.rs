@@ -10,7 +10,7 @@ use core::time::Duration;
 pub use estimate::{Limit, limit_noted};
 pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
-use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _, RtcpPacketWriterExt as _};
+use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _};
 use rtcp_types::{
     App, Bye, Compound, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,
     ReportBlockBuilder, RtcpParseError, SenderReport as WireSenderReport,
