@@ -58,9 +58,9 @@ impl Member {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) address: IpAddr,
-    timer: Option<Time>,
+    pub(super) timer: Option<Time>,
     /// In the order of their addresses.
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     asking: Asking,
     members: Vec<Member>,
     /// Until when hosts count as present that report with IGMPv1, and with v2 or MLDv1.
