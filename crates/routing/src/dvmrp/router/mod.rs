@@ -17,7 +17,7 @@ use super::neighbour::{Neighbour, Neighbours};
 use super::outbox::{Outbox, Transmit};
 use super::packet::{ALL_ROUTERS, Addresses, GENERATIONS, LEVELS, Message, PRUNES, TRACES};
 use super::routes::{RouteTable, Via};
-use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest, routes};
+use super::{Counters, InterfaceId, Peer, Refusal, earliest, routes};
 use crate::demand::Level;
 use crate::{Random, demand};
 use schedule::Schedule;
