@@ -1,5 +1,6 @@
 //! RTCP (RFC 3550 section 6): the reports, and what ends a source.
 
+mod compound;
 mod estimate;
 mod key_frame;
 mod level;
@@ -9,20 +10,18 @@ use core::time::Duration;
 pub use estimate::{Limit, limit_noted};
 pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
-use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _, RtcpPacketWriterExt as _};
+use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _};
 use rtcp_types::{
-    App, Bye, Compound, CompoundBuilder, Packet, ReceiverReport as WireReceiverReport,
-    ReportBlock as WireBlock, ReportBlockBuilder, RtcpParseError, RtcpWriteError, Sdes, SdesChunk, SdesItem,
-    SenderReport as WireSenderReport,
+    App, Bye, Compound, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,
+    ReportBlockBuilder, RtcpParseError, SenderReport as WireSenderReport,
 };
 
+use compound::{empty, named, written};
 use estimate::{Remb, Tmmb};
 use outflow_media::Malformed;
 
 /// Report blocks that fit one report.
 pub const MAX_BLOCKS: usize = 31;
-/// Bytes of a canonical name.
-const MAX_CNAME: usize = 255;
 /// Seconds from the NTP era (1900) to the Unix one (1970).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
 
@@ -234,11 +233,6 @@ pub fn bye(ssrc: u32, cname: &str) -> Vec<u8> {
     written(empty(ssrc, cname).add_packet(Bye::builder().add_source(ssrc)))
 }
 
-/// What stands before other packets: an empty report, and the name.
-fn empty(ssrc: u32, cname: &str) -> CompoundBuilder<'_> {
-    named(Compound::builder().add_packet(WireReceiverReport::builder(ssrc)), ssrc, cname)
-}
-
 fn wire(block: &ReportBlock) -> ReportBlockBuilder {
     let lost = block.lost.clamp(-0x80_0000, 0x7f_ffff).cast_unsigned() & 0xff_ffff;
     WireBlock::builder(block.ssrc)
@@ -248,23 +242,6 @@ fn wire(block: &ReportBlock) -> ReportBlockBuilder {
         .interarrival_jitter(block.jitter)
         .last_sender_report_timestamp(block.lsr)
         .delay_since_last_sender_report_timestamp(block.dlsr)
-}
-
-fn named<'a>(compound: CompoundBuilder<'a>, ssrc: u32, cname: &'a str) -> CompoundBuilder<'a> {
-    let cname = &cname[..cname.floor_char_boundary(MAX_CNAME)];
-    let item = SdesItem::builder(SdesItem::CNAME, cname);
-    compound.add_packet(Sdes::builder().add_chunk(SdesChunk::builder(ssrc).add_item(item)))
-}
-
-fn written(compound: CompoundBuilder<'_>) -> Vec<u8> {
-    use rtcp_types::prelude::RtcpPacketWriter as _;
-    let write = || -> Result<Vec<u8>, RtcpWriteError> {
-        let mut bytes = vec![0; compound.calculate_size()?];
-        let length = compound.write_into(&mut bytes)?;
-        bytes.truncate(length);
-        Ok(bytes)
-    };
-    write().expect("counts, names and losses were brought within their limits")
 }
 
 /// NTP time (RFC 3550 section 4) of a moment given as time since the Unix epoch.

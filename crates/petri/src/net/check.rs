@@ -252,9 +252,18 @@ fn bounded(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
+impl Net {
+    /// For each place, the most tokens that it ever holds: the rounds that its producer can be ahead of its
+    /// consumer. The time that this takes grows with the square of the transitions; an engine does not need
+    /// it, because its window limits how far anything runs ahead.
+    pub fn bounds(&self) -> Vec<u32> {
+        bounds(self)
+    }
+}
+
 /// For each place the least number of tokens on a circuit through it: its own, and those of the poorest way
 /// back from its consumer to its producer. One search a transition (Dijkstra, 1959).
-pub(super) fn bounds(net: &Net) -> Vec<u32> {
+fn bounds(net: &Net) -> Vec<u32> {
     let mut bounds = vec![0; net.places.len()];
     let mut least = vec![u32::MAX; net.transitions.len()];
     for start in 0..net.transitions.len() {

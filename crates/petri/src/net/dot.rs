@@ -15,7 +15,7 @@ pub fn dot(net: &Net) -> String {
     }
     let masters: Vec<_> = net.transitions.iter().filter_map(|transition| transition.master).collect();
     let mut first = 0;
-    for group in net.places.chunk_by(Net::alike) {
+    for group in net.places.chunk_by(Place::is_alike) {
         let (place, last) = (&group[0], first + group.len());
         let style = if place.carries == Carries::Order { ", style=dashed" } else { "" };
         let _ = writeln!(text, "    p{first} [shape=circle{style}, label=\"{}\"];", label(group));

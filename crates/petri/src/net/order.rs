@@ -2,9 +2,18 @@
 
 use super::Net;
 
+impl Net {
+    /// Whether each object can be delivered as soon as all before it are over: none waits for one that is sent
+    /// behind it. Of other nets a receiver may have to keep all of a window, and a source is to end its last
+    /// round.
+    pub fn is_sent_in_order(&self) -> bool {
+        is_sent_in_order(self)
+    }
+}
+
 /// Goes through what has to fire in the same round: along places without tokens, which are on no circuit by
 /// themselves, so that this ends.
-pub(super) fn is_sent_in_order(net: &Net) -> bool {
+fn is_sent_in_order(net: &Net) -> bool {
     // The last object that a transition needs, and that all before it in the round do.
     let mut needs = vec![None; net.transitions.len()];
     for object in 0..net.objects() {

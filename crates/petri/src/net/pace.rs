@@ -4,9 +4,20 @@ use core::time::Duration;
 
 use super::{Net, Upper};
 
+impl Net {
+    /// The longest that a round takes on average if nothing is received, however much is lost: what is
+    /// waited for adds up along circuits. `None` if something is waited for without end. A receiver keeps up
+    /// with a live source if this is not longer than the period; else it falls behind as long as there are
+    /// losses, until its window ends. The time that this takes may grow with the square of the net: it is
+    /// meant for authors of nets.
+    pub fn slowest_round(&self) -> Option<Duration> {
+        slowest_round(self)
+    }
+}
+
 /// The most time a token of a circuit, of all circuits (Lawler's search by halves, 1976): with `guess` taken
 /// off for each token, some circuit takes time as long as the guess is too low. Rounded up to microseconds.
-pub(super) fn slowest_round(net: &Net) -> Option<Duration> {
+fn slowest_round(net: &Net) -> Option<Duration> {
     let waits: Option<Vec<_>> = (0..net.places.len()).map(|place| waits_us(net, place)).collect();
     let waits = waits?;
     let (mut low, mut high) = (0, waits.iter().sum::<i64>());

@@ -274,7 +274,7 @@ impl fmt::Display for Net {
             }
             writeln!(f)?;
         }
-        let goes_on = |a: &Place, b: &Place| Net::alike(a, b) && b.name.follows(&a.name);
+        let goes_on = |a: &Place, b: &Place| a.is_alike(b) && b.name.follows(&a.name);
         for run in self.places.chunk_by(goes_on) {
             let (first, last) = (&run[0], &run[run.len() - 1]);
             let word = if first.carries == Carries::Object { "object" } else { "order" };

@@ -138,8 +138,8 @@ pub fn emit(net: &Net, out: &mut Vec<u8>) {
     intervals.dedup();
     put(out, intervals.len() as u64);
     intervals.iter().for_each(|interval| put_interval(interval, out));
-    put(out, net.places.chunk_by(Net::alike).count() as u64);
-    for run in net.places.chunk_by(Net::alike) {
+    put(out, net.places.chunk_by(Place::is_alike).count() as u64);
+    for run in net.places.chunk_by(Place::is_alike) {
         let place = &run[0];
         put(out, u64::from(place.initial) * 2 + u64::from(place.carries == Carries::Order));
         put(out, intervals.partition_point(|interval| *interval < place.interval) as u64);

@@ -303,7 +303,7 @@ fn is_same(a: &Net, b: &Net) -> bool {
     transitions == b.transitions().len()
         && places == b.places().len()
         && (0..transitions).all(|i| of(a, i) == of(b, i))
-        && a.places().iter().zip(b.places()).all(|(a, b)| Net::alike(a, b))
+        && a.places().iter().zip(b.places()).all(|(a, b)| a.is_alike(b))
 }
 
 /// One thing that is less than was asked for.

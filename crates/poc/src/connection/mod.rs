@@ -22,6 +22,7 @@
 //! applications learn the same ([`Event::Missed`], [`Event::Lost`]).
 
 mod contents;
+mod feedback;
 mod incoming;
 mod mtu;
 mod outgoing;
@@ -42,6 +43,7 @@ use outflow_media::Time;
 use outflow_petri::service::Flow;
 
 use self::contents::Contents;
+use self::feedback::Feedback;
 use self::incoming::Incoming;
 pub use self::incoming::IncomingCounts;
 use self::mtu::Mtu;
@@ -51,9 +53,9 @@ use self::path::Path;
 pub use self::types::{
     By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation, Worth,
 };
-use crate::congestion::{Acked, Controller, Lost};
+use crate::congestion::Controller;
 use crate::limits::EVENTS_MAX;
-use crate::packet::{Code, ConnectionId, Ecn, Span};
+use crate::packet::{Code, ConnectionId, Span};
 use crate::protection::Protection;
 use crate::recovery::{Outcome, Received, Rtt, Sent};
 use crate::secret::Secret;
@@ -103,6 +105,7 @@ pub struct Connection {
     received: Received,
     sent: Sent<Contents>,
     controller: Controller,
+    feedback: Feedback,
     outgoing: Option<Outgoing>,
     incoming: Option<Incoming>,
     /// Whether an application was told that it has to wait.
@@ -126,17 +129,10 @@ pub struct Connection {
     progress_at: Option<Time>,
     /// The next number that is left out.
     skip_at: u64,
-    /// Whether packets are still marked, and what the peer counted.
-    marks: bool,
-    ecn: Ecn,
     counts: DatagramCounts,
-    /// When the peer received a packet, by its clock, and when that was sent: the last one known of.
-    told: Option<(Duration, Time)>,
     // To be used again.
     outcome: Outcome<Contents>,
     spare: Vec<Contents>,
-    acked: Vec<Acked>,
-    lost: Vec<Lost>,
     spans: Vec<Span>,
 }
 
@@ -161,6 +157,7 @@ impl Connection {
             received: Received::new(settings.received, now),
             sent: Sent::new(settings.sent),
             controller: Controller::new(settings.congestion),
+            feedback: Feedback::new(settings.marks),
             outgoing: begin.outgoing.map(|flow| Outgoing::new(now, flow, settings.repairs)),
             incoming: begin.incoming.map(|flow| Incoming::new(now, flow)),
             is_blocked: false,
@@ -176,14 +173,9 @@ impl Connection {
             probes: 0,
             progress_at: None,
             skip_at: 0,
-            marks: settings.marks,
-            ecn: Ecn::default(),
             counts: DatagramCounts::default(),
-            told: None,
             outcome: Outcome::new(),
             spare: Vec::new(),
-            acked: Vec::new(),
-            lost: Vec::new(),
             spans: Vec::new(),
             settings,
         };

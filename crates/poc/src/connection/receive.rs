@@ -7,7 +7,6 @@ use outflow_media::Time;
 
 use super::contents::{Contents, Item};
 use super::{By, Closed, Connection, State, Violation};
-use crate::congestion::{Acked, Lost};
 use crate::packet::{Ack, Code, Frame, Frames, Head, Mark};
 use crate::recovery::{Arrived, Outcome};
 
@@ -85,7 +84,7 @@ impl Connection {
                     self.sent.handle_path_change();
                     self.controller.handle_path_changed(now);
                     self.mtu.handle_path_change(now, self.sent.next_number());
-                    self.marks = self.settings.marks;
+                    self.feedback.handle_path_change(self.settings.marks);
                 }
             }
             Frame::Close(close) => {
@@ -121,8 +120,9 @@ impl Connection {
 
     /// What became of packets.
     pub(super) fn follow(&mut self, outcome: &mut Outcome<Contents>, ack: Option<&Ack<'_>>) {
-        self.tell_controller(outcome, ack);
         let now = self.now;
+        let ack_delay_max = self.settings.sent.ack_delay_max;
+        self.feedback.tell(now, outcome, ack, ack_delay_max, &mut self.controller);
         for acked in outcome.acked.drain(..) {
             let mut contents = acked.content;
             match contents.probed {
@@ -162,72 +162,6 @@ impl Connection {
             (Item::Progress(settled), _, Some(incoming)) => incoming.handle_not_known(settled),
             _ => (),
         }
-    }
-
-    /// Congestion control goes by packets with units in them.
-    fn tell_controller(&mut self, outcome: &Outcome<Contents>, ack: Option<&Ack<'_>>) {
-        let now = self.now;
-        self.note_marks(outcome, ack);
-        for acked in &outcome.acked {
-            self.told = acked.received.map(|received| (received, acked.sent)).or(self.told);
-            if acked.content.is_counted {
-                let received = acked.received.map_or(Time::ZERO, |received| Time::ZERO + received);
-                let (number, bytes, sent) = (acked.number, u64::from(acked.bytes), acked.sent);
-                self.acked.push(Acked { number, bytes, sent, received });
-            }
-        }
-        // Before anything was told, they wait.
-        if let (Some((received, sent)), Some(ack)) = (self.told, ack) {
-            for acked in self.acked.iter_mut().filter(|acked| acked.received == Time::ZERO) {
-                // What was told of it may have been lost: then it took as long as another one.
-                acked.received = Time::ZERO + received + acked.sent.since(sent) - sent.since(acked.sent);
-            }
-            if let Some(newest) = self.acked.last() {
-                let rtt = now.since(newest.sent).saturating_sub(self.held(newest.received, ack));
-                self.controller.handle_acked(now, &self.acked, rtt);
-                self.acked.clear();
-            }
-        }
-        let of = |number, bytes, sent| Lost { number, bytes: u64::from(bytes), sent };
-        self.lost.clear();
-        let lost = outcome.lost.iter().filter(|lost| lost.content.is_counted);
-        self.lost.extend(lost.map(|lost| of(lost.number, lost.bytes, lost.sent)));
-        if !self.lost.is_empty() {
-            self.controller.handle_lost(now, &self.lost);
-        }
-        if !outcome.spurious.is_empty() {
-            self.lost.clear();
-            self.lost.extend(outcome.spurious.iter().map(|lost| of(lost.number, lost.bytes, lost.sent)));
-            self.controller.handle_spurious(now, &self.lost);
-        }
-    }
-
-    /// How long the peer waited after it received a packet before it sent an acknowledgement.
-    fn held(&self, received: Time, ack: &Ack<'_>) -> Duration {
-        let largest = ack.arrivals.iter().find(|arrival| arrival.number == ack.largest());
-        let largest = largest.or_else(|| ack.arrivals.iter().next());
-        let after = largest.map_or(Duration::ZERO, |arrival| (Time::ZERO + arrival.time()).since(received));
-        (after + ack.delay).min(self.settings.sent.ack_delay_max)
-    }
-
-    /// A path, or a peer, that does not count marks, or counts too few, gets none (RFC 9000 section
-    /// 13.4.2.1).
-    fn note_marks(&mut self, outcome: &Outcome<Contents>, ack: Option<&Ack<'_>>) {
-        let Some(ack) = ack.filter(|_| self.marks) else { return };
-        let marked = outcome.acked.iter().filter(|acked| acked.content.is_marked).count() as u64;
-        let Some(news) = outcome.ecn else {
-            // Of one that was overtaken nothing is said.
-            self.marks = marked == 0 || ack.ecn.is_some();
-            return;
-        };
-        if news.ect0 + news.ce < marked {
-            self.marks = false;
-            return;
-        }
-        self.ecn.ect0 += news.ect0;
-        self.ecn.ect1 += news.ect1;
-        self.ecn.ce += news.ce;
-        self.controller.handle_ecn(self.now, self.ecn);
     }
 }
 

@@ -170,7 +170,7 @@ impl Connection {
     fn send_packet(&mut self, out: &mut Vec<u8>, mut contents: Contents, elicits: bool) -> Option<Transmit> {
         let bytes = out.len() + self.protection.overhead();
         let is_counted = contents.is_counted;
-        let mark = if self.marks && is_counted { Mark::Ect0 } else { Mark::None };
+        let mark = if self.feedback.marks() && is_counted { Mark::Ect0 } else { Mark::None };
         contents.is_marked = mark != Mark::None;
         let number = if elicits {
             self.sent.handle_sent(self.now, bytes as u32, contents).ok()?

@@ -13,6 +13,7 @@ use outflow_media::Malformed;
 use outflow_petri::leb128::{Reader, put};
 use outflow_petri::limits::NUMBER_MAX;
 
+use super::kind::FORMAT;
 use crate::limits::ARRIVALS_MAX;
 
 /// What times of arrival are counted in.
@@ -83,7 +84,7 @@ impl<'a> Arrivals<'a> {
         let (listed, read) = match self.0 {
             Source::Listed(arrivals) => (arrivals, None),
             Source::Read { bytes, count, largest } => {
-                (&[][..], Some(Decoder::new(Reader::new(super::FORMAT, bytes), count, largest)))
+                (&[][..], Some(Decoder::new(Reader::new(FORMAT, bytes), count, largest)))
             }
         };
         let read = read.into_iter().flatten().map_while(Result::ok);

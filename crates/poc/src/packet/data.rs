@@ -3,7 +3,8 @@
 use outflow_media::Malformed;
 use outflow_petri::leb128::{Reader, put, size};
 
-use super::{Ack, ConnectionId, DATA, Fragment, Frame};
+use super::kind::{DATA, FORMAT};
+use super::{Ack, ConnectionId, Fragment, Frame};
 use crate::limits::{DATAGRAM_BYTES_MIN, FRAMES_MAX};
 
 /// A packet of a connection.
@@ -39,7 +40,7 @@ pub struct Head {
 impl Head {
     /// Reads it; nothing if this is no packet of a connection, or ends early.
     pub fn parse(datagram: &[u8]) -> Option<Head> {
-        let mut reader = Reader::new(super::FORMAT, datagram);
+        let mut reader = Reader::new(FORMAT, datagram);
         if reader.byte().ok()? != DATA {
             return None;
         }
@@ -64,7 +65,7 @@ pub struct Frames<'a> {
 impl<'a> Frames<'a> {
     /// The frames in what is behind the [`Head`] of a packet, in clear.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Frames { reader: Reader::new(super::FORMAT, bytes), left: FRAMES_MAX }
+        Frames { reader: Reader::new(FORMAT, bytes), left: FRAMES_MAX }
     }
 }
 

@@ -15,7 +15,8 @@ use outflow_media::Malformed;
 use outflow_petri::leb128::{Reader, put};
 use outflow_petri::limits::NUMBER_MAX;
 
-use super::{Ack, Code, Fragment, Spans, fragment, handshake};
+use super::code::{Code, put_text, text};
+use super::{Ack, Fragment, Spans, fragment};
 
 const PING: u8 = 1;
 const ACK: u8 = 2;
@@ -84,7 +85,7 @@ impl<'a> Frame<'a> {
             PROGRESS => Frame::Progress(Progress::parse(reader)?),
             PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
             PATH_RESPONSE => Frame::PathResponse(reader.array()?),
-            CLOSE => Frame::Close(Close { code: Code(reader.number()?), text: handshake::text(reader)? }),
+            CLOSE => Frame::Close(Close { code: Code(reader.number()?), text: text(reader)? }),
             kind @ fragment::FIRST_TYPE..=fragment::LAST_TYPE => {
                 Frame::Fragment(Fragment::parse(reader, kind)?)
             }
@@ -120,7 +121,7 @@ impl<'a> Frame<'a> {
             Frame::Close(close) => {
                 out.push(CLOSE);
                 put(out, close.code.0);
-                handshake::put_text(out, close.text);
+                put_text(out, close.text);
             }
         }
     }

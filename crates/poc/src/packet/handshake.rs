@@ -5,9 +5,10 @@
 
 use outflow_media::Malformed;
 use outflow_petri::leb128::{Reader, TooLong, put, put_prefixed};
-use outflow_petri::limits::REASON_BYTES_MAX;
 
-use super::{ACCEPT, Code, ConnectionId, Datagram, HELLO, REFUSE, RETRY, VERSION};
+use super::code::{Code, put_text, text};
+use super::id::ConnectionId;
+use super::kind::{ACCEPT, HELLO, REFUSE, RETRY, VERSION};
 use crate::limits::{COOKIE_BYTES_MAX, HELLO_BYTES_MIN, SERVICE_BYTES_MAX};
 
 /// A client asks for a service.
@@ -21,21 +22,21 @@ pub struct Hello<'a> {
     pub service: &'a [u8],
 }
 
+/// What a hello of any version begins with behind its first byte: the version, and how the client calls the
+/// connection. The padding has to be there, in all versions.
+pub(super) fn greeting(reader: &mut Reader<'_>, bytes: usize) -> Result<(u8, ConnectionId), Malformed> {
+    if bytes < HELLO_BYTES_MIN {
+        return Err(Malformed { offset: bytes, ..reader.error("a hello of less than 1200 bytes") });
+    }
+    Ok((reader.byte()?, ConnectionId(reader.array()?)))
+}
+
 impl<'a> Hello<'a> {
-    /// Behind the first byte. The padding has to be there, in all versions, and to be zeros in this one.
-    pub(super) fn parse(reader: &mut Reader<'a>, bytes: usize) -> Result<Datagram<'a>, Malformed> {
-        if bytes < HELLO_BYTES_MIN {
-            return Err(Malformed { offset: bytes, ..reader.error("a hello of less than 1200 bytes") });
-        }
-        let version = reader.byte()?;
-        let client = ConnectionId(reader.array()?);
-        if version != VERSION {
-            reader.rest();
-            return Ok(Datagram::OtherVersion { version, client });
-        }
+    /// Behind what a hello of any version begins with. The padding has to be zeros.
+    pub(super) fn parse(client: ConnectionId, reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let (cookie, service) = (cookie(reader)?, service(reader)?);
         reader.skip_zeros();
-        Ok(Datagram::Hello(Hello { client, cookie, service }))
+        Ok(Hello { client, cookie, service })
     }
 
     /// Writes it behind what is in `out`: 1200 bytes.
@@ -153,14 +154,4 @@ fn cookie<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
 
 fn service<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     reader.prefixed(SERVICE_BYTES_MAX, "a service too long")
-}
-
-/// What is said to people.
-pub(super) fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
-    let bytes = reader.prefixed(REASON_BYTES_MAX, "a text too long")?;
-    str::from_utf8(bytes).map_err(|_| reader.error("a text that is not UTF-8"))
-}
-
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_prefixed(out, &text.as_bytes()[..text.floor_char_boundary(REASON_BYTES_MAX)]);
 }

@@ -27,76 +27,34 @@
 
 mod ack;
 mod arrivals;
+mod code;
 mod data;
 mod fragment;
 mod frame;
 mod handshake;
+mod id;
+mod kind;
 mod spans;
 
 use outflow_media::Malformed;
 use outflow_petri::leb128::Reader;
 
+use kind::{ACCEPT, DATA, FORMAT, HELLO, REFUSE, RESET, RETRY};
+
 pub use ack::{Ack, Ecn};
 pub use arrivals::{Arrival, Arrivals, TICK};
+pub use code::Code;
 pub use data::{Data, Frames, Head, Writer};
 pub use fragment::Fragment;
 pub use frame::{Close, Frame, Progress};
 pub use handshake::{Accept, Hello, Refuse, Retry};
+pub use id::ConnectionId;
+pub use kind::{VERSION, is_ours};
 pub use outflow_media::ecn::Mark;
 pub use spans::{Span, Spans};
 
-/// The version of the protocol that is spoken here.
-pub const VERSION: u8 = 1;
-
 /// Bytes of a reset.
 pub const RESET_BYTES: usize = 9;
-
-const FORMAT: &str = "POC";
-
-/// The fixed bits of the first byte.
-const FIXED: u8 = 0x08;
-
-const HELLO: u8 = FIXED;
-const RETRY: u8 = FIXED | 1;
-const ACCEPT: u8 = FIXED | 2;
-const REFUSE: u8 = FIXED | 3;
-const DATA: u8 = FIXED | 4;
-const RESET: u8 = FIXED | 5;
-
-/// What one end calls a connection. The peer puts this id in front of what it sends; it should not be guessed
-/// soon, but keeping others out is the protection's task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub [u8; ConnectionId::BYTES]);
-
-impl ConnectionId {
-    /// As many as SRT and ESP (RFC 4303) take: they are in each packet, and those of live media are short.
-    pub const BYTES: usize = 4;
-}
-
-/// Why a connection is refused or closed. Those from 64 on are the application's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(pub u64);
-
-impl Code {
-    /// Nothing is wrong: it is over.
-    pub const DONE: Code = Code(0);
-    /// The version is not spoken here. To be tried with that of the refusal.
-    pub const VERSION: Code = Code(1);
-    /// The service cannot be offered, not even reduced.
-    pub const SERVICE: Code = Code(2);
-    /// There are too many connections. To be tried later.
-    pub const BUSY: Code = Code(3);
-    /// The peer sent what must not be.
-    pub const VIOLATION: Code = Code(4);
-    /// Nothing was heard for too long.
-    pub const IDLE: Code = Code(5);
-    /// The host that was asked does not know the connection (any more).
-    pub const RESET: Code = Code(6);
-    /// The keys have seen as many packets as they may. The connection has to be begun again.
-    pub const SPENT: Code = Code(7);
-    /// The key is not the one that is asked for.
-    pub const KEY: Code = Code(8);
-}
 
 /// A datagram as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,16 +81,19 @@ pub enum Datagram<'a> {
     },
 }
 
-/// Whether a datagram that begins with this byte may be ours.
-pub const fn is_ours(first: u8) -> bool {
-    first & 0xf8 == FIXED
-}
-
 /// Reads a datagram. Frames are read when they are asked for ([`Frames`]).
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     let mut reader = Reader::new(FORMAT, bytes);
     let datagram = match reader.byte()? {
-        HELLO => Hello::parse(&mut reader, bytes.len())?,
+        HELLO => {
+            let (version, client) = handshake::greeting(&mut reader, bytes.len())?;
+            if version == VERSION {
+                Datagram::Hello(Hello::parse(client, &mut reader)?)
+            } else {
+                reader.rest();
+                Datagram::OtherVersion { version, client }
+            }
+        }
         RETRY => Datagram::Retry(Retry::parse(&mut reader)?),
         ACCEPT => Datagram::Accept(Accept::parse(&mut reader)?),
         REFUSE => Datagram::Refuse(Refuse::parse(&mut reader)?),

@@ -9,6 +9,7 @@ use outflow_media::Malformed;
 use outflow_petri::leb128::{Reader, put};
 use outflow_petri::limits::NUMBER_MAX;
 
+use super::kind::FORMAT;
 use crate::limits::SPANS_MAX;
 
 /// Numbers from the first to the last, both among them.
@@ -134,7 +135,7 @@ struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     fn new(bytes: &'a [u8], count: u32) -> Self {
-        Decoder { reader: Reader::new(super::FORMAT, bytes), left: count, next: 0 }
+        Decoder { reader: Reader::new(FORMAT, bytes), left: count, next: 0 }
     }
 }
 

@@ -26,6 +26,7 @@
 //! that we do not say that we understand masks.
 
 mod counters;
+mod event;
 pub mod forwarding;
 mod interface;
 pub mod limits;
@@ -42,10 +43,11 @@ use core::net::Ipv4Addr;
 use outflow_media::Time;
 
 pub use counters::{Counters, Refusal};
+pub use event::Event;
 pub use interface::{InterfaceSettings, Link};
 pub use outbox::Transmit;
 pub use prefix::Prefix;
-pub use router::{Event, Router, Settings};
+pub use router::{Router, Settings};
 
 /// How the driver calls an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,8 @@
 use rtcp_types::prelude::{FciBuilder, FciParser, RtcpPacketWriter};
 use rtcp_types::{FciFeedbackPacketType, RtcpParseError, RtcpWriteError, TransportFeedback};
 
+use super::compound::{empty, written};
+
 /// SSRCs that one message may name; the rest is passed over.
 const SOURCES_MAX: usize = 8;
 
@@ -112,7 +114,7 @@ impl RtcpPacketWriter for Notification {
 pub fn limit_noted(ssrc: u32, owner: u32, limit: Limit, cname: &str) -> Vec<u8> {
     let notification = Notification { owner, limit };
     let feedback = TransportFeedback::builder_owned(notification).sender_ssrc(ssrc);
-    super::written(super::empty(ssrc, cname).add_packet(feedback))
+    written(empty(ssrc, cname).add_packet(feedback))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use rtcp_types::{Fir, PayloadFeedback, Pli};
 
+use super::compound::{empty, written};
+
 /// Sources that one full intra request may name; the rest is passed over.
 const SOURCES_MAX: usize = 8;
 
@@ -20,7 +22,7 @@ pub(super) fn asked_of(feedback: &PayloadFeedback<'_>) -> Vec<u32> {
 pub fn key_frame_request(ssrc: u32, media: u32, number: u8, cname: &str) -> Vec<u8> {
     let loss = PayloadFeedback::builder_owned(Pli::builder()).sender_ssrc(ssrc).media_ssrc(media);
     let intra = PayloadFeedback::builder_owned(Fir::builder().add_ssrc(media, number)).sender_ssrc(ssrc);
-    super::written(super::empty(ssrc, cname).add_packet(loss).add_packet(intra))
+    written(empty(ssrc, cname).add_packet(loss).add_packet(intra))
 }
 
 #[cfg(test)]

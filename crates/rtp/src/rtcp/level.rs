@@ -19,6 +19,8 @@ use rtcp_types::App;
 
 use outflow_media::Malformed;
 
+use super::compound::{empty, written};
+
 const NAME: &str = "OFLV";
 const REQUEST: u8 = 1;
 const ANSWER: u8 = 2;
@@ -102,7 +104,7 @@ impl LevelMessage {
         data.extend_from_slice(&media.to_be_bytes());
         rates.iter().for_each(|rate| data.extend_from_slice(&rate.to_be_bytes()));
         let message = App::builder(ssrc, NAME).subtype(subtype).data(&data);
-        super::written(super::empty(ssrc, cname).add_packet(message))
+        written(empty(ssrc, cname).add_packet(message))
     }
 }
 

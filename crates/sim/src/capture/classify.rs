@@ -10,7 +10,9 @@ use outflow_rtp::{RtpHeader, is_rtcp};
 use outflow_ts::PACKET_BYTES;
 use outflow_ts::packet::check_aligned;
 
-use super::{FlowKind, Recorded, guess};
+use super::flow::FlowKind;
+use super::gather::Recorded;
+use super::guess;
 
 /// Steps of one in the sequence numbers of a source, one behind the other, that show that they are some.
 const STEPS_IN_SEQUENCE: u8 = 2;

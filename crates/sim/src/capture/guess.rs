@@ -10,7 +10,7 @@ use outflow_media::Track;
 use outflow_media::codec::{Prediction, Unit, h264};
 use outflow_rtp::{RtpHeader, sdp};
 
-use super::Recorded;
+use super::gather::Recorded;
 
 /// Packets from which a codec is guessed.
 const PACKETS_MIN: usize = 24;

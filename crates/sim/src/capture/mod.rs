@@ -19,6 +19,9 @@
 
 mod classify;
 mod datagram;
+mod error;
+mod flow;
+mod gather;
 mod guess;
 mod records;
 mod tagging;
@@ -28,20 +31,19 @@ mod testing;
 mod tests;
 mod ts_file;
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use bytes::Bytes;
-use outflow_media::{Format, Tag, Time};
 use outflow_rtp::sdp;
-use outflow_rtp::sdp::{MediaDescription, SdpError};
+use outflow_rtp::sdp::MediaDescription;
 
-use crate::limits::{CAPTURE_BYTES_MAX, CAPTURE_FLOWS_MAX};
-use datagram::Datagram;
+pub use error::{CaptureError, Skipped};
+pub use flow::{CapturedFlow, CapturedPacket, FlowKind};
+
+use crate::limits::CAPTURE_BYTES_MAX;
+use gather::{Gathered, gather};
 
 /// What was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,142 +52,6 @@ pub struct Capture {
     pub flows: Vec<CapturedFlow>,
     /// How many packets are in no flow, by the reason.
     pub skipped: Skipped,
-}
-
-/// Packets that are in no flow, by the reason.
-pub type Skipped = BTreeMap<&'static str, u64>;
-
-/// What went from one address to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CapturedFlow {
-    /// `10.0.0.1:5004 > 10.0.0.2:6000`, or the name of the file.
-    pub name: String,
-    /// What it is.
-    pub kind: FlowKind,
-    /// What its packets are, for the relay; `None` of data. Packets that stand alone, because they are none of
-    /// that, are of the track behind its tracks.
-    pub format: Option<Format>,
-    /// What it carries, in words.
-    pub carries: String,
-    /// Its packets, by their time. There is at least one.
-    pub packets: Vec<CapturedPacket>,
-    /// Packets of its tracks that could not be read as what they should be, and so stand alone.
-    pub not_understood: u64,
-    /// Packets of which the capture has only the beginning. Their size is that on the wire.
-    pub cut_off: u64,
-}
-
-/// What a flow is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FlowKind {
-    /// RTP, but not with a transport stream.
-    Rtp,
-    /// A transport stream, bare or in RTP.
-    Ts,
-    /// Anything else.
-    Data,
-}
-
-/// One packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CapturedPacket {
-    /// When it came, since the first packet of all flows.
-    pub at: Time,
-    /// Bytes of the IP packet, headers included, on the wire.
-    pub bytes: usize,
-    /// What it means.
-    pub tag: Tag,
-}
-
-/// Why a capture is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// The file cannot be read.
-    #[error("cannot read {name}: {error}")]
-    Unreadable {
-        /// The file.
-        name: String,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// It is larger than what is kept in memory.
-    #[error(
-        "{name} has more than {} MiB: cut it, for example by `editcap -c 1000000`, and take a part",
-        CAPTURE_BYTES_MAX >> 20
-    )]
-    TooLong {
-        /// The file.
-        name: String,
-    },
-    /// It is nothing that is read here.
-    #[error(
-        "{name} is no capture (pcap, pcapng) and no MPEG transport stream; a compressed one is to be unpacked \
-         first, and what other programs recorded may be turned into pcapng by `editcap`"
-    )]
-    UnknownFormat {
-        /// The file.
-        name: String,
-    },
-    /// It has no UDP packets.
-    #[error("{name} has no UDP packets{}: capture with `tcpdump -i any -w FILE udp`", counts(.skipped))]
-    NoTraffic {
-        /// The file.
-        name: String,
-        /// What it has instead.
-        skipped: Skipped,
-    },
-    /// A transport stream without time.
-    #[error(
-        "{name} has less than two clock references (PCR), so nobody knows when its packets are due: write it \
-         anew, for example by `ffmpeg -i FILE -c copy -f mpegts NEW`"
-    )]
-    NoClock {
-        /// The file.
-        name: String,
-    },
-    /// The session description cannot be read.
-    #[error("the session description of {name} is refused: {error}")]
-    Sdp {
-        /// The capture.
-        name: String,
-        /// Why.
-        error: SdpError,
-    },
-    /// The session description is that of something else.
-    #[error(
-        "nothing in {name} is RTP as its session description says (UDP ports {ports:?}): give the one of the \
-         session that was captured, or none"
-    )]
-    OtherSdp {
-        /// The capture.
-        name: String,
-        /// The ports of its media, 0 if they were agreed on elsewhere.
-        ports: Vec<u16>,
-    },
-}
-
-/// What was skipped, for the end of a sentence.
-fn counts(skipped: &Skipped) -> String {
-    let parts: Vec<_> = skipped.iter().map(|(reason, count)| format!("{reason}: {count}")).collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
-}
-
-/// A flow while it is gathered.
-#[derive(Debug)]
-struct Gathered<'a> {
-    source: SocketAddr,
-    destination: SocketAddr,
-    packets: Vec<Recorded<'a>>,
-}
-
-/// A datagram as it was recorded.
-#[derive(Debug, Clone, Copy)]
-struct Recorded<'a> {
-    /// Nanoseconds, from whenever the capture counts.
-    nanos: i128,
-    bytes: usize,
-    payload: &'a [u8],
-    is_cut_off: bool,
 }
 
 impl Capture {
@@ -269,31 +135,4 @@ impl Capture {
         }
         Ok(Capture { flows, skipped })
     }
-}
-
-/// The datagrams of a capture, by flow.
-fn gather<'a>(mut records: records::Records<'a>, skipped: &mut Skipped) -> Vec<Gathered<'a>> {
-    let mut known: BTreeMap<(SocketAddr, SocketAddr), usize> = BTreeMap::new();
-    let mut flows: Vec<Gathered<'a>> = Vec::new();
-    while let Some(record) = records.next(skipped) {
-        let Datagram { source, destination, bytes, payload } = match datagram::read(record.link, record.data)
-        {
-            Ok(datagram) => datagram,
-            Err(reason) => {
-                *skipped.entry(reason).or_default() += 1;
-                continue;
-            }
-        };
-        let packet =
-            Recorded { nanos: record.nanos, bytes, payload, is_cut_off: record.data.len() < record.bytes };
-        let at = *known.entry((source, destination)).or_insert(flows.len());
-        if at == flows.len() && at < CAPTURE_FLOWS_MAX {
-            flows.push(Gathered { source, destination, packets: Vec::new() });
-        }
-        match flows.get_mut(at) {
-            Some(flow) => flow.packets.push(packet),
-            None => *skipped.entry("of a flow too many").or_default() += 1,
-        }
-    }
-    flows
 }

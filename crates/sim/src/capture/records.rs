@@ -11,7 +11,7 @@ use pcap_parser::{
     parse_pcap_header, parse_sectionheaderblock,
 };
 
-use super::Skipped;
+use super::error::Skipped;
 
 const NANOS: i128 = 1_000_000_000;
 

@@ -4,7 +4,8 @@ use outflow_media::{Kind, Tag, Time};
 use outflow_packet::Parser;
 
 use super::classify::Class;
-use super::{CapturedFlow, CapturedPacket, Gathered};
+use super::flow::{CapturedFlow, CapturedPacket};
+use super::gather::Gathered;
 
 /// Tags packets one after the other.
 #[derive(Debug)]

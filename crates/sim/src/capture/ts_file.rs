@@ -7,8 +7,9 @@ use outflow_ts::packet::{NULL_PID, PACKET_BYTES, Packet, SYNC};
 use outflow_ts::{TsFramer, TsReader};
 
 use super::classify::Class;
+use super::error::CaptureError;
+use super::flow::{CapturedFlow, CapturedPacket, FlowKind};
 use super::tagging::Tagger;
-use super::{CaptureError, CapturedFlow, CapturedPacket, FlowKind};
 use crate::limits::CLOCK_STEP_SECONDS_MAX;
 
 /// Bytes of the headers of IPv4 and UDP.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use toml::{Table, Value};
 
-use super::StudyError;
+use super::error::StudyError;
 
 /// Keys whose values change together.
 #[derive(Debug, Clone, PartialEq)]

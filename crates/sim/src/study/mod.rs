@@ -27,6 +27,7 @@
 //! and results are put together in their order.
 
 mod axis;
+mod error;
 mod picture;
 mod search;
 mod stats;
@@ -38,11 +39,11 @@ mod tests;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use outflow_config::Share;
 use rayon::prelude::*;
 use serde::Deserialize;
 
 pub use axis::{Axis, Label};
+pub use error::StudyError;
 pub use picture::Plot;
 pub use search::{Search, Sufficient};
 pub use stats::Interval;
@@ -50,7 +51,7 @@ pub use summary::{Point, TrafficSummary};
 pub use table::{csv, json, words};
 
 use crate::limits::{POINTS_MAX, REPLICATIONS_MAX};
-use crate::network::{Captures, Network, NetworkError, NetworkOutcome, play};
+use crate::network::{Captures, Network, NetworkOutcome, play};
 use axis::apply;
 
 /// What is to be found out.
@@ -67,25 +68,6 @@ pub struct Study {
     pub search: Option<Search>,
     /// What is to be drawn.
     pub plot: Option<Plot>,
-}
-
-/// Why a study is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StudyError {
-    /// It is not TOML of the right shape.
-    #[error("the study cannot be read: {0}")]
-    Syntax(String),
-    /// The network is wrong, at some point.
-    #[error("{at}{error}")]
-    Network {
-        /// Values that were put in place, empty if there are none.
-        at: String,
-        /// What is wrong.
-        error: NetworkError,
-    },
-    /// A sweep or a search names something that is not there, or does not fit.
-    #[error("{0}")]
-    Values(String),
 }
 
 /// How far a study is.
@@ -242,9 +224,4 @@ impl Study {
 /// There is no such place.
 pub fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), StudyError> {
     apply(table, key, value)
-}
-
-/// The share as a fraction.
-fn fraction(share: Share) -> f64 {
-    share.0 as f64 / 100_000.0
 }

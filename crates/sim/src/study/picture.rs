@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::axis::{Axis, Label};
+use super::error::StudyError;
 use super::summary::Point;
-use super::{StudyError, table};
+use super::table;
 use crate::plot::{Panel, Spot};
 
 /// What is to be drawn: lines over one axis, one for each value of the others.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 use super::axis::apply;
+use super::error::StudyError;
 use super::stats::Interval;
-use super::{StudyError, fraction};
 use crate::network::{NetworkOutcome, TrafficOutcome, quantity};
 
 /// What is sought. Larger values are taken to be no worse.
@@ -64,6 +64,11 @@ fn unless_off<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Share>, D::E
 
 fn yes() -> bool {
     true
+}
+
+/// The share as a fraction.
+fn fraction(share: Share) -> f64 {
+    share.0 as f64 / 100_000.0
 }
 
 impl Sufficient {

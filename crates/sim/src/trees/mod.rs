@@ -4,9 +4,11 @@
 //! | module | what |
 //! |---|---|
 //! | `relay` | a relay, dead or alive, and what it has of each stream |
+//! | `relays` | all of them: where they are, which reach each other, along which edges a stream flows |
+//! | `timetable` | what is under way: messages, timeouts, changes |
 //! | `network` | what happens: messages, timeouts, deaths, partitions |
 //! | `directory` | which relay has which stream, as a place knows it that can be unreachable |
-//! | `media` | along which edges a stream flows, which relays have it, and what must never be |
+//! | `media` | which relays have a stream, and what must never be |
 //! | `crowd` | receivers that come, go and change their levels |
 //! | `count` | what is sent |
 //! | `check` | what must be true in the end |
@@ -28,6 +30,8 @@ mod directory;
 mod media;
 mod network;
 mod relay;
+mod relays;
+mod timetable;
 
 pub use count::Traffic;
 pub use crowd::Crowd;

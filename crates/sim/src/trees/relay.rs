@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outflow_media::Time;
-use outflow_routing::tree::{Contact, Node, Settings, StreamId};
+use outflow_routing::tree::{Contact, Node, RelayId, Settings, StreamId};
 use outflow_routing::{Level, demand};
 
 use super::count::Counted;
@@ -52,6 +52,21 @@ impl Relay {
 
     pub(super) fn view(&self, stream: StreamId) -> Option<&View> {
         self.views.get(&stream)
+    }
+
+    /// Whether it takes a stream from the other, or serves it.
+    pub(super) fn is_beside(&self, other: RelayId) -> bool {
+        self.views.keys().any(|stream| {
+            let takes = self.node.parent(*stream).is_some_and(|(parent, _)| parent == other);
+            takes || self.node.children(*stream).any(|(child, ..)| child == other)
+        })
+    }
+
+    /// The best level of a stream that is wanted of it.
+    pub(super) fn best_below(&self, stream: StreamId) -> Option<Level> {
+        let receivers = self.view(stream).into_iter().flat_map(|view| &view.receivers);
+        let here = receivers.filter(|(_, count)| **count > 0).map(|(level, _)| *level);
+        here.chain(self.node.children(stream).map(|(_, level, _)| level)).min()
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod above;
 mod below;
+mod flow;
 mod tree;
 
 use core::net::Ipv4Addr;
@@ -15,32 +16,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outflow_media::Time;
 
+use super::event::Event;
 use super::interface::Interfaces;
 use super::limits::{FLOW_TIMEOUT, FLOWS_OF_INTERFACE_MAX, GROUPS_OF_INTERFACE_MAX};
 use super::outbox::Outbox;
 use super::routes::{RouteTable, Via};
-use super::{Counters, Event, InterfaceId, Peer, Prefix, Refusal, earliest};
+use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest};
 use crate::demand::{Level, Table};
 use crate::{Random, demand};
 use tree::{Above, Tree};
 
-/// Data of the sources in a network to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Flow {
-    /// Where the sources are: a route.
-    pub source: Prefix,
-    /// The group that they send to.
-    pub group: Ipv4Addr,
-}
-
-/// Where data goes, and how good it is wanted there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outgoing {
-    /// Onto which link.
-    pub interface: InterfaceId,
-    /// The best level that a host or neighbour there wants.
-    pub level: Level,
-}
+pub use flow::{Flow, Outgoing};
 
 /// What trees are made of, from outside.
 pub(super) struct Context<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::{Backoff, Time};
 
-use super::Outgoing;
+use super::flow::Outgoing;
 use crate::demand::Level;
 use crate::dvmrp::routes::{RouteTable, Via};
 use crate::dvmrp::{InterfaceId, Peer, Prefix, earliest};

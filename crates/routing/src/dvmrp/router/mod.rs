@@ -2,12 +2,14 @@
 
 mod receive;
 mod reports;
+mod schedule;
 
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, VecDeque};
 
 use outflow_media::Time;
 
+use super::event::Event;
 use super::forwarding::{Context, Flow, Forwarding, Outgoing};
 use super::interface::{Interface, InterfaceSettings, Interfaces};
 use super::limits::{EVENTS_MAX, INTERFACES_MAX, PROBE_INTERVAL};
@@ -15,10 +17,10 @@ use super::neighbour::{Neighbour, Neighbours};
 use super::outbox::{Outbox, Transmit};
 use super::packet::{ALL_ROUTERS, Addresses, GENERATIONS, LEVELS, Message, PRUNES, TRACES};
 use super::routes::{RouteTable, Via};
-use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest, routes};
+use super::{Counters, InterfaceId, Peer, Refusal, earliest, routes};
 use crate::demand::Level;
 use crate::{Random, demand};
-use reports::Schedule;
+use schedule::Schedule;
 
 /// How a router is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,31 +34,6 @@ pub struct Settings {
     pub has_levels: bool,
     /// How long to wait before less is asked for above.
     pub demand: demand::Settings,
-}
-
-/// What the driver is to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A neighbour hears us, and we hear it.
-    NeighbourUp(Peer),
-    /// That is over.
-    NeighbourDown(Peer),
-    /// A neighbour has forgotten all (section 3.2.2).
-    NeighbourRestarted(Peer),
-    /// Another path leads to a network, or none: of data of sources in it that is forwarded as something
-    /// longer or shorter, [`Router::handle_data`] is to be told again.
-    RouteChanged(Prefix),
-    /// Where data comes from, goes, or at which level.
-    ForwardingChanged {
-        /// Which data.
-        flow: Flow,
-        /// Where it is to come from. From elsewhere it is dropped.
-        upstream: Via,
-        /// Where it goes, in order; nowhere if empty.
-        outgoing: Vec<Outgoing>,
-    },
-    /// Nothing is known of this flow any more; the next data of it is to be told of.
-    ForwardingEnded(Flow),
 }
 
 /// A router of DVMRP.

@@ -4,7 +4,8 @@ use core::net::Ipv4Addr;
 
 use outflow_media::Time;
 
-use super::{Event, Router};
+use super::Router;
+use crate::dvmrp::event::Event;
 use crate::dvmrp::packet::{Addresses, Message, Packet, Routes};
 use crate::dvmrp::{InterfaceId, Peer, Refusal};
 

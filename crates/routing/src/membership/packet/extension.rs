@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Family, address};
+use crate::membership::address::{self, Family};
 
 /// The type of the TLV with levels, one of those for experiments (RFC 9279 section 6).
 pub const LEVELS_TLV: u16 = 65_534;

@@ -3,8 +3,10 @@
 
 use std::net::IpAddr;
 
-use super::{Family, Reason, address, be16};
+use super::fields::be16;
 use crate::ip::{Ip, Unreadable, finish_header, put_header};
+use crate::membership::Reason;
+use crate::membership::address::{self, Family};
 
 pub use crate::ip::checksum;
 

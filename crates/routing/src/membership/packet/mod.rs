@@ -6,18 +6,22 @@
 
 mod code;
 mod extension;
+mod fields;
 mod ip;
+mod kind;
 mod query;
 mod report;
 
 use std::net::IpAddr;
 
 pub use extension::{Entry, Extension, LEVELS_TLV, Levels, Tlvs};
+pub use fields::Addresses;
 pub use ip::{Writer, checksum};
 pub use query::{Query, QueryHead, emit_query};
 pub use report::{Record, RecordKind, Records, Report, ReportWriter, emit_leave, emit_old_report};
 
-use super::address::{self, Family, Link};
+use self::kind::Kind;
+use super::address::{Family, Link};
 use super::{Reason, Version};
 
 /// A packet that has been checked.
@@ -48,38 +52,6 @@ pub enum Message<'a> {
     },
     /// What a host receives, of several groups.
     Report(Report<'a>),
-}
-
-const IGMP_QUERY: u8 = 0x11;
-const IGMP_REPORT_V1: u8 = 0x12;
-const IGMP_REPORT_V2: u8 = 0x16;
-const IGMP_LEAVE: u8 = 0x17;
-const IGMP_REPORT: u8 = 0x22;
-const MLD_QUERY: u8 = 130;
-const MLD_REPORT_V1: u8 = 131;
-const MLD_DONE: u8 = 132;
-const MLD_REPORT: u8 = 143;
-
-/// What a type is, whichever the family.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Query,
-    OldReport(Version),
-    Leave,
-    Report,
-}
-
-impl Kind {
-    const fn of(family: Family, code: u8) -> Option<Kind> {
-        Some(match (family, code) {
-            (Family::V4, IGMP_QUERY) | (Family::V6, MLD_QUERY) => Kind::Query,
-            (Family::V4, IGMP_REPORT_V1) => Kind::OldReport(Version::V1),
-            (Family::V4, IGMP_REPORT_V2) | (Family::V6, MLD_REPORT_V1) => Kind::OldReport(Version::V2),
-            (Family::V4, IGMP_LEAVE) | (Family::V6, MLD_DONE) => Kind::Leave,
-            (Family::V4, IGMP_REPORT) | (Family::V6, MLD_REPORT) => Kind::Report,
-            _ => return None,
-        })
-    }
 }
 
 /// Reads an IP packet as it came from a link, from its IP header on. Bytes behind its end, as of Ethernet's
@@ -157,53 +129,6 @@ impl Message<'_> {
             Message::Report(_) => destination == family.all_reports(),
         }
     }
-}
-
-/// Addresses that follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses<'a> {
-    family: Family,
-    bytes: &'a [u8],
-}
-
-impl<'a> Addresses<'a> {
-    /// None.
-    pub const fn none(family: Family) -> Addresses<'static> {
-        Addresses { family, bytes: &[] }
-    }
-
-    /// `count` addresses at the start of `bytes`, and what is behind them.
-    fn split(family: Family, count: u16, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Reason> {
-        let length = usize::from(count) * family.address_bytes();
-        let (bytes, rest) = bytes.split_at_checked(length).ok_or(Reason::Truncated)?;
-        Ok((Addresses { family, bytes }, rest))
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// Whether this is one of them.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let mut addresses = *self;
-        addresses.any(|one| one == address)
-    }
-}
-
-impl Iterator for Addresses<'_> {
-    type Item = IpAddr;
-
-    fn next(&mut self) -> Option<IpAddr> {
-        let address = self.family.read(self.bytes)?;
-        self.bytes = &self.bytes[self.family.address_bytes()..];
-        Some(address)
-    }
-}
-
-fn be16(bytes: &[u8], at: usize) -> Result<u16, Reason> {
-    let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(Reason::Truncated)?;
-    Ok(u16::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

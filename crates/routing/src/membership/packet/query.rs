@@ -5,7 +5,11 @@ use core::time::Duration;
 use std::net::IpAddr;
 
 use super::code::{code8, code16, units, value8, value16};
-use super::{Addresses, Extension, Family, IGMP_QUERY, MLD_QUERY, Reason, Version, Writer, address, be16};
+use super::fields::be16;
+use super::kind::{IGMP_QUERY, MLD_QUERY};
+use super::{Addresses, Extension, Writer};
+use crate::membership::address::{self, Family};
+use crate::membership::{Reason, Version};
 
 /// Milliseconds of a unit of Max Resp Time of IGMP; MLD's is one.
 const IGMP_UNIT_MS: u32 = 100;

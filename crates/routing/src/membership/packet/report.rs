@@ -3,11 +3,14 @@
 use std::net::IpAddr;
 
 use super::extension::{LEVELS_HEAD_BYTES, entry_bytes, put_entry, put_head};
-use super::{
-    Addresses, Extension, Family, IGMP_LEAVE, IGMP_REPORT, IGMP_REPORT_V1, IGMP_REPORT_V2, MLD_DONE,
-    MLD_REPORT, MLD_REPORT_V1, Reason, Version, Writer, address, be16,
+use super::fields::be16;
+use super::kind::{
+    IGMP_LEAVE, IGMP_REPORT, IGMP_REPORT_V1, IGMP_REPORT_V2, MLD_DONE, MLD_REPORT, MLD_REPORT_V1,
 };
+use super::{Addresses, Extension, Writer};
+use crate::membership::address::{self, Family};
 use crate::membership::limits::PACKET_BYTES_MAX;
+use crate::membership::{Reason, Version};
 
 /// What a record says of its sources (RFC 3376 section 4.2.12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

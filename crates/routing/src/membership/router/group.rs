@@ -1,59 +1,15 @@
 //! The state of a group on an interface (RFC 3376 section 6.2, RFC 3810 section 7.2).
 
-use core::time::Duration;
 use std::net::IpAddr;
 
 use outflow_media::Time;
 
-use super::Wanted;
-use super::asking::Asking;
+use super::asking::{About, Asking};
+use super::timing::Timing;
+use super::wanted::{Source, Wanted};
 use crate::membership::limits::{LATE_SEQUENCES, LATE_WITHIN, SOURCES_MAX};
 use crate::membership::packet::{Addresses, Entry, RecordKind};
 use crate::membership::{Level, Mode, Reason, Version};
-
-/// What happens where the tables say that a query is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asks {
-    /// Nothing: this router is not the querier, or its version knows no such queries.
-    Nothing,
-    /// Queries of groups are sent, of sources not, which IGMPv2 does not know.
-    Groups,
-    /// Queries are sent.
-    All,
-    /// The answer is known: there is no other host.
-    AtOnce,
-}
-
-/// Times that a change is made with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timing {
-    pub(super) now: Time,
-    /// Group Membership Interval (RFC 3376 section 8.4).
-    pub(super) membership: Duration,
-    /// Last Member Query Interval (section 8.8).
-    pub(super) last_member: Duration,
-    /// Last Member Query Count (section 8.9).
-    pub(super) count: u8,
-    pub(super) asks: Asks,
-}
-
-impl Timing {
-    /// The end of the Last Member Query Time (section 8.10) if it began now.
-    pub(super) fn last_chance(&self) -> Time {
-        self.now + self.last_member * u32::from(self.count)
-    }
-}
-
-/// A source of a group.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) address: IpAddr,
-    /// Until when it is wanted. Without, it is one that is not, which only `Mode::Exclude` has.
-    pub(super) timer: Option<Time>,
-    /// Queries of it that are still to be sent, and whether one is now.
-    pub(super) left: u8,
-    pub(super) is_due: bool,
-}
 
 /// What of a host reports: neither speaks for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +61,7 @@ pub(super) struct Group {
     pub(super) timer: Option<Time>,
     /// In the order of their addresses.
     pub(super) sources: Vec<Source>,
-    pub(super) asking: Asking,
+    asking: Asking,
     members: Vec<Member>,
     /// Until when hosts count as present that report with IGMPv1, and with v2 or MLDv1.
     v1_until: Time,
@@ -149,7 +105,7 @@ impl Group {
     }
 
     pub(super) fn wanted(&self) -> Option<Wanted<'_>> {
-        let wanted = Wanted { mode: self.mode(), level: self.level, sources: &self.sources };
+        let wanted = Wanted::new(self.mode(), self.level, &self.sources);
         self.is_wanted().then_some(wanted)
     }
 
@@ -182,30 +138,30 @@ impl Group {
         match (self.timer, kind) {
             (_, IsIn | Allow) => self.want(list, until),
             (None, Block) => {
-                self.ask_sources(timing, |source| list.contains(source));
+                self.asking.ask_sources(&mut self.sources, timing, |source| list.contains(source));
                 0
             }
             (None, ToIn) => {
                 let refused = self.want(list, until);
-                self.ask_sources(timing, |source| !list.contains(source));
+                self.asking.ask_sources(&mut self.sources, timing, |source| !list.contains(source));
                 refused
             }
             (Some(_), ToIn) => {
-                self.ask_sources(timing, |source| !list.contains(source));
+                self.asking.ask_sources(&mut self.sources, timing, |source| !list.contains(source));
                 let refused = self.want(list, until);
-                self.ask_group(timing);
+                self.timer = self.asking.ask_group(self.timer, timing);
                 refused
             }
             (Some(timer), Block) => {
                 let refused = self.add(list, Some(timer));
-                self.ask_sources(timing, |source| list.contains(source));
+                self.asking.ask_sources(&mut self.sources, timing, |source| list.contains(source));
                 refused
             }
             (timer, IsEx | ToEx) => {
                 let refused =
                     self.exclude(list, until, timer.map(|timer| if kind == ToEx { timer } else { until }));
                 if kind == ToEx {
-                    self.ask_sources(timing, |_| true);
+                    self.asking.ask_sources(&mut self.sources, timing, |_| true);
                 }
                 refused
             }
@@ -263,12 +219,38 @@ impl Group {
         }
     }
 
+    /// Makes those queries due that are to be sent again, if it is time.
+    pub(super) fn ask_again(&mut self, timing: &Timing) {
+        self.asking.ask_again(&mut self.sources, timing);
+    }
+
+    /// Whether any query is due.
+    pub(super) fn has_query(&self) -> bool {
+        self.asking.has_query(&self.sources)
+    }
+
+    /// The next query that is due.
+    pub(super) fn next_query(&self, last_chance: Time) -> Option<About> {
+        self.asking.next_query(self.timer, &self.sources, last_chance)
+    }
+
+    /// The sources that a query is about.
+    pub(super) fn asked(&self, about: About, last_chance: Time) -> impl Iterator<Item = IpAddr> {
+        let is_asked = move |source: &&Source| about.names(source, last_chance);
+        self.sources.iter().filter(is_asked).map(|source| source.address)
+    }
+
+    /// A query is sent.
+    pub(super) fn sent(&mut self, about: About, last_chance: Time) {
+        self.asking.sent(&mut self.sources, about, last_chance);
+    }
+
     /// When something is due next: now, if a query waits to be sent.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         let sources = self.sources.iter().filter_map(|source| source.timer);
         let members = self.members.iter().map(Member::next_timeout);
         let unknown = Some(self.unknown_until).filter(|until| *until > now);
-        self.timer.into_iter().chain(self.asking.next).chain(unknown).chain(sources).chain(members).min()
+        self.timer.into_iter().chain(self.asking.next()).chain(unknown).chain(sources).chain(members).min()
     }
 
     /// What timers do that have run out (RFC 3376 sections 6.3 and 6.5). `left` is told which hosts are no

@@ -7,80 +7,27 @@ mod groups;
 mod hosts;
 mod querier;
 mod reports;
+mod settings;
 mod timers;
+mod timing;
+mod wanted;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use outflow_media::Time;
 
-use self::asking::About;
-use self::group::{Asks, Group, Source, Timing};
+pub use self::settings::RouterSettings;
+pub use self::wanted::Wanted;
+
+use self::group::Group;
 use self::groups::Groups;
 use self::hosts::Hosts;
 use self::querier::Querier;
 use self::timers::Timers;
-use super::limits::{GROUPS_MAX, HOST_GROUPS_MAX, HOSTS_MAX, ROBUSTNESS_MAX};
-use super::packet::{Message, QueryHead, emit_query};
-use super::{Counters, Level, Link, Mode, Prefix, Version, packet};
-
-/// What a router is to do. Times are those of RFC 3376 section 8 (RFC 3810 section 9).
-#[derive(Debug, Clone)]
-pub struct RouterSettings {
-    /// The interface.
-    pub link: Link,
-    /// The version that queries are sent in: that of the oldest router of the link (section 7.3.1).
-    pub version: Version,
-    /// How many packets may be lost in a row, plus one; 1 to 7 (section 8.1). It is also how many queries are
-    /// sent at the start, and when a host leaves.
-    pub robustness: u8,
-    /// Between general queries (section 8.2).
-    pub query_interval: Duration,
-    /// How long hosts may take to answer these; no longer than `query_interval` (section 8.3).
-    pub query_response: Duration,
-    /// How long they may take when a host has left, and when they are asked again (section 8.8).
-    pub last_member_interval: Duration,
-    /// Whether a group ends at once when its only host leaves it that is known, unless there may be others.
-    /// A host of which all reports were lost since the last but one query goes without until the next one.
-    pub fast_leave: bool,
-    /// The groups that are taken only with sources to receive (RFC 4604 section 2.2).
-    pub source_specific: Vec<Prefix>,
-    /// Groups of the interface, [`GROUPS_MAX`] at most.
-    pub groups_max: usize,
-    /// Hosts that are known individually, [`HOSTS_MAX`] at most.
-    pub hosts_max: usize,
-    /// Groups of a host that it is known as a member of, [`HOST_GROUPS_MAX`] at most.
-    pub host_groups_max: usize,
-}
-
-impl RouterSettings {
-    /// What the RFCs recommend.
-    pub fn new(link: Link) -> Self {
-        RouterSettings {
-            source_specific: link.family().source_specific(),
-            link,
-            version: Version::V3,
-            robustness: 2,
-            query_interval: Duration::from_secs(125),
-            query_response: Duration::from_secs(10),
-            last_member_interval: Duration::from_secs(1),
-            fast_leave: false,
-            groups_max: GROUPS_MAX,
-            hosts_max: HOSTS_MAX,
-            host_groups_max: HOST_GROUPS_MAX,
-        }
-    }
-
-    fn within_limits(mut self) -> Self {
-        self.robustness = self.robustness.clamp(1, ROBUSTNESS_MAX);
-        self.query_response = self.query_response.min(self.query_interval);
-        self.groups_max = self.groups_max.min(GROUPS_MAX);
-        self.hosts_max = self.hosts_max.min(HOSTS_MAX);
-        self.host_groups_max = self.host_groups_max.min(HOST_GROUPS_MAX);
-        self
-    }
-}
+use self::timing::{Asks, Timing};
+use super::packet::{Message, Query, QueryHead, emit_query};
+use super::{Counters, Level, Reason, Version, packet};
 
 /// What has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,30 +49,6 @@ pub enum Event {
         /// Its address.
         querier: IpAddr,
     },
-}
-
-/// What is wanted of a group (RFC 3376 section 6.3).
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// Whether only some sources are wanted, or all but some.
-    pub mode: Mode,
-    /// The best level that a host wants.
-    pub level: Level,
-    sources: &'a [Source],
-}
-
-impl<'a> Wanted<'a> {
-    /// The sources that the mode is about, in their order.
-    pub fn sources(&self) -> impl Iterator<Item = IpAddr> + 'a {
-        let mode = self.mode;
-        let is_listed = move |source: &&Source| (mode == Mode::Include) == source.timer.is_some();
-        self.sources.iter().filter(is_listed).map(|source| source.address)
-    }
-
-    /// Whether packets of this source are wanted.
-    pub fn receives(&self, source: IpAddr) -> bool {
-        self.sources().any(|one| one == source) == (self.mode == Mode::Include)
-    }
 }
 
 /// The router's side of an interface.
@@ -177,6 +100,27 @@ impl Router {
         }
     }
 
+    /// Another router asks. Queries of groups that this router has begun to send are sent to their end, so that
+    /// no leave is lost between two queriers (RFC 2236 section 3).
+    fn handle_query(&mut self, source: IpAddr, query: &Query<'_>) {
+        if source.is_unspecified() {
+            return self.counters.count(Reason::QuerySource);
+        }
+        if query.head.version < self.settings.version {
+            self.counters.count(Reason::OlderQuery);
+        }
+        if source < self.settings.link.address {
+            self.querier.yield_to(source, query, self.now, &self.settings);
+        }
+        let Some(group) = query.head.group.filter(|_| !query.head.suppress) else { return };
+        let until = self.now + query.head.max_response * u32::from(self.querier.robustness());
+        let Some(slot) = self.groups.find(group) else { return };
+        if let Some(group) = self.groups.get_mut(slot) {
+            group.lower(query.sources, until);
+        }
+        self.settle(slot);
+    }
+
     /// Does what is due. It may be called at any time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
@@ -219,19 +163,15 @@ impl Router {
             group.is_queued = false;
             return None;
         };
-        let (About::Group { suppress } | About::Sources { suppress }) = about;
         let head = QueryHead {
             version: settings.version,
             group: Some(group.address),
             max_response: settings.last_member_interval,
-            suppress,
+            suppress: about.suppresses(),
             robustness: settings.robustness,
             interval: settings.query_interval,
         };
-        let is_asked = |source: &&Source| {
-            matches!(about, About::Sources { .. }) && Group::is_asked(source, suppress, last_chance)
-        };
-        let sources = group.sources.iter().filter(is_asked).map(|source| source.address);
+        let sources = group.asked(about, last_chance);
         let destination = emit_query(&head, settings.link.address, sources, out);
         group.sent(about, last_chance);
         Some(destination)

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use outflow_media::Time;
 
-use super::{QueryHead, Router, RouterSettings};
-use crate::membership::packet::Query;
-use crate::membership::{Reason, Version};
+use super::settings::RouterSettings;
+use crate::membership::Version;
+use crate::membership::packet::{Query, QueryHead};
 
 /// Which router asks.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,13 @@ impl Querier {
     }
 
     /// Another router with a lower address asks.
-    fn yield_to(&mut self, querier: IpAddr, query: &Query<'_>, now: Time, settings: &RouterSettings) {
+    pub(super) fn yield_to(
+        &mut self,
+        querier: IpAddr,
+        query: &Query<'_>,
+        now: Time,
+        settings: &RouterSettings,
+    ) {
         if query.head.version == Version::V3 {
             // Section 4.1.6: zero is none of its own, so ours is used.
             let said = query.head.robustness;
@@ -118,28 +124,5 @@ impl Querier {
     pub(super) fn take_change(&mut self, settings: &RouterSettings) -> Option<IpAddr> {
         let querier = self.address(settings);
         (self.told.replace(querier) != Some(querier)).then_some(querier)
-    }
-}
-
-impl Router {
-    /// Another router asks. Queries of groups that this router has begun to send are sent to their end, so that
-    /// no leave is lost between two queriers (RFC 2236 section 3).
-    pub(super) fn handle_query(&mut self, source: IpAddr, query: &Query<'_>) {
-        if source.is_unspecified() {
-            return self.counters.count(Reason::QuerySource);
-        }
-        if query.head.version < self.settings.version {
-            self.counters.count(Reason::OlderQuery);
-        }
-        if source < self.settings.link.address {
-            self.querier.yield_to(source, query, self.now, &self.settings);
-        }
-        let Some(group) = query.head.group.filter(|_| !query.head.suppress) else { return };
-        let until = self.now + query.head.max_response * u32::from(self.querier.robustness());
-        let Some(slot) = self.groups.find(group) else { return };
-        if let Some(group) = self.groups.get_mut(slot) {
-            group.lower(query.sources, until);
-        }
-        self.settle(slot);
     }
 }

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use outflow_media::Time;
 
-use super::group::Reporter;
+use super::Router;
+use super::group::{Group, Reporter};
 use super::hosts::Heard;
-use super::{Asks, Group, Router};
+use super::timing::Asks;
 use crate::membership::packet::{Addresses, Entry, Message, RecordKind};
 use crate::membership::{Family, Level, Reason, Version, address};
 

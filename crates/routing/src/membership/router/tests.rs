@@ -10,7 +10,7 @@ use super::*;
 use crate::membership::packet::{
     Addresses, Message, RecordKind, ReportWriter, emit_leave, emit_old_report, parse,
 };
-use crate::membership::{Family, Reason};
+use crate::membership::{Family, Link, Mode};
 
 mod compatibility;
 mod election;

@@ -4,8 +4,9 @@ use outflow_media::Malformed;
 use outflow_media::codec::aac::AudioSpecificConfig;
 use outflow_media::codec::bits::BitReader;
 
+use super::arrived::Arrived;
 use super::collect::Collector;
-use super::{Arrived, DepacketizedUnit};
+use super::unit::DepacketizedUnit;
 use crate::limits::AAC_FRAMES_MAX;
 
 /// Bits of the fields of AU headers.
@@ -47,15 +48,12 @@ impl Frames {
         arrived: &mut Arrived<'_>,
         tell: &mut dyn FnMut(DepacketizedUnit),
     ) -> Result<(), Malformed> {
-        if arrived.gap {
-            self.collector.spoil();
-        }
-        if !self.collector.is_open_at(arrived.timestamp) {
+        if !self.collector.goes_on(arrived) {
             self.collector.abandon(arrived.dropped);
         }
         let payload = arrived.payload.clone();
         if self.lengths.size == 0 {
-            tell(DepacketizedUnit { timestamp: arrived.timestamp, data: payload, key: true });
+            tell(arrived.whole(payload));
             return Ok(());
         }
         let mut headers = self.headers(&payload)?;
@@ -65,8 +63,7 @@ impl Frames {
                 self.fragment(size, headers.data, arrived, tell);
                 return Ok(());
             }
-            let data = payload.slice_ref(&headers.data[..size]);
-            tell(DepacketizedUnit { timestamp: arrived.timestamp, data, key: true });
+            tell(arrived.whole(payload.slice_ref(&headers.data[..size])));
             return Ok(());
         }
         let (mut rest, mut position) = (headers.data, 0u32);
@@ -122,9 +119,7 @@ impl Frames {
         if self.collector.len() != size {
             self.collector.spoil();
         }
-        if let Some((timestamp, data)) = self.collector.finish(arrived.dropped) {
-            tell(DepacketizedUnit { timestamp, data, key: true });
-        }
+        self.collector.tell(true, arrived.dropped, tell);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::Dropped;
+use super::arrived::Arrived;
+use super::unit::{DepacketizedUnit, Dropped};
 use crate::limits::UNIT_BYTES_MAX;
 
 /// Collects the bytes of one unit.
@@ -24,6 +25,14 @@ impl Collector {
     /// Whether a unit of this timestamp is open.
     pub(super) fn is_open_at(&self, timestamp: u32) -> bool {
         self.open && self.timestamp == timestamp
+    }
+
+    /// Whether a packet goes on with the open unit. If packets are missing in front of it, that unit is not whole.
+    pub(super) fn goes_on(&mut self, arrived: &Arrived<'_>) -> bool {
+        if arrived.gap {
+            self.spoil();
+        }
+        self.is_open_at(arrived.timestamp)
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -60,6 +69,13 @@ impl Collector {
             return Some((self.timestamp, self.data.split().freeze()));
         }
         None
+    }
+
+    /// Tells the unit, if one was open and all of it is there. `key` says whether decoding can start there.
+    pub(super) fn tell(&mut self, key: bool, dropped: &mut Dropped, tell: &mut dyn FnMut(DepacketizedUnit)) {
+        if let Some((timestamp, data)) = self.finish(dropped) {
+            tell(DepacketizedUnit { timestamp, data, key });
+        }
     }
 
     /// Drops the unit, if one is open.

@@ -1,43 +1,22 @@
 //! Access units out of the RTP packets of one track.
 
 mod aac;
+mod arrived;
 mod collect;
 mod mpeg;
 mod nal;
 pub mod reorder;
+mod unit;
 
 use bytes::Bytes;
 use outflow_media::format::{Codec, Track};
 
 use crate::RtpHeader;
+use arrived::Arrived;
 use collect::Collector;
 use reorder::{Pushed, Reorder};
 
-/// One access unit, or one frame of audio.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DepacketizedUnit {
-    /// Its RTP timestamp.
-    pub timestamp: u32,
-    /// H.264 and H.265: NAL units with start codes (Annex B), without delimiters, and with
-    /// parameter sets in front where decoding can start. MPEG video: the elementary stream. AAC:
-    /// a raw frame. Opus: a packet. MPEG audio: one or more frames.
-    pub data: Bytes,
-    /// Decoding can start here. True for all audio.
-    pub key: bool,
-}
-
-/// What was dropped, by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Dropped {
-    /// Units of which a packet was lost.
-    pub incomplete: u64,
-    /// Units longer than [`UNIT_BYTES_MAX`](crate::limits::UNIT_BYTES_MAX).
-    pub too_large: u64,
-    /// Packets that came after their place was given up, and duplicates.
-    pub late: u64,
-    /// Packets that could not be read.
-    pub malformed: u64,
-}
+pub use unit::{DepacketizedUnit, Dropped};
 
 #[derive(Debug)]
 enum Assembler {
@@ -59,16 +38,6 @@ pub struct Depacketizer {
     reorder: Reorder,
     ssrc: Option<u32>,
     dropped: Dropped,
-}
-
-/// A packet whose turn has come.
-struct Arrived<'a> {
-    payload: Bytes,
-    timestamp: u32,
-    marker: bool,
-    /// Packets are missing in front of it.
-    gap: bool,
-    dropped: &'a mut Dropped,
 }
 
 impl Depacketizer {
@@ -155,7 +124,8 @@ impl Assembler {
             Assembler::MpegAudio(audio) => audio.packet(&mut arrived, tell),
             Assembler::Aac(frames) => frames.packet(&mut arrived, tell),
             Assembler::Packet => {
-                tell(DepacketizedUnit { timestamp: arrived.timestamp, data: arrived.payload, key: true });
+                let data = core::mem::take(&mut arrived.payload);
+                tell(arrived.whole(data));
                 Ok(())
             }
         };

@@ -5,8 +5,9 @@ use outflow_media::codec::mpeg_audio::frame_length;
 use outflow_media::frames::Frames;
 
 use super::super::mpeg as payload;
+use super::arrived::Arrived;
 use super::collect::Collector;
-use super::{Arrived, DepacketizedUnit, Dropped};
+use super::unit::{DepacketizedUnit, Dropped};
 
 /// Collects pictures.
 #[derive(Debug, Default)]
@@ -21,11 +22,8 @@ impl Video {
         arrived: &mut Arrived<'_>,
         tell: &mut dyn FnMut(DepacketizedUnit),
     ) -> Result<(), Malformed> {
-        if arrived.gap {
-            self.collector.spoil();
-        }
         let video = payload::Video::parse(&arrived.payload)?;
-        if !self.collector.is_open_at(arrived.timestamp) {
+        if !self.collector.goes_on(arrived) {
             self.finish(arrived.dropped, tell);
             self.collector.begin(arrived.timestamp);
             self.frames.begin(Some(arrived.timestamp));
@@ -42,9 +40,7 @@ impl Video {
     }
 
     pub(super) fn finish(&mut self, dropped: &mut Dropped, tell: &mut dyn FnMut(DepacketizedUnit)) {
-        if let Some((timestamp, data)) = self.collector.finish(dropped) {
-            tell(DepacketizedUnit { timestamp, data, key: self.frames.current().key });
-        }
+        self.collector.tell(self.frames.current().key, dropped, tell);
     }
 }
 
@@ -67,8 +63,7 @@ impl Audio {
         if audio.offset == 0 {
             self.collector.abandon(arrived.dropped);
             if length <= audio.data.len() {
-                let data = arrived.payload.slice_ref(audio.data);
-                tell(DepacketizedUnit { timestamp: arrived.timestamp, data, key: true });
+                tell(arrived.whole(arrived.payload.slice_ref(audio.data)));
                 return Ok(());
             }
             self.collector.begin(arrived.timestamp);
@@ -81,10 +76,8 @@ impl Audio {
             }
         }
         self.collector.push(audio.data);
-        if self.collector.len() >= self.wanted
-            && let Some((timestamp, data)) = self.collector.finish(arrived.dropped)
-        {
-            tell(DepacketizedUnit { timestamp, data, key: true });
+        if self.collector.len() >= self.wanted {
+            self.collector.tell(true, arrived.dropped, tell);
         }
         Ok(())
     }

@@ -9,8 +9,9 @@ use outflow_media::limits::PARAMETER_SET_BYTES_MAX;
 
 use super::super::reader::{Payload, classify};
 use super::super::{Piece, h264, h265};
+use super::arrived::Arrived;
 use super::collect::Collector;
-use super::{Arrived, DepacketizedUnit, Dropped};
+use super::unit::{DepacketizedUnit, Dropped};
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
@@ -59,10 +60,9 @@ impl NalUnits {
         tell: &mut dyn FnMut(DepacketizedUnit),
     ) -> Result<(), Malformed> {
         if arrived.gap {
-            self.collector.spoil();
             self.in_fragment = false;
         }
-        if !self.collector.is_open_at(arrived.timestamp) {
+        if !self.collector.goes_on(arrived) {
             self.finish(arrived.dropped, tell);
             self.begin(arrived.timestamp);
         }

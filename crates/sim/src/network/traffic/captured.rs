@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outflow_media::{Kind, Time};
 use serde::{Deserialize, Deserializer};
 
-use super::{Emission, Source};
+use super::source::{Emission, Source};
 use crate::capture::{Capture, CapturedPacket};
 use crate::network::units::named;
 

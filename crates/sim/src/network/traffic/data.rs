@@ -6,7 +6,7 @@ use outflow_config::BitRate;
 use outflow_media::{Kind, Tag, Time};
 use serde::Deserialize;
 
-use super::{Emission, Source};
+use super::source::{Emission, Source};
 use crate::network::quantity;
 
 /// Packets at random (ABD, section 2.2).

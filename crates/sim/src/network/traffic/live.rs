@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outflow_media::Time;
 use outflow_packet::Parser;
 
-use super::{Emission, Source};
+use super::source::{Emission, Source};
 use crate::scenario::SourceModel;
 use crate::source;
 

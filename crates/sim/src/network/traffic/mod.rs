@@ -3,38 +3,22 @@
 mod captured;
 mod data;
 mod live;
+mod packet_size;
+mod source;
 mod video;
 
-use bytes::Bytes;
 use outflow_link::Medium;
-use outflow_media::{Tag, Time};
-use serde::{Deserialize, Deserializer};
+use outflow_media::Time;
+use serde::Deserialize;
 
 pub use captured::{CapturedModel, Only};
 pub use data::DataModel;
 pub(super) use live::HEADERS;
+pub use packet_size::PacketSize;
+pub(super) use source::{Emission, Source};
 pub use video::{Offering, Sizes, VideoModel};
 
-use super::units::bytes_or;
 use crate::scenario::SourceModel;
-
-/// A packet that is sent.
-#[derive(Debug, Clone)]
-pub(super) struct Emission {
-    pub(super) tag: Tag,
-    pub(super) bytes: usize,
-    /// What it holds, if anything looks into it.
-    pub(super) payload: Option<Bytes>,
-}
-
-/// Gives packet after packet of a flow, none before the one that came first.
-pub(super) trait Source {
-    /// When the next one is sent; `None` when there are no more.
-    fn due(&self) -> Option<Time>;
-
-    /// The next one.
-    fn next(&mut self) -> Option<Emission>;
-}
 
 /// A model of traffic.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -92,20 +76,5 @@ impl Model {
             Model::Capture(model) => model.flows(start),
             Model::H264(model) => vec![Box::new(live::Live::new(model, start, rng))],
         }
-    }
-}
-
-/// How large packets are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PacketSize {
-    /// At most this many bytes.
-    Bytes(usize),
-    /// Whole frames.
-    Frame,
-}
-
-impl<'de> Deserialize<'de> for PacketSize {
-    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
-        Ok(bytes_or(given, "frame")?.map_or(PacketSize::Frame, PacketSize::Bytes))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use outflow_media::{Kind, Needs, Tag, Time};
 use serde::{Deserialize, Deserializer};
 
-use super::{Emission, PacketSize, Source};
+use super::packet_size::PacketSize;
+use super::source::{Emission, Source};
 use crate::network::units::named;
 
 /// Coded video (ABD, section 2.2 and Table 1).

@@ -26,7 +26,8 @@ fn timers(lab: &Lab) -> (Vec<(u8, u64)>, Option<u64>) {
     let seconds = |timer: Time| timer.since(lab.now).as_secs();
     let slot = lab.router.groups.find(address(GROUP)).expect("it is there");
     let group = lab.router.groups.get(slot).expect("it is there");
-    let running = |source: &Source| Some((last_byte(source.address), seconds(source.timer?)));
+    let running =
+        |source: &super::super::wanted::Source| Some((last_byte(source.address), seconds(source.timer?)));
     (group.sources.iter().filter_map(running).collect(), group.timer.map(seconds))
 }
 
