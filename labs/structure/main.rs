@@ -25,6 +25,10 @@ fn main() -> ExitCode {
 }
 
 fn lab(_: &Options) -> Result<Value> {
+    survey()
+}
+
+fn survey() -> Result<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("labs lie in the workspace");
     let (mut files, mut lines, mut outside_tests, mut public_types) = (0, 0, 0, 0);
     let mut sizes = BTreeMap::new();
@@ -66,4 +70,26 @@ fn lab(_: &Options) -> Result<Value> {
         "circles_over_three_files": large.len(),
         "large_circles": large,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Methods of a type at most: one that has more is to be divided into parts with owners.
+    const METHODS_MAX: u64 = 60;
+    /// Lines of a crate of the product at most.
+    const LINES_MAX: u64 = 15_000;
+
+    #[test]
+    fn no_circle_type_or_crate_is_too_large() {
+        let found = survey().expect("the workspace can be read");
+        assert_eq!(found["large_circles"], json!([]), "see `labs/structure/run --json`");
+        let types = found["largest_types"].as_array().expect("a list");
+        assert!(types.iter().all(|of| of["methods"].as_u64() <= Some(METHODS_MAX)), "{types:?}");
+        let crates = found["largest_crates"].as_array().expect("a list");
+        let own = crates.iter().filter(|of| of["crate"] != "labs");
+        assert!(own.clone().count() > 1);
+        assert!(own.clone().all(|of| of["lines"].as_u64() <= Some(LINES_MAX)), "{crates:?}");
+    }
 }
