@@ -29,7 +29,7 @@ use outflow_media::Time;
 use outflow_multicast::Interface;
 use outflow_multicast::sys::Routing;
 use outflow_routing::Level;
-use outflow_routing::membership::{Host, HostSettings, Wish};
+use outflow_routing::membership::{Host, HostSettings, Interest};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -275,7 +275,9 @@ fn say_level(host: &Namespace, level: u8) -> Result<()> {
         let interface = Interface::find("eth0")?;
         let kernel = Routing::open(None)?;
         let mut members = Host::new(Time::ZERO, HostSettings::new(interface.link(), 1));
-        members.set(Time::ZERO, GROUP.into(), Wish::all(level)).map_err(|_| anyhow::anyhow!("refused"))?;
+        members
+            .set(Time::ZERO, GROUP.into(), Interest::all(level))
+            .map_err(|_| anyhow::anyhow!("refused"))?;
         let mut packet = Vec::new();
         while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
             kernel.send(&packet, to, interface.index)?;

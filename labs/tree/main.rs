@@ -36,7 +36,7 @@ use outflow_labs::figures::{Options, progress, rounded, run_lab};
 use serde_json::{Map, Value, json};
 
 use audience::{Audience, Receiver};
-use rates::{Carried, Wish};
+use rates::{Carried, Interest};
 use scene::{Nats, RELAYS, Tree};
 use source::Source;
 use wire::{Crossed, Wire};
@@ -131,7 +131,7 @@ impl Crowd<'_> {
         let seen_before: usize = self.wires.iter().map(|wire| wire.seen().len()).sum();
         let mut wishes = Vec::new();
         let mut change = |receiver: usize, level: Option<u8>| {
-            wishes.push(Wish { at: Instant::now(), receiver, level });
+            wishes.push(Interest { at: Instant::now(), receiver, level });
             self.receivers[receiver].want(level);
         };
         for receiver in 0..self.receivers.len() {

@@ -19,7 +19,7 @@ const TAIL: Duration = Duration::from_millis(300);
 
 /// A receiver was told to take this level, or nothing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct Interest {
     pub(crate) at: Instant,
     pub(crate) receiver: usize,
     pub(crate) level: Option<u8>,
@@ -87,7 +87,7 @@ fn is_below(mut relay: usize, of: usize) -> bool {
 fn windows(
     link: usize,
     stream: u8,
-    (receivers, wishes): (&[Receiver], &[Wish]),
+    (receivers, wishes): (&[Receiver], &[Interest]),
     end: Instant,
 ) -> Vec<Window> {
     // At the edge one relay holds; a region holds what its edges held before.
@@ -165,7 +165,7 @@ fn repeats(stream: u8, crossed: &[Crossed]) -> impl Iterator<Item = (u32, Durati
 /// What all links carried, each with its name and all streams together.
 pub(crate) fn of_links(
     streams: std::ops::Range<u8>,
-    demand: (&[Receiver], &[Wish]),
+    demand: (&[Receiver], &[Interest]),
     sent: &[Instant],
     crossed: &[Vec<Crossed>],
     end: Instant,

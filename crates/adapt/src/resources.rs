@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(note(1000, 92), (5, Some(Scarce::Cpu(92))));
         assert_eq!(note(1500, 92).0, 5);
         assert_eq!(note(1600, 80).0, 5, "well used");
-        assert_eq!(note(2500, 95).0, 5, "it begins anew");
+        assert_eq!(note(2500, 95).0, 5, "it begins again");
         assert_eq!(note(3500, 95).0, 9);
         assert_eq!([note(4000, 30).0, note(8999, 30).0, note(9000, 30).0, note(14_000, 30).0], [9, 9, 8, 7]);
         for second in 20..100 {

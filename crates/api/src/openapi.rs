@@ -20,11 +20,11 @@ pub(super) const PATH: &str = "/api/v1/openapi.json";
         (name = "media", description = "Streams themselves, in and out"),
         (name = "streams", description = "What comes in, and how it fares"),
         (name = "services", description = "What happens to streams on their way"),
-        (name = "receivers", description = "Who receives, and how they fare"),
+        (name = "receivers", description = "The receivers, and how they fare"),
         (name = "sinks", description = "Receivers that are sent to without asking"),
         (name = "links", description = "Bottlenecks that receivers are behind"),
         (name = "relay", description = "The relay as a whole"),
-        (name = "health", description = "For whoever supervises the relay")
+        (name = "health", description = "For programs that supervise the relay")
     ),
     modifiers(&Tokens)
 )]

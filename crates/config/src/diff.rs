@@ -101,14 +101,15 @@ fn with_anew(mut changes: Changes, old: &Config, new: &Config) -> Changes {
         let (old, new) = (&old.streams[name].source, &new.streams[name].source);
         old.renditions() != new.renditions()
     };
-    let (anew, changed) = core::mem::take(&mut changes.streams_changed).into_iter().partition(is_anew);
+    let (replaced, changed) = core::mem::take(&mut changes.streams_changed).into_iter().partition(is_anew);
     changes.streams_changed = changed;
-    let kept = |sink: &&SinkConfig| anew.contains(&sink.stream) && !changes.sinks_added.contains(&sink.name);
+    let kept =
+        |sink: &&SinkConfig| replaced.contains(&sink.stream) && !changes.sinks_added.contains(&sink.name);
     let sinks: Vec<_> = new.sinks.iter().filter(kept).map(|sink| sink.name.clone()).collect();
     changes.sinks_changed.retain(|name| !sinks.contains(name));
     changes.sinks_changed.extend(sinks);
-    changes.streams_removed.extend_from_slice(&anew);
-    changes.streams_added.extend(anew);
+    changes.streams_removed.extend_from_slice(&replaced);
+    changes.streams_added.extend(replaced);
     changes
 }
 

@@ -42,7 +42,7 @@ impl Control {
             return Err(ControlError::Unsupported(format!(
                 "a branch, view or level of stream '{stream}' cannot be had behind link '{name}', which is \
                  with another worker: put the stream itself behind it ([streams.{stream}] link = \"{name}\") \
-                 and start the relay anew"
+                 and restart the relay"
             )));
         }
         let link = link.map(|(link, _)| link.worker);

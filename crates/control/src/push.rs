@@ -5,7 +5,7 @@ use std::time::Duration;
 use outflow_config::{DatagramSink, SinkProtocol};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Destination, Ends, ReceiverId};
 use outflow_packet::Level;
-use outflow_relay::Carriage;
+use outflow_relay::Encapsulation;
 use tokio::sync::{oneshot, watch};
 
 use crate::control::Control;
@@ -91,13 +91,13 @@ async fn open(
     options: &PushOptions,
     sink: &DatagramSink,
 ) -> Result<Playing, ControlError> {
-    let carriage = match sink.protocol {
-        SinkProtocol::Udp => Carriage::Ts,
-        SinkProtocol::Rtp => Carriage::Rtp,
+    let encapsulation = match sink.protocol {
+        SinkProtocol::Udp => Encapsulation::Ts,
+        SinkProtocol::Rtp => Encapsulation::Rtp,
     };
     let DatagramSink { to, ttl, interface, .. } = sink.clone();
     let destination = Destination { to, from: options.from, ttl, interface, loops: options.loops };
-    let delivery = Delivery::Datagrams(carriage, Ends::Configured(destination));
+    let delivery = Delivery::Datagrams(encapsulation, Ends::Configured(destination));
     let playing = control.play(&options.stream, options.receiver.clone(), delivery).await?;
     playing.start(None);
     Ok(playing)

@@ -297,7 +297,7 @@ hold = "10 s"
         };
         assert_eq!(look(&mut rules, 0, 90.0), [false; 0]);
         assert_eq!(look(&mut rules, 4, 90.0), [false; 0]);
-        assert_eq!(look(&mut rules, 4, 70.0), [false; 0], "it begins anew");
+        assert_eq!(look(&mut rules, 4, 70.0), [false; 0], "it begins again");
         assert_eq!(look(&mut rules, 5, 90.0), [false; 0]);
         assert_eq!(look(&mut rules, 10, 90.0), [true]);
         assert!(rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);

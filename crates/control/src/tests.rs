@@ -3,7 +3,7 @@
 use outflow_config::{Config, Protocols};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
-use outflow_relay::{Carriage, Selection};
+use outflow_relay::{Encapsulation, Selection};
 use tokio::sync::oneshot;
 
 use crate::workers::Owner;
@@ -46,7 +46,7 @@ async fn a_stream_that_is_being_removed_is_not_there() {
     control.workers().tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
     assert_eq!(control.describe("a", Selection::default()).await, Err(ControlError::StreamGone));
     let receiver = Receiver::new("test", "nowhere", Selection::default());
-    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let refused = control.play("a", receiver, delivery).await.expect_err("there is nothing to be played");
     assert_eq!(refused, ControlError::StreamGone);
     relay.shut_down();

@@ -214,7 +214,7 @@ fn with_file(connect: ConnectOptions, path: &Path) -> Result<ConnectOptions, Err
     if text.contains("-----BEGIN NATS USER JWT-----") {
         return connect.credentials(&text).map_err(|error| {
             wrong(format!(
-                "the credentials cannot be read: {error}; make them anew with `nsc generate creds`"
+                "the credentials cannot be read: {error}; create them again with `nsc generate creds`"
             ))
         });
     }

@@ -11,7 +11,7 @@ use crate::limits::OWN_MAX;
 pub(crate) type Value = Option<Bytes>;
 
 #[derive(Debug)]
-struct Said {
+struct Announced {
     value: Value,
     at: Instant,
     is_due: bool,
@@ -21,7 +21,7 @@ struct Said {
 #[derive(Debug)]
 pub(crate) struct Own {
     life: Duration,
-    keys: BTreeMap<String, Said>,
+    keys: BTreeMap<String, Announced>,
     /// In the order in which they are to be put; a key that is no longer due is passed over.
     due: VecDeque<String>,
 }
@@ -45,7 +45,7 @@ impl Own {
         if self.keys.len() >= OWN_MAX {
             return false;
         }
-        self.keys.insert(key.clone(), Said { value, at: now, is_due: true });
+        self.keys.insert(key.clone(), Announced { value, at: now, is_due: true });
         self.due.push_back(key);
         true
     }

@@ -102,7 +102,7 @@ async fn bucket(context: &Context, options: &Options) -> Result<Store, String> {
         if has != (options.max_age, 1) {
             warn!(
                 "the directory's bucket '{name}' keeps {} values for {:?}, not 1 for {:?}; it is used as it is, and \
-                 `nats kv del {name}` has it made anew",
+                 `nats kv del {name}` has it created again",
                 has.1, has.0, options.max_age
             );
         }

@@ -234,10 +234,10 @@ async fn follow(shared: &Shared, session: &Session, stream: &str, id: u64, keys:
     }
 }
 
-type Said = (RelayId, Option<(Entry, Duration)>);
+type Observed = (RelayId, Option<(Entry, Duration)>);
 
 /// What was found, if it is what it should be.
-fn of_stream(counts: &Counts, stream: &str, found: Found) -> Option<Said> {
+fn of_stream(counts: &Counts, stream: &str, found: Found) -> Option<Observed> {
     let Some(Key::Stream(name, relay)) = found.key else {
         counts.malformed.add_one();
         return None;

@@ -14,7 +14,7 @@ use outflow_engine::message::{
     CloseReason, Delivery, Framing, Receiver, StreamState, TrackChannel, WriteSide,
 };
 use outflow_media::{Codec, Format, Track};
-use outflow_relay::Carriage;
+use outflow_relay::Encapsulation;
 use outflow_rtp::{PlainHeader, RtpHeader};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
@@ -91,8 +91,10 @@ struct Player {
 impl Player {
     async fn join(control: &Control) -> Player {
         let framing = Framing::Interleaved(vec![TrackChannel { track: 0, rtp: 0, rtcp: 1 }]);
-        let (receiver, delivery) =
-            (Receiver::new("rtsp-tcp", "test", Default::default()), Delivery::Bytes(Carriage::Rtp, framing));
+        let (receiver, delivery) = (
+            Receiver::new("rtsp-tcp", "test", Default::default()),
+            Delivery::Bytes(Encapsulation::Rtp, framing),
+        );
         let playing = control.play("live", receiver, delivery).await.expect("a place");
         let (ours, relays) = StdUnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");

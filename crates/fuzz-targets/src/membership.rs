@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use outflow_media::Time;
 use outflow_routing::membership::packet::{Message, Writer, emit_leave, emit_old_report, emit_query, parse};
 use outflow_routing::membership::{
-    Family, Host, HostSettings, Level, Link, Router, RouterSettings, Version, Wish,
+    Family, Host, HostSettings, Interest, Level, Link, Router, RouterSettings, Version,
 };
 
 const GROUPS: usize = 20;
@@ -97,7 +97,7 @@ fn run(family: Family, mut data: &[u8]) {
         };
         if let Some(group) = group {
             let level = Level::new(*wait).unwrap_or(Level::BEST);
-            let wish = if how & 1 == 0 { Wish::all(level) } else { Wish::nothing() };
+            let wish = if how & 1 == 0 { Interest::all(level) } else { Interest::nothing() };
             _ = host.set(now, group, wish);
         }
         let mut packet = Writer::new(node(family, 1 + (how & 15)), destination, &mut out);

@@ -13,7 +13,7 @@ impl Graph {
         }
         if !self.is_whole() {
             self.bound = None;
-            let unfit = || Unfit::new("the services are being bound anew", "try again in a moment");
+            let unfit = || Unfit::new("the services are being bound again", "try again in a moment");
             self.exits.iter_mut().for_each(|exit| exit.format = Err(unfit()));
             return;
         }

@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// The same with nothing used up yet.
-    pub(super) fn anew(&self) -> Self {
+    pub(super) fn renewed(&self) -> Self {
         Budget::of(self.per_second_ns)
     }
 

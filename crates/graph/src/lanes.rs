@@ -22,7 +22,7 @@ impl Stage {
             }
         }
         scale(&mut self.budget, |all| all / count as u64);
-        lanes.iter_mut().for_each(|lane| lane.budget = self.budget.as_ref().map(Budget::anew));
+        lanes.iter_mut().for_each(|lane| lane.budget = self.budget.as_ref().map(Budget::renewed));
         lanes.insert(0, self);
         lanes
     }
@@ -59,7 +59,7 @@ impl Node {
             element,
             others: Vec::new(),
             outs: self.outs.clone(),
-            budget: self.budget.as_ref().map(Budget::anew),
+            budget: self.budget.as_ref().map(Budget::renewed),
             unfit: self.unfit.clone(),
             frames: self.frames.as_ref().map(|_| Default::default()),
             batch: Vec::new(),

@@ -55,8 +55,8 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct lowered);
-} lowered SEC(".maps");
+	__type(value, struct sequence_offset);
+} sequence_offset SEC(".maps");
 
 /* The targets of frames that wait to be given to a device. */
 struct {
@@ -104,18 +104,18 @@ static __always_inline __u16 write_headers(void *data, const struct target *targ
 static __always_inline __u16 sequence_for(const struct control *order, const struct target *target)
 {
 	__u32 zero = 0;
-	const struct lowered *table = bpf_map_lookup_elem(&lowered, &zero);
+	const struct sequence_offset *table = bpf_map_lookup_elem(&sequence_offset, &zero);
 	__u16 by = target->apart;
 
 	if (table)
-		by += table->by_cut[target->cut % LAYERS];
+		by += table->by_max_layer[target->max_layer % LAYERS];
 	return bpf_htons(order->sequence - by);
 }
 
 /* The first two bytes of the order's packet for a target: with the marker, if it ends the picture there. */
 static __always_inline __u16 head_for(const struct control *order, const struct target *target)
 {
-	return bpf_htons(target->cut < order->ends ? order->head | RTP_MARKER : order->head);
+	return bpf_htons(target->max_layer < order->ends ? order->head | RTP_MARKER : order->head);
 }
 
 static __always_inline void count_failure(struct control *order, struct target *target,
@@ -155,7 +155,7 @@ int clone_to_targets(struct __sk_buff *skb)
 		if (!target || data + HEADER_BYTES > end)
 			break;
 		/* A blank entry: nobody is there, or somebody whom user space serves. */
-		if (!target->ifindex || order->layer > target->cut)
+		if (!target->ifindex || order->layer > target->max_layer)
 			continue;
 		if (order->numbered) {
 			if (data + NUMBERED_BYTES > end)
@@ -184,7 +184,7 @@ static __always_inline struct target *next_target(struct control *order, __u32 *
 
 		*key = order->first++;
 		target = bpf_map_lookup_elem(&targets, key);
-		if (!target || order->layer <= target->cut)
+		if (!target || order->layer <= target->max_layer)
 			return target;
 	}
 	return 0;

@@ -39,10 +39,10 @@ struct target {
 	__s16 error;
 	/* Of the socket buffer: which band of the device's queue, which VLAN priority. */
 	__u16 priority;
-	/* By how much sequence numbers are lower for it than for others of its cut. */
+	/* By how much sequence numbers are lower for it than for others of its maximum layer. */
 	__u16 apart;
 	/* The highest layer that it gets. */
-	__u8 cut;
+	__u8 max_layer;
 	__u8 unused;
 };
 
@@ -72,14 +72,14 @@ struct control {
 	/* That number, and the header's first two bytes, as they came. */
 	__u16 sequence;
 	__u16 head;
-	/* The packet is the last of its picture for targets whose cut is below this: their marker is set. */
+	/* The packet is the last of its picture for targets whose maximum layer is below this: their marker is set. */
 	__u8 ends;
 	__u8 unused;
 };
 
 /* By how much the sequence number of the packet is lower for those who take layers up to each. */
-struct lowered {
-	__u16 by_cut[LAYERS];
+struct sequence_offset {
+	__u16 by_max_layer[LAYERS];
 };
 
 _Static_assert(sizeof(struct target) == 64, "as in layout.rs, and a cache line");

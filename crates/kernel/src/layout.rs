@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use outflow_packet::{Cut, Level};
+use outflow_packet::{Level, MaxLayer};
 
 use super::checksum::Sum;
 use super::shared::Plain;
@@ -39,14 +39,14 @@ pub struct Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// The highest layer.
-    pub cut: Cut,
-    /// By how much sequence numbers are lower than for others of its cut; see [`super::Kernel::set_lowered`].
+    pub max_layer: MaxLayer,
+    /// Subtracted from sequence numbers beyond what is for others of its maximum layer; see [`super::Kernel::set_sequence_offset`].
     pub apart: u16,
 }
 
 impl Part {
     /// All layers.
-    pub const WHOLE: Part = Part { cut: Cut::ALL, apart: 0 };
+    pub const WHOLE: Part = Part { max_layer: MaxLayer::ALL, apart: 0 };
 }
 
 /// `struct target`: an entry of the table.
@@ -62,7 +62,7 @@ pub(super) struct Entry {
     pub(super) error: i16,
     priority: u16,
     apart: u16,
-    cut: u8,
+    max_layer: u8,
     unused: u8,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Control {
     pub(super) unused: u8,
 }
 
-/// An entry of `lowered`: by how much sequence numbers are lower, by cut.
+/// An entry of `sequence_offset`: what is subtracted from sequence numbers, by maximum layer.
 pub(super) const LAYERS: usize = Level::MAX as usize;
 
 /// Entries of `waiting`.
@@ -114,13 +114,13 @@ impl Entry {
         error: 0,
         priority: 0,
         apart: 0,
-        cut: 0,
+        max_layer: 0,
         unused: 0,
     };
 
     /// The highest layer that is sent there; `None` if nothing is.
-    pub(super) fn cut(&self) -> Option<u8> {
-        (self.ifindex != 0).then_some(self.cut)
+    pub(super) fn max_layer(&self) -> Option<u8> {
+        (self.ifindex != 0).then_some(self.max_layer)
     }
 
     pub(super) fn new(target: &Target) -> Self {
@@ -137,7 +137,7 @@ impl Entry {
             ifindex: target.ifindex,
             priority: priority(target.tos),
             apart: target.part.apart,
-            cut: target.part.cut.layer(),
+            max_layer: target.part.max_layer.layer(),
             ..Entry::BLANK
         }
     }

@@ -40,7 +40,7 @@ pub use error::KernelError;
 pub use failure::{Failure, Reason};
 use layout::Control;
 pub use layout::{Part, Target};
-use outflow_packet::Cut;
+use outflow_packet::MaxLayer;
 use outflow_rtp::HEADER;
 use program::{Arrays, Programs};
 use shared::Shared;
@@ -58,12 +58,12 @@ pub struct Sent {
 }
 
 /// An RTP packet of which each target may get something else: it is left out where it is of a layer above
-/// the target's cut, its sequence number is lower by as many as were left out before, and its marker is set
+/// the target's maximum layer, its sequence number is lower by as many as were left out before, and its marker is set
 /// where what is behind it in its picture is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Layered {
     layer: u8,
-    /// One more than the highest cut that it ends its picture for; 0 if none is known.
+    /// One more than the highest maximum layer that it ends its picture for; 0 if none is known.
     ends: u8,
     /// The first half of the RTP header's first word, and its sequence number, as they came.
     head: u16,
@@ -84,7 +84,7 @@ impl Layered {
 #[derive(Debug)]
 pub struct Kernel {
     control: Shared<Control>,
-    lowered: Shared<u16>,
+    sequence_offset: Shared<u16>,
     table: Table,
     injector: Injector,
     xdp: Result<Frames, KernelError>,
@@ -100,7 +100,7 @@ impl Kernel {
     /// What is missing, with what to do about it.
     pub fn open(targets_max: u32) -> Result<Self, KernelError> {
         let anchor = Anchor::open().map_err(KernelError::of_tap)?;
-        let (programs, Arrays { control, lowered, targets }) = Programs::new(targets_max)?;
+        let (programs, Arrays { control, sequence_offset, targets }) = Programs::new(targets_max)?;
         programs.attach_classifier(&anchor)?;
         let injector = Injector::open(&anchor).map_err(KernelError::of_injection)?;
         let xdp = programs.attach_xdp(&anchor).and_then(|attached| {
@@ -108,7 +108,7 @@ impl Kernel {
         });
         let devices = Devices::new().map_err(|e| KernelError::new("asking about network devices", e))?;
         let table = Table::new(targets, devices, targets_max);
-        Ok(Kernel { control, lowered, table, injector, xdp, _anchor: anchor })
+        Ok(Kernel { control, sequence_offset, table, injector, xdp, _anchor: anchor })
     }
 
     /// Why [`Kernel::send_xdp`] does not work here, if it does not.
@@ -139,9 +139,9 @@ impl Kernel {
     }
 
     /// By how much the sequence numbers of the next layered packets are lower for targets that take layers up
-    /// to `cut`.
-    pub fn set_lowered(&mut self, cut: Cut, lowered: u16) {
-        self.lowered.set(cut.layer().into(), lowered);
+    /// to `max_layer`.
+    pub fn set_sequence_offset(&mut self, max_layer: MaxLayer, sequence_offset: u16) {
+        self.sequence_offset.set(max_layer.layer().into(), sequence_offset);
     }
 
     /// Gives back the group's room in the table.

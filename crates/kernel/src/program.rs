@@ -30,7 +30,7 @@ pub(super) struct Programs {
 /// What the programs share with this process.
 pub(super) struct Arrays {
     pub(super) control: Shared<Control>,
-    pub(super) lowered: Shared<u16>,
+    pub(super) sequence_offset: Shared<u16>,
     pub(super) targets: Shared<Entry>,
 }
 
@@ -47,7 +47,7 @@ impl Programs {
         let failed = |e| KernelError::new("making the BPF arrays", e);
         let sizes = [
             ("control", size_of::<Control>(), 1),
-            ("lowered", size_of::<[u16; LAYERS]>(), 1),
+            ("sequence_offset", size_of::<[u16; LAYERS]>(), 1),
             ("targets", size_of::<Entry>(), targets_max),
             ("waiting", size_of::<u32>(), WAITING),
         ];
@@ -57,7 +57,7 @@ impl Programs {
         }
         let arrays = Arrays {
             control: Shared::new(&made["control"], 1).map_err(failed)?,
-            lowered: Shared::new(&made["lowered"], LAYERS as u32).map_err(failed)?,
+            sequence_offset: Shared::new(&made["sequence_offset"], LAYERS as u32).map_err(failed)?,
             targets: Shared::new(&made["targets"], targets_max).map_err(failed)?,
         };
 

@@ -54,7 +54,7 @@ impl Group {
 pub(super) struct Table {
     entries: Shared<Entry>,
     /// By entry: the highest layer that is sent there, so that entries need not be read to be counted.
-    cuts: Vec<Option<u8>>,
+    max_layers: Vec<Option<u8>>,
     devices: Devices,
     size: u32,
     /// In order, and never two that touch.
@@ -63,8 +63,8 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(entries: Shared<Entry>, devices: Devices, size: u32) -> Self {
-        let cuts = vec![None; size as usize];
-        Table { entries, cuts, devices, size, free: core::iter::once(0..size).collect() }
+        let max_layers = vec![None; size as usize];
+        Table { entries, max_layers, devices, size, free: core::iter::once(0..size).collect() }
     }
 
     pub(super) fn add(&mut self, places: usize) -> Result<Group, TableFull> {
@@ -100,7 +100,7 @@ impl Table {
 
     fn write(&mut self, index: u32, entry: Entry) {
         self.entries.set(index, entry);
-        self.cuts[index as usize] = entry.cut();
+        self.max_layers[index as usize] = entry.max_layer();
     }
 
     /// Gives a place to a target, or leaves it blank: nothing is sent there.
@@ -127,11 +127,12 @@ impl Table {
 
     /// Those of these entries that take packets of this layer: from the first to the last, and how many.
     pub(super) fn taking(&self, entries: Range<u32>, layer: u8) -> (Range<u32>, u32) {
-        let cuts = self.cuts.get(entries.start as usize..entries.end as usize).unwrap_or_default();
-        let takes = |cut: &Option<u8>| cut.is_some_and(|cut| layer <= cut);
-        let first = cuts.iter().position(takes).unwrap_or(cuts.len());
-        let last = cuts.iter().rposition(takes).map_or(first, |last| last + 1);
-        let count = cuts[first..last].iter().filter(|cut| takes(cut)).count();
+        let max_layers =
+            self.max_layers.get(entries.start as usize..entries.end as usize).unwrap_or_default();
+        let takes = |max_layer: &Option<u8>| max_layer.is_some_and(|max_layer| layer <= max_layer);
+        let first = max_layers.iter().position(takes).unwrap_or(max_layers.len());
+        let last = max_layers.iter().rposition(takes).map_or(first, |last| last + 1);
+        let count = max_layers[first..last].iter().filter(|max_layer| takes(max_layer)).count();
         (entries.start + first as u32..entries.start + last as u32, count as u32)
     }
 

@@ -27,7 +27,7 @@ pub(super) const MARK: u32 = 0x0f_10_0d_ed;
 
 /// Where packets to the anchor are addressed, until the classifier writes its own headers: an address
 /// that no host has (TEST-NET-1, RFC 5737), and the discard port (RFC 863).
-const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
+const NO_HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// An RTP header and a body for each packet.
 const PIECES_MAX: usize = 2 * GSO_SEGMENTS_MAX;
@@ -62,7 +62,7 @@ impl Injector {
         outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK.cast_signed())?;
         // Not connected: all clones would have the hash of this socket, and be one flow to queues that
         // treat flows fairly.
-        let injector = Injector { socket, to: NOBODY.into(), burst: burst() };
+        let injector = Injector { socket, to: NO_HOST.into(), burst: burst() };
         // There is no order yet: the classifier ends this one.
         let bytes = [0; 2];
         let pieces = ArrayVec::from_iter([IoSlice::new(&bytes)]);

@@ -49,27 +49,27 @@ fn payload(bytes: usize) -> Vec<u8> {
 
 /// The way that a test sends by.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum SendPath {
     Tc { segment: usize },
     Xdp,
 }
 
-impl Way {
+impl SendPath {
     /// To all of the group.
     fn send(self, kernel: &mut Kernel, group: &mut Group, payload: &[u8]) -> Sent {
         // In two pieces, as header and body are.
         let (header, body) = payload.split_at(payload.len().min(12));
         let pieces = [IoSlice::new(header), IoSlice::new(body)];
         match self {
-            Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, None),
-            Way::Xdp => kernel.send_xdp(group, ALL, &pieces, None),
+            SendPath::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, None),
+            SendPath::Xdp => kernel.send_xdp(group, ALL, &pieces, None),
         }
         .expect("something can be sent")
     }
 
     fn works(self, kernel: &Kernel) -> bool {
         match (self, kernel.xdp_refused()) {
-            (Way::Xdp, Some(error)) => {
+            (SendPath::Xdp, Some(error)) => {
                 outflow_skip::skipped("XDP frames", error);
                 false
             }
@@ -80,14 +80,14 @@ impl Way {
 
 /// Sends `bytes` to many targets, and requires each to get them, packet by packet, in frames without
 /// a flaw.
-fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: Way) {
+fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: SendPath) {
     if !way.works(kernel) {
         return;
     }
     let tap = Tap::open(scene);
-    let count = if matches!(way, Way::Xdp) { XDP_TARGETS } else { TARGETS };
+    let count = if matches!(way, SendPath::Xdp) { XDP_TARGETS } else { TARGETS };
     let (targets, payload) = (targets(scene, count), payload(bytes));
-    let segment = if let Way::Tc { segment } = way { segment } else { bytes.max(1) };
+    let segment = if let SendPath::Tc { segment } = way { segment } else { bytes.max(1) };
     let packets: Vec<&[u8]> = if bytes == 0 { vec![&[]] } else { payload.chunks(segment).collect() };
     let mut group = add(kernel, &targets);
     let mut got = Vec::new();
@@ -125,13 +125,13 @@ fn every_target_gets_every_packet_byte_for_byte() {
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     scene.with_kernel(|kernel| {
         for segment in [1, 2, 188, 1315, 1400, 1472] {
-            deliver(&scene, kernel, segment, Way::Tc { segment });
+            deliver(&scene, kernel, segment, SendPath::Tc { segment });
         }
         for (bytes, segment) in [(7000, 1400), (6001, 1400), (1401, 1400), (1900, 188), (6661, 1315)] {
-            deliver(&scene, kernel, bytes, Way::Tc { segment });
+            deliver(&scene, kernel, bytes, SendPath::Tc { segment });
         }
         for bytes in [0, 1, 188, 1315, 1400, 1472] {
-            deliver(&scene, kernel, bytes, Way::Xdp);
+            deliver(&scene, kernel, bytes, SendPath::Xdp);
         }
     });
 }
@@ -149,13 +149,13 @@ fn only_the_places_that_are_asked_for_and_not_blank_are_served() {
         let expected: Vec<_> = (10..290).filter(|i| i % 3 != 0).map(|i| targets[i].to).collect();
         let payload = payload(1400);
         let pieces = [IoSlice::new(&payload)];
-        for way in [Way::Tc { segment: 1400 }, Way::Xdp] {
+        for way in [SendPath::Tc { segment: 1400 }, SendPath::Xdp] {
             if !way.works(kernel) {
                 continue;
             }
             let sent = match way {
-                Way::Tc { segment } => kernel.send_tc(&mut group, 10..290, &pieces, segment, None),
-                Way::Xdp => kernel.send_xdp(&mut group, 10..290, &pieces, None),
+                SendPath::Tc { segment } => kernel.send_tc(&mut group, 10..290, &pieces, segment, None),
+                SendPath::Xdp => kernel.send_xdp(&mut group, 10..290, &pieces, None),
             };
             assert_eq!(sent.expect("sent"), Sent::default());
             let got: Vec<_> = tap.read(expected.len()).iter().map(|frame| frame.to).collect();
@@ -199,9 +199,11 @@ fn sockets_take_the_packets_of_a_device_that_finishes_them_itself() {
         let mut targets = targets(&scene, 300);
         targets.iter_mut().for_each(|target| target.to.set_port(5000));
         let mut group = add(kernel, &targets);
-        for (bytes, way) in
-            [(1400, Way::Tc { segment: 1400 }), (6543, Way::Tc { segment: 1400 }), (1400, Way::Xdp)]
-        {
+        for (bytes, way) in [
+            (1400, SendPath::Tc { segment: 1400 }),
+            (6543, SendPath::Tc { segment: 1400 }),
+            (1400, SendPath::Xdp),
+        ] {
             if !way.works(kernel) {
                 continue;
             }
@@ -226,12 +228,12 @@ fn targets_whose_device_is_down_or_gone_fail_and_the_others_get_theirs() {
     scene.near(&["ip", "link", "add", "idle0", "type", "veth", "peer", "name", "idle1"]);
     let down = scene.index_of("idle0");
     scene.with_kernel(|kernel| {
-        for way in [Way::Tc { segment: 500 }, Way::Xdp] {
+        for way in [SendPath::Tc { segment: 500 }, SendPath::Xdp] {
             if !way.works(kernel) {
                 continue;
             }
-            let bytes = if matches!(way, Way::Xdp) { 1000 } else { 2000 };
-            let packets = if matches!(way, Way::Xdp) { 1 } else { 4 };
+            let bytes = if matches!(way, SendPath::Xdp) { 1000 } else { 2000 };
+            let packets = if matches!(way, SendPath::Xdp) { 1 } else { 4 };
             let tap = Tap::open(&scene);
             let mut targets = targets(&scene, 90);
             targets[30..60].iter_mut().for_each(|target| target.ifindex = down);
@@ -258,11 +260,11 @@ fn a_device_that_takes_no_frames_fails_all_of_them() {
     let Some(scene) = Scene::new() else { return };
     scene.far(&["ethtool", "-K", "far", "gro", "off"]);
     scene.with_kernel(|kernel| {
-        if !Way::Xdp.works(kernel) {
+        if !SendPath::Xdp.works(kernel) {
             return;
         }
         let mut group = add(kernel, &targets(&scene, 100));
-        assert_eq!(Way::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
+        assert_eq!(SendPath::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
         let mut failed = 0;
         kernel.take_failures(&group, |_, failure| {
             assert_eq!(failure, Failure { packets: 1, reason: Reason::Unsupported });
@@ -276,7 +278,7 @@ fn a_device_that_takes_no_frames_fails_all_of_them() {
 fn frames_that_a_full_ring_does_not_take_are_counted_for_their_targets() {
     let Some(scene) = Scene::new() else { return };
     scene.with_kernel(|kernel| {
-        if !Way::Xdp.works(kernel) {
+        if !SendPath::Xdp.works(kernel) {
             return;
         }
         // A TAP device whose packets are not read: its ring has 1000 places (its `qlen`).
@@ -284,7 +286,7 @@ fn frames_that_a_full_ring_does_not_take_are_counted_for_their_targets() {
         let mut targets = targets(&scene, 1100);
         targets.iter_mut().for_each(|target| target.ifindex = device.ifindex);
         let mut group = add(kernel, &targets);
-        assert_eq!(Way::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
+        assert_eq!(SendPath::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
         let mut failures = Vec::new();
         kernel.take_failures(&group, |place, failure| failures.push((place, failure)));
         let failure = Failure { packets: 1, reason: Reason::Full };
@@ -303,7 +305,7 @@ fn what_a_full_queue_does_not_take_is_counted_for_its_targets() {
     }
     scene.with_kernel(|kernel| {
         let mut group = add(kernel, &targets(&scene, 100));
-        let sent = Way::Tc { segment: 1400 }.send(kernel, &mut group, &payload(1400));
+        let sent = SendPath::Tc { segment: 1400 }.send(kernel, &mut group, &payload(1400));
         assert!(sent.failed > 90, "{sent:?}");
         let mut counted = 0;
         kernel.take_failures(&group, |_, failure| {

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::event::{Event, Events, Said, Snapshot};
+use crate::event::{Event, Events, LevelReported, Snapshot};
 use crate::forward::Relayed;
 use crate::forwarder::Arrival;
 use crate::interfaces::{Interface, Warning};
@@ -31,7 +31,7 @@ enum Command {
     Remove(String, Answer<Result<(), Error>>),
     Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
     Received(BTreeSet<Ipv4Addr>, Answer<()>),
-    SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<Said, Error>>),
+    SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<LevelReported, Error>>),
     Snapshot(Answer<Snapshot>),
 }
 
@@ -141,7 +141,12 @@ impl Multicast {
     /// # Errors
     ///
     /// If it is not known as a member, or says too much.
-    pub async fn say_level(&self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
+    pub async fn say_level(
+        &self,
+        host: Ipv4Addr,
+        group: Ipv4Addr,
+        level: Level,
+    ) -> Result<LevelReported, Error> {
         self.ask(|answer| Command::SayLevel(host, group, level, answer)).await?
     }
 

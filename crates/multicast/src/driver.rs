@@ -23,7 +23,7 @@ use self::own::{Around, Own};
 use self::role::Role;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::event::{Counts, Events, Name, Said, Snapshot};
+use crate::event::{Counts, Events, LevelReported, Name, Snapshot};
 use crate::forward::{Flows, Relayed};
 use crate::forwarder::{Arrival, Forwarder};
 use crate::limits::{PACKET_BYTES_MAX, PACKETS_AT_ONCE, REFRESH_INTERVAL, SWEEP_EVERY, UNWANTED_EVERY};
@@ -279,7 +279,7 @@ impl Driver {
         let now = &self.relayed;
         let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
         self.dirty.extend(changed);
-        self.own.begin_anew();
+        self.own.restart();
     }
 
     /// The relay receives these groups from now on, whole, whatever other interfaces want them.
@@ -288,13 +288,18 @@ impl Driver {
     }
 
     /// A host says which level it wants: on the interface on which it is a member.
-    pub(crate) fn say_level(&mut self, host: Ipv4Addr, group: Ipv4Addr, level: Level) -> Result<Said, Error> {
+    pub(crate) fn say_level(
+        &mut self,
+        host: Ipv4Addr,
+        group: Ipv4Addr,
+        level: Level,
+    ) -> Result<LevelReported, Error> {
         let now = self.clock.now();
         for querier in self.queriers.values_mut().filter(|one| one.interface.is_of_link(host)) {
             match querier.router.say_level(now, host.into(), group.into(), level) {
                 Ok(()) => {
                     let best = querier.router.wanted(group.into()).map_or(level, |wanted| wanted.level);
-                    return Ok(Said { interface: Name::clone(&querier.name), best });
+                    return Ok(LevelReported { interface: Name::clone(&querier.name), best });
                 }
                 Err(Reason::RateLimit) => return Err(Error::TooOften(host)),
                 Err(_) => (),

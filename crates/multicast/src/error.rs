@@ -26,7 +26,7 @@ pub enum Error {
     /// Another program has the routing table.
     #[error(
         "another program routes multicast here (as pimd, mrouted, igmpproxy or smcroute do; `ss -lwp` shows \
-         who has a raw IGMP socket): stop it, or use a table of your own and lead interfaces to it with \
+         what has a raw IGMP socket): stop it, or use a table of your own and lead interfaces to it with \
          `ip mrule add iif NAME table NUMBER`"
     )]
     Taken,

@@ -175,7 +175,7 @@ pub struct InterfaceState {
 
 /// What follows from a level that was said ([`Multicast::say_level`](crate::Multicast::say_level)).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct LevelReported {
     /// Where the host is.
     pub interface: Name,
     /// The best level that a host there wants.

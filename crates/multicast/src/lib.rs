@@ -33,8 +33,8 @@ mod wanted;
 pub use control::Multicast;
 pub use error::Error;
 pub use event::{
-    Counts, Event, Flow, InterfaceState, Name, NeighbourState, Neighbourhood, OwnFlow, RouteState, Said,
-    Snapshot,
+    Counts, Event, Flow, InterfaceState, LevelReported, Name, NeighbourState, Neighbourhood, OwnFlow,
+    RouteState, Snapshot,
 };
 pub use forward::Relayed;
 pub use forwarder::UserCounts;

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use outflow_media::Time;
-use outflow_routing::membership::{Host, HostSettings, Refused, Wish};
+use outflow_routing::membership::{Host, HostSettings, Interest, Refused};
 
 use crate::event::Name;
 use crate::interfaces::Interface;
@@ -25,7 +25,7 @@ impl Upstream {
 
     /// Says what is wanted of a group by all interfaces below together.
     pub(crate) fn set(&mut self, now: Time, group: Ipv4Addr, wanted: Option<&Wanted>) -> Result<(), Refused> {
-        let wish = wanted.map_or(Wish::nothing(), |wanted| Wish {
+        let wish = wanted.map_or(Interest::nothing(), |wanted| Interest {
             mode: wanted.mode,
             sources: &wanted.sources,
             level: wanted.level,

@@ -32,12 +32,12 @@ impl Level {
     }
 
     /// The layers that belong to it, of `layers` layers: 0 … n − q. A level beyond the last is the base.
-    pub const fn of(self, layers: u8) -> Cut {
+    pub const fn of(self, layers: u8) -> MaxLayer {
         match self {
-            Level::BEST => Cut::ALL,
+            Level::BEST => MaxLayer::ALL,
             // There is nothing to choose.
-            _ if layers <= 1 => Cut::ALL,
-            Level(number) => Cut(layers.saturating_sub(number.get())),
+            _ if layers <= 1 => MaxLayer::ALL,
+            Level(number) => MaxLayer(layers.saturating_sub(number.get())),
         }
     }
 }
@@ -84,11 +84,11 @@ impl Default for Level {
 
 /// The highest layer of its main track that a sink takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cut(u8);
+pub struct MaxLayer(u8);
 
-impl Cut {
+impl MaxLayer {
     /// All layers, however many there are.
-    pub const ALL: Cut = Cut(Level::MAX - 1);
+    pub const ALL: MaxLayer = MaxLayer(Level::MAX - 1);
 
     /// Whether packets of this layer are taken.
     pub const fn takes(self, layer: u8) -> bool {
@@ -110,7 +110,7 @@ impl Cut {
 
     /// The same layers, and those that are new, by the numbers that they have from this packet of the main track
     /// on ([`Tag::grown`]), of a sink that took all it asked for. Others wait for what opens.
-    pub fn grown(self, level: Level, tag: &Tag) -> Cut {
+    pub fn grown(self, level: Level, tag: &Tag) -> MaxLayer {
         let has_all_below = self.0 >= tag.layer.saturating_sub(tag.grown);
         let had = level.of(tag.layers.saturating_sub(tag.grown));
         if tag.grown > 0 && self == had && has_all_below { level.of(tag.layers) } else { self }
@@ -121,13 +121,13 @@ impl Cut {
     ///
     /// Less is taken from the next picture on; more where what is new can be decoded: where all layers open, or
     /// from a frame that opens the next layer.
-    pub const fn from(self, wish: Cut, tag: &Tag, opens_all: bool) -> Cut {
+    pub const fn from(self, wish: MaxLayer, tag: &Tag, opens_all: bool) -> MaxLayer {
         let less = wish.0 < self.0 && tag.first && !tag.adds;
         let opens = tag.first && tag.opens && tag.layer == self.0 + 1 && tag.layer <= wish.0;
         if less || (wish.0 > self.0 && opens_all) {
             wish
         } else if opens {
-            Cut(tag.layer)
+            MaxLayer(tag.layer)
         } else {
             self
         }
@@ -148,8 +148,11 @@ mod tests {
 
     #[test]
     fn level_one_is_all_and_the_last_the_base() {
-        assert_eq!(Level::BEST.of(0), Cut::ALL, "of what nothing is known of, too");
-        assert_eq!((level(2).of(33), level(33).of(33), level(99).of(33)), (Cut(31), Cut(0), Cut(0)));
+        assert_eq!(Level::BEST.of(0), MaxLayer::ALL, "of what nothing is known of, too");
+        assert_eq!(
+            (level(2).of(33), level(33).of(33), level(99).of(33)),
+            (MaxLayer(31), MaxLayer(0), MaxLayer(0))
+        );
         assert_eq!((Level::new(0), Level::new(129)), (None, None));
         assert_eq!("33".parse(), Ok(level(33)));
         assert!(["0", "129", "-1", "best", ""].iter().all(|text| text.parse::<Level>().is_err()));
@@ -158,10 +161,14 @@ mod tests {
     #[test]
     fn less_is_taken_from_the_next_picture_on() {
         let goes_on = Tag { first: false, ..frame(0) };
-        assert_eq!(Cut(5).from(Cut(2), &goes_on, false), Cut(5));
+        assert_eq!(MaxLayer(5).from(MaxLayer(2), &goes_on, false), MaxLayer(5));
         let adds = Tag { adds: true, ..frame(3) };
-        assert_eq!(Cut(5).from(Cut(2), &adds, false), Cut(5), "a spatial layer of the same picture");
-        assert_eq!(Cut(5).from(Cut(2), &frame(5), false), Cut(2));
+        assert_eq!(
+            MaxLayer(5).from(MaxLayer(2), &adds, false),
+            MaxLayer(5),
+            "a spatial layer of the same picture"
+        );
+        assert_eq!(MaxLayer(5).from(MaxLayer(2), &frame(5), false), MaxLayer(2));
     }
 
     #[test]
@@ -169,23 +176,30 @@ mod tests {
         // Of three spatial layers, the lowest has three temporal ones, as the second picture shows.
         let shows = Tag { layer: 2, layers: 5, grown: 2, ..frame(2) };
         let grown = |number: u8| level(number).of(3).grown(level(number), &shows);
-        assert_eq!([1, 2, 3, 4, 5].map(grown), [Cut::ALL, Cut(3), Cut(2), Cut(1), Cut(0)]);
-        assert_eq!(Cut(0).grown(level(2), &shows), Cut(0), "he waits for more");
-        assert_eq!(Cut(3).grown(level(2), &shows), Cut(3), "once is enough");
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(grown),
+            [MaxLayer::ALL, MaxLayer(3), MaxLayer(2), MaxLayer(1), MaxLayer(0)]
+        );
+        assert_eq!(MaxLayer(0).grown(level(2), &shows), MaxLayer(0), "he waits for more");
+        assert_eq!(MaxLayer(3).grown(level(2), &shows), MaxLayer(3), "once is enough");
         // There were two temporal layers, of which it took one.
         let shows = Tag { layer: 2, layers: 5, grown: 1, ..frame(2) };
-        assert_eq!(level(4).of(4).grown(level(4), &shows), Cut(0));
-        assert_eq!(level(3).of(4).grown(level(3), &shows), Cut(2));
+        assert_eq!(level(4).of(4).grown(level(4), &shows), MaxLayer(0));
+        assert_eq!(level(3).of(4).grown(level(3), &shows), MaxLayer(2));
     }
 
     #[test]
     fn more_is_taken_where_decoding_can_start_or_go_on() {
-        assert_eq!(Cut(0).from(Cut(2), &frame(1), false), Cut(0));
-        assert_eq!(Cut(0).from(Cut(2), &frame(0), true), Cut(2), "a key frame opens all");
+        assert_eq!(MaxLayer(0).from(MaxLayer(2), &frame(1), false), MaxLayer(0));
+        assert_eq!(MaxLayer(0).from(MaxLayer(2), &frame(0), true), MaxLayer(2), "a key frame opens all");
         let opens = |layer| Tag { opens: true, ..frame(layer) };
-        assert_eq!(Cut(0).from(Cut(2), &opens(1), false), Cut(1), "layer by layer");
-        assert_eq!(Cut(0).from(Cut(2), &opens(2), false), Cut(0), "which needs the one below it");
-        assert_eq!(Cut(0).from(Cut(0), &opens(1), false), Cut(0), "if that is wanted");
+        assert_eq!(MaxLayer(0).from(MaxLayer(2), &opens(1), false), MaxLayer(1), "layer by layer");
+        assert_eq!(
+            MaxLayer(0).from(MaxLayer(2), &opens(2), false),
+            MaxLayer(0),
+            "which needs the one below it"
+        );
+        assert_eq!(MaxLayer(0).from(MaxLayer(0), &opens(1), false), MaxLayer(0), "if that is wanted");
     }
 
     #[test]
@@ -193,13 +207,13 @@ mod tests {
         // Of two spatial layers; for a sink that takes the lower one alone, the picture ends with that.
         let lower = Tag { key: true, opens: true, ends: Some(0), ..frame(0) };
         let upper = Tag { key: true, opens: true, adds: true, ..frame(1) };
-        let had_asked = Cut(0).from(Cut(1), &lower, true);
+        let had_asked = MaxLayer(0).from(MaxLayer(1), &lower, true);
         assert!(!had_asked.is_up_to(lower.ends), "it goes on for who asked before");
-        let asks_in_it = Cut(0).from(Cut(0), &lower, true);
+        let asks_in_it = MaxLayer(0).from(MaxLayer(0), &lower, true);
         assert!(asks_in_it.is_up_to(lower.ends), "that it would, nobody knows");
         assert_eq!(
-            asks_in_it.from(Cut(1), &upper, false),
-            Cut(1),
+            asks_in_it.from(MaxLayer(1), &upper, false),
+            MaxLayer(1),
             "but nobody waits for the next key picture"
         );
     }

@@ -12,7 +12,7 @@ pub mod receive;
 mod tracks;
 
 pub use drops::{DropReason, Drops};
-pub use layers::{Cut, Level, NoLevel};
+pub use layers::{Level, MaxLayer, NoLevel};
 pub use packet::{Packet, Parsed};
 pub use parse::{Parser, image_tag};
 pub use receive::{Incoming, Receive};

@@ -37,7 +37,7 @@ pub(crate) fn component(bytes: &[u8]) -> Result<Vec<u8>, Unfit> {
         (true, true) => "full",
     };
     encode(bytes, &names, world).map_err(|error| {
-        let help = "build it anew with the wit folder and the template of this version";
+        let help = "build it again with the wit folder and the template of this version";
         Unfit::new(format!("it does not fit the contract: {error:#}"), help)
     })
 }

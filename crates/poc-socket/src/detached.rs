@@ -28,7 +28,7 @@ pub struct Detached {
 
 /// Where datagrams of a connection go out, as far as that is known when it leaves its driver.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct NetworkPath {
     /// The socket.
     pub udp: Arc<Udp>,
     /// Where the peer is.

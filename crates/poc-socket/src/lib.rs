@@ -13,7 +13,7 @@ pub mod noise;
 mod options;
 mod socket;
 
-pub use detached::{Detached, Way};
+pub use detached::{Detached, NetworkPath};
 pub use options::{Options, Security};
 pub use outflow_poc::address::{Address, AddressError};
 pub use socket::{Asking, OpenError, PocListener, PocSocket, Statistics, look_up};

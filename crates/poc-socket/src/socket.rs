@@ -16,7 +16,7 @@ use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
 use outflow_udp::{Inbox, Udp};
 
-use crate::detached::{Detached, Way};
+use crate::detached::{Detached, NetworkPath};
 use crate::driver::{self, Shared, User, Waits};
 use crate::noise::KeyError;
 use crate::options::Options;
@@ -345,12 +345,12 @@ impl PocSocket {
 
     /// Takes the connection out, for another driver that sends through the same socket. What comes for it
     /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone.
-    pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, Way)> {
+    pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, NetworkPath)> {
         let mut inner = self.shared().lock();
         let connection = inner.endpoint.detach(self.handle)?;
         inner.routes.add(self.handle, inbox, number);
         let peer = connection.address();
-        let way = Way { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
+        let way = NetworkPath { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
         drop(inner);
         let ahead = self.shared().ahead_of(epoch);
         Some((Detached::new(Arc::clone(&self.user), (self.handle, ahead), connection), way))

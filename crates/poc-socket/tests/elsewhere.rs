@@ -11,7 +11,7 @@ use outflow_poc::connection::{Event, Worth};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::Form;
-use outflow_poc_socket::{Detached, Options, PocListener, PocSocket, Security, Way, media};
+use outflow_poc_socket::{Detached, NetworkPath, Options, PocListener, PocSocket, Security, media};
 use outflow_udp::{Outbox, Parcels, inbox};
 
 const UNITS: u64 = 200;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Elsewhere {
     epoch: Instant,
     detached: Detached,
-    way: Way,
+    way: NetworkPath,
     parcels: Parcels,
     outbox: Outbox,
 }

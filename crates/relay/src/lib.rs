@@ -23,6 +23,8 @@ pub mod send;
 pub use buffer::WhenFull;
 pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wake};
 pub use feedback::Feedback;
-pub use schedule::{BranchId, Carriage, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport};
+pub use schedule::{
+    BranchId, Encapsulation, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport,
+};
 pub use selection::Selection;
-pub use send::{Order, Report, Whom};
+pub use send::{Order, Recipients, Report};

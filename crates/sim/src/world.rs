@@ -6,7 +6,7 @@ use outflow_graph::Graph;
 use outflow_media::Time;
 use outflow_relay::control::{Event, Output};
 use outflow_relay::{
-    BranchId, Carriage, Order, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport, Whom,
+    BranchId, Encapsulation, Order, Recipients, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport,
 };
 
 use crate::agenda::Agenda;
@@ -185,7 +185,7 @@ impl World {
     fn join(&mut self, now: Time, player: usize) {
         let datagram = self.players[player].path.is_none();
         let transport = if datagram { Transport::Datagram } else { Transport::Stream };
-        let spec = SinkSpec { branch: self.branch, ..SinkSpec::new(Carriage::Rtp, transport) };
+        let spec = SinkSpec { branch: self.branch, ..SinkSpec::new(Encapsulation::Rtp, transport) };
         let key = self.stream.handle_join(now, player as u64, spec);
         self.players[player].key = Some(key);
         self.by_key.resize(self.by_key.len().max(key.0 + 1), None);
@@ -252,7 +252,7 @@ impl World {
                 self.outcome.content.bytes(header);
                 self.outcome.content.bytes(body);
             }
-            if matches!(order.whom, Whom::Cohort { .. }) && *kind == Kind::Healthy {
+            if matches!(order.recipients, Recipients::Cohort { .. }) && *kind == Kind::Healthy {
                 let delay = now.since(entry.packet.arrived).as_nanos() as u64;
                 self.outcome.healthy_delay_most_ns = self.outcome.healthy_delay_most_ns.max(delay);
             }

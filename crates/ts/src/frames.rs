@@ -80,7 +80,7 @@ pub struct Part {
 /// What is told of a frame: see the fields of [`Tag`](outflow_media::Tag) of these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are those of a tag")]
-pub struct Told {
+pub struct FrameTag {
     pub kind: Kind,
     pub key: bool,
     pub layer: u8,
@@ -142,16 +142,16 @@ impl TsFrames {
 
     /// What the frame that arrives is; `None` as long as it has not shown it. One that has not for
     /// [`UNTOLD_PACKETS_MAX`] packets counts as of the lowest layer.
-    pub fn told(&self) -> Option<Told> {
+    pub fn told(&self) -> Option<FrameTag> {
         let Some(frame) = self.arriving else { return Some(self.untold()) };
         let is_known = frame.kind != Kind::Header || self.packets >= UNTOLD_PACKETS_MAX || self.is_mixed;
         is_known.then(|| self.of(frame))
     }
 
     /// What is said of a frame that ended before it showed what it was.
-    pub fn untold(&self) -> Told {
+    pub fn untold(&self) -> FrameTag {
         let (kind, needs, layers) = (Kind::Header, Needs::NOTHING, self.layers());
-        Told { kind, key: false, layer: 0, layers, opens: false, needs }
+        FrameTag { kind, key: false, layer: 0, layers, opens: false, needs }
     }
 
     /// How many layers there are, as far as is known; 0 before there was a frame.
@@ -198,12 +198,12 @@ impl TsFrames {
         self.is_mixed |= begun > 1 || within || (packet.has_payload() && packet.is_scrambled());
     }
 
-    fn of(&self, frame: Frame) -> Told {
+    fn of(&self, frame: Frame) -> FrameTag {
         let Frame { kind, key, layer, opens, needs, .. } = frame;
         let layers = self.layers();
         match layers {
-            0 | 1 => Told { kind, key, layer: 0, layers, opens: key, needs },
-            _ => Told { kind, key, layer, layers, opens, needs },
+            0 | 1 => FrameTag { kind, key, layer: 0, layers, opens: key, needs },
+            _ => FrameTag { kind, key, layer, layers, opens, needs },
         }
     }
 }

@@ -23,7 +23,7 @@ mod units;
 
 pub use discontinuity::announce_discontinuity;
 pub use framer::{TsFramer, resync};
-pub use frames::{Part, Told, TsFrames};
+pub use frames::{FrameTag, Part, TsFrames};
 pub use looper::TsLoop;
 pub use mux::{AccessUnit, CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
 pub use packet::PACKET_BYTES;

@@ -310,7 +310,7 @@ impl AsFd for Udp {
 /// A socket that is waited for.
 #[allow(
     deprecated,
-    reason = "the ways that are not are unsafe; it owns its socket, so that nobody else closes it"
+    reason = "the ways that are not are unsafe; it owns its socket, so that nothing else closes it"
 )]
 fn watched(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
     AsyncFd::with_interest(socket, interest)

@@ -27,7 +27,7 @@ impl LevelProgram {
                 let level = said.recv_timeout(Duration::from_millis(2));
                 let now = Time::ZERO + start.elapsed();
                 match level {
-                    Ok(level) => members.set(now, GROUP.into(), Wish::all(level)).expect("it is a group"),
+                    Ok(level) => members.set(now, GROUP.into(), Interest::all(level)).expect("it is a group"),
                     Err(RecvTimeoutError::Timeout) => members.handle_timeout(now),
                     Err(RecvTimeoutError::Disconnected) => return,
                 }

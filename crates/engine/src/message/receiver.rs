@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use outflow_packet::TrackMask;
-use outflow_relay::{Carriage, Priority, Selection, Timing};
+use outflow_relay::{Encapsulation, Priority, Selection, Timing};
 
 /// What a receiver wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +56,12 @@ impl LinkChoice {
 #[derive(Debug, Clone)]
 pub enum Delivery {
     /// Datagrams, each a packet, without state of the receiver's.
-    Datagrams(Carriage, Ends),
+    Datagrams(Encapsulation, Ends),
     /// A byte stream: packets one after the other. The connection is given when the receiver starts.
-    Bytes(Carriage, Framing),
+    Bytes(Encapsulation, Framing),
     /// A state machine of its own, which is given when the receiver starts ([`Peer`](super::Peer)). Beside its own
     /// bytes and those of UDP, a packet takes this many on the way.
-    Peer(Carriage, usize),
+    Peer(Encapsulation, usize),
 }
 
 /// Where datagrams come from and go to.
@@ -98,11 +98,11 @@ pub enum Framing {
 
 impl Delivery {
     /// The form of the packets.
-    pub fn carriage(&self) -> Carriage {
+    pub fn encapsulation(&self) -> Encapsulation {
         match self {
-            Delivery::Datagrams(carriage, _) | Delivery::Bytes(carriage, _) | Delivery::Peer(carriage, _) => {
-                *carriage
-            }
+            Delivery::Datagrams(encapsulation, _)
+            | Delivery::Bytes(encapsulation, _)
+            | Delivery::Peer(encapsulation, _) => *encapsulation,
         }
     }
 

@@ -20,7 +20,7 @@ use arrayvec::ArrayVec;
 use outflow_media::Time;
 use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
-use outflow_relay::{Carriage, Order, Share, Stream};
+use outflow_relay::{Encapsulation, Order, Share, Stream};
 use outflow_rtp::HEADER;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -56,28 +56,28 @@ pub(crate) type Headers = ArrayVec<[u8; HEADER], { ORDER_PACKETS_MAX + 1 }>;
 /// All packets of an order, which are at most [`ORDER_PACKETS_MAX`], and its preamble.
 pub(crate) type Pieces<'a> = ArrayVec<Piece<'a>, { ORDER_PACKETS_MAX + 1 }>;
 
-/// What goes on the wire for an order to sinks of this carriage that get this share of it. `headers` is only
+/// What goes on the wire for an order to sinks of this encapsulation that get this share of it. `headers` is only
 /// the place where RTP headers are put that are made for it.
 pub(crate) fn pieces<'a>(
     stream: &'a Stream,
     order: &Order,
     share: Share,
-    carriage: Carriage,
+    encapsulation: Encapsulation,
     headers: &'a mut Headers,
 ) -> Pieces<'a> {
     headers.clear();
-    let main_track = stream.main_track(order.branch).filter(|_| carriage == Carriage::Rtp);
+    let main_track = stream.main_track(order.branch).filter(|_| encapsulation == Encapsulation::Rtp);
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
     let preamble = stream.preamble(order);
     let arrived = packets().next().map_or(Time::ZERO, |(_, entry, _)| entry.packet.arrived);
-    headers.extend(preamble.map(|(_, header)| match carriage {
-        Carriage::Rtp if header[0] != 0 => lower(header, share.lowered),
+    headers.extend(preamble.map(|(_, header)| match encapsulation {
+        Encapsulation::Rtp if header[0] != 0 => lower(header, share.sequence_offset),
         _ => NO_HEADER,
     }));
     let ends = |entry: &Entry| entry.packet.tag.ends.filter(|_| main_track == Some(entry.packet.tag.track));
-    headers.extend(packets().map(|(_, entry, lowered)| match carriage {
-        Carriage::Rtp => header(entry, lowered, share.cut.is_up_to(ends(entry))),
-        Carriage::Ts => NO_HEADER,
+    headers.extend(packets().map(|(_, entry, sequence_offset)| match encapsulation {
+        Encapsulation::Rtp => header(entry, sequence_offset, share.max_layer.is_up_to(ends(entry))),
+        Encapsulation::Ts => NO_HEADER,
     }));
     let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();
@@ -108,17 +108,17 @@ pub(crate) fn pieces<'a>(
 ///
 /// A transport stream in RTP: it was made when the packet came in. One of RTP: when a service wrote another
 /// than came in, or packets before or behind it are left out; else it is part of the bytes.
-fn header(entry: &Entry, lowered: u16, ends: bool) -> [u8; HEADER] {
+fn header(entry: &Entry, sequence_offset: u16, ends: bool) -> [u8; HEADER] {
     match entry.packet.rtp_header(&entry.rtp_header) {
-        Some(header) if ends => mark(lower(*header, lowered)),
-        Some(header) if lowered != 0 => lower(*header, lowered),
+        Some(header) if ends => mark(lower(*header, sequence_offset)),
+        Some(header) if sequence_offset != 0 => lower(*header, sequence_offset),
         _ => entry.rtp_header,
     }
 }
 
 /// The header with a sequence number that is so much lower.
-pub(crate) fn lower(mut header: [u8; HEADER], lowered: u16) -> [u8; HEADER] {
-    let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
+pub(crate) fn lower(mut header: [u8; HEADER], sequence_offset: u16) -> [u8; HEADER] {
+    let sequence = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(sequence_offset);
     outflow_rtp::set_sequence(&mut header, sequence);
     header
 }

@@ -2,7 +2,7 @@
 
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Carriage, Priority, Report, SinkKey};
+use outflow_relay::{Encapsulation, Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -96,7 +96,7 @@ impl Worker {
             stream.core.set_priority(key, priority);
             place = stream.sink_mut(key).and_then(|sink| sink.out.peer());
         });
-        place.into_iter().for_each(|place| self.ways.peers().set_class(place, priority));
+        place.into_iter().for_each(|place| self.paths.peers().set_class(place, priority));
     }
 
     fn resume(&mut self, stream: StreamId, receiver: ReceiverId) -> Result<Vec<StartPoint>, ControlError> {
@@ -119,7 +119,7 @@ impl Worker {
             self.close_sockets(&source);
         }
         self.streams.remove(index);
-        self.ways.forget_stream(index);
+        self.paths.forget_stream(index);
     }
 
     fn open_source(&mut self, id: StreamId, source: SourceId, spec: SourceSpec) -> Result<(), ControlError> {
@@ -185,17 +185,17 @@ impl Worker {
         (sink.view, sink.level) = (asked.selection.view, asked.selection.level);
         let offer = stream.core.offer(&sink);
         let offer = offer.map_err(|unfit| stream.unsupported(&unfit))?;
-        let tracks = match (sink.carriage, offer) {
-            (Carriage::Ts, _) => 1,
-            (Carriage::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
-            (Carriage::Rtp, None) => TRACKS_MAX as u8,
+        let tracks = match (sink.encapsulation, offer) {
+            (Encapsulation::Ts, _) => 1,
+            (Encapsulation::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
+            (Encapsulation::Rtp, None) => TRACKS_MAX as u8,
         };
-        let out = self.ways.out(&mut self.watch, receiver, delivery, tracks)?;
+        let out = self.paths.out(&mut self.watch, receiver, delivery, tracks)?;
         let behind = sink.link.and_then(|link| self.links.behind(link, &out, &asked.address));
         let now = self.clock.now();
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, sink);
-        self.ways.enter(&out, (index, key));
+        self.paths.enter(&out, (index, key));
         let Receiver { kind, address: to, name, .. } = asked;
         tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
         let left_out = stream.core.left_out(key);

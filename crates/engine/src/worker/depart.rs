@@ -76,18 +76,18 @@ impl Worker {
         let out = stream.sinks[key.0].as_ref().map(|sink| &sink.out);
         if matches!(out, Some(Out::Udp { .. })) {
             let to = (&stream.core, &stream.sinks[..]);
-            self.ways.send_datagrams(to, index, Audience::Some(&[key]), &pieces);
+            self.paths.send_datagrams(to, index, Audience::Some(&[key]), &pieces);
         } else if let Some(place) = out.and_then(Out::peer) {
-            blocked = self.ways.send_to_peer(self.clock.now(), &pieces, (key, place));
+            blocked = self.paths.send_to_peer(self.clock.now(), &pieces, (key, place));
         } else {
-            match self.ways.send_to_connection(&pieces, key, &mut stream.sinks) {
+            match self.paths.send_to_connection(&pieces, key, &mut stream.sinks) {
                 Outcome::Sent => {}
                 Outcome::Blocked(next) => blocked = Some(next),
                 Outcome::Gone => is_gone = true,
             }
         }
         drop(pieces);
-        self.ways.peers().plan(&mut self.tasks);
+        self.paths.peers().plan(&mut self.tasks);
         let from = blocked.and_then(|next| usize::try_from(next).ok()).unwrap_or(parcels.len());
         self.settle_sent(index, key, parcels, from);
         if is_gone {
@@ -103,7 +103,7 @@ impl Worker {
             stream.core.handle_report(key, parcel.given_up(DropReason::ConnectionFull));
         }
         let mut is_full = false;
-        for (key, report) in self.ways.reports() {
+        for (key, report) in self.paths.reports() {
             let Report::Blocked { next } = report else {
                 stream.core.handle_report(key, report);
                 continue;
@@ -115,7 +115,7 @@ impl Worker {
             }
         }
         if is_full {
-            self.ways.wait_for_full(&self.watch);
+            self.paths.wait_for_full(&self.watch);
         }
     }
 }

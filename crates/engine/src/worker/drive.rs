@@ -23,7 +23,7 @@ impl Worker {
         let class = stream.core.spec(key).map_or(Priority::default(), |spec| spec.priority);
         let Some(LiveSink { out: Out::Peer { place, .. }, .. }) = stream.sink_mut(key) else { return };
         let whose = Whose { stream: index, sink: key, receiver };
-        let peers = self.ways.peers();
+        let peers = self.paths.peers();
         let before = place.replace(peers.add(peer, path, (whose, class)));
         stream.core.handle_report(key, Report::Writable);
         stream.touched = true;
@@ -33,7 +33,7 @@ impl Worker {
 
     /// Takes what has come for peers; what is left is taken in the next round.
     pub(super) fn take_parcels(&mut self) {
-        let peers = self.ways.peers();
+        let peers = self.paths.peers();
         if peers.take_parcels(&self.clock) {
             self.bell.ring();
         }
@@ -49,17 +49,17 @@ impl Worker {
                 self.tasks.add(class, Task::Transmit);
                 break;
             }
-            let is_more = self.ways.peers().transmit(now, class);
+            let is_more = self.paths.peers().transmit(now, class);
             self.hear_peers();
             if !is_more {
                 break;
             }
         }
-        self.ways.peers().wait_for_full(&mut self.watch);
+        self.paths.peers().wait_for_full(&mut self.watch);
     }
 
     fn hear_peers(&mut self) {
-        let mut heard = self.ways.peers().take_heard();
+        let mut heard = self.paths.peers().take_heard();
         for Heard { whose, event } in heard.drain(..) {
             let Whose { stream: index, sink: key, receiver } = whose;
             let Some(stream) = self.streams.get_mut(index) else { continue };
@@ -78,6 +78,6 @@ impl Worker {
                 }
             }
         }
-        self.ways.peers().give_back(heard);
+        self.paths.peers().give_back(heard);
     }
 }

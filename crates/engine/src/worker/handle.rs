@@ -53,7 +53,7 @@ impl WorkerHandle {
         let (rings, shown) = (Arc::clone(&bell), Arc::clone(&states));
         let handle = WorkerHandle { commands, bell: rings, callers, inbox, states: shown, rtp_ports: ports };
         let (told, hears) = mpsc::channel();
-        let (ways, limits) = (config.fanout.clone(), config.limits.clone());
+        let (paths, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(format!("worker-{number}"))
             .spawn(move || {
@@ -63,7 +63,7 @@ impl WorkerHandle {
                         (queue, calls, parcels),
                         states,
                         pair,
-                        (ways, limits),
+                        (paths, limits),
                         demands,
                     )
                 }) {

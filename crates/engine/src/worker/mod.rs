@@ -3,7 +3,7 @@
 //! It waits for packets, commands and the streams' own deadlines; nothing it owns is shared. Of a
 //! stream that is too large for one, others hold replicas (see [`share`]).
 //!
-//! Its parts, [`Watch`], [`Streams`], [`Ways`], [`Links`], [`Tasks`] and [`Snapshot`], do not know it: what
+//! Its parts, [`Watch`], [`Streams`], [`Paths`], [`Links`], [`Tasks`] and [`Snapshot`], do not know it: what
 //! one has to do with another, it is given, or answers.
 
 mod agenda;
@@ -16,6 +16,7 @@ mod handle;
 mod ingest;
 mod links;
 mod negotiation;
+mod paths;
 mod peers;
 mod rate;
 mod reports;
@@ -34,7 +35,6 @@ mod streams;
 mod tasks;
 mod udp_ports;
 mod watch;
-mod ways;
 
 use std::io;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 pub use handle::WorkerHandle;
 use links::Links;
+use paths::Paths;
 pub use share::{Inlet, Outlet, Upward};
 use shares::Shares;
 use snapshot::Snapshot;
@@ -55,7 +56,6 @@ use stream::LiveStream;
 use streams::Streams;
 use tasks::{Task, Tasks};
 use watch::{Watch, Watched};
-use ways::Ways;
 
 use crate::bell::Bell;
 use crate::calls::Calls;
@@ -75,7 +75,7 @@ struct Worker {
     watch: Watch,
     receiver: Receiver,
     streams: Streams,
-    ways: Ways,
+    paths: Paths,
     links: Links,
     tasks: Tasks,
     snapshot: Snapshot,
@@ -90,12 +90,12 @@ impl Worker {
         (commands, calls, parcels): (CommandReceiver<Command>, Calls, Parcels),
         published: Arc<arc_swap::ArcSwap<WorkerState>>,
         pair: PortPair,
-        (ways, limits): (outflow_config::Fanout, outflow_config::Limits),
+        (paths, limits): (outflow_config::Fanout, outflow_config::Limits),
         told: UnboundedSender<Demand>,
     ) -> io::Result<Self> {
         let mut watch = Watch::new(limits.poll)?;
         watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
-        let ways = Ways::open(&mut watch, pair, parcels, (ways, limits.receivers))?;
+        let paths = Paths::open(&mut watch, pair, parcels, (paths, limits.receivers))?;
         Ok(Worker {
             clock,
             bell,
@@ -105,7 +105,7 @@ impl Worker {
             watch,
             receiver: Receiver::new(),
             streams: Streams::new(told),
-            ways,
+            paths,
             links: Links::default(),
             tasks: Tasks::default(),
             snapshot: Snapshot::new(published),
@@ -138,7 +138,7 @@ impl Worker {
     /// Until when nothing has to be done unless something comes in. What is found out on the way is
     /// not looked for when it has come.
     fn due(&mut self) -> Time {
-        let mut due = self.snapshot.due().min(self.ways.due());
+        let mut due = self.snapshot.due().min(self.paths.due());
         due = due.min(self.links.due().unwrap_or(due));
         due = due.min(self.streams.due().unwrap_or(due));
         self.tasks.set_highest(self.streams.highest());
@@ -154,7 +154,7 @@ impl Worker {
         for link in self.links.are_due(now) {
             self.tasks.add(Priority::High, Task::Depart(link));
         }
-        self.ways.plan(now, &mut self.tasks);
+        self.paths.plan(now, &mut self.tasks);
         if self.snapshot.is_due(now) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
@@ -188,7 +188,7 @@ impl Worker {
     /// Goes on with the snapshot.
     fn show(&mut self) {
         let now = self.clock.now();
-        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, self.ways.fanout()) {
+        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, self.paths.fanout()) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
     }
@@ -226,10 +226,10 @@ impl Worker {
                 }
             }
             Some(&Watched::PeerPort { port }) => {
-                self.ways.peers().port_writable(&mut self.watch, port);
-                self.ways.peers().plan(&mut self.tasks);
+                self.paths.peers().port_writable(&mut self.watch, port);
+                self.paths.peers().plan(&mut self.tasks);
             }
-            Some(Watched::Routes) => self.ways.routes_changed(),
+            Some(Watched::Routes) => self.paths.routes_changed(),
             Some(Watched::Rtcp { .. }) => self.receive_rtcp(token),
             Some(&Watched::Connection { stream, sink }) => self.connection_event(stream, sink, flags),
             None => {}

@@ -14,20 +14,20 @@ use crate::message::{ControlError, SessionState};
 
 /// What a receiver asks for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Wish {
+pub(super) enum Request {
     /// A level.
     Level(LevelRequest),
     /// No more than its way carries. `owner` waits for an answer (RFC 5104).
     Limit { limit: Limit, owner: Option<u32> },
 }
 
-impl Wish {
+impl Request {
     /// What a report asks for, if it does.
     pub(super) fn of(report: Report) -> Option<Self> {
         match report {
-            Report::Level { message: LevelMessage::Request(request), .. } => Some(Wish::Level(request)),
+            Report::Level { message: LevelMessage::Request(request), .. } => Some(Request::Level(request)),
             Report::Limit { from, limit, is_tmmbr } => {
-                Some(Wish::Limit { limit, owner: is_tmmbr.then_some(from) })
+                Some(Request::Limit { limit, owner: is_tmmbr.then_some(from) })
             }
             _ => None,
         }
@@ -40,21 +40,21 @@ impl LiveStream {
         &mut self,
         now: Time,
         key: SinkKey,
-        wish: Wish,
+        wish: Request,
         links: &mut Links,
     ) -> Option<(u8, Vec<u8>)> {
         let branch = self.core.sink(key).and_then(|sink| sink.branch);
         let track = branch.and_then(|branch| self.core.main_track(branch)).unwrap_or(0);
         let before = self.core.spec(key).map(|spec| spec.level);
         let answer = match wish {
-            Wish::Level(request) => {
+            Request::Level(request) => {
                 let answer = self.core.handle_level_request(now, key, request);
                 answer.map(|answer| {
                     let ssrc = answer.media;
                     LevelMessage::Answer(answer).emit(ssrc, CNAME)
                 })
             }
-            Wish::Limit { limit, owner } => {
+            Request::Limit { limit, owner } => {
                 let is_taken = self.core.handle_limit(now, key, limit);
                 if is_taken {
                     self.core.handle_estimate(limit.bps);

@@ -6,12 +6,12 @@ use arrayvec::ArrayVec;
 use outflow_link::Reported;
 use outflow_media::Time;
 use outflow_relay::control::ReportTo;
-use outflow_relay::{Carriage, Priority, SinkKey};
+use outflow_relay::{Encapsulation, Priority, SinkKey};
 use outflow_rtp::rtcp;
 
 use super::Worker;
 use super::links::Links;
-use super::negotiation::Wish;
+use super::negotiation::Request;
 use super::reports::{reports_of, track_of};
 use super::stream::LiveStream;
 use super::tasks::Task;
@@ -28,7 +28,7 @@ impl Worker {
             // Nothing left, or an error that belongs to an earlier send: both end the round.
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { return };
             // Reports from unknown addresses belong to no receiver.
-            if let Some((stream, sink, track)) = self.ways.reporter(&from) {
+            if let Some((stream, sink, track)) = self.paths.reporter(&from) {
                 self.receiver_report(stream, sink, Some(track), &buffer[..length]);
             }
         }
@@ -49,8 +49,8 @@ impl Worker {
             if let Some((track, answer)) = stream.negotiate(now, sink, wish, &mut self.links)
                 && let Some(sink) = stream.sink_mut(sink)
             {
-                self.ways.send_rtcp(&self.watch, now, &mut sink.out, (track, &answer));
-                self.ways.peers().plan(&mut self.tasks);
+                self.paths.send_rtcp(&self.watch, now, &mut sink.out, (track, &answer));
+                self.paths.peers().plan(&mut self.tasks);
             }
         }
         for (track, block) in read.blocks {
@@ -75,7 +75,8 @@ impl Worker {
     pub(super) fn go_on_with_reports(&mut self, index: usize) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(from) = stream.reporting.take() else { return };
-        let by_rtp = |key: &SinkKey| stream.core.spec(*key).is_some_and(|s| s.carriage == Carriage::Rtp);
+        let by_rtp =
+            |key: &SinkKey| stream.core.spec(*key).is_some_and(|s| s.encapsulation == Encapsulation::Rtp);
         let keys = (from..stream.sinks.len()).map(SinkKey).filter(by_rtp);
         let keys: ArrayVec<SinkKey, REPORT_STEP> = keys.take(REPORT_STEP).collect();
         if keys.is_full() {
@@ -96,10 +97,10 @@ impl Worker {
             let Some(Some(sink)) = stream.sinks.get_mut(key.0) else { continue };
             let now = self.clock.now();
             for (track, bytes) in reports.iter() {
-                self.ways.send_rtcp(&self.watch, now, &mut sink.out, (*track, bytes));
+                self.paths.send_rtcp(&self.watch, now, &mut sink.out, (*track, bytes));
             }
         }
-        self.ways.peers().plan(&mut self.tasks);
+        self.paths.peers().plan(&mut self.tasks);
     }
 }
 
@@ -108,7 +109,7 @@ impl Worker {
 struct Read {
     /// Report blocks, by track.
     blocks: Vec<(u8, rtcp::ReportBlock)>,
-    wishes: Vec<Wish>,
+    wishes: Vec<Request>,
     /// The track of which it wants a key frame.
     wanted: Option<u8>,
 }
@@ -129,7 +130,7 @@ impl LiveStream {
                 let by_ssrc = || track_of(&self.core, now, branch, media);
                 read.wanted = track.or_else(by_ssrc);
             }
-            report => read.wishes.extend(Wish::of(report)),
+            report => read.wishes.extend(Request::of(report)),
         });
         read
     }

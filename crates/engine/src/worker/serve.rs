@@ -1,7 +1,7 @@
 //! The streams served: what each core asks is carried out, what did not go is reported.
 
 use outflow_relay::control::{Event, Output, SinkEnd};
-use outflow_relay::{Order, Priority, Report, Share, SinkKey, Stream, Transport, Whom};
+use outflow_relay::{Order, Priority, Recipients, Report, Share, SinkKey, Stream, Transport};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -24,19 +24,19 @@ fn audience<'a>(
     share_of: &'a dyn Fn(SinkKey) -> Share,
 ) -> (&'a [SinkKey], Audience<'a>) {
     let members = stream.members(order);
-    match (parts, order.whom) {
+    match (parts, order.recipients) {
         (Parts::Of(keys), _) => (keys, Audience::Some(keys)),
-        (parts, Whom::Cohort { cohort, first, count }) => {
+        (parts, Recipients::Cohort { cohort, first, count }) => {
             let (id, all) = ((index, order.branch, cohort), stream.cohort(order.branch, cohort));
             let version = stream.cohort_version(order.branch, cohort);
             let told = Members { id, version, all, first, count };
             let audience = match parts {
-                Parts::Layers(cuts) => Audience::Layered(told, Layers { cuts, share_of }),
+                Parts::Layers(max_layers) => Audience::Layered(told, Layers { max_layers, share_of }),
                 _ => Audience::Members(told),
             };
             (members, audience)
         }
-        (_, Whom::One(_)) => (members, Audience::Some(members)),
+        (_, Recipients::One(_)) => (members, Audience::Some(members)),
     }
 }
 
@@ -62,7 +62,7 @@ impl Worker {
                 self.tasks.add(class, Task::Serve(index));
                 return;
             }
-            let room = self.ways.fanout().room(index).part(parts as usize);
+            let room = self.paths.fanout().room(index).part(parts as usize);
             let Some(stream) = self.streams.get_mut(index) else { return };
             let output = stream.core.poll_class(now, class, room);
             stream.give_far(now);
@@ -83,23 +83,23 @@ impl Worker {
     }
 
     fn carry_out(&mut self, index: usize, order: &Order) {
-        let (None, Whom::Cohort { cohort, .. }) = (order.share, order.whom) else {
+        let (None, Recipients::Cohort { cohort, .. }) = (order.share, order.recipients) else {
             return self.send(index, order, order.share.unwrap_or(Share::WHOLE), Parts::All);
         };
         let Some(stream) = self.streams.get(index) else { return };
         let mut scratch = core::mem::take(&mut self.shares);
-        let Shares { members: shares, cuts, keys } = &mut scratch;
+        let Shares { members: shares, max_layers, keys } = &mut scratch;
         let members = stream.core.members(order);
         let spec = members.iter().find_map(|key| stream.core.spec(*key));
         let is_datagram = spec.is_some_and(|spec| spec.transport == Transport::Datagram);
         let is_behind = spec.and_then(|spec| spec.link).is_some_and(|link| self.links.has(link));
         if is_datagram
             && !is_behind
-            && self.ways.fanout().asks_kernel(stream.core.cohort(order.branch, cohort).len())
+            && self.paths.fanout().asks_kernel(stream.core.cohort(order.branch, cohort).len())
         {
-            cuts.clear();
-            cuts.extend(stream.core.shares(order.branch, cohort));
-            self.send(index, order, Share::WHOLE, Parts::Layers(cuts));
+            max_layers.clear();
+            max_layers.extend(stream.core.shares(order.branch, cohort));
+            self.send(index, order, Share::WHOLE, Parts::Layers(max_layers));
         } else {
             by_share(members, |key| stream.core.share(order, key), shares);
             for same in shares.chunk_by(|one, other| one.0 == other.0) {
@@ -120,7 +120,7 @@ impl Worker {
         let (members, audience) = audience((core, index), order, parts, &share_of);
         let Some(spec) = members.iter().find_map(|key| core.spec(*key)) else { return };
         let mut headers = Headers::new();
-        let pieces = pieces(core, order, share, spec.carriage, &mut headers);
+        let pieces = pieces(core, order, share, spec.encapsulation, &mut headers);
         if pieces.is_empty() {
             return;
         }
@@ -135,15 +135,15 @@ impl Worker {
         }
         let mut gone = Vec::new();
         match spec.transport {
-            Transport::Datagram => self.ways.send_datagrams((core, sinks), index, audience, &pieces),
+            Transport::Datagram => self.paths.send_datagrams((core, sinks), index, audience, &pieces),
             Transport::Stream => {
                 let flush = Flush { pieces: &pieces, end: order.to };
-                self.ways.send_to_streams(&self.clock, flush, (members, sinks), &mut gone);
+                self.paths.send_to_streams(&self.clock, flush, (members, sinks), &mut gone);
             }
         }
         drop(pieces);
         self.report(index, spec.transport);
-        self.ways.peers().plan(&mut self.tasks);
+        self.paths.peers().plan(&mut self.tasks);
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
         }
@@ -153,12 +153,12 @@ impl Worker {
     fn report(&mut self, index: usize, transport: Transport) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let mut blocked = false;
-        for (key, report) in self.ways.reports() {
+        for (key, report) in self.paths.reports() {
             blocked |= transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
             stream.core.handle_report(key, report);
         }
         if blocked {
-            self.ways.wait_for_full(&self.watch);
+            self.paths.wait_for_full(&self.watch);
         }
     }
 
@@ -208,7 +208,7 @@ impl Worker {
         }
         // A caller that waited for it may have gone first.
         let _ = sink.closed.send(reason);
-        self.ways.leave(&mut self.watch, self.clock.now(), sink.out, reason);
+        self.paths.leave(&mut self.watch, self.clock.now(), sink.out, reason);
     }
 
     /// A receiver's connection is there: packets may flow.
@@ -218,13 +218,13 @@ impl Worker {
         key: SinkKey,
         write_side: WriteSide,
     ) -> std::io::Result<()> {
-        let opened = self.ways.open_connection(&mut self.watch, (index, key), write_side)?;
+        let opened = self.paths.open_connection(&mut self.watch, (index, key), write_side)?;
         let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
             Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => place.replace(opened),
             _ => Some(opened),
         };
         if let Some((connection, token)) = before {
-            self.ways.close_connection(&mut self.watch, connection, token);
+            self.paths.close_connection(&mut self.watch, connection, token);
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Worker {
 
     /// A UDP socket takes packets again: every receiver that it serves may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
-        if self.ways.take_full(port) {
+        if self.paths.take_full(port) {
             self.streams.iter_mut().for_each(|stream| stream.port_writable(port));
         }
     }

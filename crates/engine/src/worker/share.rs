@@ -221,7 +221,7 @@ mod tests {
     use outflow_media::{Codec, Format, Track};
     use outflow_packet::DropReason;
     use outflow_relay::control::Output;
-    use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
+    use outflow_relay::{Encapsulation, SinkKey, SinkSpec, StreamOptions, Transport};
     use outflow_rtp::PlainHeader;
 
     use super::*;
@@ -285,7 +285,7 @@ mod tests {
 
         fn join(&mut self) -> SinkKey {
             let spec =
-                SinkSpec { priority: Priority::High, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+                SinkSpec { priority: Priority::High, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
             self.replica.core.handle_join(Time::ZERO, 1, spec)
         }
 

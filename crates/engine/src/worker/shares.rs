@@ -6,6 +6,6 @@ use outflow_relay::{Share, SinkKey};
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     pub(super) members: Vec<(Share, SinkKey)>,
-    pub(super) cuts: Vec<Share>,
+    pub(super) max_layers: Vec<Share>,
     pub(super) keys: Vec<SinkKey>,
 }

@@ -20,7 +20,7 @@ use crate::message::{
     BranchState, ElementState, LinkState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState,
     WorkerState, named,
 };
-use crate::send::fanout::{Fanout, Way};
+use crate::send::fanout::{Fanout, FanoutPath};
 
 /// A snapshot in the making: a few receivers at a time, so that it never holds packets up.
 #[derive(Debug)]
@@ -273,10 +273,10 @@ fn path(
 ) -> (&'static str, Option<&'static str>) {
     match sink.out {
         Out::Udp { .. } => {
-            let (way, why) = fanout.way(stream, key);
-            (way.as_str(), why)
+            let (path, why) = fanout.path(stream, key);
+            (path.as_str(), why)
         }
-        Out::Stream { .. } | Out::Peer { .. } => (Way::User.as_str(), None),
+        Out::Stream { .. } | Out::Peer { .. } => (FanoutPath::User.as_str(), None),
     }
 }
 

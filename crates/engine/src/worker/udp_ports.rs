@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use outflow_relay::{Carriage, SinkKey};
+use outflow_relay::{Encapsulation, SinkKey};
 use outflow_socket::set_buffer;
 use rustix::event::epoll::EventFlags;
 use slab::Slab;
@@ -106,7 +106,7 @@ impl UdpPorts {
         watch: &mut Watch,
         receiver: ReceiverId,
         push: &Destination,
-        (carriage, tracks): (Carriage, u8),
+        (encapsulation, tracks): (Encapsulation, u8),
     ) -> Result<Out, ControlError> {
         let shared = self.own[usize::from(push.to.is_ipv6())].filter(|_| push.is_plain());
         let socket = match shared {
@@ -119,9 +119,9 @@ impl UdpPorts {
         };
         let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
         let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
-        let rtcp = match carriage {
-            Carriage::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
-            Carriage::Ts => Vec::new(),
+        let rtcp = match encapsulation {
+            Encapsulation::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
+            Encapsulation::Ts => Vec::new(),
         };
         let route = UdpRoute::new(receiver, socket, media);
         Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })

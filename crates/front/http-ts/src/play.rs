@@ -13,7 +13,7 @@ use outflow_api::{ErrorBody, HttpError, Peer, credentials, session};
 use outflow_control::{Control, Playing};
 use outflow_door::{Request, Right};
 use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
-use outflow_relay::Carriage;
+use outflow_relay::Encapsulation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -150,7 +150,7 @@ fn lines(own: &Own) -> String {
 async fn open(control: &Control, request: Request, peer: SocketAddr) -> Result<(Playing, Own), HttpError> {
     control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
     let receiver = Receiver::new("http-ts", peer, request.selection);
-    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let playing = control.play(&request.stream, receiver, delivery).await?;
     let mut own = vec![(session::HEADER, session::open(control, &playing)?)];
     if !playing.left_out().is_empty() {

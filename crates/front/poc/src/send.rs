@@ -9,8 +9,8 @@ use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, Pe
 use outflow_engine::system::random_u32;
 use outflow_poc::connection::SendError;
 use outflow_poc_socket::media::Form;
-use outflow_poc_socket::{Address, PocSocket, Way, look_up, media};
-use outflow_relay::{Carriage, Selection};
+use outflow_poc_socket::{Address, NetworkPath, PocSocket, look_up, media};
+use outflow_relay::{Encapsulation, Selection};
 use outflow_rtp::sdp;
 use tokio::time::sleep;
 
@@ -30,11 +30,11 @@ pub(super) struct Media {
 
 /// By a state machine of its own, in this form.
 pub(super) fn delivery(form: Form) -> Delivery {
-    let carriage = match form {
-        Form::Ts => Carriage::Ts,
-        Form::Rtp => Carriage::Rtp,
+    let encapsulation = match form {
+        Form::Ts => Encapsulation::Ts,
+        Form::Rtp => Encapsulation::Rtp,
     };
-    Delivery::Peer(carriage, OVERHEAD)
+    Delivery::Peer(encapsulation, OVERHEAD)
 }
 
 /// What is said of a stream before its packets.
@@ -82,7 +82,8 @@ impl Media {
         };
         begun.ok()?;
         // From now on the worker has it, and says to the other end how it ends.
-        let (detached, Way { udp, peer, own }) = socket.detach(playing.inbox(), playing.id(), epoch)?;
+        let (detached, NetworkPath { udp, peer, own }) =
+            socket.detach(playing.inbox(), playing.id(), epoch)?;
         playing.start_peer(Box::new(PocPeer::new(detached, form, latency)), PeerPath { udp, peer, own });
         Some(playing.closed().await).filter(|reason| *reason != CloseReason::PeerGone)
     }

@@ -49,18 +49,18 @@ pub async fn serve(listener: PocListener, control: Control) {
 }
 
 /// What a client asks for.
-struct Wish {
+struct ServiceRequest {
     request: Request,
     form: Form,
 }
 
-impl Wish {
+impl ServiceRequest {
     /// Reads the path and the query of a resource.
     fn of(resource: &str) -> Result<Self, ControlError> {
         let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
         let form = Form::of(resource).ok_or_else(unknown)?;
-        Ok(Wish { request: Request::parse(path.trim_start_matches('/'), query)?, form })
+        Ok(ServiceRequest { request: Request::parse(path.trim_start_matches('/'), query)?, form })
     }
 }
 
@@ -73,7 +73,7 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
     }
     let plays = asking.request().to_client.is_some();
     let right = if plays { Right::Play } else { Right::Publish };
-    let admitted = Wish::of(&resource).and_then(|wish| {
+    let admitted = ServiceRequest::of(&resource).and_then(|wish| {
         control.door().enter(right, peer.ip(), wish.request.token.as_deref())?;
         Ok(wish)
     });
@@ -92,7 +92,12 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
 }
 
 /// Sends a stream to a client, until one of both ends it.
-async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+async fn play(
+    control: &Control,
+    asking: Asking,
+    wish: ServiceRequest,
+    peer: SocketAddr,
+) -> Result<(), String> {
     let receiver = Receiver::new("poc", peer, wish.request.selection.clone());
     let opened = async {
         let described =
@@ -113,7 +118,12 @@ async fn play(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -
 }
 
 /// Publishes what a client sends, until one of both ends it.
-async fn take(control: &Control, asking: Asking, wish: Wish, peer: SocketAddr) -> Result<(), String> {
+async fn take(
+    control: &Control,
+    asking: Asking,
+    wish: ServiceRequest,
+    peer: SocketAddr,
+) -> Result<(), String> {
     if let Err(error) = control.takes_publisher(&wish.request.stream) {
         return Err(refuse(asking, &error));
     }

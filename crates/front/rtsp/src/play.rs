@@ -11,7 +11,7 @@ use outflow_engine::message::{
 use outflow_front_groups::{GroupSettings, Seat};
 use outflow_graph::View;
 use outflow_media::Format;
-use outflow_relay::Carriage;
+use outflow_relay::Encapsulation;
 use outflow_rtp::sdp;
 use outflow_rtsp::server::{Answer, TrackStart};
 use outflow_rtsp::{Pair, StatusCode, server};
@@ -123,7 +123,7 @@ impl Player {
             server::Delivery::Interleaved(channels) => {
                 let channel = |(track, Pair { rtp, rtcp })| TrackChannel { track, rtp, rtcp };
                 let framing = Framing::Interleaved(channels.into_iter().map(channel).collect());
-                ("rtsp-tcp", Delivery::Bytes(Carriage::Rtp, framing))
+                ("rtsp-tcp", Delivery::Bytes(Encapsulation::Rtp, framing))
             }
             server::Delivery::Datagrams(ports) => {
                 let to = |port| SocketAddr::new(peer.ip(), port);
@@ -131,7 +131,7 @@ impl Player {
                     |(track, Pair { rtp, rtcp })| TrackAddress { track, rtp: to(rtp), rtcp: to(rtcp) };
                 let site = self.site.ok_or(ControlError::StreamGone)?;
                 let ends = Ends::Negotiated(site, ports.into_iter().map(address).collect());
-                ("rtsp-udp", Delivery::Datagrams(Carriage::Rtp, ends))
+                ("rtsp-udp", Delivery::Datagrams(Encapsulation::Rtp, ends))
             }
         };
         let receiver = Receiver::new(kind, peer, self.wanted.selection.clone());

@@ -11,7 +11,7 @@ use outflow_control::{Control, Front, Playing, PublishOptions, Push, Started, Ta
 use outflow_door::{Request, Right};
 use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
 use outflow_media::Format;
-use outflow_relay::Carriage;
+use outflow_relay::Encapsulation;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
@@ -114,7 +114,7 @@ async fn publish(
 async fn play(peer: SocketAddr, request: Request, control: &Control) -> Result<Playing, Failure> {
     control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
     let receiver = Receiver::new("raw", peer, request.selection);
-    let delivery = Delivery::Bytes(Carriage::Ts, Framing::Raw);
+    let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     Ok(control.play(&request.stream, receiver, delivery).await?)
 }
 

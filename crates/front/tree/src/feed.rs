@@ -79,46 +79,46 @@ struct Feeding {
 }
 
 /// How a stream comes of a parent.
-enum Way {
+enum ParentPath {
     Alone(Box<Subscription>),
     Grouped(Box<Grouped>),
 }
 
-impl Way {
+impl ParentPath {
     fn format(&self) -> &Format {
         match self {
-            Way::Alone(subscription) => subscription.format(),
-            Way::Grouped(grouped) => grouped.format(),
+            ParentPath::Alone(subscription) => subscription.format(),
+            ParentPath::Grouped(grouped) => grouped.format(),
         }
     }
 
     /// How many levels there are, if that was said.
     fn levels(&self) -> Option<u8> {
         match self {
-            Way::Alone(subscription) => subscription.levels(),
-            Way::Grouped(grouped) => grouped.levels(),
+            ParentPath::Alone(subscription) => subscription.levels(),
+            ParentPath::Grouped(grouped) => grouped.levels(),
         }
     }
 
     fn ask_level(&mut self, level: u8) -> Result<(), Error> {
         match self {
-            Way::Alone(subscription) => subscription.ask_level(level),
-            Way::Grouped(grouped) => grouped.ask_level(level),
+            ParentPath::Alone(subscription) => subscription.ask_level(level),
+            ParentPath::Grouped(grouped) => grouped.ask_level(level),
         }
     }
 
     /// The next packet or report. Nothing is lost if this is cancelled.
     async fn recv(&mut self) -> Result<Received, Failure> {
         match self {
-            Way::Alone(subscription) => Ok(subscription.recv().await?),
-            Way::Grouped(grouped) => grouped.recv().await,
+            ParentPath::Alone(subscription) => Ok(subscription.recv().await?),
+            ParentPath::Grouped(grouped) => grouped.recv().await,
         }
     }
 }
 
 /// A subscription whose packets are not published yet: those of the parent before still are.
 struct Coming {
-    subscription: Way,
+    subscription: ParentPath,
     parent: Parent,
     held: Vec<Received>,
     /// When packets go on though it is not known how many levels there are.
@@ -130,7 +130,7 @@ struct Coming {
 }
 
 impl Coming {
-    fn of(subscription: Way, parent: &Parent, level: Level) -> Self {
+    fn of(subscription: ParentPath, parent: &Parent, level: Level) -> Self {
         let layers = subscription.levels();
         let until = (level == Level::BEST).then(Instant::now);
         let (parent, held, approach) = (parent.clone(), Vec::new(), Approach::default());
@@ -140,7 +140,7 @@ impl Coming {
 
 /// One whose packets are published.
 struct Current {
-    subscription: Way,
+    subscription: ParentPath,
     format: Format,
     parent: Parent,
 }
@@ -291,7 +291,7 @@ impl Feeding {
         let url = format!("{scheme}://{at}/{}{query}", self.stream);
         let mut subscription = subscribe(&url, options).await?;
         subscription.ask_level(level.number())?;
-        Ok(Coming::of(Way::Alone(Box::new(subscription)), parent, level))
+        Ok(Coming::of(ParentPath::Alone(Box::new(subscription)), parent, level))
     }
 
     async fn begin_grouped(
@@ -303,7 +303,7 @@ impl Feeding {
         let place = parent.at.to_string();
         let of = (&place[..], &self.stream[..]);
         let grouped = Grouped::begin(of, options, level.number(), self.shown.clone()).await?;
-        Ok(Coming::of(Way::Grouped(Box::new(grouped)), parent, level))
+        Ok(Coming::of(ParentPath::Grouped(Box::new(grouped)), parent, level))
     }
 
     /// Publishes what a parent sends from now on: behind what was published before, or as another source's.

@@ -10,10 +10,10 @@ use outflow_routing::tree::{Contact, Offer, RelayId, StreamId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::view::{PeerView, RelayView};
-use super::wire::{Hello, Said};
+use super::wire::{Hello, Notice};
 
 /// Makes a question of its number.
-pub(super) type Question = Box<dyn FnOnce(u32) -> Said + Send>;
+pub(super) type Question = Box<dyn FnOnce(u32) -> Notice + Send>;
 
 /// What the driver is told.
 pub(super) enum Input {
@@ -34,7 +34,7 @@ pub(super) enum Input {
     Ask {
         to: To,
         said: Question,
-        reply: oneshot::Sender<Said>,
+        reply: oneshot::Sender<Notice>,
     },
     /// The relays that have a stream.
     Offers {
@@ -81,9 +81,9 @@ pub(super) type LinkId = u64;
 #[derive(Debug)]
 pub(super) enum LinkEvent {
     /// The other relay said which one it is.
-    Up { link: LinkId, peer: Box<Hello>, to: mpsc::Sender<Said> },
+    Up { link: LinkId, peer: Box<Hello>, to: mpsc::Sender<Notice> },
     /// It said something.
-    Heard { link: LinkId, said: Said },
+    Heard { link: LinkId, said: Notice },
     /// It is over, or there never was one.
     Down { link: LinkId, why: String },
 }

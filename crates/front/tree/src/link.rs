@@ -10,14 +10,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::input::{Input, LinkEvent, LinkId};
 use super::limits::{ALIVE_EVERY, CONNECT, IDLE, SILENCE, UNSAID_MAX};
-use super::wire::{self, Hello, Said, VERSION};
+use super::wire::{self, Hello, Notice, VERSION};
 
 /// A relay that is connected.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) peer: Hello,
     /// What is to be said there.
-    pub(super) to: mpsc::Sender<Said>,
+    pub(super) to: mpsc::Sender<Notice>,
 }
 
 /// Whose connection it is, and for how long it is kept.
@@ -63,7 +63,7 @@ struct Kept<'a> {
     socket: PocSocket,
     inputs: &'a mpsc::Sender<Input>,
     /// For the driver, as soon as the other end has said which relay it is.
-    greeting: Option<mpsc::Sender<Said>>,
+    greeting: Option<mpsc::Sender<Notice>>,
     heard_at: Instant,
     said_at: Instant,
     /// When something was said that is not only a sign of life.
@@ -72,7 +72,7 @@ struct Kept<'a> {
 
 /// Returns why it ended.
 async fn keep(terms: Terms, socket: PocSocket, inputs: &mpsc::Sender<Input>) -> String {
-    let (to, unsaid) = mpsc::channel::<Said>(UNSAID_MAX);
+    let (to, unsaid) = mpsc::channel::<Notice>(UNSAID_MAX);
     let now = Instant::now();
     let greeting = Some(to);
     let mut kept = Kept { terms, socket, inputs, greeting, heard_at: now, said_at: now, used_at: now };
@@ -84,8 +84,8 @@ async fn keep(terms: Terms, socket: PocSocket, inputs: &mpsc::Sender<Input>) -> 
 
 impl Kept<'_> {
     /// Goes on until it cannot.
-    async fn run(&mut self, mut unsaid: mpsc::Receiver<Said>) -> Result<Infallible, String> {
-        let hello = Said::Hello(Box::new(self.terms.me.clone()));
+    async fn run(&mut self, mut unsaid: mpsc::Receiver<Notice>) -> Result<Infallible, String> {
+        let hello = Notice::Hello(Box::new(self.terms.me.clone()));
         self.say(&hello, || None).await?;
         let mut ticks = interval(ALIVE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -106,7 +106,7 @@ impl Kept<'_> {
         }
     }
 
-    async fn say(&mut self, said: &Said, more: impl FnMut() -> Option<Said>) -> Result<(), String> {
+    async fn say(&mut self, said: &Notice, more: impl FnMut() -> Option<Notice>) -> Result<(), String> {
         self.said_at = Instant::now();
         let sent = self.socket.send(wire::write(said, more)).await;
         sent.map(drop).map_err(|error| error.to_string())
@@ -117,8 +117,8 @@ impl Kept<'_> {
         for said in wire::read(unit).map_err(|strange| strange.to_string())? {
             let link = self.terms.link;
             let event = match said {
-                Said::Alive => continue,
-                Said::Hello(peer) => match self.greet(&peer)? {
+                Notice::Alive => continue,
+                Notice::Hello(peer) => match self.greet(&peer)? {
                     Some(to) => LinkEvent::Up { link, peer, to },
                     None => continue,
                 },
@@ -134,7 +134,7 @@ impl Kept<'_> {
     }
 
     /// The other end says which relay it is. None if it has said so before.
-    fn greet(&mut self, peer: &Hello) -> Result<Option<mpsc::Sender<Said>>, String> {
+    fn greet(&mut self, peer: &Hello) -> Result<Option<mpsc::Sender<Notice>>, String> {
         let me = &self.terms.me;
         if peer.v != VERSION {
             return Err(format!("it speaks version {}, this relay {VERSION}", peer.v));
@@ -154,7 +154,7 @@ impl Kept<'_> {
             return Err("nothing is to be said".to_owned());
         }
         if self.said_at.elapsed() >= ALIVE_EVERY {
-            self.say(&Said::Alive, || None).await?;
+            self.say(&Notice::Alive, || None).await?;
         }
         Ok(())
     }

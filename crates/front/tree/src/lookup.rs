@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::input::{Input, To};
 use super::limits::LOOKUP;
-use super::wire::Said;
+use super::wire::Notice;
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -45,10 +45,10 @@ pub(super) async fn look_up(question: Question, directory: Option<Directory>, in
 async fn ask(question: &Question, parent: usize, inputs: &mpsc::Sender<Input>) -> Vec<Offer> {
     let (reply, answer) = oneshot::channel();
     let (stream, fetch) = (question.stream.clone(), question.fetch);
-    let said = Box::new(move |number| Said::Lookup { number, stream, fetch });
+    let said = Box::new(move |number| Notice::Lookup { number, stream, fetch });
     let sent = inputs.send(Input::Ask { to: To::Parent(parent), said, reply }).await;
     match timeout(LOOKUP, answer).await {
-        Ok(Ok(Said::Offers { offers, .. })) if sent.is_ok() => offers,
+        Ok(Ok(Notice::Offers { offers, .. })) if sent.is_ok() => offers,
         _ => Vec::new(),
     }
 }

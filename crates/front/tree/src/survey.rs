@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::input::{Input, To};
 use super::limits::{VIEW, VIEW_AT_ONCE, VIEW_RELAYS_MAX};
 use super::view::{PeerView, RelayView};
-use super::wire::Said;
+use super::wire::Notice;
 
 pub(super) async fn survey(inputs: &mpsc::Sender<Input>) -> Vec<RelayView> {
     let (reply, answer) = oneshot::channel();
@@ -64,11 +64,11 @@ async fn asked(peer: &PeerView, inputs: &mpsc::Sender<Input>) -> Option<Box<Rela
     let relay: RelayId = peer.relay.parse().ok()?;
     let contact = Contact { relay, address: peer.address.parse().ok()?, location: Location::default() };
     let (reply, answer) = oneshot::channel();
-    let said = Box::new(|number| Said::Show { number });
+    let said = Box::new(|number| Notice::Show { number });
     inputs.send(Input::Ask { to: To::Relay(contact), said, reply }).await.ok()?;
     match timeout(VIEW, answer).await {
         // It speaks for no other relay.
-        Ok(Ok(Said::Shown { view, .. })) if view.relay == peer.relay => Some(view),
+        Ok(Ok(Notice::Shown { view, .. })) if view.relay == peer.relay => Some(view),
         _ => None,
     }
 }

@@ -36,7 +36,7 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the fields of a variant are said with it")]
-pub enum Said {
+pub enum Notice {
     /// What this relay is.
     Hello(Box<Hello>),
     /// About the tree of a stream.
@@ -71,13 +71,13 @@ pub enum Strange {
 ///
 /// # Errors
 /// The peer says too much, or what no relay of this version does.
-pub fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
+pub fn read(unit: &[u8]) -> Result<Vec<Notice>, Strange> {
     if unit.len() > SAID_BYTES_MAX {
         return Err(Strange::TooMuch);
     }
-    let all: Vec<Said> = serde_json::from_slice(unit)?;
+    let all: Vec<Notice> = serde_json::from_slice(unit)?;
     for said in &all {
-        if let Said::Tree { stream, .. } | Said::Lookup { stream, .. } = said {
+        if let Notice::Tree { stream, .. } | Notice::Lookup { stream, .. } = said {
             outflow_config::check_name(stream)?;
         }
     }
@@ -85,7 +85,7 @@ pub fn read(unit: &[u8]) -> Result<Vec<Said>, Strange> {
 }
 
 /// Puts as much as there is of `more` behind `first`, into one unit.
-pub fn write(first: &Said, mut more: impl FnMut() -> Option<Said>) -> Bytes {
+pub fn write(first: &Notice, mut more: impl FnMut() -> Option<Notice>) -> Bytes {
     let mut text = vec![b'['];
     let mut next = Some(std::borrow::Cow::Borrowed(first));
     while let Some(said) = next {
@@ -128,10 +128,10 @@ mod tests {
         let hello = Hello { v: VERSION, contact, name: "a".into(), incarnation: 1, rtsp: Some(8554) };
         let ask = Message::Ask { ask: 1, level: Level::BEST };
         let all = vec![
-            Said::Hello(Box::new(hello)),
-            Said::Tree { stream: "cam".to_owned(), message: ask },
-            Said::Lookup { number: 3, stream: "cam".to_owned(), fetch: Some(Level::BEST) },
-            Said::Alive,
+            Notice::Hello(Box::new(hello)),
+            Notice::Tree { stream: "cam".to_owned(), message: ask },
+            Notice::Lookup { number: 3, stream: "cam".to_owned(), fetch: Some(Level::BEST) },
+            Notice::Alive,
         ];
         let mut rest = all[1..].iter().cloned();
         let unit = write(&all[0], || rest.next());
@@ -144,8 +144,8 @@ mod tests {
         for name in ["", "a b", ".cam", "api/v1", "cam.ts"] {
             let expected = outflow_config::check_name(name).expect_err("no name").to_string();
             let stream = name.to_owned();
-            let lookup = Said::Lookup { number: 3, stream: stream.clone(), fetch: None };
-            for said in [lookup, Said::Tree { stream, message: Message::Leave { ask: 1 } }] {
+            let lookup = Notice::Lookup { number: 3, stream: stream.clone(), fetch: None };
+            for said in [lookup, Notice::Tree { stream, message: Message::Leave { ask: 1 } }] {
                 let refused = read(&write(&said, || None)).expect_err("refused").to_string();
                 assert!(refused.contains(&expected), "{refused}");
             }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_for_one_unit_goes_in_the_next() {
-        let said = Said::Tree { stream: ["s"; 100].join("/"), message: Message::Leave { ask: 1 } };
+        let said = Notice::Tree { stream: ["s"; 100].join("/"), message: Message::Leave { ask: 1 } };
         let mut left = 1000;
         let unit = write(&said, || {
             left -= 1;

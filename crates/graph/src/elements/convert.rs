@@ -8,7 +8,7 @@ use crate::{Content, Contents, Contract, Form, Kind, Make, OUT, Opt, Settings, U
 /// The element.
 pub const KIND: Kind = Kind {
     name: "convert",
-    doc: "Lays the pixels of images out anew: raw video as RGB or YCbCr-4:2:2, PPM as RGB or gray.",
+    doc: "Changes the layout of pixels: raw video as RGB or YCbCr-4:2:2, PPM as RGB or gray.",
     contract: |settings| promised(pixels(settings)),
     outputs: OUT,
     options: &[Opt::needed("pixels", Form::Word(&["rgb", "gray", "uyvy"]), "How they lie then."), MEMORY],

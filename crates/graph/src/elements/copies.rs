@@ -70,12 +70,12 @@ impl Flow {
             self.late_in_a_row += 1;
             return Came::Late;
         }
-        let began_anew = step.unsigned_abs() >= window;
+        let restarted = step.unsigned_abs() >= window;
         self.late_in_a_row = 0;
-        if began_anew {
+        if restarted {
             self.seen.fill(0);
         }
-        if step > 0 || began_anew {
+        if step > 0 || restarted {
             for skipped in 1..step.clamp(1, window.cast_signed()).cast_unsigned() {
                 self.set(sequence.wrapping_sub(skipped), false, window);
             }
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_began_anew_is_believed_after_a_while() {
+    fn a_flow_that_restarted_is_believed_after_a_while() {
         let mut copies = Copies::new(64);
         copies.note(1, 1000);
-        let anew: Vec<u16> = (100..140).collect();
-        let came = came(&mut copies, &anew);
+        let restarted: Vec<u16> = (100..140).collect();
+        let came = came(&mut copies, &restarted);
         assert_eq!(came.iter().filter(|came| **came == Came::Late).count(), usize::from(LATE_IN_A_ROW_MAX));
         assert!(came[usize::from(LATE_IN_A_ROW_MAX)..].iter().all(|came| *came == Came::First));
     }

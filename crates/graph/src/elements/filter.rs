@@ -16,7 +16,7 @@ pub(super) const BURST_BYTES: u64 = 256_000;
 
 /// The option of what passes at once.
 pub(super) const BURST: Opt =
-    Opt::new("burst", Form::Size, Some("256 kB"), "So much may pass at once, above the rate.");
+    Opt::new("burst", Form::Size, Some("256 kB"), "May pass at once, above the rate.");
 
 /// The element.
 pub const KIND: Kind = Kind {

@@ -40,7 +40,7 @@ pub const KIND: Kind = Kind {
             "window",
             Form::Whole(64, 16_384),
             Some("512"),
-            "So many packets of each flow are remembered, rounded up to a power of two.",
+            "Packets of each flow that are remembered, rounded up to a power of two.",
         ),
         Opt::new(
             "flows",

@@ -43,7 +43,7 @@ pub const KIND: Kind = Kind {
             "timestamp_offset",
             Form::Whole(0, u32::MAX as u64),
             None,
-            "So many ticks are added to the timestamp, which wraps: 4294967295 is one less.",
+            "Ticks added to the timestamp, which wraps: 4294967295 is one less.",
         ),
     ],
     make: Make::Core(|settings| Ok(Box::new(Remark::new(settings)?))),

@@ -7,10 +7,10 @@
 
 use bytes::{Bytes, BytesMut};
 use outflow_media::{Content, Kind, Tag, Time};
-use outflow_packet::{Cut, Packet as Datagram, Parsed};
+use outflow_packet::{MaxLayer, Packet as Datagram, Parsed};
 use outflow_rtp::HEADER;
 use outflow_ts::packet::{Header, PACKET_BYTES, Packet, pid_of};
-use outflow_ts::{DATAGRAM_BYTES, Told};
+use outflow_ts::{DATAGRAM_BYTES, FrameTag};
 
 use crate::limits::POOL_BLOCK_BYTES;
 
@@ -20,7 +20,7 @@ pub struct Piece {
     /// The frame's number.
     pub frame: u32,
     /// What it is.
-    pub told: Told,
+    pub told: FrameTag,
     /// It begins with the first of them.
     pub starts: bool,
     /// It is complete with the last of them.
@@ -51,7 +51,7 @@ impl Piece {
 /// two frames, and none waits longer than to the end of its frame.
 #[derive(Debug)]
 pub struct TsLevel {
-    cut: Cut,
+    max_layer: MaxLayer,
     /// The frame that arrives is taken.
     takes: bool,
     /// Frames were left out since the last key frame.
@@ -81,14 +81,14 @@ struct Counter {
     last: Option<u8>,
     /// The last packet has come twice, which is all that is allowed.
     twice: bool,
-    lowered: u8,
+    counter_offset: u8,
 }
 
 impl TsLevel {
-    /// Of the stream, frames of layers up to `cut`.
-    pub fn new(cut: Cut) -> Self {
+    /// Of the stream, frames of layers up to `max_layer`.
+    pub fn new(max_layer: MaxLayer) -> Self {
         TsLevel {
-            cut,
+            max_layer,
             takes: true,
             lacks: false,
             counter: Counter::default(),
@@ -100,13 +100,13 @@ impl TsLevel {
     }
 
     /// The highest layer that it takes.
-    pub fn cut(&self) -> Cut {
-        self.cut
+    pub fn max_layer(&self) -> MaxLayer {
+        self.max_layer
     }
 
     /// By how much the main stream's continuity counter is lower than it came, modulo 16.
-    pub fn lowered(&self) -> u8 {
-        self.counter.lowered
+    pub fn counter_offset(&self) -> u8 {
+        self.counter.counter_offset
     }
 
     /// Packets that were left out.
@@ -125,12 +125,12 @@ impl TsLevel {
 
     /// A frame begins: what there is of the one before goes. [`push`](Self::push) is to follow.
     pub fn begin(&mut self, piece: &Piece) -> Option<Parsed> {
-        let Told { key, layer, layers, .. } = piece.told;
+        let FrameTag { key, layer, layers, .. } = piece.told;
         let ended = self.flush(true);
         let [_, _, high, low, ..] = piece.rtp_header;
         self.sequence.get_or_insert(u16::from_be_bytes([high, low]));
         // Of a stream that turned out to have no layers, all is taken once it can be decoded.
-        self.takes = if layers > 1 { self.cut.takes(layer) } else { key || !self.lacks };
+        self.takes = if layers > 1 { self.max_layer.takes(layer) } else { key || !self.lacks };
         self.lacks = !self.takes || (self.lacks && !key);
         ended
     }
@@ -190,7 +190,7 @@ impl TsLevel {
             return;
         }
         self.left_out += 1;
-        self.counter.lowered = (self.counter.lowered + u8::from(counts)) & 0x0f;
+        self.counter.counter_offset = (self.counter.counter_offset + u8::from(counts)) & 0x0f;
         let pcr = known.and_then(|packet| packet.adaptation().pcr());
         if let (Some(pid), true) = (piece.main_pid, pcr.is_some() || is_anew) {
             let continuity = self.counter.of(control & 0x0f);
@@ -202,7 +202,7 @@ impl TsLevel {
 
     /// The datagram has packets of a frame that is taken.
     fn tell(&mut self, piece: &Piece, starts: bool) {
-        let Told { kind, key, needs, .. } = piece.told;
+        let FrameTag { kind, key, needs, .. } = piece.told;
         let first = self.next.tag.first || starts;
         self.next.tag = Tag { kind, key, opens: key, first, needs, ..self.next.tag };
         self.next.preamble = piece.preamble.clone();
@@ -242,7 +242,7 @@ impl Counter {
 
     /// What a packet with this counter goes on with.
     fn of(&self, counter: u8) -> u8 {
-        counter.wrapping_sub(self.lowered) & 0x0f
+        counter.wrapping_sub(self.counter_offset) & 0x0f
     }
 }
 
@@ -274,7 +274,7 @@ mod tests {
         let (kind, needs, key) = (Kind::Predicted, Needs::back(1), layer == 0);
         Piece {
             frame,
-            told: Told { kind, key, layer, layers: 3, opens: key, needs },
+            told: FrameTag { kind, key, layer, layers: 3, opens: key, needs },
             starts: true,
             ends: false,
             main_pid: Some(VIDEO),
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn datagrams_are_full_or_end_with_their_frame_and_say_what_they_are() {
-        let mut level = TsLevel::new(Cut::ALL);
+        let mut level = TsLevel::new(MaxLayer::ALL);
         let ten: Vec<_> = (0..10).map(|counter| video(counter, None)).collect();
         let made = pushed(&mut level, &frame(4, 0, &ten));
         assert_eq!(made.iter().map(|made| made.packet.bytes.len() / PACKET_BYTES).collect::<Vec<_>>(), [7]);
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(left.tag.content, Content::Tables, "there is a clock reference in it");
         let first = Packet::new_checked(&left.bytes[..PACKET_BYTES]).expect("a packet");
         assert_eq!(first.adaptation().pcr(), Some(77));
-        assert_eq!((level.lowered(), level.left_out()), (4, 4));
+        assert_eq!((level.counter_offset(), level.left_out()), (4, 4));
     }
     #[test]
     fn sound_that_is_left_of_a_frame_is_sound() {

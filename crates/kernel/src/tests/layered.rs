@@ -7,15 +7,18 @@ use super::*;
 const CUTS: u16 = 5;
 
 /// By how much sequence numbers are lower for targets that take layers up to this one.
-const fn lowered(cut: u16) -> u16 {
-    9 + 7_000 * cut
+const fn sequence_offset(max_layer: u16) -> u16 {
+    9 + 7_000 * max_layer
 }
 
 /// Targets that take all numbers of layers, each with numbers of its own.
 fn layered_targets(scene: &Scene, count: u32) -> Vec<Target> {
-    let cuts = (0..CUTS).map(|cut| Level::new((CUTS - cut) as u8).expect("a level").of(CUTS as u8));
-    let parts =
-        cuts.cycle().zip(0_u16..).map(|(cut, index)| Part { cut, apart: index.wrapping_mul(37) % 411 });
+    let max_layers =
+        (0..CUTS).map(|max_layer| Level::new((CUTS - max_layer) as u8).expect("a level").of(CUTS as u8));
+    let parts = max_layers
+        .cycle()
+        .zip(0_u16..)
+        .map(|(max_layer, index)| Part { max_layer, apart: index.wrapping_mul(37) % 411 });
     targets(scene, count).into_iter().zip(parts).map(|(target, part)| Target { part, ..target }).collect()
 }
 
@@ -28,7 +31,7 @@ fn targets_get_the_layers_that_they_take_and_numbers_without_gaps() {
         let targets = layered_targets(&scene, XDP_TARGETS);
         let mut group = add(kernel, &targets);
         for bytes in [12, 13, 700, 1400] {
-            for way in [Way::Tc { segment: bytes }, Way::Xdp] {
+            for way in [SendPath::Tc { segment: bytes }, SendPath::Xdp] {
                 if way.works(kernel) {
                     (0..CUTS as u8)
                         .for_each(|layer| check(&scene, kernel, (&mut group, &targets), layer, bytes, way));
@@ -45,7 +48,7 @@ fn check(
     (group, targets): (&mut Group, &[Target]),
     layer: u8,
     bytes: usize,
-    way: Way,
+    way: SendPath,
 ) {
     let tap = Tap::open(scene);
     let payload = numbered_payload(bytes);
@@ -56,11 +59,11 @@ fn check(
     let layered = Some(Layered::new(layer, ends, header));
     let pieces = [IoSlice::new(header), IoSlice::new(body)];
     let sent = match way {
-        Way::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, layered),
-        Way::Xdp => kernel.send_xdp(group, ALL, &pieces, layered),
+        SendPath::Tc { segment } => kernel.send_tc(group, ALL, &pieces, segment, layered),
+        SendPath::Xdp => kernel.send_xdp(group, ALL, &pieces, layered),
     };
     assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
-    let takes: Vec<_> = targets.iter().filter(|target| target.part.cut.takes(layer)).collect();
+    let takes: Vec<_> = targets.iter().filter(|target| target.part.max_layer.takes(layer)).collect();
     let mut got = tap.read(takes.len());
     got.sort_by_key(|frame| frame.to);
     assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
@@ -82,7 +85,7 @@ fn frames_that_are_used_again_have_right_checksums() {
     let Some(scene) = Scene::new() else { return };
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     scene.with_kernel(|kernel| {
-        if !Way::Xdp.works(kernel) {
+        if !SendPath::Xdp.works(kernel) {
             return;
         }
         let targets = layered_targets(&scene, XDP_TARGETS);
@@ -113,19 +116,19 @@ fn those_who_do_not_take_a_layer_are_passed_over() {
         let takes = [0, 1, 400, 599];
         let mut targets = targets(&scene, 900);
         for (target, place) in targets.iter_mut().zip(0..) {
-            target.part = Part { cut: if takes.contains(&place) { best } else { base }, apart: 0 };
+            target.part = Part { max_layer: if takes.contains(&place) { best } else { base }, apart: 0 };
         }
         let mut group = add(kernel, &targets);
         let (payload, tap) = (numbered_payload(100), Tap::open(&scene));
         let header = payload.first_chunk().expect("an RTP header");
         let (pieces, layered) = ([IoSlice::new(&payload)], Some(Layered::new(1, None, header)));
-        for way in [Way::Tc { segment: 100 }, Way::Xdp] {
+        for way in [SendPath::Tc { segment: 100 }, SendPath::Xdp] {
             if !way.works(kernel) {
                 continue;
             }
             let sent = match way {
-                Way::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
-                Way::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
+                SendPath::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
+                SendPath::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
             };
             assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
             let got: Vec<_> = tap.read(takes.len()).iter().map(|frame| frame.to).collect();
@@ -151,20 +154,20 @@ fn numbered_payload(bytes: usize) -> Vec<u8> {
 
 fn lower_all(kernel: &mut Kernel, targets: &[Target]) {
     for target in targets {
-        kernel.set_lowered(target.part.cut, lowered(numbered(target)));
+        kernel.set_sequence_offset(target.part.max_layer, sequence_offset(numbered(target)));
     }
 }
 
 /// What a target gets of such a payload.
 fn expected(payload: &[u8], target: &Target, ends: Option<u8>) -> Vec<u8> {
-    let lower = lowered(numbered(target)).wrapping_add(target.part.apart);
-    let head = if target.part.cut.is_up_to(ends) { MARKED } else { HEAD };
+    let lower = sequence_offset(numbered(target)).wrapping_add(target.part.apart);
+    let head = if target.part.max_layer.is_up_to(ends) { MARKED } else { HEAD };
     [&head[..], &SEQUENCE.wrapping_sub(lower).to_be_bytes(), &payload[4..]].concat()
 }
 
-/// The number of a target's cut; that of all layers is the last.
+/// The number of a target's maximum layer; that of all layers is the last.
 fn numbered(target: &Target) -> u16 {
-    u16::from(target.part.cut.layer()).min(CUTS - 1)
+    u16::from(target.part.max_layer.layer()).min(CUTS - 1)
 }
 
 #[test]
@@ -177,15 +180,15 @@ fn failures_are_of_those_who_were_sent_something() {
         let payload = payload(500);
         let pieces = [IoSlice::new(&payload)];
         let layered = Some(Layered::new(3, None, &[0x80; 12]));
-        for way in [Way::Tc { segment: 500 }, Way::Xdp] {
+        for way in [SendPath::Tc { segment: 500 }, SendPath::Xdp] {
             if !way.works(kernel) {
                 continue;
             }
             let sent = match way {
-                Way::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
-                Way::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
+                SendPath::Tc { segment } => kernel.send_tc(&mut group, ALL, &pieces, segment, layered),
+                SendPath::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
             };
-            let takes: Vec<_> = (0..40).filter(|at| targets[*at].part.cut.takes(3)).collect();
+            let takes: Vec<_> = (0..40).filter(|at| targets[*at].part.max_layer.takes(3)).collect();
             assert_eq!(sent.expect("to nobody, but tried").failed, takes.len() as u64, "{way:?}");
             let mut failed = Vec::new();
             kernel.take_failures(&group, |place, failure| failed.push((place, failure.packets)));

@@ -119,7 +119,7 @@ impl Header {
             return Err(malformed(2, "no SIZ marker behind SOC"));
         }
         let mut header = size(&mut reader.segment()?)?;
-        let mut said = Said::default();
+        let mut said = Declared::default();
         loop {
             let at = reader.at;
             match reader.u16()? {
@@ -182,7 +182,12 @@ impl Header {
         coding(segment, flags & 1 != 0)
     }
 
-    fn of_component(&self, marker: u16, segment: &mut Reader<'_>, said: &mut Said) -> Result<(), Malformed> {
+    fn of_component(
+        &self,
+        marker: u16,
+        segment: &mut Reader<'_>,
+        said: &mut Declared,
+    ) -> Result<(), Malformed> {
         let at = segment.at;
         let index = usize::from(segment.u8()?);
         if index >= self.components.len() {
@@ -200,7 +205,7 @@ impl Header {
     }
 
     /// Gives each component what was said of it, or of all.
-    fn apply(&mut self, said: Said) -> Result<(), Malformed> {
+    fn apply(&mut self, said: Declared) -> Result<(), Malformed> {
         let at = self.bytes;
         let (levels, coding) = said.default_coding.ok_or(malformed(at, "no COD marker segment"))?;
         let quantization = said.default_quantization.ok_or(malformed(at, "no QCD marker segment"))?;
@@ -340,7 +345,7 @@ impl Coding {
 
 /// What the header says of components, until all of it is read.
 #[derive(Default)]
-struct Said {
+struct Declared {
     default_coding: Option<(u8, Coding)>,
     default_quantization: Option<Vec<u8>>,
     codings: Vec<(usize, (u8, Coding))>,

@@ -16,7 +16,7 @@ const PASSES_MAX: u32 = 164;
 
 /// What the packets of a precinct have told so far.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct PrecinctState {
     bands: Vec<Band>,
 }
 
@@ -40,7 +40,7 @@ struct Block {
 
 /// In which way packets are made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct PacketCoding {
     /// Of the component's code-blocks.
     pub(super) style: u8,
     /// There may be an SOP marker segment before the header, and there is an EPH marker behind it.
@@ -57,7 +57,7 @@ pub(super) struct Extent {
     pub(super) numbered: bool,
 }
 
-impl Told {
+impl PrecinctState {
     pub(super) fn new(precinct: &Precinct) -> Self {
         let band = |(columns, rows): &(u32, u32)| {
             let block = Block { included: false, length_bits: 3, passes: 0, passes_max: 0 };
@@ -67,11 +67,17 @@ impl Told {
                 blocks: vec![block; *columns as usize * *rows as usize],
             }
         };
-        Told { bands: precinct.bands.iter().map(band).collect() }
+        PrecinctState { bands: precinct.bands.iter().map(band).collect() }
     }
 
     /// The packet of the precinct's next layer, which begins at `begin`; `None` if it is not all there.
-    pub(super) fn packet(&mut self, bytes: &[u8], begin: usize, layer: u16, way: Way) -> Option<Extent> {
+    pub(super) fn packet(
+        &mut self,
+        bytes: &[u8],
+        begin: usize,
+        layer: u16,
+        way: PacketCoding,
+    ) -> Option<Extent> {
         let starts_with =
             |at: usize, marker: [u8; 2]| bytes.get(at..).is_some_and(|b| b.starts_with(&marker));
         let numbered = way.sop && starts_with(begin, SOP);

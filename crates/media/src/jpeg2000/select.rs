@@ -3,7 +3,7 @@
 use super::geometry::{precincts, up};
 use super::header::{Area, Component, Header};
 use super::order::{Place, places};
-use super::packet::{Extent, Told, Way};
+use super::packet::{Extent, PacketCoding, PrecinctState};
 use super::tile_parts;
 use super::tile_parts::tile_parts;
 use crate::Malformed;
@@ -135,9 +135,9 @@ fn packets(
         return Ok(());
     }
     let precincts = precincts(header, area)?;
-    let mut known: Vec<Vec<Vec<Told>>> = precincts
+    let mut known: Vec<Vec<Vec<PrecinctState>>> = precincts
         .iter()
-        .map(|component| component.iter().map(|all| all.iter().map(Told::new).collect()).collect())
+        .map(|component| component.iter().map(|all| all.iter().map(PrecinctState::new).collect()).collect())
         .collect();
     let mut places = places(header, &precincts).into_iter();
     let mut kept = 0_u16;
@@ -148,7 +148,7 @@ fn packets(
             let component = usize::from(place.component);
             let told = &mut known[component][usize::from(place.resolution)][place.precinct as usize];
             let (sop, eph) = header.markers;
-            let way = Way { style: header.components[component].coding.style, sop, eph };
+            let way = PacketCoding { style: header.components[component].coding.style, sop, eph };
             // What comes behind a packet that is not all there cannot be found.
             let Some(packet) = told.packet(body_bytes, at, place.layer, way) else { return Ok(()) };
             if each(place, packet, kept) {

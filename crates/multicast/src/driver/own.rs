@@ -38,7 +38,7 @@ impl Own {
     }
 
     /// The relay sends or receives other groups, or from another address.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.at = None;
         self.dirty.extend(self.told.keys());
     }
@@ -55,7 +55,7 @@ impl Own {
     /// The relay receives these groups from now on.
     pub(super) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
         self.received = groups;
-        self.begin_anew();
+        self.restart();
     }
 
     /// Gives the relay an address among routers, and has trees grow for what it sends and receives.
@@ -66,11 +66,11 @@ impl Own {
         relayed: &BTreeMap<Ipv4Addr, Relayed>,
         ports: &Ports,
     ) {
-        let Some(dvmrp) = dvmrp else { return self.begin_anew() };
+        let Some(dvmrp) = dvmrp else { return self.restart() };
         let is_there = !relayed.is_empty() || !self.received.is_empty();
         let address = is_there.then(|| own_address(dvmrp, ports)).flatten();
         if dvmrp.set_own(now, address) {
-            self.begin_anew();
+            self.restart();
         }
         if address.is_none() || self.at.is_some_and(|at| at > now) {
             return;

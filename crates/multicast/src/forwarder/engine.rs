@@ -65,7 +65,7 @@ struct Outgoing {
 
 /// What is to be done with a packet.
 #[derive(Debug)]
-enum Way {
+enum Next {
     Out(Arc<[u32]>),
     /// Until it is known where it goes.
     Wait,
@@ -206,15 +206,15 @@ impl Engine {
         Head::lower_ttl(packet);
         let parts = head.finish(packet, frame.offload, &mut self.made)?;
         match way {
-            Way::Out(outputs) if parts.is_empty() => {
+            Next::Out(outputs) if parts.is_empty() => {
                 self.plan(&outputs, false, frame.start..frame.start + head.total_bytes);
             }
-            Way::Out(outputs) => parts.into_iter().for_each(|part| self.plan(&outputs, true, part)),
-            Way::Wait if parts.is_empty() => {
+            Next::Out(outputs) => parts.into_iter().for_each(|part| self.plan(&outputs, true, part)),
+            Next::Wait if parts.is_empty() => {
                 let is_held = self.table.hold(head.pair, &packet[..head.total_bytes]);
                 self.counters.add(Count::Unresolved, usize::from(!is_held));
             }
-            Way::Wait => {
+            Next::Wait => {
                 let is_held = |part| self.table.hold(head.pair, &self.made[part]);
                 let held = parts.iter().cloned().map(is_held).filter(|is_held| *is_held).count();
                 self.counters.add(Count::Unresolved, parts.len() - held);
@@ -224,7 +224,7 @@ impl Engine {
     }
 
     /// Where a packet goes, if it goes anywhere.
-    fn decide(&mut self, now: Time, from: (u32, bool), head: &Head) -> Option<Way> {
+    fn decide(&mut self, now: Time, from: (u32, bool), head: &Head) -> Option<Next> {
         let verdict = self.table.judge(now, from, head.pair, head.total_bytes);
         if verdict == Verdict::Leave {
             return None;
@@ -232,8 +232,8 @@ impl Engine {
         self.counters.add(Count::Packets, 1);
         self.counters.add(Count::Bytes, head.total_bytes);
         match verdict {
-            Verdict::Forward(outputs) => (!outputs.is_empty()).then_some(Way::Out(outputs)),
-            Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair) => Some(Way::Wait),
+            Verdict::Forward(outputs) => (!outputs.is_empty()).then_some(Next::Out(outputs)),
+            Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair) => Some(Next::Wait),
             Verdict::Wait { .. } | Verdict::Refuse => {
                 self.counters.add(Count::Unresolved, 1);
                 None

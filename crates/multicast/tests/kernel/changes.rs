@@ -67,5 +67,5 @@ fn neighbours_are_found_again_on_an_interface_that_was_down() {
     a.ip(&["link", "set", "lan", "up"]);
     at_a.wait("up", is_back([10, 2, 0, 1]));
     at_a.wait_until("neighbours again", has(1, 1));
-    at_b.wait("it began anew", |event| matches!(event, Event::NeighbourRestarted { .. }));
+    at_b.wait("it began again", |event| matches!(event, Event::NeighbourRestarted { .. }));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use outflow_media::Time;
 use outflow_multicast::sys::Routing;
 use outflow_multicast::{Event, Interface, Relayed};
-use outflow_routing::membership::{Host, HostSettings, Level, Mode, Wish};
+use outflow_routing::membership::{Host, HostSettings, Interest, Level, Mode};
 
 use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
@@ -192,7 +192,7 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
 }
 
 /// Reports without levels that a host joins the group, or leaves it.
-fn plain_reports(interface: &Interface, wishes: &[Wish<'_>]) -> Vec<(Ipv4Addr, Vec<u8>)> {
+fn plain_reports(interface: &Interface, wishes: &[Interest<'_>]) -> Vec<(Ipv4Addr, Vec<u8>)> {
     let settings = HostSettings { says_levels: false, ..HostSettings::new(interface.link(), 1) };
     let mut members = Host::new(Time::ZERO, settings);
     let (mut reports, mut packet) = (Vec::new(), Vec::new());
@@ -213,8 +213,8 @@ fn what_a_host_reported_before_it_said_a_level_is_read_before() {
     let (router, host, relay) = one_host();
     let open = || (Interface::find("eth0").expect("an interface"), Routing::open(None).expect("its table"));
     let (interface, kernel) = host.run(open);
-    let all = Wish::all(Level::BEST);
-    let reports = plain_reports(&interface, &[all, Wish::nothing(), all]);
+    let all = Interest::all(Level::BEST);
+    let reports = plain_reports(&interface, &[all, Interest::nothing(), all]);
     let (here, index) = (interface.address, interface.index);
     let send = move |(to, bytes): &(Ipv4Addr, Vec<u8>)| kernel.send(bytes, *to, index).expect("a way out");
     send(&reports[0]);
@@ -250,7 +250,7 @@ pub(crate) fn say_level(host: &Namespace, level: Level) {
         let interface = Interface::find("eth0").expect("an interface");
         let kernel = Routing::open(None).expect("the table is free");
         let mut members = Host::new(Time::ZERO, HostSettings::new(interface.link(), 1));
-        members.set(Time::ZERO, GROUP.into(), Wish::all(level)).expect("a group");
+        members.set(Time::ZERO, GROUP.into(), Interest::all(level)).expect("a group");
         let mut packet = Vec::new();
         while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
             kernel.send(&packet, to, interface.index).expect("a way out");

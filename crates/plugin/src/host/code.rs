@@ -86,7 +86,7 @@ impl Shared {
             let mut parts = store.data_mut().parts().take();
             let written = match &mut parts {
                 Some(parts) => parts.write(bytes.as_le_slice(&store)),
-                None => Err("only who asked for `parts` may write".to_owned()),
+                None => Err("only a plug-in that asked for `parts` may write".to_owned()),
             };
             *store.data_mut().parts() = parts;
             written.map_err(|why| wasmtime::format_err!("{why}"))
@@ -130,7 +130,7 @@ impl Code {
         let linker = linker(shared, &component)?;
         let pre = linker.instantiate_pre(&component).map_err(|error| {
             let what = format!("what it wants of its host does not fit: {error:#}");
-            Unfit::new(what, "build it anew with the wit folder of this version")
+            Unfit::new(what, "build it again with the wit folder of this version")
         })?;
         let function = |interface: &str, name: &str| {
             let (item, instance) = component.get_export(None, interface)?;
@@ -138,7 +138,7 @@ impl Code {
             component.get_export_index(Some(&instance), name)
         };
         let missing = |name: &str| {
-            let help = "build it anew with the wit folder of this version";
+            let help = "build it again with the wit folder of this version";
             Unfit::new(format!("it has no function `{name}`, which elements have"), help)
         };
         let besides = |interface| spoken(names.iter().map(String::as_str), interface).ok();

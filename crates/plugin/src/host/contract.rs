@@ -69,7 +69,7 @@ pub(crate) enum Kind {
 /// What the source tells.
 #[derive(ComponentType, Lift, Lower, Debug, Clone, Copy)]
 #[component(variant)]
-pub(crate) enum Told {
+pub(crate) enum Notice {
     #[component(name = "clock")]
     Clock(Clock),
     #[component(name = "restart")]
@@ -86,24 +86,24 @@ pub(crate) struct Clock {
     told: bool,
 }
 
-impl From<Message> for Told {
+impl From<Message> for Notice {
     fn from(message: Message) -> Self {
         match message {
             Message::Clock(TrackTime { track, ntp, rtp, at, told }) => {
-                Told::Clock(Clock { track, ntp, rtp, at: at.as_nanos(), told })
+                Notice::Clock(Clock { track, ntp, rtp, at: at.as_nanos(), told })
             }
-            Message::Break => Told::Restart,
+            Message::Break => Notice::Restart,
         }
     }
 }
 
-impl From<Told> for Message {
-    fn from(told: Told) -> Self {
+impl From<Notice> for Message {
+    fn from(told: Notice) -> Self {
         match told {
-            Told::Clock(Clock { track, ntp, rtp, at, told }) => {
+            Notice::Clock(Clock { track, ntp, rtp, at, told }) => {
                 Message::Clock(TrackTime { track, ntp, rtp, at: Time::from_nanos(at), told })
             }
-            Told::Restart => Message::Break,
+            Notice::Restart => Message::Break,
         }
     }
 }

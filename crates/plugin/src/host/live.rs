@@ -9,7 +9,7 @@ use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower,
 use wasmtime::{Store, Trap};
 
 use super::code::Code;
-use super::contract::{Answer, Input, Packets, Payload, Setup, Told};
+use super::contract::{Answer, Input, Notice, Packets, Payload, Setup};
 use super::guest::{Guest, cut};
 use super::options::{Budget, Options};
 use super::parts::Parts;
@@ -21,7 +21,7 @@ pub(crate) struct Live {
     init: TypedFunc<(String, Input), (Result<Setup, String>,)>,
     work: TypedFunc<(Packets, Bytes), (Answer,)>,
     state: Option<State>,
-    hear: Option<TypedFunc<(Told,), (Option<Told>,)>>,
+    hear: Option<TypedFunc<(Notice,), (Option<Notice>,)>>,
     budget: Budget,
     pub(crate) payload: Payload,
 }
@@ -199,7 +199,7 @@ where
 {
     instance.get_typed_func(store, index).map_err(|error| {
         let what = format!("its `{name}` is not that of the contract: {error:#}");
-        Unfit::new(what, "build it anew with the wit folder of this version")
+        Unfit::new(what, "build it again with the wit folder of this version")
     })
 }
 

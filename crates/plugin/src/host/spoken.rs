@@ -28,7 +28,9 @@ pub fn spoken<'n>(names: impl Iterator<Item = &'n str>, interface: &str) -> Resu
     Err(match other {
         Some(version) => Unfit::new(
             format!("it is built for version {version} of the contract; this is Outflow with version {ours}"),
-            format!("build it anew with the wit folder of version {ours} (`outflow element new` writes one)"),
+            format!(
+                "build it again with the wit folder of version {ours} (`outflow element new` writes one)"
+            ),
         ),
         None => Unfit::new(
             format!("it has no {PACKAGE}{interface}@{ours}: it is no element"),

@@ -195,7 +195,7 @@ fn an_answer_that_makes_no_sense_costs_its_packet() {
 fn a_contract_of_another_version_is_named() {
     let unfit = load(Settings::default(), &plugin_of("2.1.0", "", "")).expect_err("another version");
     let text = unfit.to_string();
-    assert!(text.contains("2.1.0") && text.contains("1.0.0") && text.contains("build it anew"), "{text}");
+    assert!(text.contains("2.1.0") && text.contains("1.0.0") && text.contains("build it again"), "{text}");
     let unfit = load(Settings::default(), "(module)").expect_err("no element");
     assert!(unfit.to_string().contains("no element"), "{unfit}");
     let typed =

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::testing::{App, Growth, Link, Ours, Tcp, Way, World};
+use super::testing::{App, Growth, Link, Ours, Tcp, TestPath, World};
 use super::*;
 
 /// What a caller tells, and how long after the last.
@@ -101,10 +101,10 @@ fn options() -> impl Strategy<Value = Options> {
 fn on_path(path: (u64, u64, u64), loss: f64, drift_ppm: i64, tcp: bool) -> (f64, Vec<Change>) {
     let (rate_kbit, rtt, buffer_ms) = path;
     let mut world = World::new(Link::of_ms(rate_kbit * 1000, buffer_ms).lossy(loss, rtt));
-    let way = Way { drift_ppm, step_ms: Some((3000, drift_ppm * 10)), ..Way::of(rtt) };
+    let way = TestPath { drift_ppm, step_ms: Some((3000, drift_ppm * 10)), ..TestPath::of(rtt) };
     let flow = world.add(way, Ours::new(Options::default(), App::Greedy, 3));
     if tcp {
-        world.add(Way::of(rtt).from(1000), Tcp::new(Growth::Cubic));
+        world.add(TestPath::of(rtt).from(1000), Tcp::new(Growth::Cubic));
     }
     world.run_to(8000);
     (world.record.rate(flow, 0, 8000), world.ours(flow).changes.clone())

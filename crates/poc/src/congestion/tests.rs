@@ -1,6 +1,6 @@
 //! What the controller promises, at a bottleneck in virtual time. Each test prints what it measured.
 
-use super::testing::{App, Growth, Link, Ours, Tcp, Way, World};
+use super::testing::{App, Growth, Link, Ours, Tcp, TestPath, World};
 use super::*;
 
 mod alone;
@@ -19,7 +19,7 @@ fn bdp_ms(rtt_ms: u64, times: f64) -> u64 {
 /// A world with a greedy flow of ours that starts at once.
 fn one(link: Link, rtt_ms: u64) -> World {
     let mut world = World::new(link);
-    world.add(Way::of(rtt_ms), Ours::greedy());
+    world.add(TestPath::of(rtt_ms), Ours::greedy());
     world
 }
 

@@ -14,7 +14,7 @@ use outflow_petri::service::Flow;
 use super::testing::address;
 use super::{Begin, Connection, Event, NotSent, Settings, Worth};
 use crate::congestion::Acked;
-use crate::congestion::testing::{Random, Sender, Way};
+use crate::congestion::testing::{Random, Sender, TestPath};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::Plain;
 use crate::secret::Secret;
@@ -74,7 +74,7 @@ pub(super) struct Ends {
 pub(super) struct Whole(pub(super) Rc<RefCell<Ends>>);
 
 impl Whole {
-    pub(super) fn new(way: Way, flow: &Flow, app: App, settings: Settings) -> Self {
+    pub(super) fn new(way: TestPath, flow: &Flow, app: App, settings: Settings) -> Self {
         flow.check().expect("a flow");
         let ids = [ConnectionId([1; ConnectionId::BYTES]), ConnectionId([2; ConnectionId::BYTES])];
         let end = |at: usize, now: Time| {

@@ -49,7 +49,7 @@ struct Flying {
 
 /// What an application was told.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AppLog {
     pub(super) delivered: Vec<(u64, Bytes, Time)>,
     pub(super) missed: Vec<(u64, Time)>,
     pub(super) given_up: Vec<u64>,
@@ -70,8 +70,8 @@ pub(super) struct Pair {
     flying: BTreeMap<(Time, u64), Flying>,
     count: u64,
     pub(super) datagrams: u64,
-    pub(super) at_client: Told,
-    pub(super) at_server: Told,
+    pub(super) at_client: AppLog,
+    pub(super) at_server: AppLog,
     /// Whether the server's application reads.
     pub(super) reads: bool,
 }
@@ -123,8 +123,8 @@ impl Pair {
             flying: BTreeMap::new(),
             count: 0,
             datagrams: 0,
-            at_client: Told::default(),
-            at_server: Told::default(),
+            at_client: AppLog::default(),
+            at_server: AppLog::default(),
             reads: true,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use outflow_media::{Kind, Tag, Time};
 use outflow_packet::limits::TRACKS_MAX;
-use outflow_packet::{Cut, Packet};
+use outflow_packet::{MaxLayer, Packet};
 
 use super::policy::{Load, Policy};
 use super::{Verdict, WhenFull};
@@ -107,9 +107,9 @@ impl Ring {
         self.main_track
     }
 
-    /// Whether a packet is for sinks that take layers up to `cut`.
-    pub fn is_within(&self, cut: Cut, tag: &Tag) -> bool {
-        tag.track != self.main_track || cut.takes(tag.layer)
+    /// Whether a packet is for sinks that take layers up to `max_layer`.
+    pub fn is_within(&self, max_layer: MaxLayer, tag: &Tag) -> bool {
+        tag.track != self.main_track || max_layer.takes(tag.layer)
     }
 
     /// Position of the oldest packet that is still here.

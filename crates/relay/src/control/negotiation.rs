@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::control::{LevelBounds, StreamOptions};
     use crate::limits::LEVEL_REQUESTS_BURST;
-    use crate::schedule::{Carriage, SinkSpec, Transport};
+    use crate::schedule::{Encapsulation, SinkSpec, Transport};
 
     const SSRC: u32 = 0x0102_0304;
 
@@ -159,7 +159,7 @@ mod tests {
         let codec = Codec::H264 { sps: None, pps: None };
         let track = Track { codec, payload_type: 96, encoding: "H264".to_owned(), ..Track::mp2t() };
         stream.handle_source(Time::ZERO, Format::Rtp(vec![track]));
-        let key = stream.handle_join(Time::ZERO, 1, SinkSpec::new(Carriage::Rtp, Transport::Stream));
+        let key = stream.handle_join(Time::ZERO, 1, SinkSpec::new(Encapsulation::Rtp, Transport::Stream));
         let mut now = Time::ZERO;
         for frame in 0..50_u16 {
             now = Time::from_millis(u64::from(frame) * 40);

@@ -14,7 +14,7 @@ use super::source::Source;
 use crate::buffer::{Entry, Seq};
 use crate::feedback::Gathered;
 use crate::schedule::{Branch, Priority, Share, SinkKey, StartPoint};
-use crate::send::{Order, Whom, align};
+use crate::send::{Order, Recipients, align};
 
 /// The parts of a [`Stream`](super::Stream), which it derefs to: all that reading takes, and nothing that
 /// changes it. A driver that carries out an order needs no more.
@@ -69,19 +69,19 @@ impl State {
         branch.into_iter().flat_map(move |branch| {
             let ring = branch.ring();
             let wanted = |(_, entry): &(Seq, &Entry)| order.tracks.has(entry.packet.tag.track);
-            let mut lowered = share.lowered;
+            let mut sequence_offset = share.sequence_offset;
             ring.range(order.from, order.to).filter(wanted).filter_map(move |(seq, entry)| {
                 let tag = &entry.packet.tag;
-                if !ring.is_within(share.cut, tag) {
-                    lowered = lowered.wrapping_add(1);
+                if !ring.is_within(share.max_layer, tag) {
+                    sequence_offset = sequence_offset.wrapping_add(1);
                     return None;
                 }
-                Some((seq, entry, if tag.track == ring.main_track() { lowered } else { 0 }))
+                Some((seq, entry, if tag.track == ring.main_track() { sequence_offset } else { 0 }))
             })
         })
     }
 
-    /// What of an order's packets the sinks of a cohort get, by the layers that they take: each cut once.
+    /// What of an order's packets the sinks of a cohort get, by the layers that they take: each maximum once.
     pub fn shares(&self, branch: usize, cohort: usize) -> impl Iterator<Item = Share> + '_ {
         self.out.branches.get(branch).into_iter().flat_map(move |branch| branch.shares(cohort))
     }
@@ -100,22 +100,22 @@ impl State {
     pub fn share(&self, order: &Order, key: SinkKey) -> Share {
         let of_cohort = || {
             let (branch, sink) = (self.out.branches.get(order.branch)?, self.sink(key)?);
-            match order.whom {
-                Whom::Cohort { cohort, .. } => Some(branch.share(cohort, sink)),
-                Whom::One(_) => None,
+            match order.recipients {
+                Recipients::Cohort { cohort, .. } => Some(branch.share(cohort, sink)),
+                Recipients::One(_) => None,
             }
         };
         order.share.or_else(of_cohort).unwrap_or(Share::WHOLE)
     }
 
     /// What an order begins with, if it says so, and the RTP header that this has where it goes by RTP, before
-    /// its sequence number is lowered like those of the packets behind it.
+    /// its sequence number is offset like those of the packets behind it.
     pub fn preamble(&self, order: &Order) -> Option<(&Bytes, [u8; HEADER])> {
         if !order.preamble {
             return None;
         }
-        if let (Whom::One(key), true) = (order.whom, order.from == order.to) {
-            let (bytes, header) = self.sink(key)?.greeting.given()?;
+        if let (Recipients::One(key), true) = (order.recipients, order.from == order.to) {
+            let (bytes, header) = self.sink(key)?.splice.given()?;
             return Some((bytes, *header));
         }
         let entry = self.out.branches.get(order.branch)?.ring().get(order.from)?;
@@ -124,7 +124,7 @@ impl State {
 
     /// The sinks of an order.
     pub fn members<'a>(&'a self, order: &'a Order) -> &'a [SinkKey] {
-        self.out.branches.get(order.branch).map_or(&[], |branch| branch.ordered(&order.whom))
+        self.out.branches.get(order.branch).map_or(&[], |branch| branch.ordered(&order.recipients))
     }
 
     /// All members of a cohort, those that an order leaves out as well.

@@ -20,7 +20,7 @@ use crate::send::{Order, Report};
 ///
 /// ```
 /// use outflow_media::{Format, Time};
-/// use outflow_relay::{Carriage, Output, Report, SinkSpec, Stream, StreamOptions, Transport};
+/// use outflow_relay::{Encapsulation, Output, Report, SinkSpec, Stream, StreamOptions, Transport};
 ///
 /// /// Does all that a stream wants. Returns when it wants to be polled again, if at all.
 /// fn drive(stream: &mut Stream, now: Time, sent: &mut Vec<(u64, Vec<u8>)>) -> Option<Time> {
@@ -65,7 +65,7 @@ use crate::send::{Order, Report};
 /// let mut stream = Stream::new(StreamOptions::default());
 /// let (mut now, mut sent) = (Time::ZERO, Vec::new());
 /// stream.handle_source(now, Format::Data);
-/// stream.handle_join(now, 7, SinkSpec::new(Carriage::Ts, Transport::Datagram));
+/// stream.handle_join(now, 7, SinkSpec::new(Encapsulation::Ts, Transport::Datagram));
 /// for datagram in [&b"one"[..], b"two"] {
 ///     stream.handle_media(now, 0, bytes::Bytes::from_static(datagram).into());
 ///     let again = drive(&mut stream, now, &mut sent).expect("the source may go away");

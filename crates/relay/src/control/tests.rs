@@ -16,7 +16,7 @@ use outflow_rtp::{PlainHeader, RtpHeader};
 use super::*;
 use crate::buffer::WhenFull;
 use crate::feedback::{Feedback, KEY_FRAME_EVERY, Reception};
-use crate::schedule::{Carriage, Place, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Encapsulation, Place, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
 const PAYLOAD_TYPE: u8 = 96;
@@ -119,7 +119,7 @@ impl Bench {
     }
 
     fn join(&mut self, held: bool) -> SinkKey {
-        let spec = SinkSpec { held, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+        let spec = SinkSpec { held, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
         let key = self.stream.handle_join(self.now, 1, spec);
         self.poll();
         key

@@ -9,17 +9,17 @@ use outflow_packet::{Packet, TrackMask};
 
 use super::cohort::{Class, Cohort};
 use super::counters::Counters;
-use super::greeting::Greeting;
 use super::ids::SinkKey;
 use super::rates::Rates;
 use super::room::Room;
 use super::share::Share;
 use super::sink::{Place, Sinks};
 use super::spec::Priority;
+use super::splice::Splice;
 use super::start_point::StartPoint;
-use super::stride::{cut_from, mend, stride};
+use super::stride::{max_layer_from, mend, stride};
 use crate::buffer::{Entry, Ring, Seq, Verdict};
-use crate::send::{Order, Whom};
+use crate::send::{Order, Recipients};
 
 /// A ring and its readers.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Branch {
         let Some(sink) = sinks.get(key.0) else { return Counters::default() };
         let mut sum = sink.counters;
         if let Place::Live { cohort, slot } = sink.place {
-            sum.add(self.cohorts[cohort].standing(slot, sink.cut).0);
+            sum.add(self.cohorts[cohort].standing(slot, sink.max_layer).0);
         }
         sum
     }
@@ -170,7 +170,7 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         sink.branch = Some(self.index);
         sink.needs_preamble = true;
-        (sink.greeting, sink.came_at, sink.entered) = (Greeting::default(), None, None);
+        (sink.splice, sink.came_at, sink.entered) = (Splice::default(), None, None);
         sink.broken = TrackMask::NONE;
         match self.ring.join_point() {
             Some(start) => self.begin(sinks, key, start),
@@ -199,10 +199,10 @@ impl Branch {
                 _ => entry.rtp_header,
             };
             if let Some([_, _, s0, s1, t0, t1, t2, t3, ..]) = entry.packet.rtp_header(&apart).copied() {
-                let lowered = if track == self.ring.main_track() { sink.lowered } else { 0 };
+                let sequence_offset = if track == self.ring.main_track() { sink.sequence_offset } else { 0 };
                 points.push(StartPoint {
                     track,
-                    sequence: u16::from_be_bytes([s0, s1]).wrapping_sub(lowered),
+                    sequence: u16::from_be_bytes([s0, s1]).wrapping_sub(sequence_offset),
                     timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
                 });
             }
@@ -347,10 +347,10 @@ impl Branch {
         };
         if let Some(entry) = self.ring.get(from) {
             mend(&mut sink.broken, entry);
-            sink.cut = cut_from(&self.ring, sink, entry);
+            sink.max_layer = max_layer_from(&self.ring, sink, entry);
         }
         let tracks = sink.tracks_at(from, self.ring.main_track()).without(sink.broken);
-        let share = Share { cut: sink.cut, lowered: sink.lowered };
+        let share = Share { max_layer: sink.max_layer, sequence_offset: sink.sequence_offset };
         let (to, stride) = stride(&self.ring, sink, from..front, room);
         let sent = stride.sent;
         stride.add_to(sink);
@@ -364,7 +364,7 @@ impl Branch {
         self.make_ready(sinks, key);
         (sent.packets > 0).then_some(Order {
             branch: self.index,
-            whom: Whom::One(key),
+            recipients: Recipients::One(key),
             from,
             to,
             tracks,
@@ -397,12 +397,12 @@ impl Branch {
         self.behind.remove(&(at, key));
         sink.lossy_since = None;
         sink.broken = TrackMask::NONE;
-        let (slot, group) = state.add(key, sink.cut, sink.lowered);
+        let (slot, group) = state.add(key, sink.max_layer, sink.sequence_offset);
         sink.place = Place::Live { cohort, slot };
-        sink.lowered = sink.lowered.wrapping_sub(group.lowered);
+        sink.sequence_offset = sink.sequence_offset.wrapping_sub(group.sequence_offset);
         sink.counters.take_off(group.totals);
         sink.drops.take_off(&group.drops);
-        if sink.cut != sink.spec.level.of(self.layers) {
+        if sink.max_layer != sink.spec.level.of(self.layers) {
             self.changing.push(key);
         }
     }
@@ -412,14 +412,14 @@ impl Branch {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         let Place::Live { cohort, slot } = sink.place else { return };
         let state = &mut self.cohorts[cohort];
-        let (totals, drops, lowered) = state.standing(slot, sink.cut);
-        let apart = sink.lowered;
-        sink.lowered = apart.wrapping_add(lowered);
+        let (totals, drops, sequence_offset) = state.standing(slot, sink.max_layer);
+        let apart = sink.sequence_offset;
+        sink.sequence_offset = apart.wrapping_add(sequence_offset);
         sink.counters.add(totals);
         sink.drops.merge(&drops);
         sink.place = Place::Paused;
         sink.queued = false;
-        state.remove(slot, sink.cut, apart, |moved, slot| {
+        state.remove(slot, sink.max_layer, apart, |moved, slot| {
             if let Some(moved) = sinks.get_mut(moved.0) {
                 moved.place = Place::Live { cohort, slot };
             }

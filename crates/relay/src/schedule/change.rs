@@ -33,14 +33,15 @@ impl Branch {
     /// Puts a sink at the beginning of a key frame, with the sequence numbers of sinks that take the same.
     pub(super) fn begin(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
-        let (class, cut) = (Class::of(&sink.spec), sink.spec.level.of(self.layers));
+        let (class, max_layer) = (Class::of(&sink.spec), sink.spec.level.of(self.layers));
         let cohort = self.cohorts.iter().find(|cohort| cohort.class == class);
-        let group = cohort.and_then(|cohort| Some((cohort.cursor, cohort.group(cut)?.lowered)));
-        sink.cut = cut;
-        sink.lowered = group.map_or(0, |(cursor, lowered)| {
-            let is_left_out = |tag: &Tag| sink.spec.tracks.has(tag.track) && !self.ring.is_within(cut, tag);
+        let group = cohort.and_then(|cohort| Some((cohort.cursor, cohort.group(max_layer)?.sequence_offset)));
+        sink.max_layer = max_layer;
+        sink.sequence_offset = group.map_or(0, |(cursor, sequence_offset)| {
+            let is_left_out =
+                |tag: &Tag| sink.spec.tracks.has(tag.track) && !self.ring.is_within(max_layer, tag);
             let before = self.ring.range(at, cursor).filter(|(_, entry)| is_left_out(&entry.packet.tag));
-            lowered.wrapping_sub(before.count() as u16)
+            sequence_offset.wrapping_sub(before.count() as u16)
         });
         self.place_behind(sinks, key, at);
     }
@@ -63,12 +64,12 @@ impl Branch {
         let mut changing = core::mem::take(&mut self.changing);
         changing.retain(|&key| {
             let Some(sink) = sinks.get(key.0) else { return false };
-            let (cut, level) = (sink.cut, sink.spec.level);
+            let (max_layer, level) = (sink.max_layer, sink.spec.level);
             let wish = level.of(self.layers);
-            if cut == wish || !matches!(sink.place, Place::Live { .. }) {
+            if max_layer == wish || !matches!(sink.place, Place::Live { .. }) {
                 return false;
             }
-            let changes = cut.grown(level, tag).from(wish, tag, opens_all) != cut;
+            let changes = max_layer.grown(level, tag).from(wish, tag, opens_all) != max_layer;
             if changes && let Some(cursor) = self.cursor(sinks, key) {
                 self.detach(sinks, key);
                 self.place_behind(sinks, key, cursor);

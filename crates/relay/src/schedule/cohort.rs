@@ -1,20 +1,20 @@
 //! Sinks that are up with the newest packet and want the same: they share a cursor.
 
 use outflow_media::Time;
-use outflow_packet::{Cut, DropReason, Drops, TrackMask};
+use outflow_packet::{DropReason, Drops, MaxLayer, TrackMask};
 
 use super::counters::Counters;
 use super::ids::{LinkId, SinkKey};
 use super::pace::Pace;
 use super::share::Share;
-use super::spec::{Carriage, Priority, SinkSpec, Timing, Transport};
+use super::spec::{Encapsulation, Priority, SinkSpec, Timing, Transport};
 use crate::buffer::{Ring, Seq};
 
 /// What the members of a cohort have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) priority: Priority,
-    pub(crate) carriage: Carriage,
+    pub(crate) encapsulation: Encapsulation,
     pub(crate) transport: Transport,
     pub(crate) tracks: TrackMask,
     pub(crate) timing: Timing,
@@ -25,7 +25,7 @@ impl Class {
     pub(crate) fn of(spec: &SinkSpec) -> Self {
         Class {
             priority: spec.priority,
-            carriage: spec.carriage,
+            encapsulation: spec.encapsulation,
             transport: spec.transport,
             tracks: spec.tracks,
             timing: spec.timing,
@@ -68,7 +68,7 @@ pub(crate) struct Turn {
 /// Members of a cohort that take the same layers.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(crate) cut: Cut,
+    pub(crate) max_layer: MaxLayer,
     pub(crate) members: usize,
     /// Members whose sequence numbers are not those of the group, because they have changed to it.
     apart: usize,
@@ -80,10 +80,10 @@ pub(crate) struct Group {
     sent: Counters,
     /// ... and how many packets are left out.
     left_out: u16,
-    /// [`Share::lowered`] at the cursor, ...
-    pub(crate) lowered: u16,
+    /// [`Share::sequence_offset`] at the cursor, ...
+    pub(crate) sequence_offset: u16,
     /// ... and at the beginning of the turn, or of the last if there is none.
-    lowered_before: u16,
+    offset_before: u16,
 }
 
 impl Cohort {
@@ -114,16 +114,16 @@ impl Cohort {
         }
     }
 
-    /// The members that take layers up to `cut`.
-    pub(crate) fn group(&self, cut: Cut) -> Option<&Group> {
-        self.groups.iter().find(|group| group.cut == cut)
+    /// The members that take layers up to `max_layer`.
+    pub(crate) fn group(&self, max_layer: MaxLayer) -> Option<&Group> {
+        self.groups.iter().find(|group| group.max_layer == max_layer)
     }
 
     /// What the member at `slot` has been sent and what not, and by how much its sequence numbers are lower
     /// than they came, as if it had been a member from the beginning.
-    pub(crate) fn standing(&self, slot: usize, cut: Cut) -> (Counters, Drops, u16) {
-        let Some(group) = self.group(cut) else { return Default::default() };
-        let (mut totals, mut drops, mut lowered) = (group.totals, group.drops, group.lowered);
+    pub(crate) fn standing(&self, slot: usize, max_layer: MaxLayer) -> (Counters, Drops, u16) {
+        let Some(group) = self.group(max_layer) else { return Default::default() };
+        let (mut totals, mut drops, mut sequence_offset) = (group.totals, group.drops, group.sequence_offset);
         match self.turn {
             Some(turn) if slot >= turn.served => {
                 totals.packets -= group.sent.packets;
@@ -131,25 +131,25 @@ impl Cohort {
             }
             Some(_) => {
                 drops.add(DropReason::Level, group.left_out.into());
-                lowered = lowered.wrapping_add(group.left_out);
+                sequence_offset = sequence_offset.wrapping_add(group.left_out);
             }
             None => {}
         }
-        (totals, drops, lowered)
+        (totals, drops, sequence_offset)
     }
 
-    /// A new member that takes layers up to `cut`, and whose sequence numbers are `lowered` at the cursor.
+    /// A new member that takes layers up to `max_layer`, and whose sequence numbers are `sequence_offset` at the cursor.
     /// Returns its slot, and what it would have got before.
-    pub(crate) fn add(&mut self, key: SinkKey, cut: Cut, lowered: u16) -> (usize, &Group) {
+    pub(crate) fn add(&mut self, key: SinkKey, max_layer: MaxLayer, sequence_offset: u16) -> (usize, &Group) {
         self.members.push(key);
         self.version += 1;
-        let index = self.groups.iter().position(|group| group.cut == cut).unwrap_or_else(|| {
-            self.groups.push(Group::new(cut, lowered));
+        let index = self.groups.iter().position(|group| group.max_layer == max_layer).unwrap_or_else(|| {
+            self.groups.push(Group::new(max_layer, sequence_offset));
             self.groups.len() - 1
         });
         let group = &mut self.groups[index];
         group.members += 1;
-        group.apart += usize::from(group.lowered != lowered);
+        group.apart += usize::from(group.sequence_offset != sequence_offset);
         (self.members.len() - 1, group)
     }
 
@@ -172,16 +172,18 @@ impl Cohort {
     /// What of the turn's packets every member gets, if that is the same for all; see [`Cohort::share`].
     pub(crate) fn common_share(&self) -> Option<Share> {
         match &self.groups[..] {
-            [only] if only.apart == 0 => Some(Share { cut: only.cut, lowered: only.lowered_before }),
+            [only] if only.apart == 0 => {
+                Some(Share { max_layer: only.max_layer, sequence_offset: only.offset_before })
+            }
             _ => None,
         }
     }
 
     /// What of the turn's packets, or of the last if there is none, a member gets that takes layers up to
-    /// `cut`, and whose sequence numbers are lower by `apart` than its group's.
-    pub(crate) fn share(&self, cut: Cut, apart: u16) -> Share {
-        let lowered = self.group(cut).map_or(0, |group| group.lowered_before);
-        Share { cut, lowered: lowered.wrapping_add(apart) }
+    /// `max_layer`, and whose sequence numbers are lower by `apart` than its group's.
+    pub(crate) fn share(&self, max_layer: MaxLayer, apart: u16) -> Share {
+        let sequence_offset = self.group(max_layer).map_or(0, |group| group.offset_before);
+        Share { max_layer, sequence_offset: sequence_offset.wrapping_add(apart) }
     }
 
     /// The packets up to `to` are owed now. Returns how many these are for the member that gets most; if that
@@ -201,18 +203,18 @@ impl Cohort {
         most
     }
 
-    /// Takes the member at `slot` out, which took layers up to `cut`; `apart` is by how much its sequence
+    /// Takes the member at `slot` out, which took layers up to `max_layer`; `apart` is by how much its sequence
     /// numbers were lower than its group's. Members that stand elsewhere afterwards are handed to `moved`
     /// with their new slots; which have been served in this turn, and which not, stays so.
     pub(crate) fn remove(
         &mut self,
         slot: usize,
-        cut: Cut,
+        max_layer: MaxLayer,
         apart: u16,
         mut moved: impl FnMut(SinkKey, usize),
     ) {
         self.version += 1;
-        if let Some(at) = self.groups.iter().position(|group| group.cut == cut) {
+        if let Some(at) = self.groups.iter().position(|group| group.max_layer == max_layer) {
             let group = &mut self.groups[at];
             group.members -= 1;
             group.apart -= usize::from(apart != 0);
@@ -253,24 +255,24 @@ impl Cohort {
 }
 
 impl Group {
-    fn new(cut: Cut, lowered: u16) -> Self {
+    fn new(max_layer: MaxLayer, sequence_offset: u16) -> Self {
         Group {
-            cut,
+            max_layer,
             members: 0,
             apart: 0,
             totals: Counters::default(),
             drops: Drops::default(),
             sent: Counters::default(),
             left_out: 0,
-            lowered,
-            lowered_before: lowered,
+            sequence_offset,
+            offset_before: sequence_offset,
         }
     }
 
     /// The packets between two positions are owed to its members.
     fn owe(&mut self, ring: &Ring, tracks: TrackMask, (from, to): (Seq, Seq)) {
-        let (sent, left_out) = count(ring, from, to, tracks, self.cut);
-        (self.sent, self.left_out, self.lowered_before) = (sent, left_out as u16, self.lowered);
+        let (sent, left_out) = count(ring, from, to, tracks, self.max_layer);
+        (self.sent, self.left_out, self.offset_before) = (sent, left_out as u16, self.sequence_offset);
         self.totals.packets += sent.packets;
         self.totals.bytes += sent.bytes;
     }
@@ -280,19 +282,19 @@ impl Group {
         self.sent = Counters::default();
         let left_out = core::mem::take(&mut self.left_out);
         self.drops.add(DropReason::Level, left_out.into());
-        self.lowered = self.lowered.wrapping_add(left_out);
+        self.sequence_offset = self.sequence_offset.wrapping_add(left_out);
     }
 }
 
-/// Packets and bytes of `tracks` between two positions for a member that takes layers up to `cut`, and how
+/// Packets and bytes of `tracks` between two positions for a member that takes layers up to `max_layer`, and how
 /// many packets are left out because of that.
-fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask, cut: Cut) -> (Counters, u64) {
+fn count(ring: &Ring, from: Seq, to: Seq, tracks: TrackMask, max_layer: MaxLayer) -> (Counters, u64) {
     let (mut sum, mut left_out) = (Counters::default(), 0);
     for (_, entry) in ring.range(from, to) {
         if !tracks.has(entry.packet.tag.track) {
             continue;
         }
-        if ring.is_within(cut, &entry.packet.tag) {
+        if ring.is_within(max_layer, &entry.packet.tag) {
             sum.packets += 1;
             sum.bytes += entry.packet.bytes.len() as u64;
         } else {
@@ -309,7 +311,7 @@ mod tests {
     fn cohort(members: usize, served: usize) -> Cohort {
         let class = Class {
             priority: Priority::Normal,
-            carriage: Carriage::Rtp,
+            encapsulation: Encapsulation::Rtp,
             transport: Transport::Datagram,
             tracks: TrackMask::ALL,
             timing: Timing::default(),
@@ -317,7 +319,7 @@ mod tests {
         };
         let mut cohort = Cohort::new(class, 10);
         (0..members).map(SinkKey).for_each(|key| {
-            cohort.add(key, Cut::ALL, 0);
+            cohort.add(key, MaxLayer::ALL, 0);
         });
         let sent = Counters { packets: 2, bytes: 200 };
         (cohort.groups[0].totals, cohort.groups[0].sent) = (sent, sent);
@@ -333,13 +335,13 @@ mod tests {
                 for slot in 0..members {
                     let mut cohort = cohort(members, served);
                     let mut slots: Vec<usize> = (0..members).collect();
-                    cohort.remove(slot, Cut::ALL, 0, |key, slot| slots[key.0] = slot);
+                    cohort.remove(slot, MaxLayer::ALL, 0, |key, slot| slots[key.0] = slot);
                     for (key, &now_at) in slots.iter().enumerate().filter(|(key, _)| *key != slot) {
                         assert_eq!(cohort.members[now_at], SinkKey(key));
                         let expected = if key < served { 12 } else { 10 };
                         assert_eq!(cohort.cursor_of(now_at), expected, "{members} {served} {slot} {key}");
                         let packets = if key < served { 2 } else { 0 };
-                        assert_eq!(cohort.standing(now_at, Cut::ALL).0.packets, packets);
+                        assert_eq!(cohort.standing(now_at, MaxLayer::ALL).0.packets, packets);
                     }
                 }
             }

@@ -12,7 +12,7 @@ use super::sink::{Place, Sink, Sinks};
 use super::spec::Priority;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
-use crate::send::{Order, Whom};
+use crate::send::{Order, Recipients};
 
 impl Branch {
     /// The next order to members of a cohort of this class.
@@ -44,7 +44,7 @@ impl Branch {
             let share = cohort.common_share();
             let order = Order {
                 branch: self.index,
-                whom: Whom::Cohort { cohort: index, first, count },
+                recipients: Recipients::Cohort { cohort: index, first, count },
                 from,
                 to,
                 tracks: cohort.class.tracks,
@@ -76,13 +76,17 @@ impl Branch {
 
     /// What of an order to a cohort one of its members gets.
     pub fn share(&self, cohort: usize, member: &Sink) -> Share {
-        self.cohorts.get(cohort).map_or(Share::WHOLE, |cohort| cohort.share(member.cut, member.lowered))
+        self.cohorts
+            .get(cohort)
+            .map_or(Share::WHOLE, |cohort| cohort.share(member.max_layer, member.sequence_offset))
     }
 
-    /// What members that take the same get of an order to a cohort: each cut once.
+    /// What members that take the same get of an order to a cohort: each maximum layer once.
     pub fn shares(&self, cohort: usize) -> impl Iterator<Item = Share> + '_ {
         let cohort = self.cohorts.get(cohort);
-        cohort.into_iter().flat_map(|cohort| cohort.groups.iter().map(|group| cohort.share(group.cut, 0)))
+        cohort
+            .into_iter()
+            .flat_map(|cohort| cohort.groups.iter().map(|group| cohort.share(group.max_layer, 0)))
     }
 
     /// Rises with every member of a cohort that comes, goes or changes.
@@ -91,10 +95,10 @@ impl Branch {
     }
 
     /// The sinks that an order goes to.
-    pub fn ordered<'a>(&'a self, whom: &'a Whom) -> &'a [SinkKey] {
-        match whom {
-            Whom::One(key) => core::slice::from_ref(key),
-            Whom::Cohort { cohort, first, count } => {
+    pub fn ordered<'a>(&'a self, recipients: &'a Recipients) -> &'a [SinkKey] {
+        match recipients {
+            Recipients::One(key) => core::slice::from_ref(key),
+            Recipients::Cohort { cohort, first, count } => {
                 self.members(*cohort).get(*first..first + count).unwrap_or_default()
             }
         }
@@ -104,7 +108,7 @@ impl Branch {
 /// Puts members of a cohort that take the same side by side.
 fn arrange(cohort: &mut Cohort, index: usize, sinks: &mut Sinks) {
     let mut slots = Vec::new();
-    let takes = |key: &SinkKey| sinks.get(key.0).map(|sink| (sink.cut, sink.lowered));
+    let takes = |key: &SinkKey| sinks.get(key.0).map(|sink| (sink.max_layer, sink.sequence_offset));
     cohort.arrange(takes, |key, slot| slots.push((key, slot)));
     for (key, slot) in slots {
         if let Some(sink) = sinks.get_mut(key.0) {

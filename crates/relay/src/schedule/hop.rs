@@ -1,13 +1,13 @@
 //! Sinks that go from one branch to another where these carry the same: nothing is repeated, nothing missing.
 
 use super::branch::Branch;
-use super::greeting::Greeting;
 use super::ids::SinkKey;
 use super::share::Share;
 use super::sink::{Place, Sinks};
 use super::spec::Transport;
+use super::splice::Splice;
 use crate::buffer::Seq;
-use crate::send::{Order, Whom};
+use crate::send::{Order, Recipients};
 
 impl Branch {
     /// A sink is to stop at a position that it has not reached, or has just: see [`Branch::stopped`].
@@ -45,47 +45,48 @@ impl Branch {
     }
 
     /// A sink comes from another branch, and goes on here at `at`, behind what it is greeted with. Its sequence
-    /// numbers are `lowered` here. `frame` is the one that begins there, where both branches have the same.
+    /// numbers are `sequence_offset` here. `frame` is the one that begins there, where both branches have the same.
     pub(crate) fn enter(
         &mut self,
         sinks: &mut Sinks,
         key: SinkKey,
-        (frame, at, lowered): (Option<u32>, Seq, u16),
-        greeting: Greeting,
+        (frame, at, sequence_offset): (Option<u32>, Seq, u16),
+        splice: Splice,
     ) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
-        (sink.branch, sink.lowered, sink.greeting) = (Some(self.index), lowered, greeting);
+        (sink.branch, sink.sequence_offset, sink.splice) = (Some(self.index), sequence_offset, splice);
         sink.came_at = frame;
-        sink.cut = sink.spec.level.of(self.layers);
+        sink.max_layer = sink.spec.level.of(self.layers);
         self.place_behind(sinks, key, at);
     }
 
     /// The next of what a sink is greeted with.
     pub(super) fn greet(&mut self, sinks: &mut Sinks, key: SinkKey, from: Seq) -> Option<Order> {
         let sink = sinks.get_mut(key.0)?;
-        let Some((bytes, _)) = sink.greeting.give() else {
-            sink.greeting = Greeting::default();
+        let Some((bytes, _)) = sink.splice.give() else {
+            sink.splice = Splice::default();
             return None;
         };
         sink.counters.packets += 1;
         sink.counters.bytes += bytes.len() as u64;
-        let (share, tracks) = (Share { cut: sink.cut, lowered: sink.lowered }, sink.spec.tracks);
+        let (share, tracks) =
+            (Share { max_layer: sink.max_layer, sequence_offset: sink.sequence_offset }, sink.spec.tracks);
         self.make_ready(sinks, key);
-        let (branch, whom) = (self.index, Whom::One(key));
-        Some(Order { branch, whom, from, to: from, tracks, share: Some(share), preamble: true })
+        let (branch, recipients) = (self.index, Recipients::One(key));
+        Some(Order { branch, recipients, from, to: from, tracks, share: Some(share), preamble: true })
     }
 
-    /// The driver took nothing from `next` on: what of a greeting was given with the last order has to be
+    /// The driver took nothing from `next` on: what of a splice was given with the last order has to be
     /// given again. Byte streams take it in any case.
     pub(super) fn greet_again(&mut self, sinks: &mut Sinks, key: SinkKey, next: Seq) {
         let Some(sink) = sinks.get_mut(key.0) else { return };
         if sink.place != Place::Behind(next) || sink.spec.transport != Transport::Datagram {
             return;
         }
-        if let Some((bytes, _)) = sink.greeting.given() {
+        if let Some((bytes, _)) = sink.splice.given() {
             sink.counters.packets -= 1;
             sink.counters.bytes -= bytes.len() as u64;
-            sink.greeting.take_back();
+            sink.splice.take_back();
         }
     }
 }

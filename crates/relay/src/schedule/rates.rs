@@ -50,8 +50,8 @@ impl Rates {
         };
         let bytes: Vec<u64> = self.layers.iter().map(of_layer).collect();
         let within = |level: u8| -> u64 {
-            let cut = Level::new(level).map_or(0, |level| level.of(layers).layer());
-            bytes.iter().take(usize::from(cut) + 1).sum()
+            let max_layer = Level::new(level).map_or(0, |level| level.of(layers).layer());
+            bytes.iter().take(usize::from(max_layer) + 1).sum()
         };
         let bps = |level| (u128::from(within(level)) * 8_000_000_000 / (span + silent)) as u64;
         (1..=layers.max(1)).map(bps).collect()

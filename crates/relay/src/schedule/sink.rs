@@ -1,12 +1,12 @@
 //! One receiver, as the core knows it.
 
 use outflow_media::Time;
-use outflow_packet::{Cut, Drops, Level, TrackMask};
+use outflow_packet::{Drops, Level, MaxLayer, TrackMask};
 
 use super::counters::Counters;
-use super::greeting::{Entered, Greeting};
 use super::pace::{Pace, catch_up_bps};
 use super::spec::{SinkSpec, Transport};
+use super::splice::{Entered, Splice};
 use crate::buffer::Seq;
 use crate::requests::Asked;
 
@@ -51,10 +51,10 @@ pub struct Sink {
     pub(crate) drops: Drops,
     pub(crate) place: Place,
     /// The layers that it takes now.
-    pub(crate) cut: Cut,
+    pub(crate) max_layer: MaxLayer,
     /// By how much its sequence numbers are lower than they came: in all, or, in a cohort, than those of its
     /// group there.
-    pub(crate) lowered: u16,
+    pub(crate) sequence_offset: u16,
     /// The driver said that it takes nothing now.
     pub(crate) blocked: bool,
     /// It stands in a queue of its branch (ready, idle or resting) and is not to be queued again.
@@ -66,7 +66,7 @@ pub struct Sink {
     /// It goes on elsewhere from this position of its branch on.
     pub(crate) stop: Option<Seq>,
     /// What it is sent before it goes on.
-    pub(crate) greeting: Greeting,
+    pub(crate) splice: Splice,
     /// The frame at which it came from another branch. Positions do not tell: where a branch has nothing of
     /// several frames, they begin at the same one.
     pub(crate) came_at: Option<u32>,
@@ -91,14 +91,14 @@ impl Sink {
             lossy_since: None,
             drops: Drops::default(),
             place: Place::Waiting,
-            cut: Cut::ALL,
-            lowered: 0,
+            max_layer: MaxLayer::ALL,
+            sequence_offset: 0,
             blocked: spec.held,
             queued: false,
             broken: TrackMask::NONE,
             needs_preamble: true,
             stop: None,
-            greeting: Greeting::default(),
+            splice: Splice::default(),
             came_at: None,
             entered: None,
             pace: spec.timing.pace_bps.map_or_else(Pace::catch_up, Pace::smooth),
@@ -129,13 +129,13 @@ impl Sink {
     }
 
     /// The layers that it takes now.
-    pub fn cut(&self) -> Cut {
-        self.cut
+    pub fn max_layer(&self) -> MaxLayer {
+        self.max_layer
     }
 
     /// By how much its sequence numbers are lower than those of others of its cohort that take the same.
     pub fn apart(&self) -> u16 {
-        self.lowered
+        self.sequence_offset
     }
 
     /// Where it stands.

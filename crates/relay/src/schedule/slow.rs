@@ -18,7 +18,7 @@ impl Branch {
         let Some(sink) = sinks.get(key.0) else { return Drops::default() };
         let mut sum = sink.drops;
         if let Place::Live { cohort, slot } = sink.place {
-            sum.merge(&self.cohorts[cohort].standing(slot, sink.cut).1);
+            sum.merge(&self.cohorts[cohort].standing(slot, sink.max_layer).1);
         }
         sum
     }
@@ -54,13 +54,13 @@ impl Branch {
     pub(super) fn refuse(&mut self, now: Time, sinks: &mut Sinks, tag: &Tag, reason: DropReason) {
         let (ring, track) = (&self.ring, tag.track);
         for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.class.tracks.has(track)) {
-            for group in cohort.groups.iter_mut().filter(|group| ring.is_within(group.cut, tag)) {
+            for group in cohort.groups.iter_mut().filter(|group| ring.is_within(group.max_layer, tag)) {
                 group.drops.add(reason, 1);
             }
         }
         for (_, key) in &self.behind {
             let Some(sink) = sinks.get_mut(key.0) else { continue };
-            if sink.spec.tracks.has(track) && ring.is_within(sink.cut, tag) {
+            if sink.spec.tracks.has(track) && ring.is_within(sink.max_layer, tag) {
                 sink.drops.add(reason, 1);
                 sink.lossy_since.get_or_insert(now);
             }
@@ -124,7 +124,7 @@ impl GivenUp {
 
     /// A sink has lost what it wanted of them.
     fn take_from(&self, sink: &mut Sink) {
-        let above = &self.layers[usize::from(sink.cut.layer()) + 1..];
+        let above = &self.layers[usize::from(sink.max_layer.layer()) + 1..];
         let left_out: u64 = above.iter().sum();
         for (track, &packets) in (0..).zip(&self.tracks) {
             let of_main = track == self.main_track;
@@ -136,7 +136,7 @@ impl GivenUp {
         }
         if sink.spec.tracks.has(self.main_track) {
             sink.drops.add(DropReason::Level, left_out);
-            sink.lowered = sink.lowered.wrapping_add(left_out as u16);
+            sink.sequence_offset = sink.sequence_offset.wrapping_add(left_out as u16);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::ids::{BranchId, LinkId};
 
 /// What a receiver's packets are on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Carriage {
+pub enum Encapsulation {
     /// Transport stream packets and nothing around them.
     Ts,
     /// RTP packets.
@@ -61,7 +61,7 @@ pub struct SinkSpec {
     /// The quality that it wants; the default is the best.
     pub level: Level,
     /// What its packets are on the wire.
-    pub carriage: Carriage,
+    pub encapsulation: Encapsulation,
     /// How it is reached.
     pub transport: Transport,
     /// Which tracks it wants. A transport stream counts as track 0.
@@ -81,12 +81,12 @@ pub struct SinkSpec {
 
 impl SinkSpec {
     /// One that wants the stream as it came in, all tracks, at once.
-    pub fn new(carriage: Carriage, transport: Transport) -> Self {
+    pub fn new(encapsulation: Encapsulation, transport: Transport) -> Self {
         SinkSpec {
             branch: None,
             view: View::default(),
             level: Level::BEST,
-            carriage,
+            encapsulation,
             transport,
             tracks: TrackMask::ALL,
             priority: Priority::Normal,

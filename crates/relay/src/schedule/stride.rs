@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use outflow_packet::{Cut, DropReason, TrackMask};
+use outflow_packet::{DropReason, MaxLayer, TrackMask};
 
 use super::counters::Counters;
 use super::sink::Sink;
@@ -26,7 +26,7 @@ impl Stride {
         if !sink.tracks_at(seq, ring.main_track()).has(tag.track) {
             return;
         }
-        if !ring.is_within(sink.cut, tag) {
+        if !ring.is_within(sink.max_layer, tag) {
             self.left_out += 1;
         } else if sink.broken.has(tag.track) {
             self.skipped += 1;
@@ -41,7 +41,7 @@ impl Stride {
         sink.counters.add(self.sent);
         sink.drops.add(DropReason::DependsOnDropped, self.skipped);
         sink.drops.add(DropReason::Level, self.left_out);
-        sink.lowered = sink.lowered.wrapping_add(self.left_out as u16);
+        sink.sequence_offset = sink.sequence_offset.wrapping_add(self.left_out as u16);
     }
 
     /// It goes back to before them.
@@ -49,7 +49,7 @@ impl Stride {
         sink.counters.take_off(self.sent);
         sink.drops.take_back(DropReason::DependsOnDropped, self.skipped);
         sink.drops.take_back(DropReason::Level, self.left_out);
-        sink.lowered = sink.lowered.wrapping_sub(self.left_out as u16);
+        sink.sequence_offset = sink.sequence_offset.wrapping_sub(self.left_out as u16);
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -
         let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
         let stops =
             sink.stop.is_some_and(|stop| seq >= stop) || sink.is_entering(from) != sink.is_entering(seq);
-        if mends || full || stops || cut_from(ring, sink, entry) != sink.cut {
+        if mends || full || stops || max_layer_from(ring, sink, entry) != sink.max_layer {
             break;
         }
         to = seq + 1;
@@ -81,13 +81,13 @@ pub(super) fn mend(broken: &mut TrackMask, entry: &Entry) {
 }
 
 /// The layers that a sink takes from this packet on.
-pub(super) fn cut_from(ring: &Ring, sink: &Sink, entry: &Entry) -> Cut {
+pub(super) fn max_layer_from(ring: &Ring, sink: &Sink, entry: &Entry) -> MaxLayer {
     let tag = &entry.packet.tag;
     match tag.track == ring.main_track() {
         true => {
             let level = sink.spec.level;
-            sink.cut.grown(level, tag).from(level.of(tag.layers), tag, entry.opens_all)
+            sink.max_layer.grown(level, tag).from(level.of(tag.layers), tag, entry.opens_all)
         }
-        false => sink.cut,
+        false => sink.max_layer,
     }
 }

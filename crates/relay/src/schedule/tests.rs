@@ -7,7 +7,7 @@ use outflow_packet::{DropReason, Packet};
 use super::*;
 use crate::buffer::{Ring, Seq, WhenFull};
 use crate::limits::{CATCH_UP_BURST_BYTES, RING_BYTES_MIN};
-use crate::send::{Order, Whom};
+use crate::send::{Order, Recipients};
 
 mod gather;
 
@@ -62,7 +62,7 @@ impl Bench {
 
     fn join(&mut self, transport: Transport, priority: Priority) -> SinkKey {
         let timing = self.timing;
-        let spec = SinkSpec { priority, timing, ..SinkSpec::new(Carriage::Rtp, transport) };
+        let spec = SinkSpec { priority, timing, ..SinkSpec::new(Encapsulation::Rtp, transport) };
         let key = SinkKey(self.sinks.insert(Sink::new(0, spec, self.now)));
         self.branch.join(&mut self.sinks, key);
         self.sent.resize(self.sent.len().max(key.0 + 1), Vec::new());
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     fn carry_out(&mut self, order: &Order) -> Vec<SinkKey> {
-        let members = self.branch.ordered(&order.whom).to_vec();
+        let members = self.branch.ordered(&order.recipients).to_vec();
         for (seq, entry) in self.branch.range(order.from, order.to) {
             if order.tracks.has(entry.packet.tag.track) {
                 members.iter().for_each(|key| self.sent[key.0].push(seq));
@@ -236,7 +236,7 @@ fn what_a_sink_did_not_take_is_offered_again_and_counted_once() {
     assert_eq!(bench.branch.counters(&bench.sinks, key).packets, 3);
     bench.branch.writable(&mut bench.sinks, key);
     let again = bench.next().expect("owed again");
-    assert_eq!((again.whom, again.from, again.to), (Whom::One(key), 3, 5));
+    assert_eq!((again.recipients, again.from, again.to), (Recipients::One(key), 3, 5));
     assert_eq!(bench.branch.counters(&bench.sinks, key).packets, 5);
     assert_eq!(bench.branch.counters(&bench.sinks, other).packets, 5);
 }

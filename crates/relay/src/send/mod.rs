@@ -3,5 +3,5 @@
 mod order;
 mod sender_report;
 
-pub use order::{Order, Report, Whom};
+pub use order::{Order, Recipients, Report};
 pub use sender_report::{Anchor, ReportClock, align};

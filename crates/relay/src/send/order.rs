@@ -7,7 +7,7 @@ use crate::schedule::{Share, SinkKey};
 
 /// The sinks that an order goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whom {
+pub enum Recipients {
     /// Members of a cohort: see [`Stream::members`](crate::Stream::members).
     Cohort {
         /// Index of the cohort in its branch.
@@ -30,7 +30,7 @@ pub struct Order {
     /// Which branch's ring the packets are in.
     pub branch: usize,
     /// The sinks that it goes to.
-    pub whom: Whom,
+    pub recipients: Recipients,
     /// The first packet.
     pub from: Seq,
     /// The packet after the last.

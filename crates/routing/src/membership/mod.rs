@@ -26,7 +26,7 @@ mod router;
 
 pub use address::{Family, Link, Prefix};
 pub use counters::{Counters, Reason};
-pub use host::{Host, HostSettings, Refused, Wish};
+pub use host::{Host, HostSettings, Interest, Refused};
 pub use router::{Event, Router, RouterSettings, Wanted};
 
 pub use crate::{Level, Random};

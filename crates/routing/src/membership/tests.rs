@@ -140,7 +140,7 @@ impl Lan {
         let count = self.random.usize(..4);
         let sources: Vec<_> = (0..count).map(|_| source(self.family, self.random.usize(..5))).collect();
         let level = Level::new(self.random.u8(1..6)).expect("it is not 0");
-        let wish = Wish { mode, sources: &sources, level };
+        let wish = Interest { mode, sources: &sources, level };
         self.hosts[host].set(self.now, group, wish).expect("it may be wished");
         let settings = &self.settings[host];
         let level = if settings.says_levels { level } else { Level::BEST };
@@ -162,7 +162,7 @@ impl Lan {
         self.settings[number].seed += 1;
         let mut host = Host::new(self.now, self.settings[number].clone());
         for ((_, group), (mode, sources, level)) in self.wishes.iter().filter(|((of, _), _)| *of == number) {
-            let wish = Wish { mode: *mode, sources, level: *level };
+            let wish = Interest { mode: *mode, sources, level: *level };
             host.set(self.now, *group, wish).expect("it may be wished");
         }
         self.hosts[number] = host;
@@ -249,7 +249,7 @@ fn without_loss_a_change_is_known_at_once_and_a_leave_in_two_seconds() {
         lan.run(Duration::from_secs(60));
         let (host, group) = (lan.random.usize(..HOSTS), group(Family::V4, 1));
         let level = Level::new(3).expect("it is not 0");
-        lan.hosts[host].set(lan.now, group, Wish::all(level)).expect("it may be wished");
+        lan.hosts[host].set(lan.now, group, Interest::all(level)).expect("it may be wished");
         lan.run(Duration::from_millis(10));
         for router in lan.routers.iter().flatten() {
             let level = if lan.settings[host].says_levels { level } else { Level::BEST };
@@ -257,7 +257,7 @@ fn without_loss_a_change_is_known_at_once_and_a_leave_in_two_seconds() {
         }
         let wait = Duration::from_secs(lan.random.u64(0..300));
         lan.run(wait);
-        lan.hosts[host].set(lan.now, group, Wish::nothing()).expect("it may be wished");
+        lan.hosts[host].set(lan.now, group, Interest::nothing()).expect("it may be wished");
         lan.run(Duration::from_millis(2010));
         assert!(lan.routers.iter().flatten().all(|router| router.wanted(group).is_none()), "seed {seed}");
     }

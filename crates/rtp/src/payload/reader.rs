@@ -8,7 +8,7 @@ use outflow_media::frames::{Frame, Frames};
 use outflow_media::{Content, Kind, Malformed, Needs, Tag};
 use quality::Quality;
 
-use super::layered::{Av1, Layered, Marked, Told, Vp8, Vp9};
+use super::layered::{Av1, Layered, Marked, PacketFrame, Vp8, Vp9};
 use super::{Piece, h264, h265, mpeg};
 use crate::limits::{LATE_PACKETS_MAX, REMEMBERED_FRAMES};
 use crate::{RtpHeader, sequence_distance};
@@ -143,7 +143,7 @@ impl RtpReader {
             return Ok(None);
         };
         let told = layered.read(header, late, before)?;
-        let Told { frame, first, last, ends, grown, adds } = told;
+        let PacketFrame { frame, first, last, ends, grown, adds } = told;
         Ok(Some(Tag { ends, grown, adds, ..self.tag_of(frame, first, last) }))
     }
 

@@ -49,8 +49,8 @@ pub enum CaptureError {
     },
     /// A transport stream without time.
     #[error(
-        "{name} has less than two clock references (PCR), so nobody knows when its packets are due: write it \
-         anew, for example by `ffmpeg -i FILE -c copy -f mpegts NEW`"
+        "{name} has less than two clock references (PCR), so it is not known when its packets are due: write it \
+         again, for example by `ffmpeg -i FILE -c copy -f mpegts NEW`"
     )]
     NoClock {
         /// The file.

@@ -91,10 +91,10 @@ impl Clock {
             let Ok(packet) = Packet::new_checked(packet) else { continue };
             let Some(pcr) = packet.adaptation().pcr().filter(|_| !packet.transport_error()) else { continue };
             if *pid.get_or_insert(packet.pid()) == packet.pid() {
-                let anew = packet.adaptation().discontinuity();
+                let breaks = packet.adaptation().discontinuity();
                 clock.reference(
                     index,
-                    last.replace(pcr).filter(|_| !anew).map(|last| pcr_distance(last, pcr)),
+                    last.replace(pcr).filter(|_| !breaks).map(|last| pcr_distance(last, pcr)),
                 );
             }
         }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::Level;
 use outflow_relay::control::{Event, Output};
-use outflow_relay::{Carriage, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
+use outflow_relay::{Encapsulation, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
 use outflow_rtp::HEADER;
 
 use crate::receiver::wire;
@@ -52,7 +52,7 @@ impl Node {
 
     /// A receiver joins, and is sent a flow.
     pub(super) fn join(&mut self, now: Time, flow: u32, level: Level) {
-        let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Datagram) };
+        let spec = SinkSpec { level, ..SinkSpec::new(Encapsulation::Rtp, Transport::Datagram) };
         let key = self.stream.handle_join(now, u64::from(flow), spec);
         self.flows.insert(key, flow);
     }
@@ -91,20 +91,24 @@ impl Node {
     fn carry_out(&self, order: &Order, out: &mut Vec<Outgoing>) {
         for key in self.stream.members(order) {
             let Some(&flow) = self.flows.get(key) else { continue };
-            for (_, entry, lowered) in self.stream.packets(order, self.stream.share(order, *key)) {
-                out.push(Outgoing { flow, tag: entry.packet.tag, payload: sent(wire(entry), lowered) });
+            for (_, entry, sequence_offset) in self.stream.packets(order, self.stream.share(order, *key)) {
+                out.push(Outgoing {
+                    flow,
+                    tag: entry.packet.tag,
+                    payload: sent(wire(entry), sequence_offset),
+                });
             }
         }
     }
 }
 
 /// A packet as it goes out, its sequence number lower by what its receiver does not take.
-fn sent((header, body): (&[u8], &[u8]), lowered: u16) -> Bytes {
+fn sent((header, body): (&[u8], &[u8]), sequence_offset: u16) -> Bytes {
     let mut packet = BytesMut::with_capacity(header.len() + body.len());
     packet.extend_from_slice(header);
     packet.extend_from_slice(body);
     if let Some([_, _, high, low, ..]) = packet.first_chunk_mut::<HEADER>() {
-        [*high, *low] = u16::from_be_bytes([*high, *low]).wrapping_sub(lowered).to_be_bytes();
+        [*high, *low] = u16::from_be_bytes([*high, *low]).wrapping_sub(sequence_offset).to_be_bytes();
     }
     packet.freeze()
 }

@@ -16,12 +16,12 @@ pub(super) struct Stream {
     pid: u16,
     /// The counter that its next packet gets.
     continuity: u8,
-    carriage: Carriage,
+    encapsulation: Encapsulation,
 }
 
 /// What is done with the access units of a codec.
 #[derive(Debug)]
-enum Carriage {
+enum Encapsulation {
     /// H.264, H.265.
     Nal(Parameters),
     MpegVideo,
@@ -40,22 +40,22 @@ enum Carriage {
 impl Stream {
     /// How `track` is carried, on the next of `pids`; `None` if it is not.
     pub(super) fn new(track: &Track, pids: &mut impl Iterator<Item = u16>) -> Option<Self> {
-        let carriage = match &track.codec {
+        let encapsulation = match &track.codec {
             Codec::H264 { sps, pps } => {
-                Carriage::Nal(Parameters::new(Syntax::H264, [sps, pps].into_iter().flatten()))
+                Encapsulation::Nal(Parameters::new(Syntax::H264, [sps, pps].into_iter().flatten()))
             }
             Codec::H265 { vps, sps, pps } => {
-                Carriage::Nal(Parameters::new(Syntax::H265, [vps, sps, pps].into_iter().flatten()))
+                Encapsulation::Nal(Parameters::new(Syntax::H265, [vps, sps, pps].into_iter().flatten()))
             }
-            Codec::MpegVideo => Carriage::MpegVideo,
+            Codec::MpegVideo => Encapsulation::MpegVideo,
             Codec::Aac { config, .. } => {
                 let config = AudioSpecificConfig::parse(config).ok()?;
                 // Only what ADTS can say is carried.
                 config.adts_header(0)?;
-                Carriage::Aac(config)
+                Encapsulation::Aac(config)
             }
-            Codec::MpegAudio => Carriage::MpegAudio { low_frequencies: false },
-            Codec::Opus => Carriage::Opus { channels: track.channels.clamp(1, 2) },
+            Codec::MpegAudio => Encapsulation::MpegAudio { low_frequencies: false },
+            Codec::Opus => Encapsulation::Opus { channels: track.channels.clamp(1, 2) },
             Codec::Mp2t
             | Codec::RawVideo(_)
             | Codec::Jpeg2000
@@ -65,7 +65,7 @@ impl Stream {
             | Codec::Srtp { .. }
             | Codec::Other { .. } => return None,
         };
-        Some(Stream { pid: pids.next()?, continuity: 0, carriage })
+        Some(Stream { pid: pids.next()?, continuity: 0, encapsulation })
     }
 
     pub(super) const fn pid(&self) -> u16 {
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     pub(super) const fn is_video(&self) -> bool {
-        matches!(self.carriage, Carriage::Nal(_) | Carriage::MpegVideo)
+        matches!(self.encapsulation, Encapsulation::Nal(_) | Encapsulation::MpegVideo)
     }
 
     /// Counts one packet.
@@ -90,34 +90,34 @@ impl Stream {
 
     /// `stream_id` of its PES packets.
     pub(super) const fn stream_id(&self) -> u8 {
-        match self.carriage {
-            Carriage::Nal(_) | Carriage::MpegVideo => VIDEO_ID,
-            Carriage::Aac(_) | Carriage::MpegAudio { .. } => AUDIO_ID,
-            Carriage::Opus { .. } => PRIVATE_ID,
+        match self.encapsulation {
+            Encapsulation::Nal(_) | Encapsulation::MpegVideo => VIDEO_ID,
+            Encapsulation::Aac(_) | Encapsulation::MpegAudio { .. } => AUDIO_ID,
+            Encapsulation::Opus { .. } => PRIVATE_ID,
         }
     }
 
     /// `stream_type` in the PMT (table 2-34).
     pub(super) const fn stream_type(&self) -> u8 {
-        match &self.carriage {
-            Carriage::Nal(parameters) => match parameters.syntax() {
+        match &self.encapsulation {
+            Encapsulation::Nal(parameters) => match parameters.syntax() {
                 Syntax::H265 => 0x24,
                 _ => 0x1b,
             },
-            Carriage::MpegVideo => 0x02,
-            Carriage::Aac(_) => 0x0f,
-            Carriage::MpegAudio { low_frequencies: false } => 0x03,
-            Carriage::MpegAudio { low_frequencies: true } => 0x04,
-            Carriage::Opus { .. } => 0x06,
+            Encapsulation::MpegVideo => 0x02,
+            Encapsulation::Aac(_) => 0x0f,
+            Encapsulation::MpegAudio { low_frequencies: false } => 0x03,
+            Encapsulation::MpegAudio { low_frequencies: true } => 0x04,
+            Encapsulation::Opus { .. } => 0x06,
         }
     }
 
     /// Its entry in the PMT.
     pub(super) fn describe(&self) -> (u8, u16, Vec<u8>) {
-        let descriptors = match self.carriage {
+        let descriptors = match self.encapsulation {
             // Registration and extension descriptors as of ETSI TS 103 491 and ffmpeg: the channel
             // configuration 1 is mono, 2 is stereo.
-            Carriage::Opus { channels } => {
+            Encapsulation::Opus { channels } => {
                 vec![0x05, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, channels]
             }
             _ => Vec::new(),
@@ -136,19 +136,19 @@ impl Stream {
         if unit.data.is_empty() {
             return Err(bad("it is empty"));
         }
-        match &mut self.carriage {
-            Carriage::Nal(parameters) => return parameters.prepare(unit, inserted),
-            Carriage::MpegVideo => {}
-            Carriage::Aac(config) => {
+        match &mut self.encapsulation {
+            Encapsulation::Nal(parameters) => return parameters.prepare(unit, inserted),
+            Encapsulation::MpegVideo => {}
+            Encapsulation::Aac(config) => {
                 let header = config.adts_header(unit.data.len());
                 inserted.put_slice(&header.ok_or(bad("an AAC frame is larger than ADTS can say"))?);
             }
-            Carriage::MpegAudio { low_frequencies } => match *unit.data {
+            Encapsulation::MpegAudio { low_frequencies } => match *unit.data {
                 // Sync word, then the bit that says MPEG-1.
                 [0xff, second, ..] if second >= 0xe0 => *low_frequencies = second & 0x08 == 0,
                 _ => return Err(bad("no frame of MPEG audio")),
             },
-            Carriage::Opus { .. } => opus_header(unit.data.len(), inserted),
+            Encapsulation::Opus { .. } => opus_header(unit.data.len(), inserted),
         }
         Ok(0)
     }

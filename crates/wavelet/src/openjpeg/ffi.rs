@@ -50,7 +50,7 @@ pub(super) fn compress(
     settings: &Settings<'_>,
 ) -> Result<Vec<u8>, String> {
     let image = Image::new(size, components, settings.is_gray)?;
-    let mut said = Said::default();
+    let mut said = Complaint::default();
     let mut written = Cursor::new(Vec::new());
     let codec = Codec::compressor(&mut said)?;
     let stream = Stream::writing(&mut written)?;
@@ -72,7 +72,7 @@ pub(super) fn compress(
 /// # Errors
 /// What OpenJPEG says, or that there are samples of other than 8 bits.
 pub(super) fn decompress(codestream: &[u8]) -> Result<Vec<Component<Vec<u8>>>, String> {
-    let mut said = Said::default();
+    let mut said = Complaint::default();
     let mut read = Cursor::new(codestream);
     let codec = Codec::decompressor(&mut said)?;
     let stream = Stream::reading(&mut read)?;
@@ -128,9 +128,9 @@ fn parameters(settings: &Settings<'_>) -> Result<opj::opj_cparameters_t, String>
 
 /// What went wrong, as OpenJPEG tells it.
 #[derive(Debug, Default)]
-struct Said(Option<CString>);
+struct Complaint(Option<CString>);
 
-impl Said {
+impl Complaint {
     fn why(self) -> String {
         let text = self.0.map(|text| text.to_string_lossy().trim().to_owned());
         text.filter(|text| !text.is_empty()).unwrap_or_else(|| "it does not say why".to_owned())
@@ -140,25 +140,25 @@ impl Said {
 /// Keeps the first thing that went wrong: what follows comes of it.
 unsafe extern "C" fn hear(message: *const c_char, said: *mut c_void) {
     // SAFETY: OpenJPEG gives text with an end, and the pointer that was set along with this function.
-    let (message, said) = unsafe { (CStr::from_ptr(message), &mut *said.cast::<Said>()) };
+    let (message, said) = unsafe { (CStr::from_ptr(message), &mut *said.cast::<Complaint>()) };
     said.0.get_or_insert_with(|| message.to_owned());
 }
 
-/// A compressor or decompressor. It has a pointer to a [`Said`], which must outlive it.
+/// A compressor or decompressor. It has a pointer to a [`Complaint`], which must outlive it.
 struct Codec(NonNull<opj::opj_codec_t>);
 
 impl Codec {
-    fn compressor(said: &mut Said) -> Result<Self, String> {
+    fn compressor(said: &mut Complaint) -> Result<Self, String> {
         // SAFETY: it needs nothing.
         Self::hearing(unsafe { opj::opj_create_compress(opj::CODEC_FORMAT::OPJ_CODEC_J2K) }, said)
     }
 
-    fn decompressor(said: &mut Said) -> Result<Self, String> {
+    fn decompressor(said: &mut Complaint) -> Result<Self, String> {
         // SAFETY: it needs nothing.
         Self::hearing(unsafe { opj::opj_create_decompress(opj::CODEC_FORMAT::OPJ_CODEC_J2K) }, said)
     }
 
-    fn hearing(codec: *mut opj::opj_codec_t, said: &mut Said) -> Result<Self, String> {
+    fn hearing(codec: *mut opj::opj_codec_t, said: &mut Complaint) -> Result<Self, String> {
         let codec = Codec(NonNull::new(codec).ok_or_else(no_memory)?);
         // SAFETY: the codec was just made; `hear` is what it calls, with this very pointer.
         unsafe { opj::opj_set_error_handler(codec.0.as_ptr(), Some(hear), ptr::from_mut(said).cast()) };

@@ -58,7 +58,7 @@ fn destination(text: &str) -> Result<SocketAddr, String> {
 impl Send {
     pub(super) fn run(self) -> Result<(), String> {
         if self.again && is_standard(&self.from) {
-            return Err("standard input cannot begin anew: leave --loop out, or name a file".to_owned());
+            return Err("standard input cannot be read again: leave --loop out, or name a file".to_owned());
         }
         let source = Source::open(&self.from, self.again)?;
         let told = source.header();

@@ -11,8 +11,8 @@ use crate::send::{Piece, lower, mark};
 /// What the members of an order get of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
-    /// What sinks that take the same layers get, each cut once.
-    pub(crate) cuts: &'a [Share],
+    /// What sinks that take the same layers get, each maximum once.
+    pub(crate) max_layers: &'a [Share],
     /// What a member gets. The kernel knows that: it is asked for orders that system calls carry out.
     pub(crate) share_of: &'a dyn Fn(SinkKey) -> Share,
 }
@@ -45,20 +45,23 @@ impl Fanout {
                 self.send_run(members, one, means);
                 continue;
             };
-            let lowered = |share: Share| share.lowered.wrapping_add(left_out(&pieces[..index], share));
+            let sequence_offset =
+                |share: Share| share.sequence_offset.wrapping_add(left_out(&pieces[..index], share));
             if let Some(in_kernel) = &mut self.kernel {
-                layers.cuts.iter().for_each(|share| in_kernel.kernel.set_lowered(share.cut, lowered(*share)));
+                layers.max_layers.iter().for_each(|share| {
+                    in_kernel.kernel.set_sequence_offset(share.max_layer, sequence_offset(*share))
+                });
             }
-            let mut way = self.choose(members, one, means);
+            let mut path = self.choose(members, one, means);
             let layered = Layered::new(layer, piece.ends, &header);
-            let missing = self.by_kernel(members, &mut way, one, Some(layered));
+            let missing = self.by_kernel(members, &mut path, one, Some(layered));
             if missing == Some(0) {
                 continue;
             }
             if shares.is_empty() {
                 by_share(members.ordered(), layers.share_of, &mut shares);
             }
-            self.send_shares(&shares, piece, lowered, missing, means);
+            self.send_shares(&shares, piece, sequence_offset, missing, means);
         }
         self.shares = shares;
     }
@@ -69,16 +72,16 @@ impl Fanout {
         &mut self,
         shares: &[(Share, SinkKey)],
         piece: &Piece<'_>,
-        lowered: impl Fn(Share) -> u16,
+        sequence_offset: impl Fn(Share) -> u16,
         missing: Option<usize>,
         means: &mut Means<'_, R>,
     ) {
-        let takes = |share: Share| piece.layer.is_some_and(|layer| share.cut.takes(layer));
+        let takes = |share: Share| piece.layer.is_some_and(|layer| share.max_layer.takes(layer));
         for same in shares.chunk_by(|one, other| one.0 == other.0).filter(|same| takes(same[0].0)) {
             let Some((header, body)) = piece.split_header() else { continue };
             let share = same[0].0;
-            let header = lower(header, lowered(share));
-            let header = if share.cut.is_up_to(piece.ends) { mark(header) } else { header };
+            let header = lower(header, sequence_offset(share));
+            let header = if share.max_layer.is_up_to(piece.ends) { mark(header) } else { header };
             let piece = Piece { header: &header, body, ..*piece };
             let keys = same.iter().map(|(_, key)| *key);
             match missing {
@@ -91,6 +94,6 @@ impl Fanout {
 
 /// How many of these packets a sink with this share does not get.
 fn left_out(pieces: &[Piece<'_>], share: Share) -> u16 {
-    let is_left_out = |piece: &&Piece<'_>| piece.layer.is_some_and(|layer| !share.cut.takes(layer));
+    let is_left_out = |piece: &&Piece<'_>| piece.layer.is_some_and(|layer| !share.max_layer.takes(layer));
     pieces.iter().filter(is_left_out).count() as u16
 }

@@ -24,7 +24,7 @@ use slab::Slab;
 
 pub(crate) use layered::{Layers, by_share};
 use roster::{Flow, Listed, Roster, Sources, Versions};
-pub(crate) use rule::Way;
+pub(crate) use rule::FanoutPath;
 pub(crate) use standing::Standing;
 
 use super::Piece;
@@ -132,13 +132,13 @@ impl Fanout {
     /// How many sinks an order of this stream may go to.
     pub(crate) fn room(&self, stream: usize) -> Room {
         let ways = self.kernel.iter().flat_map(|kernel| {
-            kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0)).filter_map(|(_, roster)| roster.way)
+            kernel.rosters.range((stream, 0, 0)..(stream + 1, 0, 0)).filter_map(|(_, roster)| roster.path)
         });
         // Cohorts of one stream rarely differ; the slowest way says how long an order may take.
-        let datagram = ways.map(|way| match way {
-            Way::User => ORDER_SINKS.datagram,
-            Way::Tc => TC_ORDER_SINKS,
-            Way::Xdp => XDP_ORDER_SINKS,
+        let datagram = ways.map(|path| match path {
+            FanoutPath::User => ORDER_SINKS.datagram,
+            FanoutPath::Tc => TC_ORDER_SINKS,
+            FanoutPath::Xdp => XDP_ORDER_SINKS,
         });
         Room { datagram: datagram.min().unwrap_or(ORDER_SINKS.datagram), ..ORDER_SINKS }
     }
@@ -193,15 +193,15 @@ impl Fanout {
     }
 
     /// Which way a receiver is reached now, and why by no faster one.
-    pub(crate) fn way(&self, stream: usize, key: SinkKey) -> (Way, Option<&'static str>) {
+    pub(crate) fn path(&self, stream: usize, key: SinkKey) -> (FanoutPath, Option<&'static str>) {
         let standing = self.standing.get(stream).and_then(|keys| *keys.get(key.0)?);
         match (&self.kernel, standing) {
-            (None, _) => (Way::User, self.refused),
-            (_, None) => (Way::User, Some("alone or with so few others that the kernel does not pay")),
-            (_, Some(Standing::User(why))) => (Way::User, Some(why)),
+            (None, _) => (FanoutPath::User, self.refused),
+            (_, None) => (FanoutPath::User, Some("alone or with so few others that the kernel does not pay")),
+            (_, Some(Standing::User(why))) => (FanoutPath::User, Some(why)),
             (Some(kernel), Some(Standing::Kernel { branch, cohort })) => {
                 let roster = kernel.rosters.get(&(stream, branch, cohort));
-                (roster.and_then(|roster| roster.way).unwrap_or(Way::User), None)
+                (roster.and_then(|roster| roster.path).unwrap_or(FanoutPath::User), None)
             }
         }
     }
@@ -258,10 +258,10 @@ impl Fanout {
         means: &mut Means<'_, R>,
     ) {
         let ordered = members.ordered().iter().copied();
-        let mut way = self.choose(members, run, means);
+        let mut path = self.choose(members, run, means);
         // Frames go one by one; each may fail for itself.
-        for part in run.chunks(if way == Way::Xdp { 1 } else { run.len() }) {
-            match self.by_kernel(members, &mut way, part, None) {
+        for part in run.chunks(if path == FanoutPath::Xdp { 1 } else { run.len() }) {
+            match self.by_kernel(members, &mut path, part, None) {
                 Some(missing) => self.by_user_alone(ordered.clone(), missing, part, means),
                 None => self.by_user(ordered.clone(), part, means),
             }
@@ -274,8 +274,8 @@ impl Fanout {
         Members { id, version, all, .. }: Members<'_>,
         run: &[Piece<'_>],
         means: &mut Means<'_, R>,
-    ) -> Way {
-        let Fanout { wish, kernel: Some(in_kernel), standing, .. } = self else { return Way::User };
+    ) -> FanoutPath {
+        let Fanout { wish, kernel: Some(in_kernel), standing, .. } = self else { return FanoutPath::User };
         let InKernel { kernel, routes, rosters, versions, .. } = in_kernel;
         let roster = rosters.entry(id).or_default();
         let reached = Standing::Kernel { branch: id.1, cohort: id.2 };
@@ -285,15 +285,15 @@ impl Fanout {
         let (route_of, part_of) = (means.route_of, means.part_of);
         let versions = Versions { members: version, ..*versions };
         let sources = Sources { kernel, routes, ports: means.ports, route_of, part_of, versions };
-        let way = match roster.update(all, run[0].track, sources, tell) {
+        let path = match roster.update(all, run[0].track, sources, tell) {
             Some(listed) if run[0].len() <= listed.payload_max => {
                 let frames = listed.xdp && kernel.xdp_refused().is_none();
                 rule::choose(*wish, listed.reached, run.len(), frames)
             }
-            _ => Way::User,
+            _ => FanoutPath::User,
         };
-        roster.way = Some(way);
-        way
+        roster.path = Some(path);
+        path
     }
 
     /// Sends packets by this way of the kernel's. Returns how many members that does not reach; `None` if it
@@ -301,30 +301,31 @@ impl Fanout {
     fn by_kernel(
         &mut self,
         Members { id, all, first, count, .. }: Members<'_>,
-        way: &mut Way,
+        path: &mut FanoutPath,
         run: &[Piece<'_>],
         layered: Option<Layered>,
     ) -> Option<usize> {
-        let InKernel { kernel, rosters, failing, .. } = self.kernel.as_mut().filter(|_| *way != Way::User)?;
+        let InKernel { kernel, rosters, failing, .. } =
+            self.kernel.as_mut().filter(|_| *path != FanoutPath::User)?;
         let roster = rosters.get_mut(&id)?;
         let listed = roster.listed(run[0].track)?;
-        match carry_out(kernel, listed, *way, run, (first..first + count, layered)) {
+        match carry_out(kernel, listed, *path, run, (first..first + count, layered)) {
             Ok(failed) => {
                 *failing = false;
                 report(kernel, listed, failed, all, &mut self.user.reports);
                 Some(all.len() - listed.reached)
             }
             Err(error) => {
-                let name = way.as_str();
+                let name = path.as_str();
                 // Once, however long that lasts.
                 if !core::mem::replace(failing, true) {
                     tracing::warn!(
-                        %error, way = name,
+                        %error, path = name,
                         "the kernel's fan-out fails: system calls do its work"
                     );
                 }
-                *way = Way::User;
-                roster.way = Some(Way::User);
+                *path = FanoutPath::User;
+                roster.path = Some(FanoutPath::User);
                 None
             }
         }
@@ -383,7 +384,7 @@ impl InKernel {
 fn carry_out(
     kernel: &mut Kernel,
     listed: &mut Listed,
-    way: Way,
+    path: FanoutPath,
     run: &[Piece<'_>],
     (members, layered): (Range<usize>, Option<Layered>),
 ) -> io::Result<u64> {
@@ -392,9 +393,9 @@ fn carry_out(
         payload.push(IoSlice::new(part));
     }
     let group = &mut listed.group;
-    let sent = match way {
-        Way::Xdp => kernel.send_xdp(group, members, &payload, layered),
-        Way::Tc | Way::User => kernel.send_tc(group, members, &payload, run[0].len(), layered),
+    let sent = match path {
+        FanoutPath::Xdp => kernel.send_xdp(group, members, &payload, layered),
+        FanoutPath::Tc | FanoutPath::User => kernel.send_tc(group, members, &payload, run[0].len(), layered),
     };
     Ok(sent?.failed)
 }

@@ -8,7 +8,7 @@ use outflow_relay::SinkKey;
 use outflow_routes::Routes;
 use slab::Slab;
 
-use super::rule::Way;
+use super::rule::FanoutPath;
 use super::standing::{NO_PORT, NOT_IPV4, Standing, TABLE_FULL};
 use crate::send::udp::{UdpPort, UdpRoute};
 
@@ -35,7 +35,7 @@ pub(super) struct Roster {
     versions: Versions,
     tracks: Vec<Listed>,
     /// The way that the last packets went.
-    pub(super) way: Option<Way>,
+    pub(super) path: Option<FanoutPath>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::limits::{GATHERED_BY_TC, KERNEL_SINKS_MIN, XDP_SINKS_MIN};
 
 /// How packets get to many sinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FanoutPath {
     /// By the relay's own system calls.
     User,
     /// Cloned by the kernel at the anchor.
@@ -16,13 +16,13 @@ pub(crate) enum Way {
     Xdp,
 }
 
-impl Way {
+impl FanoutPath {
     /// Its name in the configuration and in the API.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Way::User => "user",
-            Way::Tc => "tc",
-            Way::Xdp => "xdp",
+            FanoutPath::User => "user",
+            FanoutPath::Tc => "tc",
+            FanoutPath::Xdp => "xdp",
         }
     }
 }
@@ -38,17 +38,17 @@ pub(super) fn sinks_min(wish: UdpPath) -> usize {
 
 /// The way for `packets` of equal size to `sinks` that the kernel can reach. `frames`: all their
 /// devices take XDP frames.
-pub(super) fn choose(wish: UdpPath, sinks: usize, packets: usize, frames: bool) -> Way {
+pub(super) fn choose(wish: UdpPath, sinks: usize, packets: usize, frames: bool) -> FanoutPath {
     match wish {
-        UdpPath::User => Way::User,
-        UdpPath::Tc => Way::Tc,
-        UdpPath::Xdp if frames => Way::Xdp,
-        UdpPath::Xdp => Way::Tc,
-        UdpPath::Auto if sinks < KERNEL_SINKS_MIN => Way::User,
+        UdpPath::User => FanoutPath::User,
+        UdpPath::Tc => FanoutPath::Tc,
+        UdpPath::Xdp if frames => FanoutPath::Xdp,
+        UdpPath::Xdp => FanoutPath::Tc,
+        UdpPath::Auto if sinks < KERNEL_SINKS_MIN => FanoutPath::User,
         // Frames cost the same each; a run through the classifier costs about as much as one packet.
-        UdpPath::Auto if packets >= GATHERED_BY_TC => Way::Tc,
-        UdpPath::Auto if frames && sinks >= XDP_SINKS_MIN => Way::Xdp,
-        UdpPath::Auto => Way::Tc,
+        UdpPath::Auto if packets >= GATHERED_BY_TC => FanoutPath::Tc,
+        UdpPath::Auto if frames && sinks >= XDP_SINKS_MIN => FanoutPath::Xdp,
+        UdpPath::Auto => FanoutPath::Tc,
     }
 }
 
@@ -58,18 +58,18 @@ mod tests {
 
     #[test]
     fn the_kernel_pays_from_some_sinks_on() {
-        assert_eq!(choose(UdpPath::Auto, KERNEL_SINKS_MIN - 1, 1, true), Way::User);
-        assert_eq!(choose(UdpPath::Auto, KERNEL_SINKS_MIN, 1, true), Way::Tc);
-        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, 1, true), Way::Xdp);
-        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, 1, false), Way::Tc);
-        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, GATHERED_BY_TC, true), Way::Tc);
+        assert_eq!(choose(UdpPath::Auto, KERNEL_SINKS_MIN - 1, 1, true), FanoutPath::User);
+        assert_eq!(choose(UdpPath::Auto, KERNEL_SINKS_MIN, 1, true), FanoutPath::Tc);
+        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, 1, true), FanoutPath::Xdp);
+        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, 1, false), FanoutPath::Tc);
+        assert_eq!(choose(UdpPath::Auto, XDP_SINKS_MIN, GATHERED_BY_TC, true), FanoutPath::Tc);
     }
 
     #[test]
     fn a_wish_is_followed_as_far_as_it_can_be() {
-        assert_eq!(choose(UdpPath::User, 1000, 1, false), Way::User);
-        assert_eq!(choose(UdpPath::Tc, 1, 1, false), Way::Tc);
-        assert_eq!(choose(UdpPath::Xdp, 1000, 1, false), Way::Tc);
-        assert_eq!(choose(UdpPath::Xdp, 1, 9, true), Way::Xdp);
+        assert_eq!(choose(UdpPath::User, 1000, 1, false), FanoutPath::User);
+        assert_eq!(choose(UdpPath::Tc, 1, 1, false), FanoutPath::Tc);
+        assert_eq!(choose(UdpPath::Xdp, 1000, 1, false), FanoutPath::Tc);
+        assert_eq!(choose(UdpPath::Xdp, 1, 9, true), FanoutPath::Xdp);
     }
 }

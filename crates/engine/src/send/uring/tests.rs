@@ -226,7 +226,7 @@ fn a_socket_whose_bytes_are_copied_all_the_same_sends_with_a_copy_from_then_on()
     assert!(!sends_without(&uring));
     uring.remove(Descriptor::Slot(slot));
     assert_eq!(uring.add(ours.as_fd(), true), Some(Descriptor::Slot(slot)));
-    assert!(sends_without(&uring), "whoever comes next is tried anew");
+    assert!(sends_without(&uring), "the next receiver is tried again");
 }
 
 #[test]

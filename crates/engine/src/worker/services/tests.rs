@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Output;
-use outflow_relay::{Carriage, SinkKey, SinkSpec, StreamOptions, Transport};
+use outflow_relay::{Encapsulation, SinkKey, SinkSpec, StreamOptions, Transport};
 use outflow_rtp::PlainHeader;
 use tokio::sync::oneshot;
 
@@ -77,7 +77,7 @@ impl Home {
 
     fn join(&mut self) -> SinkKey {
         let branch = Some(self.stream.core.branch_named("b").expect("declared"));
-        let spec = SinkSpec { branch, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+        let spec = SinkSpec { branch, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
         self.stream.core.handle_join(self.clock.now(), 1, spec)
     }
 

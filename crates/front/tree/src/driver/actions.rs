@@ -6,7 +6,7 @@ use outflow_routing::tree::{Action, RelayId, StreamId};
 use super::super::feed::Feed;
 use super::super::input::Parent;
 use super::super::lookup::{self, Question};
-use super::super::wire::Said;
+use super::super::wire::Notice;
 use super::Driver;
 use crate::settings::{Tree, TreeTransport};
 
@@ -15,7 +15,7 @@ impl Driver {
         match action {
             Action::Send { to, stream, message } => {
                 if let Some(name) = self.names.get(&stream) {
-                    let said = Said::Tree { stream: name.clone(), message };
+                    let said = Notice::Tree { stream: name.clone(), message };
                     self.say(to, said);
                 }
             }

@@ -12,7 +12,7 @@ use super::super::limits::{LINKS_MAX, RECONNECT_WAIT_MAX, UNSAID_MAX};
 use super::super::link;
 use super::super::link::{Link, Terms};
 use super::super::places::look_up;
-use super::super::wire::{Hello, Said};
+use super::super::wire::{Hello, Notice};
 use super::{Driver, Links};
 use crate::settings::Tree;
 
@@ -66,7 +66,7 @@ impl Driver {
     }
 
     /// Says something to a relay, over a connection that is made if there is none.
-    pub(super) fn say(&mut self, to: Contact, said: Said) {
+    pub(super) fn say(&mut self, to: Contact, said: Notice) {
         if let Some(link) = self.links.with(to.relay) {
             if link.to.try_send(said).is_err() {
                 // It reads too slowly, or it ends; its end is told then.
@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// Asks a relay something. A relay that is not to be reached never answers.
-    pub(super) fn ask(&mut self, to: To, said: Question, reply: oneshot::Sender<Said>) {
+    pub(super) fn ask(&mut self, to: To, said: Question, reply: oneshot::Sender<Notice>) {
         self.links.asked.retain(|_, (_, reply)| !reply.is_closed());
         self.links.question = self.links.question.wrapping_add(1);
         let number = self.links.question;
@@ -120,7 +120,7 @@ impl Driver {
         }
     }
 
-    fn handle_up(&mut self, link: LinkId, peer: Hello, to: tokio::sync::mpsc::Sender<Said>) {
+    fn handle_up(&mut self, link: LinkId, peer: Hello, to: tokio::sync::mpsc::Sender<Notice>) {
         let relay = peer.contact.relay;
         self.links.unknown.remove(&link);
         if let Some((expected, unsaid)) = self.links.dialled.remove(&link) {
@@ -171,34 +171,34 @@ impl Driver {
         }
     }
 
-    fn handle_said(&mut self, link: LinkId, said: Said) {
+    fn handle_said(&mut self, link: LinkId, said: Notice) {
         let Some(Link { peer, .. }) = self.links.up.get(&link) else { return };
         let from = peer.contact;
         match said {
-            Said::Tree { stream, message } => {
+            Notice::Tree { stream, message } => {
                 if let Some(id) = self.id(&stream) {
                     self.node.handle_message(self.control.now(), from, id, message);
                 }
             }
-            Said::Lookup { number, stream, fetch } => self.handle_lookup(link, number, &stream, fetch),
-            Said::Offers { number, .. } | Said::Shown { number, .. } => {
+            Notice::Lookup { number, stream, fetch } => self.handle_lookup(link, number, &stream, fetch),
+            Notice::Offers { number, .. } | Notice::Shown { number, .. } => {
                 let asked = self.links.asked.get(&number).is_some_and(|(asked, _)| *asked == link);
                 if asked && let Some((_, reply)) = self.links.asked.remove(&number) {
                     // The caller that asked may have given up.
                     let _ = reply.send(said);
                 }
             }
-            Said::Show { number } => {
+            Notice::Show { number } => {
                 let (view, _) = self.show();
-                self.reply(link, Said::Shown { number, view: Box::new(view) });
+                self.reply(link, Notice::Shown { number, view: Box::new(view) });
             }
             // Said by the connection itself.
-            Said::Hello(_) | Said::Alive => {}
+            Notice::Hello(_) | Notice::Alive => {}
         }
     }
 
     /// Says something over a connection, if that is still there and has room.
-    pub(super) fn reply(&self, link: LinkId, said: Said) {
+    pub(super) fn reply(&self, link: LinkId, said: Notice) {
         if let Some(link) = self.links.up.get(&link) {
             let _ = link.to.try_send(said);
         }

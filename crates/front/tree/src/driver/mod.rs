@@ -29,7 +29,7 @@ use super::limits::{NAMES_MAX, RECONNECT, SWEEP};
 use super::link::Link;
 use super::places::directory;
 use super::wants::Wants;
-use super::wire::{Hello, Said, VERSION};
+use super::wire::{Hello, Notice, VERSION};
 use crate::settings::Tree;
 use waiting::Waiting;
 
@@ -52,11 +52,11 @@ struct Links {
     /// The newest connection with a relay comes last.
     of_relay: BTreeMap<RelayId, Vec<LinkId>>,
     /// Being made: with which relay, and what is to be said.
-    dialled: BTreeMap<LinkId, (RelayId, Vec<Said>)>,
+    dialled: BTreeMap<LinkId, (RelayId, Vec<Notice>)>,
     /// All others that are not up yet.
     unknown: BTreeSet<LinkId>,
     /// Questions that wait for an answer.
-    asked: BTreeMap<u32, (LinkId, oneshot::Sender<Said>)>,
+    asked: BTreeMap<u32, (LinkId, oneshot::Sender<Notice>)>,
     question: u32,
     /// Names of relays, for people.
     names: BTreeMap<RelayId, String>,

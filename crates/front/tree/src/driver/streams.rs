@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 use super::super::input::{Input, LinkId, Parent};
 use super::super::limits::{ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, WAITING_MAX};
 use super::super::wants::{Change, Who};
-use super::super::wire::Said;
+use super::super::wire::Notice;
 use super::Driver;
-use super::waiting::{Waiting, Whom};
+use super::waiting::{Asker, Waiting};
 use crate::settings;
 use crate::settings::{Tree, TreeStreams};
 
@@ -81,7 +81,7 @@ impl Driver {
             let _ = reply.send(false);
             return;
         }
-        self.wait_for(stream, level, REACH, Whom::Receiver(reply));
+        self.wait_for(stream, level, REACH, Asker::Receiver(reply));
     }
 
     /// Another relay asks which relays have a stream.
@@ -95,41 +95,41 @@ impl Driver {
         let own = self.node.offer(self.control.now(), StreamId(number(stream)));
         match fetch {
             Some(level) if own.is_none() && self.may_fetch(stream) && self.waiting.len() < WAITING_MAX => {
-                self.wait_for(stream, of_path(level), FETCH, Whom::Relay(link, question));
+                self.wait_for(stream, of_path(level), FETCH, Asker::Relay(link, question));
             }
-            _ => self.reply(link, Said::Offers { number: question, offers: own.into_iter().collect() }),
+            _ => self.reply(link, Notice::Offers { number: question, offers: own.into_iter().collect() }),
         }
     }
 
     /// Wants a stream for a receiver that is not there yet. If the stream is there already, the caller is
     /// told so in a moment.
-    fn wait_for(&mut self, stream: &str, level: Level, wait: core::time::Duration, whom: Whom) {
+    fn wait_for(&mut self, stream: &str, level: Level, wait: core::time::Duration, asker: Asker) {
         self.turn += 1;
         let (who, until) = (Who::Soon(self.turn), self.control.now() + wait);
         self.want(stream, who, Some(level), Some(until));
-        self.waiting.push(Waiting { stream: stream.to_owned(), level, who, until, whom });
+        self.waiting.push(Waiting { stream: stream.to_owned(), level, who, until, asker });
     }
 
     /// Tells the callers that waited long enough, or for what is there now.
     pub(super) fn settle_waiting(&mut self, now: Time) {
         let mut index = 0;
-        while let Some(Waiting { stream, until, whom, .. }) = self.waiting.get(index) {
+        while let Some(Waiting { stream, until, asker, .. }) = self.waiting.get(index) {
             let offer = self.node.offer(now, StreamId(number(stream)));
-            let is_there = match whom {
-                Whom::Receiver(_) => self.feeds.get(stream).is_some_and(|feed| feed.is_up),
-                Whom::Relay(..) => offer.is_some(),
+            let is_there = match asker {
+                Asker::Receiver(_) => self.feeds.get(stream).is_some_and(|feed| feed.is_up),
+                Asker::Relay(..) => offer.is_some(),
             };
             if !is_there && now < *until {
                 index += 1;
                 continue;
             }
-            let Waiting { stream, level, who, whom, .. } = self.waiting.swap_remove(index);
+            let Waiting { stream, level, who, asker, .. } = self.waiting.swap_remove(index);
             self.want(&stream, who, is_there.then_some(level), Some(now + REACHED));
-            match whom {
+            match asker {
                 // The caller that asked may be gone.
-                Whom::Receiver(reply) => drop(reply.send(is_there)),
-                Whom::Relay(link, number) => {
-                    self.reply(link, Said::Offers { number, offers: offer.into_iter().collect() });
+                Asker::Receiver(reply) => drop(reply.send(is_there)),
+                Asker::Relay(link, number) => {
+                    self.reply(link, Notice::Offers { number, offers: offer.into_iter().collect() });
                 }
             }
         }

@@ -13,11 +13,11 @@ pub(super) struct Waiting {
     pub(super) level: Level,
     pub(super) who: Who,
     pub(super) until: Time,
-    pub(super) whom: Whom,
+    pub(super) asker: Asker,
 }
 
 /// What waits, and for what.
-pub(super) enum Whom {
+pub(super) enum Asker {
     /// To be told that packets come.
     Receiver(oneshot::Sender<bool>),
     /// Another relay, to be told that this one has the stream.

@@ -133,9 +133,9 @@ fn a_restarted_source_counts_from_zero_again() {
     let mut source = Source::new(0);
     source.sequence = 65_535;
     assert_eq!(decrypt.give(encrypt.give(source.frames("D"))).len(), 2);
-    let mut anew = Run::new(&encrypt::KIND, &options(), &video(1));
+    let mut restarted = Run::new(&encrypt::KIND, &options(), &video(1));
     decrypt.element.message(Time::ZERO, Message::Break);
-    assert_eq!(decrypt.give(anew.give(source.frames("D"))).len(), 2);
+    assert_eq!(decrypt.give(restarted.give(source.frames("D"))).len(), 2);
 }
 
 #[test]

@@ -79,14 +79,14 @@ fn no_number_is_used_twice() {
 }
 
 #[test]
-fn a_source_that_begins_anew_goes_on_with_new_numbers() {
+fn a_source_that_restarts_goes_on_with_new_numbers() {
     let mut run = run("AES_CM_128_HMAC_SHA1_80", KEY_AND_SALT);
     let mut source = Source::new(0);
     source.sequence = 20_000;
     run.give(source.frames("D"));
-    let mut anew = Source::new(0);
-    anew.sequence = 5_000;
-    let mut items = anew.frames(&"D".repeat(10));
+    let mut restarted = Source::new(0);
+    restarted.sequence = 5_000;
+    let mut items = restarted.frames(&"D".repeat(10));
     items.iter_mut().for_each(Item::keep_number);
     let out = run.give(items);
     assert_eq!(numbers(&out), [20_002, 20_003, 20_004, 20_005, 20_006]);

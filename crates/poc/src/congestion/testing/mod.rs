@@ -38,7 +38,7 @@ pub(crate) trait Sender: fmt::Debug {
 
 /// A sender's way.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct TestPath {
     /// Round trip without queues.
     pub(crate) rtt_ms: u64,
     pub(crate) start_ms: u64,
@@ -53,17 +53,25 @@ pub(crate) struct Way {
     pub(crate) jitter_ms: u64,
 }
 
-impl Way {
+impl TestPath {
     pub(crate) fn of(rtt_ms: u64) -> Self {
-        Way { rtt_ms, start_ms: 0, stop_ms: u64::MAX, ack_ms: 0, drift_ppm: 0, step_ms: None, jitter_ms: 0 }
+        TestPath {
+            rtt_ms,
+            start_ms: 0,
+            stop_ms: u64::MAX,
+            ack_ms: 0,
+            drift_ppm: 0,
+            step_ms: None,
+            jitter_ms: 0,
+        }
     }
 
     pub(crate) fn from(self, start_ms: u64) -> Self {
-        Way { start_ms, ..self }
+        TestPath { start_ms, ..self }
     }
 
     pub(crate) fn until(self, stop_ms: u64) -> Self {
-        Way { stop_ms, ..self }
+        TestPath { stop_ms, ..self }
     }
 
     /// The receiver's clock.
@@ -80,7 +88,7 @@ impl Way {
 #[derive(Debug)]
 struct Flow {
     sender: Box<dyn Sender>,
-    way: Way,
+    way: TestPath,
     /// Received and not answered, and when the newest came.
     pending: Vec<Acked>,
     newest: Time,
@@ -134,7 +142,7 @@ impl World {
         self.events.insert((time.max(self.now), self.sequence), event);
     }
 
-    pub(crate) fn add(&mut self, way: Way, sender: impl Sender + 'static) -> usize {
+    pub(crate) fn add(&mut self, way: TestPath, sender: impl Sender + 'static) -> usize {
         let flow = Flow {
             sender: Box::new(sender),
             way,

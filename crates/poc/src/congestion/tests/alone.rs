@@ -96,7 +96,7 @@ fn video(percent: u64, most_bps: u64) -> Ours {
 fn a_video_source_does_not_make_it_oscillate() {
     for rtt in [10, 50, 150] {
         let mut world = World::new(Link::of_ms(5 * MBIT, 1000));
-        let flow = world.add(Way::of(rtt), video(95, u64::MAX));
+        let flow = world.add(TestPath::of(rtt), video(95, u64::MAX));
         world.run_to(60_000);
         let queue = world.record.queue(10_000, 60_000);
         let rates: Vec<f64> = (10..60).map(|s| world.record.rate(flow, s * 1000, s * 1000 + 1000)).collect();
@@ -119,7 +119,7 @@ fn a_video_source_does_not_make_it_oscillate() {
 #[test]
 fn what_the_application_does_not_use_does_not_grow() {
     let mut world = World::new(Link::of_ms(20 * MBIT, 1000));
-    let flow = world.add(Way::of(50), video(95, 2 * MBIT));
+    let flow = world.add(TestPath::of(50), video(95, 2 * MBIT));
     world.run_to(60_000);
     let told: Vec<u64> = world
         .ours(flow)
@@ -137,11 +137,11 @@ fn what_the_application_does_not_use_does_not_grow() {
 #[test]
 fn a_peers_clock_that_drifts_or_steps_does_no_harm() {
     for way in [
-        Way { drift_ppm: 200, ..Way::of(50) },
-        Way { drift_ppm: -200, ..Way::of(50) },
-        Way { step_ms: Some((20_000, 700)), ..Way::of(50) },
-        Way { step_ms: Some((20_000, -700)), ..Way::of(50) },
-        Way { ack_ms: 25, ..Way::of(50) },
+        TestPath { drift_ppm: 200, ..TestPath::of(50) },
+        TestPath { drift_ppm: -200, ..TestPath::of(50) },
+        TestPath { step_ms: Some((20_000, 700)), ..TestPath::of(50) },
+        TestPath { step_ms: Some((20_000, -700)), ..TestPath::of(50) },
+        TestPath { ack_ms: 25, ..TestPath::of(50) },
     ] {
         let mut world = World::new(Link::of_ms(10 * MBIT, 1000));
         world.add(way, Ours::greedy());
@@ -156,7 +156,7 @@ fn a_peers_clock_that_drifts_or_steps_does_no_harm() {
 fn jitter_costs_little() {
     for (rtt, jitter_ms) in [(50, 3), (50, 10), (20, 10), (100, 15)] {
         let mut world = World::new(Link::of_ms(10 * MBIT, 1000));
-        let flow = world.add(Way { jitter_ms, ..Way::of(rtt) }, Ours::greedy());
+        let flow = world.add(TestPath { jitter_ms, ..TestPath::of(rtt) }, Ours::greedy());
         world.run_to(60_000);
         let queue = world.record.queue(10_000, 60_000);
         println!(

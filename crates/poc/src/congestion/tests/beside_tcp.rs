@@ -5,8 +5,8 @@ use super::*;
 fn beside(growth: Growth, rate: u64, rtt: u64, buffer_ms: u64, late: bool) -> f64 {
     let mut world = World::new(Link::of_ms(rate * MBIT, buffer_ms));
     let (ours_at, tcp_at) = if late { (10_000, 0) } else { (0, 10_000) };
-    let ours = world.add(Way::of(rtt).from(ours_at), Ours::greedy());
-    let tcp = world.add(Way::of(rtt).from(tcp_at), Tcp::new(growth));
+    let ours = world.add(TestPath::of(rtt).from(ours_at), Ours::greedy());
+    let tcp = world.add(TestPath::of(rtt).from(tcp_at), Tcp::new(growth));
     // In deep buffers everything takes longer.
     let to = if buffer_ms > 2 * rtt { 240_000 } else { 100_000 };
     world.run_to(to);
@@ -52,9 +52,9 @@ fn when_tcp_leaves_the_queue_is_short_again() {
     for count in [1, 3] {
         let mut world = World::new(Link::of_ms(10 * MBIT, 300));
         for _ in 0..count {
-            world.add(Way::of(50), Ours::greedy());
+            world.add(TestPath::of(50), Ours::greedy());
         }
-        world.add(Way::of(50).from(10_000).until(50_000), Tcp::new(Growth::Cubic));
+        world.add(TestPath::of(50).from(10_000).until(50_000), Tcp::new(Growth::Cubic));
         world.run_to(120_000);
         let (during, after) = (world.record.queue(20_000, 50_000), world.record.queue(80_000, 120_000));
         println!(
@@ -73,7 +73,7 @@ fn two_of_each_share() {
         let (mut ours, mut tcp) = (0.0, 0.0);
         let all: Vec<(usize, usize)> = (0..2)
             .map(|n| {
-                let way = |start_ms: u64| Way::of(50).from(start_ms + 3000 * n);
+                let way = |start_ms: u64| TestPath::of(50).from(start_ms + 3000 * n);
                 (world.add(way(0), Ours::greedy()), world.add(way(1500), Tcp::new(growth)))
             })
             .collect();

@@ -6,7 +6,7 @@ use super::*;
 fn flows(count: u64, rate: u64, rtts: &[u64], gap_ms: u64) -> (World, f64, u64) {
     let mut world = World::new(Link::of_ms(rate * MBIT, 1000));
     let all: Vec<usize> = (0..count)
-        .map(|n| world.add(Way::of(rtts[n as usize % rtts.len()]).from(n * gap_ms), Ours::greedy()))
+        .map(|n| world.add(TestPath::of(rtts[n as usize % rtts.len()]).from(n * gap_ms), Ours::greedy()))
         .collect();
     let from = (count - 1) * gap_ms + 10_000;
     world.run_to(from + 30_000);

@@ -10,7 +10,7 @@ fn flows_of_our_kind_on_paths_that_nothing_was_tuned_on() {
             for gap_ms in [500, 1_700, 4_300] {
                 let mut world = World::new(Link::of_ms(rate * MBIT, 1000));
                 let flows: Vec<usize> = (0..count)
-                    .map(|n| world.add(Way::of(rtt).from(n as u64 * gap_ms), Ours::greedy()))
+                    .map(|n| world.add(TestPath::of(rtt).from(n as u64 * gap_ms), Ours::greedy()))
                     .collect();
                 let from = (count as u64 - 1) * gap_ms + 10_000;
                 world.run_to(from + 30_000);
@@ -34,8 +34,8 @@ fn beside_tcp_on_paths_that_nothing_was_tuned_on() {
             for times in [0.7, 1.5, 3.0] {
                 for start_ms in [4_000, 13_000] {
                     let mut world = World::new(Link::of_ms(rate * MBIT, bdp_ms(rtt, times)));
-                    let ours = world.add(Way::of(rtt).from(start_ms), Ours::greedy());
-                    let tcp = world.add(Way::of(rtt).from(7_000), Tcp::new(growth));
+                    let ours = world.add(TestPath::of(rtt).from(start_ms), Ours::greedy());
+                    let tcp = world.add(TestPath::of(rtt).from(7_000), Tcp::new(growth));
                     world.run_to(150_000);
                     let rate = |flow| world.record.rate(flow, 30_000, 150_000);
                     all.push(rate(ours) / rate(tcp));

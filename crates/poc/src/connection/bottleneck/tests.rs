@@ -15,7 +15,7 @@ fn reliable() -> Flow {
     datagrams(Order::Total, None, Class::Reliable).expect("a flow")
 }
 
-fn add_greedy(world: &mut World, way: Way) -> usize {
+fn add_greedy(world: &mut World, way: TestPath) -> usize {
     world.add(way, Whole::new(way, &reliable(), App::Greedy, Settings::default()))
 }
 
@@ -24,7 +24,7 @@ fn alone_it_fills_the_link_and_not_the_queue() {
     for rate in [1, 3, 10, 50] {
         for rtt in [10, 50, 200] {
             let mut world = World::new(Link::of_ms(rate * MBIT, 2000));
-            add_greedy(&mut world, Way::of(rtt));
+            add_greedy(&mut world, TestPath::of(rtt));
             world.run_to(60_000);
             let (start, queue) = (world.record.queue(0, 5_000), world.record.queue(10_000, 60_000));
             println!(
@@ -45,7 +45,7 @@ fn connections_that_start_at_different_times_get_the_same() {
             for gap_ms in [1_300, 5_000] {
                 let mut world = World::new(Link::of_ms(rate * MBIT, 1000));
                 let all: Vec<usize> =
-                    (0..count).map(|n| add_greedy(&mut world, Way::of(rtt).from(n * gap_ms))).collect();
+                    (0..count).map(|n| add_greedy(&mut world, TestPath::of(rtt).from(n * gap_ms))).collect();
                 let from = (count - 1) * gap_ms + 10_000;
                 world.run_to(from + 30_000);
                 let fairness = world.record.fairness(&all, from, from + 30_000);
@@ -68,8 +68,8 @@ fn beside_tcp_neither_starves() {
             for buffer_ms in [rtt, 2 * rtt] {
                 for (ours_at, tcp_at) in [(0, 10_000), (10_000, 0)] {
                     let mut world = World::new(Link::of_ms(rate * MBIT, buffer_ms));
-                    let ours = add_greedy(&mut world, Way::of(rtt).from(ours_at));
-                    let tcp = world.add(Way::of(rtt).from(tcp_at), Tcp::new(growth));
+                    let ours = add_greedy(&mut world, TestPath::of(rtt).from(ours_at));
+                    let tcp = world.add(TestPath::of(rtt).from(tcp_at), Tcp::new(growth));
                     world.run_to(100_000);
                     let rate_of = |flow| world.record.rate(flow, 30_000, 100_000);
                     let share = rate_of(ours) / rate_of(tcp);
@@ -87,7 +87,7 @@ fn beside_tcp_neither_starves() {
 fn losses_without_a_queue_cost_little() {
     for (loss, least) in [(0.02, 0.85), (0.05, 0.7), (0.10, 0.4)] {
         let mut world = World::new(Link::of_ms(10 * MBIT, 500).lossy(loss, 7));
-        add_greedy(&mut world, Way::of(50));
+        add_greedy(&mut world, TestPath::of(50));
         world.run_to(60_000);
         let queue = world.record.queue(10_000, 60_000);
         println!("loss {loss}: used {:.3}, mean {:.1} p95 {:.1}", queue.used, queue.mean_ms, queue.p95_ms);
@@ -100,8 +100,8 @@ fn video(rate: u64, rtt: u64, loss: f64) -> ([Fates; 3], f64) {
     let mut world = World::new(Link::of_ms(rate * MBIT, 1000).lossy(loss, 7));
     let flow = datagrams(Order::Total, Some(LATENCY), Class::Partial).expect("a flow");
     let app = App::Video { bps: rate * MBIT * 5 / 4, useful_for: LATENCY };
-    let whole = Whole::new(Way::of(rtt), &flow, app, Settings::default());
-    world.add(Way::of(rtt), whole.clone());
+    let whole = Whole::new(TestPath::of(rtt), &flow, app, Settings::default());
+    world.add(TestPath::of(rtt), whole.clone());
     world.run_to(60_000);
     let (queue, fates) = (world.record.queue(10_000, 60_000), whole.0.borrow().fates);
     println!(

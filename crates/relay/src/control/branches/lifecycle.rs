@@ -8,7 +8,7 @@ use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Levels, TsLevels};
 use crate::limits::BRANCH_LINGER;
-use crate::schedule::{Branch, Carriage, Sink, SinkKey};
+use crate::schedule::{Branch, Encapsulation, Sink, SinkKey};
 
 impl Distribution {
     /// Makes all branches again, for another format.
@@ -137,7 +137,7 @@ impl Distribution {
         derived.into_iter().rev().for_each(|at| self.remove_branch(now, at));
         self.remove_branch(now, index);
         for key in keys {
-            let is_rtp = self.sinks[key.0].spec.carriage == Carriage::Rtp;
+            let is_rtp = self.sinks[key.0].spec.encapsulation == Encapsulation::Rtp;
             if end == SinkEnd::BranchRemoved || is_rtp {
                 self.end_sink(now, key, end);
             } else {

@@ -12,7 +12,7 @@ use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
 use crate::control::{State, Stream, StreamOptions};
 use crate::limits::VIEWS_MAX;
-use crate::schedule::{Branch, BranchId, Carriage, Place, Sink, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Branch, BranchId, Encapsulation, Place, Sink, SinkKey, SinkSpec, Transport};
 
 impl State {
     /// What a sink of this kind would get.
@@ -21,12 +21,12 @@ impl State {
     /// Nothing, and why.
     pub fn offer(&self, spec: &SinkSpec) -> Result<Option<Format>, Unfit> {
         let Some(format) = self.views(spec.branch, spec.view)? else { return Ok(None) };
-        match (spec.carriage, &format) {
-            (Carriage::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
-            (Carriage::Rtp, Format::Images) => {
+        match (spec.encapsulation, &format) {
+            (Encapsulation::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
+            (Encapsulation::Rtp, Format::Images) => {
                 Err(Unfit::new("images have no RTP form", "send them to a udp:// address"))
             }
-            (Carriage::Rtp, Format::Data) => {
+            (Encapsulation::Rtp, Format::Data) => {
                 Err(Unfit::new("opaque datagrams have no RTP form", "send them to a udp:// address"))
             }
             (_, Format::Data) if spec.transport == Transport::Stream => {
@@ -77,9 +77,11 @@ impl State {
                 way.flat_map(|slot| left_out(slot, services)).cloned().collect()
             }
             // It waits, as no transport stream can be made of any of them.
-            (None, SinkSpec { carriage: Carriage::Ts, branch: None, .. }, Some(Format::Rtp(tracks))) => {
-                tracks.iter().map(Track::name).collect()
-            }
+            (
+                None,
+                SinkSpec { encapsulation: Encapsulation::Ts, branch: None, .. },
+                Some(Format::Rtp(tracks)),
+            ) => tracks.iter().map(Track::name).collect(),
             (None, ..) => Vec::new(),
         }
     }
@@ -189,8 +191,8 @@ impl Distribution {
             true => base,
             false => self.derived(now, base, What::View(spec.view))?,
         };
-        let whole = match (spec.carriage, self.branch_format(base)?) {
-            (Carriage::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts)?,
+        let whole = match (spec.encapsulation, self.branch_format(base)?) {
+            (Encapsulation::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts)?,
             _ => base,
         };
         Some(self.levels_at(whole).branch_for(self, now, spec.level))

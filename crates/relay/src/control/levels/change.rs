@@ -8,11 +8,11 @@
 //! - The main stream's continuity counter is elsewhere in the other branch. It gets there by packets that
 //!   add nothing ([`TsFrames::fill`](outflow_ts::TsFrames::fill)), so that there is no gap.
 //!
-//! RTP sequence numbers go on because the sink's are lowered by another amount from then on.
+//! RTP sequence numbers go on because another offset is subtracted from the sink's from then on.
 
 use bytes::Bytes;
 use outflow_media::Time;
-use outflow_packet::Cut;
+use outflow_packet::MaxLayer;
 use outflow_rtp::{HEADER, set_sequence};
 use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
@@ -20,7 +20,7 @@ use super::frames::{Mark, Start};
 use super::ts::TsBranches;
 use crate::buffer::Seq;
 use crate::control::distribution::Distribution;
-use crate::schedule::{Carriage, Greeting, Place, SinkKey};
+use crate::schedule::{Encapsulation, Place, SinkKey, Splice};
 
 /// From where to where a sink goes.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +60,8 @@ impl TsBranches {
             return false;
         };
         let (Some(levels), Some(sink)) = (self.frames(out), out.sinks.get(key.0)) else { return false };
-        let (cut, wish) = (self.cut_at(out, from), levels.cut(sink.spec.level));
-        if cut == wish || place == Place::Paused {
+        let (max_layer, wish) = (self.max_layer_at(out, from), levels.max_layer(sink.spec.level));
+        if max_layer == wish || place == Place::Paused {
             out.go_on(from, key);
             return false;
         }
@@ -72,14 +72,14 @@ impl TsBranches {
             out.left_branch(now, from);
             return false;
         }
-        let (is_greeted, came_at) = (sink.greeting.is_given(), sink.came_at);
+        let (is_spliced, came_at) = (sink.splice.is_given(), sink.came_at);
         let cursor = out.branches.get(from).and_then(|branch| branch.cursor(&out.sinks, key));
         let hop = |cursor| Some((cursor, self.hop_behind(out, now, from, (cursor, came_at), wish)?));
         let hop = cursor.and_then(hop);
         match hop {
-            Some((cursor, hop)) if hop.from.1.at == cursor && is_greeted => {
+            Some((cursor, hop)) if hop.from.1.at == cursor && is_spliced => {
                 self.hop(out, now, key, hop);
-                return self.cut_at(out, hop.to.0) != wish;
+                return self.max_layer_at(out, hop.to.0) != wish;
             }
             Some((_, hop)) => {
                 if let Some(branch) = out.branches.get_mut(from) {
@@ -92,11 +92,11 @@ impl TsBranches {
     }
 
     /// The layers that a branch has of a transport stream.
-    fn cut_at(self, out: &Distribution, index: usize) -> Cut {
+    fn max_layer_at(self, out: &Distribution, index: usize) -> MaxLayer {
         out.branches
             .slot(index)
             .and_then(|slot| slot.level())
-            .map_or(Cut::ALL, |(_, level)| level.filter.cut())
+            .map_or(MaxLayer::ALL, |(_, level)| level.filter.max_layer())
     }
 
     /// The first change from a branch towards other layers that is not before a position there, nor before a
@@ -107,21 +107,21 @@ impl TsBranches {
         now: Time,
         from: usize,
         (cursor, frame): (Seq, Option<u32>),
-        wish: Cut,
+        wish: MaxLayer,
     ) -> Option<Hop> {
-        let cut = self.cut_at(out, from);
+        let max_layer = self.max_layer_at(out, from);
         let is_behind = |start: &Start| {
             let steps = frame.map_or(0, |frame| start.frame.wrapping_sub(frame).cast_signed());
             start.at >= cursor && steps >= 0
         };
         for mark in 0.. {
             let known = self.frames(out)?.marks.get(mark)?;
-            let next = known.cut_from(cut, wish);
+            let next = known.max_layer_from(max_layer, wish);
             let Some(start) = self.start_in(out, from, known).filter(is_behind) else { continue };
-            if next == cut {
+            if next == max_layer {
                 continue;
             }
-            let to = self.at_cut(out, now, next);
+            let to = self.at_max_layer(out, now, next);
             let known = self.frames(out)?.marks.get(mark)?;
             if let Some(there) = self.start_in(out, to, known) {
                 return Some(Hop { mark, from: (from, start), to: (to, there) });
@@ -142,17 +142,17 @@ impl TsBranches {
 
     fn hop(self, out: &mut Distribution, now: Time, key: SinkKey, hop: Hop) {
         let ((from, left), (to, entered)) = (hop.from, hop.to);
-        let bytes = self.greeting(out, key, hop);
+        let bytes = self.splice(out, key, hop);
         out.take_out(from, key);
         let Some(sink) = out.sinks.get(key.0) else { return };
-        // Of the datagram that the frame begins in, the rest is in the greeting, if there is one.
+        // Of the datagram that the frame begins in, the rest is in the splice, if there is one.
         let at = entered.at + Seq::from(entered.skip > 0 && !bytes.is_empty());
         let datagrams = bytes.len().div_ceil(DATAGRAM_BYTES) as u16;
         let sequence = sequence_of(&entered.rtp_header).wrapping_add((at - entered.at) as u16);
-        let next = sequence_of(&left.rtp_header).wrapping_sub(sink.lowered);
-        let lowered = match sink.spec.carriage {
-            Carriage::Rtp => sequence.wrapping_sub(next.wrapping_add(datagrams)),
-            Carriage::Ts => 0,
+        let next = sequence_of(&left.rtp_header).wrapping_sub(sink.sequence_offset);
+        let sequence_offset = match sink.spec.encapsulation {
+            Encapsulation::Rtp => sequence.wrapping_sub(next.wrapping_add(datagrams)),
+            Encapsulation::Ts => 0,
         };
         let datagram = |index: u16| {
             let begins = usize::from(index) * DATAGRAM_BYTES;
@@ -162,16 +162,16 @@ impl TsBranches {
             }
             (bytes.slice(begins..bytes.len().min(begins + DATAGRAM_BYTES)), header)
         };
-        let greeting = Greeting::new((0..datagrams).map(datagram).collect());
+        let splice = Splice::new((0..datagrams).map(datagram).collect());
         let Some(slot) = out.branches.slot_mut(to) else { return };
         slot.idle_since = None;
-        slot.branch.enter(&mut out.sinks, key, (Some(entered.frame), at, lowered), greeting);
+        slot.branch.enter(&mut out.sinks, key, (Some(entered.frame), at, sequence_offset), splice);
         out.left_branch(now, from);
     }
 
     /// What a sink is sent between two branches. Nothing for one that has lost something: there is nothing that
     /// could be continued.
-    fn greeting(self, out: &Distribution, key: SinkKey, hop: Hop) -> Bytes {
+    fn splice(self, out: &Distribution, key: SinkKey, hop: Hop) -> Bytes {
         let Hop { mark, from: (from, left), to: (to, entered) } = hop;
         let sink = out.sinks.get(key.0).filter(|sink| sink.broken.is_empty());
         let mark = self.frames(out).and_then(|levels| Some((levels, levels.marks.get(mark)?)));
@@ -181,7 +181,11 @@ impl TsBranches {
             entry.map_or(&[][..], |entry| &entry.packet.bytes[..])
         };
         let head = datagram(from, left.at).get(..left.skip * PACKET_BYTES).unwrap_or_default();
-        let fill = levels.fill(mark, left.lowered, left.lowered.wrapping_sub(entered.lowered) & 0x0f);
+        let fill = levels.fill(
+            mark,
+            left.counter_offset,
+            left.counter_offset.wrapping_sub(entered.counter_offset) & 0x0f,
+        );
         let rest = match entered.skip {
             0 => &[][..],
             skip => datagram(to, entered.at).get(skip * PACKET_BYTES..).unwrap_or_default(),

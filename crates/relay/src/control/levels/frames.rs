@@ -6,8 +6,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use outflow_graph::elements::ts_level::{Piece, TsLevel};
 use outflow_media::{Content, Format, Tag, Time};
-use outflow_packet::{Cut, Level, Parsed};
-use outflow_ts::{Found, PACKET_BYTES, Told, TsFrames, TsReader};
+use outflow_packet::{Level, MaxLayer, Parsed};
+use outflow_ts::{Found, FrameTag, PACKET_BYTES, TsFrames, TsReader};
 
 use crate::buffer::{Ring, Seq};
 use crate::schedule::{Rates, SinkKey};
@@ -21,7 +21,7 @@ pub(super) struct Start {
     /// ... behind this many packets of the frame before.
     pub(super) skip: usize,
     /// By how much the main stream's continuity counter is lower there than it came.
-    pub(super) lowered: u8,
+    pub(super) counter_offset: u8,
     /// The RTP header of that datagram.
     pub(super) rtp_header: [u8; 12],
 }
@@ -31,7 +31,7 @@ pub(super) struct Start {
 pub(super) struct Mark {
     pub(super) start: Start,
     /// What it is; `None` as long as that does not show.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<FrameTag>,
     /// A sink that had none but key frames before can take all layers from it on.
     pub(super) opens_all: bool,
     /// The main stream's continuity counter in front of it, if there was any.
@@ -41,13 +41,13 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// What a sink takes from this frame on that takes layers up to `cut` and wants `wish`. Pictures that
+    /// What a sink takes from this frame on that takes layers up to `max_layer` and wants `wish`. Pictures that
     /// are shown before a key frame, and decoded behind it, may need what was before it: a sink that takes
     /// more begins behind them.
-    pub(super) fn cut_from(&self, cut: Cut, wish: Cut) -> Cut {
+    pub(super) fn max_layer_from(&self, max_layer: MaxLayer, wish: MaxLayer) -> MaxLayer {
         let first = Tag { first: true, ..Tag::default() };
-        let tag = self.told.map_or(first, |Told { layer, opens, .. }| Tag { layer, opens, ..first });
-        cut.from(wish, &tag, self.opens_all)
+        let tag = self.told.map_or(first, |FrameTag { layer, opens, .. }| Tag { layer, opens, ..first });
+        max_layer.from(wish, &tag, self.opens_all)
     }
 }
 
@@ -65,7 +65,7 @@ pub(in crate::control) struct TsLevels {
     /// The newest frame, ...
     number: u32,
     /// ... what it is, once that shows, ...
-    told: Option<Told>,
+    told: Option<FrameTag>,
     /// ... and pieces of it, as long as it does not.
     held: Vec<Piece>,
     /// What came since the newest key frame needs what was before it.
@@ -105,7 +105,7 @@ impl TsLevels {
     }
 
     /// The layers that are taken at this level.
-    pub(super) fn cut(&self, level: Level) -> Cut {
+    pub(super) fn max_layer(&self, level: Level) -> MaxLayer {
         level.of(self.layers())
     }
 
@@ -116,8 +116,9 @@ impl TsLevels {
 
     /// Packets that let the counter go on by `count`, in front of a frame, at a branch where it is so much
     /// lower.
-    pub(super) fn fill(&self, mark: &Mark, lowered: u8, count: u8) -> Bytes {
-        mark.counter.map_or_else(Bytes::new, |counter| self.frames.fill(counter.wrapping_sub(lowered), count))
+    pub(super) fn fill(&self, mark: &Mark, counter_offset: u8, count: u8) -> Bytes {
+        mark.counter
+            .map_or_else(Bytes::new, |counter| self.frames.fill(counter.wrapping_sub(counter_offset), count))
     }
 
     /// The newest frame: its number, the datagram that it begins in, and packets there of the one before.
@@ -208,7 +209,7 @@ impl TsLevels {
 
     fn start(&self, at: Seq, datagram: &Parsed) -> Start {
         let (frame, rtp_header) = (self.frames.number(), datagram.rtp_header);
-        Start { frame, at, skip: 0, lowered: 0, rtp_header }
+        Start { frame, at, skip: 0, counter_offset: 0, rtp_header }
     }
 
     /// These packets of a datagram belong to the frame that arrives; beside the main stream, they have this
@@ -256,8 +257,8 @@ impl TsLevels {
     }
 
     /// The newest frame shows what it is.
-    fn know(&mut self, told: Told, preamble: Option<&Bytes>) {
-        let told = Told { layers: told.layers.max(self.least), ..told };
+    fn know(&mut self, told: FrameTag, preamble: Option<&Bytes>) {
+        let told = FrameTag { layers: told.layers.max(self.least), ..told };
         self.told = Some(told);
         self.news = true;
         let Some(mark) = self.marks.back_mut() else { return };
@@ -326,8 +327,8 @@ pub(in crate::control) struct TsLevelBranch {
 }
 
 impl TsLevelBranch {
-    pub(in crate::control) fn new(cut: Cut) -> Self {
-        TsLevelBranch { filter: TsLevel::new(cut), starts: VecDeque::new() }
+    pub(in crate::control) fn new(max_layer: MaxLayer) -> Self {
+        TsLevelBranch { filter: TsLevel::new(max_layer), starts: VecDeque::new() }
     }
 
     /// Forgets frames of which the ring has nothing any more.
@@ -339,9 +340,9 @@ impl TsLevelBranch {
 
     /// A frame begins with this piece, at `at`.
     pub(super) fn start(&mut self, piece: &Piece, at: Seq) {
-        let lowered = self.filter.lowered();
+        let counter_offset = self.filter.counter_offset();
         let rtp_header = self.filter.header_of(piece);
-        self.starts.push_back(Start { frame: piece.frame, at, skip: 0, lowered, rtp_header });
+        self.starts.push_back(Start { frame: piece.frame, at, skip: 0, counter_offset, rtp_header });
     }
 
     /// Where a frame begins.

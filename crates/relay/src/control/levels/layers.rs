@@ -1,4 +1,4 @@
-//! Layers of RTP: one branch has them all, and each sink takes them up to a cut (`packet/src/layers.rs`).
+//! Layers of RTP: one branch has them all, and each sink takes them up to a maximum (`packet/src/layers.rs`).
 
 use outflow_media::Time;
 use outflow_packet::Level;

@@ -14,14 +14,14 @@ use receiver::Receiver;
 use source::{Choices, Codec, Mux, Sent, Source, VIDEO};
 
 use crate::control::{LevelBounds, Output, Stream, StreamOptions};
-use crate::schedule::{Carriage, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Encapsulation, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
 /// What happens to receivers.
 #[derive(Debug, Clone)]
 enum Step {
     Join(u8, bool),
-    Wish(usize, u8),
+    Request(usize, u8),
     /// No receiver gets more than this.
     Bound(u8),
     /// It takes this many packets of its next order and no more, for this many groups of pictures.
@@ -60,9 +60,9 @@ impl Bench {
     }
 
     fn join(&mut self, level: u8, by_rtp: bool) {
-        let carriage = if by_rtp { Carriage::Rtp } else { Carriage::Ts };
+        let encapsulation = if by_rtp { Encapsulation::Rtp } else { Encapsulation::Ts };
         let level = Level::new(level).expect("a level");
-        let spec = SinkSpec { level, ..SinkSpec::new(carriage, Transport::Stream) };
+        let spec = SinkSpec { level, ..SinkSpec::new(encapsulation, Transport::Stream) };
         let key = self.stream.handle_join(self.now, 1, spec);
         self.receivers.push(Receiver::new(key, by_rtp));
     }
@@ -82,7 +82,7 @@ impl Bench {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Join(level, by_rtp) => self.join(level, by_rtp),
-            Step::Wish(number, level) => {
+            Step::Request(number, level) => {
                 if let Some(at) = self.receiver(number) {
                     let level = Level::new(level).expect("a level");
                     // There may be no such level.
@@ -167,10 +167,10 @@ impl Bench {
         let receiver = self.receivers.iter_mut().find(is).expect("who left is sent nothing");
         let share = self.stream.share(order, key);
         if let Some((bytes, header)) = self.stream.preamble(order) {
-            receiver.greeted(bytes, header, share.lowered, order.from < order.to);
+            receiver.spliced(bytes, header, share.sequence_offset, order.from < order.to);
         }
         let mut blocked = None;
-        for (seq, entry, lowered) in self.stream.packets(order, share) {
+        for (seq, entry, sequence_offset) in self.stream.packets(order, share) {
             match &mut receiver.block {
                 Some((0, _)) => {
                     blocked = Some(seq);
@@ -179,7 +179,7 @@ impl Bench {
                 Some((left, _)) => *left -= 1,
                 None => {}
             }
-            receiver.datagram(&entry.packet.bytes, entry.rtp_header, lowered);
+            receiver.datagram(&entry.packet.bytes, entry.rtp_header, sequence_offset);
         }
         if let Some(next) = blocked {
             self.stream.handle_report(key, Report::Blocked { next });
@@ -210,7 +210,7 @@ fn mux() -> impl Strategy<Value = Mux> {
 fn steps(loss: impl Strategy<Value = Option<usize>> + Clone + 'static) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         2 => (1..6_u8, any::<bool>()).prop_map(|(level, by_rtp)| Step::Join(level, by_rtp)),
-        4 => (0..8_usize, 1..6_u8).prop_map(|(number, level)| Step::Wish(number, level)),
+        4 => (0..8_usize, 1..6_u8).prop_map(|(number, level)| Step::Request(number, level)),
         1 => (1..6_u8).prop_map(Step::Bound),
         1 => (0..8_usize, 0..20_u64, 0..4_u32).prop_map(|(number, packets, groups)| {
             Step::Block(number, packets, groups)
@@ -286,7 +286,7 @@ fn who_changes_again_and_again_gets_nothing_twice() {
     bench.join(2, false);
     (0..3).for_each(|_| bench.group(None));
     for level in [3, 1, 2, 3, 1, 1, 3] {
-        bench.step(&Step::Wish(0, level));
+        bench.step(&Step::Request(0, level));
     }
     (0..2).for_each(|_| bench.group(None));
     bench.check(false);
@@ -336,7 +336,7 @@ fn branches_of_levels_come_and_go_with_those_who_want_them() {
     bench.group(None);
     assert_eq!(branches(&bench), 3);
     bench.step(&Step::Leave(0));
-    bench.step(&Step::Wish(0, 1));
+    bench.step(&Step::Request(0, 1));
     (0..10).for_each(|_| bench.group(None));
     bench.now = bench.now + crate::limits::BRANCH_LINGER;
     bench.serve();
@@ -366,11 +366,11 @@ fn a_bound_holds_for_those_who_play_and_those_who_come_and_what_they_asked_for_c
     // Less begins with the next picture.
     assert!(got(0).range(from + 1..).next().is_some() && !got(0).range(from + 1..).any(is_b));
     assert!(!got(2).iter().any(is_b));
-    bench.step(&Step::Wish(1, 1));
+    bench.step(&Step::Request(1, 1));
     assert_eq!((levels(&bench), wanted(&bench)), (vec![2, 2, 2], vec![1, 1, 1]));
     bench.bound(100);
     assert_eq!(levels(&bench), [100; 3], "which is the base");
-    bench.step(&Step::Wish(2, 2));
+    bench.step(&Step::Request(2, 2));
     bench.stream.set_bounds(LevelBounds::default());
     assert_eq!((levels(&bench), wanted(&bench)), (vec![1, 1, 2], vec![1, 1, 2]));
     let from = bench.source.pictures.len();

@@ -10,7 +10,7 @@
 
 use outflow_graph::elements::ts_level::Piece;
 use outflow_media::Time;
-use outflow_packet::{Cut, Level, Parsed};
+use outflow_packet::{Level, MaxLayer, Parsed};
 
 use super::coming::Coming;
 use super::frames::{TsLevelBranch, TsLevels};
@@ -43,8 +43,8 @@ impl Levels for TsBranches {
     }
 
     fn branch_for(self, out: &mut Distribution, now: Time, level: Level) -> usize {
-        let cut = self.frames(out).map_or(Cut::ALL, |levels| levels.cut(level));
-        self.at_cut(out, now, cut)
+        let max_layer = self.frames(out).map_or(MaxLayer::ALL, |levels| levels.max_layer(level));
+        self.at_max_layer(out, now, max_layer)
     }
 
     fn take(self, out: &mut Distribution, key: SinkKey, level: Level) {
@@ -89,16 +89,16 @@ impl Levels for TsBranches {
 }
 
 impl TsBranches {
-    /// The branch that has layers up to `cut` of a transport stream; it begins with what the ring of that
+    /// The branch that has layers up to `max_layer` of a transport stream; it begins with what the ring of that
     /// holds.
-    pub(super) fn at_cut(self, out: &mut Distribution, now: Time, cut: Cut) -> usize {
-        if cut == Cut::ALL {
+    pub(super) fn at_max_layer(self, out: &mut Distribution, now: Time, max_layer: MaxLayer) -> usize {
+        if max_layer == MaxLayer::ALL {
             return self.whole;
         }
-        if let Some(known) = self.find_cut(out, cut) {
+        if let Some(known) = self.find_max_layer(out, max_layer) {
             return known;
         }
-        let (ring, level) = (out.ring(0), Box::new(TsLevelBranch::new(cut)));
+        let (ring, level) = (out.ring(0), Box::new(TsLevelBranch::new(max_layer)));
         let index = out.insert(|index| Slot::of_level(now, Branch::new(index, ring), (self.whole, level)));
         let mut pieces = Vec::new();
         if let (Some(levels), Some(branch)) = (self.frames(out), out.branches.get(self.whole)) {
@@ -108,8 +108,10 @@ impl TsBranches {
         index
     }
 
-    fn find_cut(self, out: &Distribution, cut: Cut) -> Option<usize> {
-        let is = |(of, branch): (usize, &TsLevelBranch)| of == self.whole && branch.filter.cut() == cut;
+    fn find_max_layer(self, out: &Distribution, max_layer: MaxLayer) -> Option<usize> {
+        let is = |(of, branch): (usize, &TsLevelBranch)| {
+            of == self.whole && branch.filter.max_layer() == max_layer
+        };
         out.branches.find(|slot| slot.level().is_some_and(is))
     }
 

@@ -18,7 +18,7 @@ use super::switch::{End, KeyFrame, Leaves, Pushed, Switch, numbers};
 use crate::buffer::Seq;
 use crate::control::branches::{Made, Slot, What};
 use crate::control::distribution::Distribution;
-use crate::schedule::{Carriage, Entered, Greeting, Place, SinkKey};
+use crate::schedule::{Encapsulation, Entered, Place, SinkKey, Splice};
 
 impl Simulcast {
     /// A sink may want another rendition than it takes.
@@ -209,19 +209,19 @@ impl Simulcast {
         (from, leaves): (usize, Leaves),
         (to, at): (usize, Seq),
     ) {
-        let greeting = self.announcement(out, (from, leaves), (to, at));
+        let splice = self.announcement(out, (from, leaves), (to, at));
         let entry = out.branches.get(to).and_then(|branch| branch.ring().get(at));
         let first = entry.map_or([0; 12], |entry| match entry.preamble {
             Some(_) => entry.preamble_header(),
             None => entry.rtp_header,
         });
-        let sequence = numbers(&first).0.wrapping_sub(greeting.len() as u16);
+        let sequence = numbers(&first).0.wrapping_sub(splice.len() as u16);
         out.take_out(from, key);
         let Some(sink) = out.sinks.get_mut(key.0) else { return };
-        let next = leaves.sequence.wrapping_sub(sink.lowered);
-        let lowered = match sink.spec.carriage {
-            Carriage::Rtp => sequence.wrapping_sub(next),
-            Carriage::Ts => 0,
+        let next = leaves.sequence.wrapping_sub(sink.sequence_offset);
+        let sequence_offset = match sink.spec.encapsulation {
+            Encapsulation::Rtp => sequence.wrapping_sub(next),
+            Encapsulation::Ts => 0,
         };
         (sink.needs_preamble, sink.entered) = (true, Some(Entered { at, had: leaves.had }));
         let header = |index: usize| {
@@ -231,11 +231,11 @@ impl Simulcast {
             }
             header
         };
-        let greeting = greeting.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
-        let greeting = Greeting::new(greeting.collect());
+        let splice = splice.into_iter().enumerate().map(|(index, bytes)| (bytes, header(index)));
+        let splice = Splice::new(splice.collect());
         if let Some(slot) = out.branches.slot_mut(to) {
             slot.idle_since = None;
-            slot.branch.enter(&mut out.sinks, key, (None, at, lowered), greeting);
+            slot.branch.enter(&mut out.sinks, key, (None, at, sequence_offset), splice);
         }
         out.left_branch(now, from);
     }

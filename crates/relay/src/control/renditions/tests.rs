@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use receiver::{Got, Receiver};
 
 use crate::control::{Output, Stream, StreamOptions};
-use crate::schedule::{Carriage, SinkKey, SinkSpec, Transport};
+use crate::schedule::{Encapsulation, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
 /// Payload types of the renditions' video differ; that of sound is the same.
@@ -25,7 +25,7 @@ const FRAME_TICKS: u32 = 3_600;
 #[derive(Debug, Clone)]
 enum Step {
     Join(u8),
-    Wish(usize, u8),
+    Request(usize, u8),
     /// It takes this many packets of its next order and no more, for this many frame times.
     Block(usize, u64, u32),
     Leave(usize),
@@ -109,11 +109,11 @@ impl Bench {
         match *step {
             Step::Join(level) => {
                 let level = Level::new(level).expect("a level");
-                let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+                let spec = SinkSpec { level, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
                 let key = self.stream.handle_join(self.now, 1, spec);
                 self.receivers.push(Receiver::new(key, self.shape.has_sound));
             }
-            Step::Wish(number, level) => {
+            Step::Request(number, level) => {
                 if let Some(at) = self.receiver(number) {
                     let level = Level::new(level).expect("a level");
                     assert_eq!(
@@ -251,10 +251,10 @@ impl Bench {
         let share = self.stream.share(order, key);
         let main = self.stream.main_track(order.branch);
         if let Some((bytes, header)) = self.stream.preamble(order) {
-            receiver.take(true, header, share.lowered, bytes);
+            receiver.take(true, header, share.sequence_offset, bytes);
         }
         let mut blocked = None;
-        for (seq, entry, lowered) in self.stream.packets(order, share) {
+        for (seq, entry, sequence_offset) in self.stream.packets(order, share) {
             match &mut receiver.block {
                 Some((0, _)) => {
                     blocked = Some(seq);
@@ -264,7 +264,7 @@ impl Bench {
                 None => {}
             }
             let is_main = main == Some(entry.packet.tag.track);
-            receiver.take(is_main, entry.rtp_header, lowered, &entry.packet.bytes);
+            receiver.take(is_main, entry.rtp_header, sequence_offset, &entry.packet.bytes);
         }
         if let Some(next) = blocked {
             self.stream.handle_report(key, Report::Blocked { next });
@@ -282,7 +282,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 fn steps(turns: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         2 => (1..4_u8).prop_map(Step::Join),
-        4 => (0..8_usize, 1..5_u8).prop_map(|(number, level)| Step::Wish(number, level)),
+        4 => (0..8_usize, 1..5_u8).prop_map(|(number, level)| Step::Request(number, level)),
         1 => (0..8_usize, 0..20_u64, 0..20_u32).prop_map(|(number, packets, frames)| {
             Step::Block(number, packets, frames)
         }),
@@ -347,12 +347,12 @@ fn a_change_comes_with_the_next_key_frame() {
     bench.step(&Step::Frames(3));
     bench.step(&Step::Join(1));
     bench.step(&Step::Frames(3));
-    bench.step(&Step::Wish(0, 3));
+    bench.step(&Step::Request(0, 3));
     bench.step(&Step::Frames(3));
     assert_eq!(renditions(&bench.receivers[0].check()), [0], "there was none yet");
     bench.step(&Step::Frames(3));
     assert_eq!(renditions(&bench.receivers[0].check()), [0, 2]);
-    bench.step(&Step::Wish(0, 2));
+    bench.step(&Step::Request(0, 2));
     bench.step(&Step::Frames(20));
     assert_eq!(renditions(&bench.receivers[0].check()), [0, 2, 1]);
     let rates = bench.stream.rate_table(bench.now);
@@ -378,7 +378,7 @@ fn who_has_been_sent_parameter_sets_alone_gets_their_key_frame_before_it_changes
     let mut bench = Bench::new(&Shape { each: [(1, 1, 0); 3], has_sound: false, ..PLAIN });
     // It takes the parameter sets, and nothing of the packet behind them.
     let blocked = [Step::Join(1), Step::Block(0, 0, 2), Step::Frames(1)];
-    blocked.iter().chain(&[Step::Wish(0, 2), Step::Frames(45)]).for_each(|step| bench.step(step));
+    blocked.iter().chain(&[Step::Request(0, 2), Step::Frames(45)]).for_each(|step| bench.step(step));
     let got = bench.receivers[0].check();
     assert_eq!(got[0].rendition, got[1].rendition, "the sets are followed by what they stand before");
 }

@@ -75,7 +75,7 @@ impl Silence {
     }
 
     fn joins(&mut self) -> Vec<u8> {
-        self.stream.handle_join(self.now, 1, SinkSpec::new(Carriage::Ts, Transport::Stream));
+        self.stream.handle_join(self.now, 1, SinkSpec::new(Encapsulation::Ts, Transport::Stream));
         self.serve()
     }
 }

@@ -4,14 +4,14 @@ use outflow_packet::DropReason;
 
 use super::*;
 use crate::schedule::LinkId;
-use crate::{Carriage, Report, Transport};
+use crate::{Encapsulation, Report, Transport};
 
 #[test]
 fn those_behind_different_links_are_no_cohort() {
     let mut bench = Bench::new();
     bench.frame(true);
     for link in [None, Some(LinkId(0)), Some(LinkId(0)), Some(LinkId(1))] {
-        let spec = SinkSpec { link, ..SinkSpec::new(Carriage::Rtp, Transport::Datagram) };
+        let spec = SinkSpec { link, ..SinkSpec::new(Encapsulation::Rtp, Transport::Datagram) };
         bench.stream.handle_join(bench.now, 1, spec);
     }
     bench.poll();
@@ -41,11 +41,12 @@ fn opaque_datagrams_stand_for_themselves_and_go_by_udp_alone() {
     let mut stream = Stream::new(options());
     let now = Time::ZERO;
     stream.handle_source(now, Format::Data);
-    let udp = SinkSpec::new(Carriage::Ts, Transport::Datagram);
+    let udp = SinkSpec::new(Encapsulation::Ts, Transport::Datagram);
     assert_eq!(stream.offer(&udp), Ok(Some(Format::Data)));
-    let refused = stream.offer(&SinkSpec::new(Carriage::Rtp, Transport::Datagram)).expect_err("no RTP");
+    let refused = stream.offer(&SinkSpec::new(Encapsulation::Rtp, Transport::Datagram)).expect_err("no RTP");
     assert!(refused.to_string().contains("udp:// address"), "{refused}");
-    let refused = stream.offer(&SinkSpec::new(Carriage::Ts, Transport::Stream)).expect_err("no connection");
+    let refused =
+        stream.offer(&SinkSpec::new(Encapsulation::Ts, Transport::Stream)).expect_err("no connection");
     assert!(refused.to_string().contains("run together"), "{refused}");
 
     stream.handle_media(now, 0, BytesMut::from(&b"one"[..]).into());

@@ -19,14 +19,14 @@ fn services(branch: &str, chain: &[(&str, &str)]) -> Option<Box<Graph>> {
     Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits")))
 }
 
-fn join(bench: &mut Bench, branch: &str, carriage: Carriage) -> SinkKey {
+fn join(bench: &mut Bench, branch: &str, encapsulation: Encapsulation) -> SinkKey {
     let branch = Some(bench.stream.branch_named(branch).expect("declared"));
-    let spec = SinkSpec { branch, carriage, ..spec() };
+    let spec = SinkSpec { branch, encapsulation, ..spec() };
     bench.stream.handle_join(bench.now, 5, spec)
 }
 
 fn spec() -> SinkSpec {
-    SinkSpec::new(Carriage::Rtp, Transport::Stream)
+    SinkSpec::new(Encapsulation::Rtp, Transport::Stream)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_branch_begins_at_the_key_frame_that_the_stream_holds() {
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
     bench.frame(false);
-    let key = join(&mut bench, "b", Carriage::Rtp);
+    let key = join(&mut bench, "b", Encapsulation::Rtp);
     bench.frame(false);
     assert_eq!(bench.sent[key.0], [0, 1, 2]);
     let report = bench.stream.services().and_then(|graph| graph.report().next()).expect("an element");
@@ -47,7 +47,7 @@ fn services_change_between_two_packets_and_nobody_notices() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
-    let key = join(&mut bench, "b", Carriage::Rtp);
+    let key = join(&mut bench, "b", Encapsulation::Rtp);
     for round in 0..10 {
         bench.frame(false);
         let chain: &[_] = if round % 2 == 0 { &[("p", "pass"), ("q", "pass")] } else { &[("p", "pass")] };
@@ -65,7 +65,7 @@ fn receivers_end_with_their_branch_and_others_stay() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
-    let gone = join(&mut bench, "b", Carriage::Rtp);
+    let gone = join(&mut bench, "b", Encapsulation::Rtp);
     let stays = bench.join(false);
     bench.frame(false);
     bench.stream.set_services(bench.now, services("c", &[("p", "pass")]));
@@ -84,7 +84,7 @@ fn a_branch_can_be_had_as_a_transport_stream_too() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
-    let key = join(&mut bench, "b", Carriage::Ts);
+    let key = join(&mut bench, "b", Encapsulation::Ts);
     let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
     assert_eq!(bench.stream.branch_format(index), Some(&Format::Ts));
     assert_eq!(bench.stream.branch_format(0), Some(&format()));
@@ -95,7 +95,7 @@ fn a_branch_that_nobody_wants_rests_after_a_while() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
-    let ts = join(&mut bench, "b", Carriage::Ts);
+    let ts = join(&mut bench, "b", Encapsulation::Ts);
     bench.stream.handle_leave(bench.now, ts);
     let seen = |bench: &Bench| {
         let report = bench.stream.services().and_then(|graph| graph.report().next()).expect("an element");
@@ -108,7 +108,7 @@ fn a_branch_that_nobody_wants_rests_after_a_while() {
     bench.wait(5_100);
     bench.frame(false);
     assert_eq!(seen(&bench), (false, 2));
-    let key = join(&mut bench, "b", Carriage::Rtp);
+    let key = join(&mut bench, "b", Encapsulation::Rtp);
     bench.poll();
     assert_eq!(bench.sent[key.0].len(), 3, "it begins with what the stream holds");
 }
@@ -143,7 +143,7 @@ fn receivers_with_the_same_view_share_a_branch_that_comes_and_goes_with_them() {
     let now = Time::ZERO;
     stream.handle_source(now, Format::Images);
     let wish = |view: &str| SinkSpec {
-        carriage: Carriage::Ts,
+        encapsulation: Encapsulation::Ts,
         transport: Transport::Datagram,
         view: view.parse().expect("a view"),
         ..spec()
@@ -184,7 +184,7 @@ fn there_are_so_many_views_of_a_stream_and_no_more() {
     let mut stream = Stream::new(options());
     stream.handle_source(Time::ZERO, Format::Images);
     let wish = |width: usize| SinkSpec {
-        carriage: Carriage::Ts,
+        encapsulation: Encapsulation::Ts,
         view: View { size: Some((width, 1)), ..View::default() },
         ..spec()
     };
@@ -220,7 +220,7 @@ fn the_clock_of_a_branch_is_that_of_its_packets() {
     let graph = Graph::new(&plan, &mut CoreOnly).expect("it fits");
     bench.stream.set_services(Time::ZERO, Some(Box::new(graph)));
     bench.frame(true);
-    let key = join(&mut bench, "b", Carriage::Rtp);
+    let key = join(&mut bench, "b", Encapsulation::Rtp);
     let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
     let reports = |bench: &Bench| {
         let report = |branch| bench.stream.sender_report(bench.now, branch, 0).expect("packets came");
@@ -233,10 +233,10 @@ fn the_clock_of_a_branch_is_that_of_its_packets() {
     let (own, later) = reports(&bench);
     assert_eq!((own.rtp, own.ntp, later.rtp, later.ntp), (5, 99 << 32, 90_005, 99 << 32));
     // A branch that comes later is told what was told before.
-    let ts = join(&mut bench, "b", Carriage::Ts);
+    let ts = join(&mut bench, "b", Encapsulation::Ts);
     bench.stream.set_services(bench.now, services("c", &[("p", "pass")]));
     assert!(bench.stream.sink(ts).is_none());
-    let key = join(&mut bench, "c", Carriage::Rtp);
+    let key = join(&mut bench, "c", Encapsulation::Rtp);
     let index = bench.stream.sink(key).and_then(|sink| sink.branch).expect("it has a branch");
     for _ in 0..2 {
         let report = |branch| bench.stream.sender_report(bench.now, branch, 0).expect("packets came");
@@ -257,7 +257,7 @@ fn a_level_can_be_bounded_for_receivers_of_a_branch_alone() {
     bounds.lower(Some("b"), level(3));
     bounds.lower(Some("b"), level(2));
     bench.stream.set_bounds(bounds.clone());
-    let key = join(&mut bench, "b", Carriage::Rtp);
+    let key = join(&mut bench, "b", Encapsulation::Rtp);
     let levels = |bench: &Bench| [key, others].map(|key| bench.stream.spec(key).expect("there").level);
     assert_eq!(levels(&bench), [level(3), Level::BEST], "the lowest that is said");
     bounds.lower(None, level(4));
@@ -273,11 +273,11 @@ fn sinks_know_which_tracks_have_no_place_in_what_they_get() {
     let (av1, opus) = (track(Codec::Av1, "AV1"), track(Codec::Opus, "opus"));
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("t", "to-ts")]));
-    let ts = SinkSpec::new(Carriage::Ts, Transport::Datagram);
+    let ts = SinkSpec::new(Encapsulation::Ts, Transport::Datagram);
     let keys = [
         bench.stream.handle_join(bench.now, 1, ts),
         bench.stream.handle_join(bench.now, 2, SinkSpec { level: Level::new(2).expect("a level"), ..ts }),
-        join(&mut bench, "b", Carriage::Ts),
+        join(&mut bench, "b", Encapsulation::Ts),
     ];
     let lacks = |bench: &Bench, key| bench.stream.left_out(key);
     keys.iter().for_each(|key| assert!(lacks(&bench, *key).is_empty(), "of H.264 nothing is left out"));

@@ -18,8 +18,8 @@ impl Site {
         Site { stream: Stream::new(options()), sent: vec![Vec::new(); 8], events: Vec::new() }
     }
 
-    fn join(&mut self, now: Time, carriage: Carriage) -> SinkKey {
-        let spec = SinkSpec::new(carriage, Transport::Stream);
+    fn join(&mut self, now: Time, encapsulation: Encapsulation) -> SinkKey {
+        let spec = SinkSpec::new(encapsulation, Transport::Stream);
         let key = self.stream.handle_join(now, 1, spec);
         self.serve(now);
         key
@@ -31,7 +31,7 @@ impl Site {
                 Output::Order(order) => {
                     let members = self.stream.members(&order).to_vec();
                     let by_rtp = |key: &SinkKey| {
-                        self.stream.spec(*key).is_some_and(|spec| spec.carriage == Carriage::Rtp)
+                        self.stream.spec(*key).is_some_and(|spec| spec.encapsulation == Encapsulation::Rtp)
                     };
                     let wrapped = self.stream.format() == Some(&Format::Ts) && members.iter().all(by_rtp);
                     let wire = |header: [u8; 12], body: &Bytes| {
@@ -153,8 +153,8 @@ impl Pair {
         }
     }
 
-    fn join(&mut self, carriage: Carriage) -> [SinkKey; 2] {
-        [self.home.join(self.now, carriage), self.replica.join(self.now, carriage)]
+    fn join(&mut self, encapsulation: Encapsulation) -> [SinkKey; 2] {
+        [self.home.join(self.now, encapsulation), self.replica.join(self.now, encapsulation)]
     }
 
     #[track_caller]
@@ -178,9 +178,9 @@ fn receivers_of_rtp_get_the_same_at_both_places() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(7);
-    let first = pair.join(Carriage::Rtp);
+    let first = pair.join(Encapsulation::Rtp);
     pair.frames(7);
-    let second = pair.join(Carriage::Rtp);
+    let second = pair.join(Encapsulation::Rtp);
     let starts = |site: &Site, key| site.stream.start_points(key);
     assert_eq!(starts(&pair.home, second[0]), starts(&pair.replica, second[1]));
     pair.home.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
@@ -196,7 +196,7 @@ fn receivers_of_a_transport_stream_get_the_same_at_both_places() {
     let mut pair = Pair::of(Format::Ts);
     pair.replicate();
     pair.datagrams(400);
-    let (bare, in_rtp) = (pair.join(Carriage::Ts), pair.join(Carriage::Rtp));
+    let (bare, in_rtp) = (pair.join(Encapsulation::Ts), pair.join(Encapsulation::Rtp));
     pair.datagrams(400);
     assert_eq!(pair.equal(bare), pair.equal(in_rtp));
     assert_eq!(pair.home.sent[bare[0].0][0].len(), 2 * 188, "it begins with the tables");
@@ -205,13 +205,13 @@ fn receivers_of_a_transport_stream_get_the_same_at_both_places() {
 
 #[test]
 fn a_replica_that_begins_late_begins_with_the_newest_key_frame() {
-    for (format, carriage) in [(format(), Carriage::Rtp), (Format::Ts, Carriage::Ts)] {
-        let by_rtp = carriage == Carriage::Rtp;
+    for (format, encapsulation) in [(format(), Encapsulation::Rtp), (Format::Ts, Encapsulation::Ts)] {
+        let by_rtp = encapsulation == Encapsulation::Rtp;
         let mut pair = Pair::of(format);
         let go_on = |pair: &mut Pair| if by_rtp { pair.frames(8) } else { pair.datagrams(400) };
         go_on(&mut pair);
         pair.replicate();
-        let keys = pair.join(carriage);
+        let keys = pair.join(encapsulation);
         assert!(pair.equal(keys) > 0, "a picture at once");
         go_on(&mut pair);
         pair.equal(keys);
@@ -224,7 +224,7 @@ fn a_replica_makes_its_own_transport_stream_where_it_is_asked_for() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(7);
-    let keys = pair.join(Carriage::Ts);
+    let keys = pair.join(Encapsulation::Ts);
     pair.frames(7);
     assert!(pair.equal(keys) > 5);
 }
@@ -234,7 +234,7 @@ fn a_restart_and_an_absence_of_the_source_are_the_same_at_both_places() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let keys = pair.join(Carriage::Rtp);
+    let keys = pair.join(Encapsulation::Rtp);
     pair.frames(1);
     pair.home.stream.handle_source_end(pair.now);
     pair.serve();
@@ -259,7 +259,7 @@ fn a_break_of_a_transport_stream_is_announced_at_both_places() {
     let mut pair = Pair::of(Format::Ts);
     pair.replicate();
     pair.datagrams(400);
-    let keys = pair.join(Carriage::Rtp);
+    let keys = pair.join(Encapsulation::Rtp);
     pair.home.stream.handle_source_end(pair.now);
     pair.home.stream.handle_source(pair.now, Format::Ts);
     pair.datagrams(10);
@@ -271,7 +271,7 @@ fn another_format_ends_the_same_receivers_at_both_places() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let (by_rtp, by_ts) = (pair.join(Carriage::Rtp), pair.join(Carriage::Ts));
+    let (by_rtp, by_ts) = (pair.join(Encapsulation::Rtp), pair.join(Encapsulation::Ts));
     pair.home.stream.handle_source(pair.now, Format::Ts);
     pair.serve();
     let ended = |key| Event::SinkEnded { key, id: 1, end: SinkEnd::FormatChanged };
@@ -286,11 +286,11 @@ fn a_gap_is_counted_and_bridged_at_the_next_key_frame() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let [home, replica] = pair.join(Carriage::Rtp);
+    let [home, replica] = pair.join(Encapsulation::Rtp);
     pair.send_frame(false);
     pair.home.serve(pair.now);
     pair.lose();
-    let late = pair.replica.join(pair.now, Carriage::Rtp);
+    let late = pair.replica.join(pair.now, Encapsulation::Rtp);
     pair.frames(9);
     assert_eq!(pair.replica.sent[late.0], pair.replica.sent[replica.0], "it joined at the key frame before");
     let (all, some) = (&pair.home.sent[home.0], &pair.replica.sent[replica.0]);
@@ -310,7 +310,7 @@ fn a_frame_whose_kind_does_not_show_is_not_held_for_ever() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let [_, replica] = pair.join(Carriage::Rtp);
+    let [_, replica] = pair.join(Encapsulation::Rtp);
     pair.lose();
     for _ in 0..2 * GAP_HELD_PACKETS_MAX {
         // One access unit that never ends.
@@ -329,7 +329,7 @@ fn a_format_that_came_back_during_a_gap_is_still_a_new_one() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let [_, replica] = pair.join(Carriage::Rtp);
+    let [_, replica] = pair.join(Encapsulation::Rtp);
     pair.home.stream.handle_source(pair.now, Format::Ts);
     pair.home.stream.handle_source(pair.now, format());
     pair.lose();
@@ -343,7 +343,7 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let [_, replica] = pair.join(Carriage::Rtp);
+    let [_, replica] = pair.join(Encapsulation::Rtp);
     pair.frames(6);
     pair.replica.stream.handle_leave(pair.now, replica);
     let (sent, ..) = pair.replica.stream.past();
@@ -358,7 +358,7 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
     pair.home.stream.set_shared(false);
     pair.replicate();
     pair.replica.sent[replica.0].clear();
-    let keys = pair.join(Carriage::Rtp);
+    let keys = pair.join(Encapsulation::Rtp);
     pair.frames(6);
     pair.equal(keys);
     pair.equal_reports();

@@ -7,7 +7,7 @@ use super::super::*;
 use super::*;
 use crate::buffer::{Ring, WhenFull};
 use crate::limits::RING_BYTES_MIN;
-use crate::send::Whom;
+use crate::send::Recipients;
 
 use Style::{Chained, Open, Plain};
 
@@ -61,7 +61,7 @@ struct Got {
 #[derive(Debug, Clone)]
 enum Step {
     Join(u8),
-    Wish(usize, u8),
+    Request(usize, u8),
     /// It takes this many packets of its next order and no more, for this many frames.
     Block(usize, u64, u32),
     Leave(usize),
@@ -98,7 +98,7 @@ impl Bench {
 
     fn join(&mut self, level: u8) -> usize {
         let level = Level::new(level).expect("a level");
-        let spec = SinkSpec { level, ..SinkSpec::new(Carriage::Rtp, Transport::Stream) };
+        let spec = SinkSpec { level, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
         // Keys are not given again here: a sink that leaves is only taken out of the branch.
         let key = self.sinks.insert(Sink::new(1, spec, self.now));
         self.branch.join(&mut self.sinks, SinkKey(key));
@@ -141,14 +141,14 @@ impl Bench {
             bench.branch.next_order(now, sinks, Priority::Normal, Room { datagram: 3, stream: 3 }, 0)
         };
         while let Some(order) = order(self) {
-            let members = self.branch.ordered(&order.whom).to_vec();
-            let share = |key: &SinkKey| match order.whom {
-                Whom::Cohort { cohort, .. } => {
+            let members = self.branch.ordered(&order.recipients).to_vec();
+            let share = |key: &SinkKey| match order.recipients {
+                Recipients::Cohort { cohort, .. } => {
                     let own = self.branch.share(cohort, &self.sinks[key.0]);
                     assert!(order.share.is_none_or(|share| share == own), "{order:?} {own:?}");
                     own
                 }
-                Whom::One(_) => order.share.expect("of one sink"),
+                Recipients::One(_) => order.share.expect("of one sink"),
             };
             let shares: Vec<_> = members.iter().map(share).collect();
             for (key, share) in members.into_iter().zip(shares) {
@@ -158,12 +158,12 @@ impl Bench {
     }
 
     fn deliver(&mut self, order: &crate::Order, key: SinkKey, share: Share) {
-        let mut lowered = share.lowered;
+        let mut sequence_offset = share.sequence_offset;
         let mut blocked = None;
         for (seq, entry) in self.branch.range(order.from, order.to) {
             let bytes = &entry.packet.bytes;
-            if !share.cut.takes(entry.packet.tag.layer) {
-                lowered = lowered.wrapping_add(1);
+            if !share.max_layer.takes(entry.packet.tag.layer) {
+                sequence_offset = sequence_offset.wrapping_add(1);
                 continue;
             }
             if let Some((room, _)) = &mut self.blocks[key.0] {
@@ -175,7 +175,7 @@ impl Bench {
             }
             let word =
                 |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-            let sequence = u16::from_be_bytes([bytes[2], bytes[3]]).wrapping_sub(lowered);
+            let sequence = u16::from_be_bytes([bytes[2], bytes[3]]).wrapping_sub(sequence_offset);
             self.got[key.0].push(Got { frame: word(12), part: bytes[16].into(), sequence });
         }
         if let Some(next) = blocked {
@@ -187,7 +187,7 @@ impl Bench {
         let known = |bench: &Self, key: usize| bench.sinks.len().checked_sub(1).map(|last| key.min(last));
         match *step {
             Step::Join(level) => drop(self.join(level)),
-            Step::Wish(key, level) => {
+            Step::Request(key, level) => {
                 if let Some(key) = known(self, key) {
                     let level = Level::new(level).expect("a level");
                     self.branch.set_level(&mut self.sinks, SinkKey(key), level);
@@ -220,7 +220,7 @@ impl Bench {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         1 => (1..=4_u8).prop_map(Step::Join),
-        3 => (0..6_usize, 1..=4_u8).prop_map(|(key, level)| Step::Wish(key, level)),
+        3 => (0..6_usize, 1..=4_u8).prop_map(|(key, level)| Step::Request(key, level)),
         2 => (0..6_usize, 0..9_u64, 0..9_u32).prop_map(|(key, room, frames)| Step::Block(key, room, frames)),
         1 => (0..6_usize).prop_map(Step::Leave),
         4 => (1..9_u32).prop_map(Step::Frames),
@@ -303,9 +303,9 @@ fn less_comes_with_the_next_frame_and_more_where_it_can_be_decoded() {
     let mut bench = Bench::new(64 << 20, Chained);
     let key = bench.join(1);
     bench.step(&Step::Frames(GROUP));
-    bench.step(&Step::Wish(key, 3));
+    bench.step(&Step::Request(key, 3));
     bench.step(&Step::Frames(5));
-    bench.step(&Step::Wish(key, 1));
+    bench.step(&Step::Request(key, 1));
     bench.step(&Step::Frames(GROUP));
     let mut frames: Vec<_> = bench.got[key].iter().map(|got| got.frame).filter(|f| *f >= GROUP).collect();
     frames.dedup();
@@ -318,7 +318,7 @@ fn who_goes_up_at_an_open_group_gets_none_of_its_leading_frames() {
     let mut bench = Bench::new(64 << 20, Open);
     let key = bench.join(3);
     bench.step(&Step::Frames(GROUP - 2));
-    bench.step(&Step::Wish(key, 1));
+    bench.step(&Step::Request(key, 1));
     bench.step(&Step::Frames(7));
     let mut frames: Vec<_> = bench.got[key].iter().map(|got| got.frame).collect();
     frames.dedup();
@@ -337,7 +337,10 @@ fn those_with_the_same_level_share_sequence_numbers_and_one_order_serves_all_lev
     let mut groups: Vec<_> = bench.branch.cohorts[0].groups.iter().map(|group| group.members).collect();
     groups.sort_unstable();
     assert_eq!(groups, [3, 3, 4]);
-    assert!(bench.sinks.iter().all(|(_, sink)| sink.lowered == 0), "all have the numbers of their group");
+    assert!(
+        bench.sinks.iter().all(|(_, sink)| sink.sequence_offset == 0),
+        "all have the numbers of their group"
+    );
     let last = |key: usize| bench.got[key].last().expect("packets");
     assert_eq!(last(keys[2]), last(late));
     assert_ne!(last(keys[0]).sequence, last(late).sequence);
@@ -350,7 +353,7 @@ fn who_lags_changes_where_he_is() {
     bench.step(&Step::Frames(GROUP + 1));
     bench.step(&Step::Block(key, 1, 4));
     bench.step(&Step::Frames(1));
-    bench.step(&Step::Wish(key, 3));
+    bench.step(&Step::Request(key, 3));
     bench.step(&Step::Frames(5));
     let behind: Vec<_> = bench.got[key].iter().map(|got| got.frame).filter(|frame| *frame > GROUP).collect();
     assert_eq!(behind, [17, 17, 17, 20, 20, 20], "the frame that had begun as a whole");

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use super::peer::{Bench, GROUP, OURS, PLAIN, Said, on, pair};
+use super::peer::{Bench, GROUP, OURS, PLAIN, Sent, on, pair};
 use crate::demand::Level;
 use crate::dvmrp::packet::{Demand, DemandAck, Message};
 use crate::dvmrp::{Prefix, Refusal};
@@ -45,14 +45,14 @@ fn the_best_that_is_wanted_is_asked_for_above() {
     let mut bench = bench(OURS, &[(9, OURS), (8, OURS)]);
     assert_eq!(bench.outgoing(far()), [(1, 1)], "who has not said anything gets the best");
     wants(&mut bench, 9, 8, 1);
-    assert_eq!(bench.asked(1), [(on(1, 9), Said::DemandAck(1))]);
+    assert_eq!(bench.asked(1), [(on(1, 9), Sent::DemandAck(1))]);
     wants(&mut bench, 8, 20, 1);
     assert_eq!(bench.outgoing(far()), [(1, 8)]);
     bench.pass(3, &KEPT, &[]);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Demand(far(), 8, 1))], "after a hold");
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Demand(far(), 8, 1))], "after a hold");
     bench.member(2, Some(3));
     assert_eq!(bench.outgoing(far()), [(1, 8), (2, 3)]);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Demand(far(), 3, 2))], "at once");
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Demand(far(), 3, 2))], "at once");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_demand_is_repeated_until_it_is_acknowledged_and_then_each_minute() {
         bench.pass(1, &KEPT, &[]);
         said.extend(bench.asked(0));
     }
-    let demanded = (on(0, 9), Said::Demand(far(), 8, 1));
+    let demanded = (on(0, 9), Sent::Demand(far(), 8, 1));
     assert!((2..=3).contains(&said.len()) && said.iter().all(|said| *said == demanded), "{said:?}");
     let ack = DemandAck { network: far(), group: GROUP, level: Level::BEST, sequence: 1 };
     bench.hear(0, 9, &Message::DemandAck(DemandAck { sequence: 2, ..ack }), OURS);
@@ -86,7 +86,7 @@ fn a_demand_is_repeated_until_it_is_acknowledged_and_then_each_minute() {
     bench.pass(55, &KEPT, &routes);
     assert_eq!(bench.asked(0), []);
     bench.pass(21, &KEPT, &routes);
-    assert_eq!(bench.asked(0).first(), Some(&(on(0, 9), Said::Demand(far(), 8, 2))));
+    assert_eq!(bench.asked(0).first(), Some(&(on(0, 9), Sent::Demand(far(), 8, 2))));
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn a_demand_takes_back_a_prune() {
     let mut bench = bench(OURS, &[(9, OURS)]);
     bench.hear(1, 9, &Message::Prune(pair(SOURCE), 600), OURS);
     bench.pass(3, &KEPT, &[]);
-    assert!(matches!(bench.asked(0)[..], [(_, Said::Prune(..))]));
+    assert!(matches!(bench.asked(0)[..], [(_, Sent::Prune(..))]));
     wants(&mut bench, 9, 8, 1);
     assert_eq!(bench.outgoing(far()), [(1, 8)]);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Demand(far(), 8, 1))], "it is the graft, too");
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Demand(far(), 8, 1))], "it is the graft, too");
 }
 
 #[test]
@@ -140,5 +140,5 @@ fn a_restarted_neighbour_above_is_told_the_level_again() {
     bench.report(1, 9, far(), 37);
     wants(&mut bench, 9, 8, 3);
     bench.pass(3, &[], &[]);
-    assert!(bench.asked(0).iter().any(|(_, said)| matches!(said, Said::Demand(_, 8, _))));
+    assert!(bench.asked(0).iter().any(|(_, said)| matches!(said, Sent::Demand(_, 8, _))));
 }

@@ -29,7 +29,7 @@ pub(super) struct Bench {
 
 /// A message as it was sent, in words that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Sent {
     Probe(Vec<Ipv4Addr>),
     Report(Vec<(Prefix, u8)>),
     Prune(Pair, u32),
@@ -151,7 +151,7 @@ impl Bench {
     }
 
     /// What was sent on an interface since this was asked last, in the order it was.
-    pub(super) fn sent(&mut self, interface: u32) -> Vec<(Ipv4Addr, Said)> {
+    pub(super) fn sent(&mut self, interface: u32) -> Vec<(Ipv4Addr, Sent)> {
         let (there, elsewhere) =
             core::mem::take(&mut self.sent).into_iter().partition(|(on, ..)| *on == interface);
         self.sent = elsewhere;
@@ -160,15 +160,15 @@ impl Bench {
     }
 
     /// The same without probes and reports.
-    pub(super) fn asked(&mut self, interface: u32) -> Vec<(Ipv4Addr, Said)> {
-        let is_asked = |said: &Said| !matches!(said, Said::Probe(_) | Said::Report(_));
+    pub(super) fn asked(&mut self, interface: u32) -> Vec<(Ipv4Addr, Sent)> {
+        let is_asked = |said: &Sent| !matches!(said, Sent::Probe(_) | Sent::Report(_));
         self.sent(interface).into_iter().filter(|(_, said)| is_asked(said)).collect()
     }
 
     /// The metrics that reports on an interface had for a network, since this was asked last.
     pub(super) fn told(&mut self, interface: u32, network: Prefix) -> Vec<u8> {
         let reports = self.sent(interface).into_iter().filter_map(|(_, said)| match said {
-            Said::Report(routes) => Some(routes),
+            Sent::Report(routes) => Some(routes),
             _ => None,
         });
         reports.flatten().filter(|(to, _)| *to == network).map(|(_, metric)| metric).collect()
@@ -186,19 +186,19 @@ impl Bench {
     }
 }
 
-fn said(packet: &[u8]) -> Said {
+fn said(packet: &[u8]) -> Sent {
     let packet = Packet::parse(packet).expect("it was written here");
     match packet.message().expect("well formed") {
-        Message::Probe { neighbours, .. } => Said::Probe(neighbours.iter().collect()),
+        Message::Probe { neighbours, .. } => Sent::Probe(neighbours.iter().collect()),
         Message::Report(routes) => {
             let routes = routes.map(|route| route.expect("legal"));
-            Said::Report(routes.map(|route| (route.network, route.metric)).collect())
+            Sent::Report(routes.map(|route| (route.network, route.metric)).collect())
         }
-        Message::Prune(pair, lifetime_s) => Said::Prune(pair, lifetime_s),
-        Message::Graft(pair) => Said::Graft(pair),
-        Message::GraftAck(pair) => Said::GraftAck(pair),
-        Message::Demand(demand) => Said::Demand(demand.network, demand.level.number(), demand.sequence),
-        Message::DemandAck(ack) => Said::DemandAck(ack.sequence),
+        Message::Prune(pair, lifetime_s) => Sent::Prune(pair, lifetime_s),
+        Message::Graft(pair) => Sent::Graft(pair),
+        Message::GraftAck(pair) => Sent::GraftAck(pair),
+        Message::Demand(demand) => Sent::Demand(demand.network, demand.level.number(), demand.sequence),
+        Message::DemandAck(ack) => Sent::DemandAck(ack.sequence),
         message => panic!("it does not send {message:?}"),
     }
 }

@@ -4,7 +4,7 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use super::peer::{Bench, GROUP, OURS, PLAIN, Said, lan, on, packet, pair};
+use super::peer::{Bench, GROUP, OURS, PLAIN, Sent, lan, on, packet, pair};
 use crate::dvmrp::packet::{ALL_ROUTERS, Message, Pair};
 use crate::dvmrp::routes::Via;
 use crate::dvmrp::{Event, InterfaceId, InterfaceSettings, Link, Peer, Prefix, Refusal};
@@ -36,11 +36,11 @@ fn bench(below: &[(u32, u8)]) -> Bench {
 fn probes_name_those_heard_and_come_every_ten_seconds_3_2() {
     let mut bench = Bench::new();
     bench.pass(1, &[], &[]);
-    assert_eq!(bench.sent(0), [(ALL_ROUTERS, Said::Probe(vec![]))]);
+    assert_eq!(bench.sent(0), [(ALL_ROUTERS, Sent::Probe(vec![]))]);
     bench.probe(0, 9, 1, false, PLAIN);
     bench.probe(0, 7, 1, false, PLAIN);
     bench.pass(20, &[], &[]);
-    let both = (ALL_ROUTERS, Said::Probe(vec![on(0, 7), on(0, 9)]));
+    let both = (ALL_ROUTERS, Sent::Probe(vec![on(0, 7), on(0, 9)]));
     assert_eq!(bench.sent(0), [both.clone(), both]);
     assert!(bench.sent(1).len() == 3, "on each interface");
 }
@@ -54,9 +54,9 @@ fn a_neighbour_is_up_when_it_hears_us_and_is_sent_all_routes_3_4_5() {
     assert!(!bench.events.contains(&Event::NeighbourUp(peer(0, 9))));
     bench.probe(0, 9, 1, true, PLAIN);
     assert!(bench.events.contains(&Event::NeighbourUp(peer(0, 9))));
-    let copy = Said::Report(vec![(lan(0), 33), (lan(1), 1), (lan(2), 1)]);
+    let copy = Sent::Report(vec![(lan(0), 33), (lan(1), 1), (lan(2), 1)]);
     // The probe first: a router that has not heard it takes no report of us (3.4.6).
-    let probe = Said::Probe(vec![on(0, 9)]);
+    let probe = Sent::Probe(vec![on(0, 9)]);
     assert_eq!(bench.sent(0), [(ALL_ROUTERS, probe), (on(0, 9), copy)]);
 }
 
@@ -242,7 +242,7 @@ fn what_nobody_wants_is_pruned_and_again_after_twice_as_long_each_time_3_5() {
     for second in 0..60 {
         assert_eq!(bench.data(0, SOURCE), Ok(()));
         for (to, said) in bench.asked(0) {
-            let Said::Prune(what, lifetime_s) = said else { panic!("{said:?}") };
+            let Sent::Prune(what, lifetime_s) = said else { panic!("{said:?}") };
             assert_eq!((to, what), (on(0, 9), pair(SOURCE)));
             assert!((3000..7200).contains(&lifetime_s), "{lifetime_s}");
             pruned.push(second);
@@ -265,7 +265,7 @@ fn a_link_is_pruned_when_all_its_dependents_have_and_then_we_prune_3_5_3() {
     assert_eq!(bench.outgoing(far()), []);
     bench.pass(3, &kept, &[]);
     let asked = bench.asked(0);
-    let [(to, Said::Prune(what, lifetime_s))] = &asked[..] else { panic!("{asked:?}") };
+    let [(to, Sent::Prune(what, lifetime_s))] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!((*to, *what), (on(0, 9), pair(SOURCE)));
     assert!(
         (290..=300).contains(lifetime_s),
@@ -303,7 +303,7 @@ fn pruned() -> Bench {
     bench.data(0, SOURCE).expect("routed");
     bench.hear(1, 9, &Message::Prune(pair(SOURCE), 6000), PLAIN);
     bench.pass(3, &[(0, 9, PLAIN), (1, 9, PLAIN)], &[]);
-    assert!(matches!(bench.asked(0)[..], [(_, Said::Prune(..))]));
+    assert!(matches!(bench.asked(0)[..], [(_, Sent::Prune(..))]));
     bench
 }
 
@@ -312,8 +312,8 @@ fn a_graft_is_acknowledged_and_sent_on_3_6_2() {
     let mut bench = pruned();
     bench.asked(1);
     bench.hear(1, 9, &Message::Graft(pair(SOURCE)), PLAIN);
-    assert_eq!(bench.asked(1), [(on(1, 9), Said::GraftAck(pair(SOURCE)))]);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Graft(pair(SOURCE)))]);
+    assert_eq!(bench.asked(1), [(on(1, 9), Sent::GraftAck(pair(SOURCE)))]);
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Graft(pair(SOURCE)))]);
     assert_eq!(bench.outgoing(far()), [(1, 1)]);
     bench.hear(1, 9, &Message::Graft(pair(SOURCE)), PLAIN);
     assert_eq!(bench.asked(1).len(), 1, "each one is (3.6.4)");
@@ -344,7 +344,7 @@ fn somebody_new_below_a_pruned_branch_is_grafted_3_6() {
     let mut bench = pruned();
     bench.probe(2, 9, 1, true, PLAIN);
     bench.report(2, 9, far(), 37);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Graft(pair(SOURCE)))]);
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Graft(pair(SOURCE)))]);
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn what_a_restarted_neighbour_pruned_is_grafted_3_2_2() {
     bench.probe(1, 9, 2, true, PLAIN);
     assert!(bench.events.contains(&Event::NeighbourRestarted(peer(1, 9))));
     bench.report(1, 9, far(), 37);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Graft(pair(SOURCE)))]);
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Graft(pair(SOURCE)))]);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn who_comes_back_above_is_grafted_since_it_may_remember_a_prune() {
     bench.member(2, Some(4));
     assert_eq!(bench.asked(0), [], "nobody is there to be asked");
     bench.report(0, 9, far(), 3);
-    assert_eq!(bench.asked(0), [(on(0, 9), Said::Graft(pair(SOURCE)))]);
+    assert_eq!(bench.asked(0), [(on(0, 9), Sent::Graft(pair(SOURCE)))]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use outflow_media::Time;
 
-use super::Wish;
+use super::Interest;
 use crate::membership::limits::SOURCES_MAX;
 use crate::membership::packet::{RecordKind, ReportWriter};
 use crate::membership::{Level, Mode, Version};
@@ -62,12 +62,12 @@ impl Membership {
     }
 
     /// Whether a wish has another level.
-    pub(super) fn is_new_level(&self, wish: &Wish<'_>) -> bool {
+    pub(super) fn is_new_level(&self, wish: &Interest<'_>) -> bool {
         self.level != wish.level
     }
 
     /// Takes a wish over, and says what it was before: the mode and the sources.
-    fn replace(&mut self, wish: &Wish<'_>) -> (Mode, Vec<IpAddr>) {
+    fn replace(&mut self, wish: &Interest<'_>) -> (Mode, Vec<IpAddr>) {
         let mut sources = wish.sources.to_vec();
         sources.sort_unstable();
         sources.dedup();
@@ -76,7 +76,7 @@ impl Membership {
     }
 
     /// A wish changes, and is to be said so often from now on (RFC 3376 section 5.1).
-    pub(super) fn change(&mut self, wish: &Wish<'_>, robustness: u8, now: Time) {
+    pub(super) fn change(&mut self, wish: &Interest<'_>, robustness: u8, now: Time) {
         if self.is_new_level(wish) {
             (self.state_left, self.change_at) = (robustness, Some(now));
         }
@@ -107,7 +107,7 @@ impl Membership {
     }
 
     /// A wish changes where only joins and leaves can be said. Version 1 says no leaves.
-    pub(super) fn change_old(&mut self, wish: &Wish<'_>, version: Version, robustness: u8, now: Time) {
+    pub(super) fn change_old(&mut self, wish: &Interest<'_>, version: Version, robustness: u8, now: Time) {
         let was_member = self.is_member();
         self.replace(wish);
         match (was_member, self.is_member()) {

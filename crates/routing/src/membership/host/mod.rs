@@ -43,7 +43,7 @@ impl HostSettings {
 
 /// What is wanted of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish<'a> {
+pub struct Interest<'a> {
     /// Whether only some sources are wanted, or all but some.
     pub mode: Mode,
     /// These. Nothing but no source at all is no membership.
@@ -52,15 +52,15 @@ pub struct Wish<'a> {
     pub level: Level,
 }
 
-impl Wish<'_> {
+impl Interest<'_> {
     /// All sources.
     pub const fn all(level: Level) -> Self {
-        Wish { mode: Mode::Exclude, sources: &[], level }
+        Interest { mode: Mode::Exclude, sources: &[], level }
     }
 
     /// Nothing: the group is left.
     pub const fn nothing() -> Self {
-        Wish { mode: Mode::Include, sources: &[], level: Level::BEST }
+        Interest { mode: Mode::Include, sources: &[], level: Level::BEST }
     }
 }
 
@@ -137,11 +137,11 @@ impl Host {
     /// # Errors
     ///
     /// If it cannot be said, or is more than the limits allow; then all stays as it was.
-    pub fn set(&mut self, now: Time, group: IpAddr, wish: Wish<'_>) -> Result<(), Refused> {
+    pub fn set(&mut self, now: Time, group: IpAddr, wish: Interest<'_>) -> Result<(), Refused> {
         self.handle_timeout(now);
         self.check(group, &wish)?;
         if !self.groups.contains_key(&group) {
-            if wish == (Wish { level: wish.level, ..Wish::nothing() }) {
+            if wish == (Interest { level: wish.level, ..Interest::nothing() }) {
                 return Ok(());
             }
             if self.groups.len() >= JOINED_MAX {
@@ -160,7 +160,7 @@ impl Host {
         Ok(())
     }
 
-    fn check(&self, group: IpAddr, wish: &Wish<'_>) -> Result<(), Refused> {
+    fn check(&self, group: IpAddr, wish: &Interest<'_>) -> Result<(), Refused> {
         let family = self.settings.link.family();
         let is_source = |source: &IpAddr| Family::of(*source) == family && !source.is_multicast();
         match wish.sources.iter().find(|source| !is_source(source)) {

@@ -8,7 +8,7 @@ const GROUP: &str = "225.1.2.3";
 
 /// What a host said, with the last bytes of sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Said {
+enum Sent {
     Record(RecordKind, IpAddr, Vec<u8>),
     Old(Version, IpAddr),
     Leave(IpAddr),
@@ -18,7 +18,7 @@ struct Lab {
     host: Host,
     now: Time,
     /// What was said, and when: milliseconds.
-    said: Vec<(u64, Said)>,
+    said: Vec<(u64, Sent)>,
     packets: usize,
     levels: Vec<(u32, IpAddr, u8)>,
 }
@@ -31,8 +31,8 @@ fn sources(numbers: &[u8]) -> Vec<IpAddr> {
     numbers.iter().map(|number| IpAddr::from([192, 0, 2, *number])).collect()
 }
 
-fn record(kind: RecordKind, list: &[u8]) -> Said {
-    Said::Record(kind, address(GROUP), list.to_vec())
+fn record(kind: RecordKind, list: &[u8]) -> Sent {
+    Sent::Record(kind, address(GROUP), list.to_vec())
 }
 
 fn level(number: u8) -> Level {
@@ -61,16 +61,16 @@ impl Lab {
             match message {
                 Message::OldReport { version, group } => {
                     assert_eq!(destination, group);
-                    say(Said::Old(version, group));
+                    say(Sent::Old(version, group));
                 }
-                Message::Leave { group } => say(Said::Leave(group)),
+                Message::Leave { group } => say(Sent::Leave(group)),
                 Message::Report(report) => {
                     for one in report.records {
                         let list = one.sources.map(|source| match source {
                             IpAddr::V4(source) => source.octets()[3],
                             IpAddr::V6(source) => source.octets()[15],
                         });
-                        say(Said::Record(one.kind, one.group, list.collect()));
+                        say(Sent::Record(one.kind, one.group, list.collect()));
                     }
                     for Entry { sequence, group, level } in report.extension.levels() {
                         self.levels.push((sequence, group, level));
@@ -93,7 +93,7 @@ impl Lab {
     }
 
     fn set(&mut self, mode: Mode, list: &[u8], level: Level) {
-        let wish = Wish { mode, sources: &sources(list), level };
+        let wish = Interest { mode, sources: &sources(list), level };
         self.host.set(self.now, address(GROUP), wish).expect("it may be wished");
         self.drain();
     }
@@ -114,7 +114,7 @@ impl Lab {
     }
 
     /// What was said since the last call.
-    fn said(&mut self) -> Vec<Said> {
+    fn said(&mut self) -> Vec<Sent> {
         self.said.drain(..).map(|(_, said)| said).collect()
     }
 }
@@ -161,7 +161,7 @@ fn changes_of_sources_are_said_source_by_source() {
 fn a_general_query_is_answered_once_within_its_time_for_all_groups() {
     let mut lab = Lab::new("10.0.0.2");
     lab.set(Mode::Exclude, &[7], level(4));
-    lab.host.set(lab.now, address("225.0.0.9"), Wish::all(Level::BEST)).expect("it may be wished");
+    lab.host.set(lab.now, address("225.0.0.9"), Interest::all(Level::BEST)).expect("it may be wished");
     lab.after_ms(5000);
     lab.said();
     lab.levels.clear();
@@ -171,7 +171,7 @@ fn a_general_query_is_answered_once_within_its_time_for_all_groups() {
     assert_eq!(lab.said, []);
     lab.after_ms(10_000);
     let groups = [address("225.0.0.9"), address(GROUP)];
-    let first = Said::Record(RecordKind::IsEx, groups[0], vec![]);
+    let first = Sent::Record(RecordKind::IsEx, groups[0], vec![]);
     assert_eq!(lab.said(), [first, record(RecordKind::IsEx, &[7])]);
     let levels: Vec<_> = lab.levels.iter().map(|(_, group, level)| (*group, *level)).collect();
     assert_eq!(levels, [(groups[0], 1), (groups[1], 4)]);
@@ -183,12 +183,12 @@ fn many_groups_take_several_reports() {
     let mut lab = Lab::new("10.0.0.2");
     for number in 0..JOINED_MAX as u32 {
         let group = IpAddr::from((0xe200_0000 + number).to_be_bytes());
-        lab.host.set(lab.now, group, Wish::all(level(2))).expect("it may be wished");
+        lab.host.set(lab.now, group, Interest::all(level(2))).expect("it may be wished");
     }
     lab.drain();
     assert_eq!((lab.said().len(), lab.levels.len()), (JOINED_MAX, JOINED_MAX));
     assert_eq!(lab.packets, JOINED_MAX.div_ceil(76));
-    let refused = lab.host.set(lab.now, address(GROUP), Wish::all(level(2)));
+    let refused = lab.host.set(lab.now, address(GROUP), Interest::all(level(2)));
     assert_eq!(refused, Err(Refused::TooManyGroups));
 }
 
@@ -202,7 +202,7 @@ fn a_query_of_a_group_or_of_sources_is_answered_with_what_is_wanted_of_it() {
     lab.query(Version::V3, Some(GROUP), &[1]);
     lab.after_ms(10_000);
     let mut said = lab.said();
-    if let Some(Said::Record(_, _, list)) = said.first_mut() {
+    if let Some(Sent::Record(_, _, list)) = said.first_mut() {
         list.sort_unstable();
     }
     assert_eq!(said, [record(RecordKind::IsIn, &[1, 2])], "section 5.2: one answer of both");
@@ -277,12 +277,12 @@ fn with_a_version_2_querier_reports_are_of_version_2_until_it_is_gone() {
     lab.query(Version::V3, None, &[]);
     lab.after_ms(10_000);
     let group = address(GROUP);
-    assert_eq!(lab.said(), [Said::Old(Version::V2, group)]);
+    assert_eq!(lab.said(), [Sent::Old(Version::V2, group)]);
     lab.set(Mode::Include, &[], Level::BEST);
-    assert_eq!(lab.said(), [Said::Leave(group)]);
+    assert_eq!(lab.said(), [Sent::Leave(group)]);
     lab.set(Mode::Exclude, &[], Level::BEST);
     lab.after_ms(10_000);
-    assert_eq!(lab.said(), [Said::Old(Version::V2, group), Said::Old(Version::V2, group)]);
+    assert_eq!(lab.said(), [Sent::Old(Version::V2, group), Sent::Old(Version::V2, group)]);
     assert_eq!(lab.host.version(), Version::V2);
     lab.after_ms(240_000);
     lab.host.handle_timeout(lab.now);
@@ -295,7 +295,7 @@ fn with_a_version_1_querier_nobody_says_that_it_leaves() {
     lab.query(Version::V1, None, &[]);
     lab.set(Mode::Exclude, &[], Level::BEST);
     lab.after_ms(20_000);
-    assert_eq!(lab.said(), vec![Said::Old(Version::V1, address(GROUP)); 2]);
+    assert_eq!(lab.said(), vec![Sent::Old(Version::V1, address(GROUP)); 2]);
     lab.set(Mode::Include, &[], Level::BEST);
     assert_eq!((lab.said(), lab.host.groups.len()), (vec![], 0));
 }
@@ -345,9 +345,9 @@ fn a_version_3_host_answers_whatever_others_report() {
 fn mld_runs_on_the_same_machine() {
     let mut lab = Lab::new("fe80::2");
     let group = address("ff0e::1:2");
-    lab.host.set(lab.now, group, Wish::all(level(3))).expect("it may be wished");
+    lab.host.set(lab.now, group, Interest::all(level(3))).expect("it may be wished");
     lab.drain();
-    assert_eq!(lab.said(), [Said::Record(RecordKind::ToEx, group, vec![])]);
+    assert_eq!(lab.said(), [Sent::Record(RecordKind::ToEx, group, vec![])]);
     assert_eq!(lab.levels.iter().map(|(_, of, level)| (*of, *level)).collect::<Vec<_>>(), [(group, 3)]);
     lab.after_ms(1000);
     lab.said();
@@ -363,17 +363,17 @@ fn mld_runs_on_the_same_machine() {
     emit_query(&head, address("fe80::1"), [], &mut out);
     lab.host.handle_packet(lab.now, &out);
     lab.after_ms(10_000);
-    assert_eq!(lab.said(), [Said::Old(Version::V2, group)], "RFC 3810 section 8.2");
-    lab.host.set(lab.now, group, Wish::nothing()).expect("it may be wished");
+    assert_eq!(lab.said(), [Sent::Old(Version::V2, group)], "RFC 3810 section 8.2");
+    lab.host.set(lab.now, group, Interest::nothing()).expect("it may be wished");
     lab.drain();
-    assert_eq!(lab.said(), [Said::Leave(group)]);
+    assert_eq!(lab.said(), [Sent::Leave(group)]);
 }
 
 #[test]
 fn wishes_that_cannot_be_said_are_refused() {
     let mut lab = Lab::new("10.0.0.2");
     let mut set = |group: &str, list: &[IpAddr]| {
-        let wish = Wish { mode: Mode::Exclude, sources: list, level: Level::BEST };
+        let wish = Interest { mode: Mode::Exclude, sources: list, level: Level::BEST };
         lab.host.set(Time::ZERO, address(group), wish)
     };
     assert_eq!(set("10.1.2.3", &[]), Err(Refused::NotMulticast(address("10.1.2.3"))));

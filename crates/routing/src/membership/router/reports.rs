@@ -13,7 +13,7 @@ use crate::membership::{Family, Level, Reason, Version, address};
 
 /// A record, or what is the same of an older version.
 #[derive(Clone, Copy)]
-struct Said<'a> {
+struct Reported<'a> {
     host: IpAddr,
     is_known: bool,
     reporter: Reporter,
@@ -23,7 +23,7 @@ struct Said<'a> {
     sources: Addresses<'a>,
 }
 
-impl Said<'_> {
+impl Reported<'_> {
     /// Whether the host is a member because of it.
     const fn joins(&self) -> bool {
         match self.kind {
@@ -50,7 +50,7 @@ impl Router {
         let none = Addresses::none(Family::of(host));
         let reporter = Reporter::Kernel;
         let old =
-            |version, kind, group| Said { host, is_known, reporter, version, kind, group, sources: none };
+            |version, kind, group| Reported { host, is_known, reporter, version, kind, group, sources: none };
         match *message {
             Message::OldReport { version, group } => self.handle(old(version, RecordKind::IsEx, group)),
             Message::Leave { group } => self.handle(old(Version::V2, RecordKind::ToIn, group)),
@@ -60,7 +60,7 @@ impl Router {
                 for record in report.records {
                     let version = Version::V3;
                     let (kind, group, sources) = (record.kind, record.group, record.sources);
-                    self.handle(Said { host, is_known, reporter, version, kind, group, sources });
+                    self.handle(Reported { host, is_known, reporter, version, kind, group, sources });
                 }
                 report.extension.levels().for_each(|entry| self.handle_level(host, &entry));
                 self.counters.add(Reason::UnknownRecord, report.unknown.into());
@@ -70,13 +70,13 @@ impl Router {
         }
     }
 
-    fn handle(&mut self, said: Said<'_>) {
+    fn handle(&mut self, said: Reported<'_>) {
         if let Err(reason) = self.try_handle(said) {
             self.counters.count(reason);
         }
     }
 
-    fn try_handle(&mut self, mut said: Said<'_>) -> Result<(), Reason> {
+    fn try_handle(&mut self, mut said: Reported<'_>) -> Result<(), Reason> {
         self.check_group(&said)?;
         let slot = self.slot_of(&said)?;
         let (now, mut timing) = (self.now, self.timing());
@@ -110,7 +110,7 @@ impl Router {
         Ok(())
     }
 
-    fn check_group(&self, said: &Said<'_>) -> Result<(), Reason> {
+    fn check_group(&self, said: &Reported<'_>) -> Result<(), Reason> {
         let is_specific = || self.settings.source_specific.iter().any(|range| range.contains(said.group));
         let excludes = matches!(said.kind, RecordKind::IsEx | RecordKind::ToEx);
         match () {
@@ -122,7 +122,7 @@ impl Router {
     }
 
     /// The slot of a group that is wanted, or that this makes wanted.
-    fn slot_of(&mut self, said: &Said<'_>) -> Result<u32, Reason> {
+    fn slot_of(&mut self, said: &Reported<'_>) -> Result<u32, Reason> {
         let found = self.groups.find(said.group);
         let is_wanted = |slot: &u32| self.groups.get(*slot).is_some_and(Group::is_wanted);
         if let Some(slot) = found.filter(is_wanted) {
@@ -177,7 +177,7 @@ impl Router {
 
 /// What hosts of an older version cannot follow is ignored for a group that they are members of (RFC 3376
 /// section 7.3.2).
-fn ignore_for_older(version: Version, said: &mut Said<'_>) -> Result<(), Reason> {
+fn ignore_for_older(version: Version, said: &mut Reported<'_>) -> Result<(), Reason> {
     match (version, said.kind) {
         (Version::V1 | Version::V2, RecordKind::Block) | (Version::V1, RecordKind::ToIn) => {
             Err(Reason::OlderHosts)

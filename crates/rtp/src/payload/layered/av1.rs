@@ -3,7 +3,7 @@
 use outflow_media::codec::av1::{FrameType, Obu, ObuKind, frame_type, layers};
 use outflow_media::{Malformed, Needs};
 
-use super::{Describe, Grid, Identity, Picture, Refers, Said};
+use super::{Describe, Grid, Identity, PacketFields, Picture, Refers};
 use crate::RtpHeader;
 use crate::dependency::{Descriptor, Frame, Indication, SPATIAL_LAYERS_MAX, Structure, TEMPORAL_LAYERS_MAX};
 use crate::payload::av1::AggregationHeader;
@@ -73,7 +73,7 @@ impl Av1 {
     }
 
     /// What the dependency descriptor says, if there is one and the structure that it needs.
-    fn described(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Option<Said>, Malformed> {
+    fn described(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Option<PacketFields>, Malformed> {
         let Some(data) = self.extension.and_then(|id| packet.extension(id)) else { return Ok(None) };
         let known = self.known.as_ref().map(|known| &*known.structure);
         let Some(mut descriptor) = Descriptor::parse(data, known)? else { return Ok(None) };
@@ -86,11 +86,11 @@ impl Av1 {
             self.known = attached;
         }
         let frame = Identity::Number(descriptor.number);
-        Ok(Some(Said { frame, first: descriptor.first, last: descriptor.last, picture }))
+        Ok(Some(PacketFields { frame, first: descriptor.first, last: descriptor.last, picture }))
     }
 
     /// What the units of a packet say.
-    fn units(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Said, Malformed> {
+    fn units(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<PacketFields, Malformed> {
         let (header, data) = AggregationHeader::parse(packet.payload())?;
         let last = packet.marker();
         let (mut layer, mut frame_kind, mut sequence) = (None, None, header.new_sequence);
@@ -116,7 +116,7 @@ impl Av1 {
         }
         if !any {
             let (frame, picture) = (Identity::Same, Picture::plain(0, 0));
-            return Ok(Said { frame, first: false, last, picture });
+            return Ok(PacketFields { frame, first: false, last, picture });
         }
         let (temporal, spatial) = layer.unwrap_or_default();
         let key = sequence && spatial == 0 && frame_kind.is_none_or(|kind| kind == FrameType::Key);
@@ -125,12 +125,12 @@ impl Av1 {
             _ => Refers::Newest { below: true },
         };
         let picture = Picture { key, refers, grid: self.grid, ..Picture::plain(temporal, spatial) };
-        Ok(Said { frame: Identity::Spatial(spatial), first: !header.continues, last, picture })
+        Ok(PacketFields { frame: Identity::Spatial(spatial), first: !header.continues, last, picture })
     }
 }
 
 impl Describe for Av1 {
-    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Said, Malformed> {
+    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<PacketFields, Malformed> {
         match self.described(packet, late)? {
             Some(said) => Ok(said),
             None => self.units(packet, late),

@@ -2,7 +2,7 @@
 
 use outflow_media::Malformed;
 
-use super::{Describe, Grid, Identity, Picture, Refers, Said};
+use super::{Describe, Grid, Identity, PacketFields, Picture, Refers};
 use crate::RtpHeader;
 use crate::frame_marking::{FrameMarking, Layer};
 
@@ -32,11 +32,11 @@ impl Describe for Marked {
         self.are_marked || matches!(self.marking(packet), Some(Ok(_)))
     }
 
-    fn read(&mut self, packet: &RtpHeader<'_>, _: bool) -> Result<Said, Malformed> {
+    fn read(&mut self, packet: &RtpHeader<'_>, _: bool) -> Result<PacketFields, Malformed> {
         let Some(marking) = self.marking(packet).transpose()? else {
             // Of the frame that others with its timestamp are of.
             let (frame, picture) = (Identity::Same, Picture::plain(0, 0));
-            return Ok(Said { frame, first: false, last: packet.marker(), picture });
+            return Ok(PacketFields { frame, first: false, last: packet.marker(), picture });
         };
         self.are_marked = true;
         let base = Layer { syncs_with_base: false, temporal: 0, id: 0, base_picture: None };
@@ -58,6 +58,6 @@ impl Describe for Marked {
             ..Picture::plain(temporal, id)
         };
         let frame = Identity::Spatial(id);
-        Ok(Said { frame, first: marking.first, last: marking.last, picture })
+        Ok(PacketFields { frame, first: marking.first, last: marking.last, picture })
     }
 }

@@ -44,12 +44,12 @@ pub(super) trait Describe: Debug + Send + Sync {
     }
 
     /// What the next packet says. One that came late changes nothing that holds for others.
-    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Said, Malformed>;
+    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<PacketFields, Malformed>;
 }
 
 /// What a packet says of its frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct PacketFields {
     /// What tells it from other frames with its timestamp.
     frame: Identity,
     /// It holds the first bytes of its frame.
@@ -202,7 +202,7 @@ pub(super) struct Layered {
 
 /// The frame of a packet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct PacketFrame {
     pub(super) frame: Frame,
     pub(super) first: bool,
     pub(super) last: bool,
@@ -240,7 +240,7 @@ impl Layered {
         packet: &RtpHeader<'_>,
         late: bool,
         behind: u32,
-    ) -> Result<Told, Malformed> {
+    ) -> Result<PacketFrame, Malformed> {
         let said = self.describe.read(packet, late)?;
         let timestamp = packet.timestamp();
         if let Some(current) = self.current.filter(|current| current.is_of(timestamp, said.frame)) {
@@ -250,14 +250,14 @@ impl Layered {
             return Ok(self.told(&past, false, said.last));
         }
         let (begun, grown) = self.begin(timestamp, &said, behind);
-        Ok(Told { grown, ..self.told(&begun, said.first, said.last) })
+        Ok(PacketFrame { grown, ..self.told(&begun, said.first, said.last) })
     }
 
     /// The last packet of a spatial layer is the last of the picture for receivers that take none above.
-    fn told(&self, past: &Past, first: bool, last: bool) -> Told {
+    fn told(&self, past: &Past, first: bool, last: bool) -> PacketFrame {
         let above = (past.spatial + 1 < self.grid.spatial).then(|| self.grid.layer(0, past.spatial + 1));
         let ends = above.filter(|above| last && past.frame.layer < *above).map(|above| above - 1);
-        Told { frame: past.frame, first, last, ends, grown: 0, adds: past.adds }
+        PacketFrame { frame: past.frame, first, last, ends, grown: 0, adds: past.adds }
     }
 
     /// The frame of a late packet: the one it names, or else the oldest one in mind.
@@ -269,7 +269,7 @@ impl Layered {
     }
 
     /// The next frame, and [`Tag::grown`](outflow_media::Tag::grown).
-    fn begin(&mut self, timestamp: u32, said: &Said, behind: u32) -> (Past, u8) {
+    fn begin(&mut self, timestamp: u32, said: &PacketFields, behind: u32) -> (Past, u8) {
         let picture = said.picture.within(SPATIAL_LAYERS as u8 - 1);
         let grown = self.grow(&picture);
         let adds = self.current.is_some_and(|current| current.timestamp == timestamp);

@@ -2,7 +2,7 @@
 
 use outflow_media::Malformed;
 
-use super::{Describe, Grid, Identity, Picture, Refers, Said};
+use super::{Describe, Grid, Identity, PacketFields, Picture, Refers};
 use crate::RtpHeader;
 use crate::payload::vp8::{Descriptor, is_key};
 
@@ -13,7 +13,7 @@ use crate::payload::vp8::{Descriptor, is_key};
 pub(in crate::payload) struct Vp8;
 
 impl Describe for Vp8 {
-    fn read(&mut self, packet: &RtpHeader<'_>, _: bool) -> Result<Said, Malformed> {
+    fn read(&mut self, packet: &RtpHeader<'_>, _: bool) -> Result<PacketFields, Malformed> {
         let (descriptor, data) = Descriptor::parse(packet.payload())?;
         let first = descriptor.starts_frame();
         let discardable = descriptor.is_no_reference;
@@ -29,6 +29,6 @@ impl Describe for Vp8 {
         let grid = Grid { discardable: apart, ..Grid::ONE };
         let resets = syncs || apart;
         let picture = Picture { key, discardable, refers, resets, grid, ..Picture::plain(temporal, 0) };
-        Ok(Said { frame: Identity::Spatial(0), first, last: packet.marker(), picture })
+        Ok(PacketFields { frame: Identity::Spatial(0), first, last: packet.marker(), picture })
     }
 }

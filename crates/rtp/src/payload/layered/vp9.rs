@@ -2,7 +2,7 @@
 
 use outflow_media::Malformed;
 
-use super::{Describe, Grid, Identity, Picture, Refers, Said};
+use super::{Describe, Grid, Identity, PacketFields, Picture, Refers};
 use crate::RtpHeader;
 use crate::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure, is_key};
 
@@ -22,7 +22,7 @@ impl Default for Vp9 {
 }
 
 impl Describe for Vp9 {
-    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<Said, Malformed> {
+    fn read(&mut self, packet: &RtpHeader<'_>, late: bool) -> Result<PacketFields, Malformed> {
         let (descriptor, data) = Descriptor::parse(packet.payload())?;
         let whole = Layer { temporal: 0, switches_up: false, spatial: 0, needs_below: false };
         let layer = descriptor.layer.unwrap_or(whole);
@@ -47,7 +47,7 @@ impl Describe for Vp9 {
             ..Picture::plain(temporal, spatial)
         };
         let (first, last) = (descriptor.first, descriptor.last);
-        Ok(Said { frame: Identity::Spatial(spatial), first, last, picture })
+        Ok(PacketFields { frame: Identity::Spatial(spatial), first, last, picture })
     }
 }
 

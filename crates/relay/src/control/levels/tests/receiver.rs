@@ -38,21 +38,21 @@ impl Receiver {
 
     /// What an order begins with: the tables for a sink that joins, or what brings one that changes from one
     /// branch to another.
-    pub(super) fn greeted(&mut self, bytes: &Bytes, header: [u8; 12], lowered: u16, joins: bool) {
+    pub(super) fn spliced(&mut self, bytes: &Bytes, header: [u8; 12], sequence_offset: u16, joins: bool) {
         match joins {
-            true => self.number(header, lowered),
-            false => self.datagram(bytes, header, lowered),
+            true => self.number(header, sequence_offset),
+            false => self.datagram(bytes, header, sequence_offset),
         }
     }
 
-    pub(super) fn datagram(&mut self, bytes: &Bytes, header: [u8; 12], lowered: u16) {
-        self.number(header, lowered);
+    pub(super) fn datagram(&mut self, bytes: &Bytes, header: [u8; 12], sequence_offset: u16) {
+        self.number(header, sequence_offset);
         self.packets
             .extend((0..bytes.len()).step_by(PACKET_BYTES).map(|at| bytes.slice(at..at + PACKET_BYTES)));
     }
 
-    fn number(&mut self, header: [u8; 12], lowered: u16) {
-        let number = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(lowered);
+    fn number(&mut self, header: [u8; 12], sequence_offset: u16) {
+        let number = u16::from_be_bytes([header[2], header[3]]).wrapping_sub(sequence_offset);
         if let Some(before) = self.sequence.replace(number).filter(|_| self.by_rtp) {
             assert_eq!(number, before.wrapping_add(1), "RTP sequence numbers go on");
         }

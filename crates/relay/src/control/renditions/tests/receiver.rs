@@ -33,13 +33,13 @@ impl Receiver {
         Receiver { key, has_sound, is_there: true, block: None, got: Vec::new() }
     }
 
-    pub(super) fn take(&mut self, is_main: bool, header: [u8; HEADER], lowered: u16, bytes: &[u8]) {
+    pub(super) fn take(&mut self, is_main: bool, header: [u8; HEADER], sequence_offset: u16, bytes: &[u8]) {
         let [_, kind, s0, s1, t0, t1, t2, t3, c0, c1, c2, c3] = header;
         let ssrc = u32::from_be_bytes([c0, c1, c2, c3]);
         let track = u32::from(is_main == self.has_sound && self.has_sound && ssrc & 1 == 1);
         assert_eq!(ssrc & !1, 0x7fff_ff00, "it is always the stream's own; track {track}");
         assert_eq!(kind & 0x7f, if is_main { 96 } else { SOUND }, "the payload types are the first one's");
-        let sequence = u16::from_be_bytes([s0, s1]).wrapping_sub(lowered);
+        let sequence = u16::from_be_bytes([s0, s1]).wrapping_sub(sequence_offset);
         let timestamp = u32::from_be_bytes([t0, t1, t2, t3]);
         let got = match *bytes {
             [0x78, 0, 2, 0x67, rendition, 0, 2, 0x68, _] => {

@@ -29,7 +29,7 @@ use crate::send::udp::send_one;
 use crate::send::uring::Uring;
 
 /// Everything that a worker sends with.
-pub(super) struct Ways {
+pub(super) struct Paths {
     fanout: Fanout,
     next_refresh: Time,
     streamer: StreamSender,
@@ -39,7 +39,7 @@ pub(super) struct Ways {
     peers: Peers,
 }
 
-impl Ways {
+impl Paths {
     /// As configured, with this pair of ports; what comes for peers comes through `parcels`.
     ///
     /// # Errors
@@ -48,19 +48,19 @@ impl Ways {
         watch: &mut Watch,
         pair: PortPair,
         parcels: Parcels,
-        (ways, receivers_max): (outflow_config::Fanout, usize),
+        (paths, receivers_max): (outflow_config::Fanout, usize),
     ) -> io::Result<Self> {
-        let uring = match ways.io_uring {
+        let uring = match paths.io_uring {
             Switch::Auto => Uring::open(),
             Switch::Off => Uring::without(),
         };
-        let fanout = Fanout::open(ways.udp, receivers_max);
+        let fanout = Fanout::open(paths.udp, receivers_max);
         if let Some(routes) = fanout.descriptor() {
             watch.add(routes, EventFlags::IN)?.insert(Watched::Routes);
         }
         let ports = UdpPorts::open(watch, pair)?;
         let (streamer, peers) = (StreamSender::default(), Peers::new(parcels));
-        Ok(Ways { fanout, next_refresh: Time::ZERO, streamer, uring, ports, peers })
+        Ok(Paths { fanout, next_refresh: Time::ZERO, streamer, uring, ports, peers })
     }
 
     /// When there is something to do here at the latest.
@@ -117,8 +117,8 @@ impl Ways {
             Delivery::Datagrams(_, Ends::Negotiated(site, to)) => {
                 self.ports.negotiated(watch, receiver, &site, &to)
             }
-            Delivery::Datagrams(carriage, Ends::Configured(to)) => {
-                self.ports.configured(watch, receiver, &to, (carriage, tracks))
+            Delivery::Datagrams(encapsulation, Ends::Configured(to)) => {
+                self.ports.configured(watch, receiver, &to, (encapsulation, tracks))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Ways {
             Out::Udp { route, .. } => Some(route),
             Out::Stream { .. } | Out::Peer { .. } => None,
         };
-        let part = |sink: &Sink| Part { cut: sink.cut(), apart: sink.apart() };
+        let part = |sink: &Sink| Part { max_layer: sink.max_layer(), apart: sink.apart() };
         let part_of = &|key: SinkKey| core.sink(key).map_or(Part::WHOLE, part);
         let (uring, ports) = (&mut self.uring, self.ports.sockets());
         let mut means = Means { stream, uring, ports, route_of, part_of };

@@ -7,7 +7,7 @@ use crate::buffer::Seq;
 /// What a sink alone is sent between two branches: datagrams, with the RTP headers that they have where they
 /// go by RTP.
 #[derive(Debug, Default)]
-pub(crate) struct Greeting {
+pub(crate) struct Splice {
     datagrams: Vec<(Bytes, [u8; 12])>,
     given: usize,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Entered {
     pub(crate) had: Seq,
 }
 
-impl Greeting {
+impl Splice {
     pub(crate) fn new(datagrams: Vec<(Bytes, [u8; 12])>) -> Self {
-        Greeting { datagrams, given: 0 }
+        Splice { datagrams, given: 0 }
     }
 
     /// The next of it is given, if not all was.
