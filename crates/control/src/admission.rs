@@ -11,7 +11,7 @@ use crate::placing::{Admitted, Placing, Replication, Terms};
 
 impl Control {
     /// The worker that a receiver by UDP is to be served by, and its ports; it has asked at this address.
-    /// Branches are made at the stream's home, and served from there; receivers behind a link are with it.
+    /// Branches are made at the stream's owner, and served from there; receivers behind a link are with it.
     ///
     /// # Errors
     /// Unknown stream or link.
@@ -35,9 +35,9 @@ impl Control {
         (wanted, link): (&Selection, Option<(LinkPlace, &str)>),
     ) -> Result<Admitted, ControlError> {
         let relay_max = self.config().limits.receivers;
-        let home = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };
-        if let (Some(home), Some((link, name))) = (home, link)
-            && home != link.worker
+        let owner = if wanted.is_all() { None } else { Some(self.entry(stream)?.owner.worker) };
+        if let (Some(owner), Some((link, name))) = (owner, link)
+            && owner != link.worker
         {
             return Err(ControlError::Unsupported(format!(
                 "a branch, view or level of stream '{stream}' cannot be had behind link '{name}', which is \
@@ -46,7 +46,7 @@ impl Control {
             )));
         }
         let link = link.map(|(link, _)| link.worker);
-        let worker = site.map(|site| site.worker).or(link).or(home);
+        let worker = site.map(|site| site.worker).or(link).or(owner);
         let terms = Terms { relay_max, placing: self.placing(), worker };
         let replicate = |replication: Replication| replication.carry_out(stream, self.workers());
         self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)

@@ -1,4 +1,4 @@
-//! A stream as control knows it, and where its receivers are served: at its home, and once there are too
+//! A stream as control knows it, and where its receivers are served: at its owner, and once there are too
 //! many of them for one worker, by others as well.
 
 use std::collections::BTreeMap;
@@ -21,24 +21,24 @@ pub(crate) type Ready = Vec<watch::Receiver<bool>>;
 /// What control knows of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamEntry {
-    /// Its home: where its source is.
+    /// Its owner: where its source is.
     pub(crate) owner: Owner,
     pub(crate) options: StreamOptions,
-    /// The homes of its renditions, if it has no source of its own.
+    /// The owners of its renditions, if it has no source of its own.
     pub(crate) renditions: Vec<Owner>,
     /// What rules leave of its levels.
     pub(crate) bounds: LevelBounds,
     /// `None` if it takes publishers, else what its source is, in words.
     pub(crate) source: Option<String>,
     pub(crate) receivers_max: usize,
-    /// At home and elsewhere.
+    /// With its owner and elsewhere.
     pub(crate) receivers: usize,
     pub(crate) publisher: Option<(SourceId, String)>,
     /// Where else it is, or was, served.
     pub(crate) replicas: Vec<Replica>,
 }
 
-/// A stream at a worker that is not its home.
+/// A stream at a worker that is not its owner.
 #[derive(Debug, Clone)]
 pub(crate) struct Replica {
     pub(crate) owner: Owner,
@@ -52,8 +52,8 @@ pub(crate) struct Replica {
 /// A replica that is to serve from now on.
 #[derive(Debug)]
 pub(crate) struct Replication {
-    home: StreamId,
-    /// The streams that hand it packets: its home, or those of its renditions.
+    owner: StreamId,
+    /// The streams that hand it packets: its owner, or those of its renditions.
     from: Vec<Owner>,
     replica: Owner,
     options: StreamOptions,
@@ -93,28 +93,28 @@ impl StreamEntry {
         self.options.is_relayed
     }
 
-    /// The stream wherever it is, its home first.
+    /// The stream wherever it is, its owner first.
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> + '_ {
         core::iter::once(self.owner).chain(self.replicas.iter().map(|replica| replica.owner))
     }
 
-    /// The worker for the stream's next receiver: its home, until there are too many of them.
+    /// The worker for the stream's next receiver: its owner, until there are too many of them.
     /// Beyond, a worker with fewer receivers of all streams helps: first those that do so already,
     /// because every further one has to be handed every packet.
     pub(super) fn place(&self, load: &Load, Placing { workers, split }: Placing) -> usize {
-        let home = self.owner.worker;
+        let owner = self.owner.worker;
         let elsewhere: usize = self.replicas.iter().map(|replica| replica.receivers).sum();
         if self.receivers.saturating_sub(elsewhere) < split {
-            return home;
+            return owner;
         }
         let load = |worker: &usize| load.get(worker).copied().unwrap_or(0);
-        let is_less_loaded = |worker: &usize| load(worker) < load(&home);
+        let is_less_loaded = |worker: &usize| load(worker) < load(&owner);
         let helps = |replica: &&Replica| replica.ready.is_some() && replica.receivers < split;
         let helping = self.replicas.iter().filter(helps).map(|replica| replica.owner.worker);
         let helping = helping.min_by_key(load).filter(is_less_loaded);
         let serves = |worker: usize| self.owners().any(|owner| owner.worker == worker);
         let least = || (0..workers).min_by_key(|worker| (load(worker), !serves(*worker)));
-        helping.or_else(least).filter(is_less_loaded).unwrap_or(home)
+        helping.or_else(least).filter(is_less_loaded).unwrap_or(owner)
     }
 
     /// A receiver more, at this worker.
@@ -137,13 +137,13 @@ impl StreamEntry {
         let replica = &mut self.replicas[at];
         replica.receivers += 1;
         replica.idle_since = None;
-        let (options, bounds, owner) = (self.options, &self.bounds, replica.owner);
+        let (options, bounds, owner) = (self.options, &self.bounds, self.owner.stream);
+        let there = replica.owner;
         let from = if self.renditions.is_empty() { vec![self.owner] } else { self.renditions.clone() };
-        let home = self.owner.stream;
         let replicate =
-            || replicate(Replication { home, from, replica: owner, options, bounds: bounds.clone() });
+            || replicate(Replication { owner, from, replica: there, options, bounds: bounds.clone() });
         let ready = replica.ready.get_or_insert_with(replicate).clone();
-        Admitted { owner, ready: Some(ready) }
+        Admitted { owner: there, ready: Some(ready) }
     }
 
     /// A receiver less.
@@ -159,13 +159,13 @@ impl StreamEntry {
 impl Replication {
     /// Has the stream, which has this name, served at one worker more. What it has to wait for is returned.
     pub(crate) fn carry_out(self, name: &str, workers: &Workers) -> Ready {
-        let Replication { home, from, replica, options, bounds } = self;
+        let Replication { owner, from, replica, options, bounds } = self;
         tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
         let (stream, name) = (replica.stream, name.to_owned());
         let mut ready = Vec::new();
         workers.feed(&from, &replica, |inlets| {
             ready.extend(inlets.iter().map(Inlet::ready));
-            workers.tell(&replica, Command::Replicate { stream, home, name, options, inlets });
+            workers.tell(&replica, Command::Replicate { stream, owner, name, options, inlets });
             workers.tell(&replica, Command::SetBounds { stream, bounds });
         });
         ready

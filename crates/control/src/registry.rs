@@ -321,15 +321,15 @@ mod tests {
         for receiver in 1..=8 {
             places.push(admit(&registry, "a", receiver, terms).expect("room"));
         }
-        let (home, first, second) = ((0, 1, false), (1, 103, true), (2, 105, true));
+        let (owner, first, second) = ((0, 1, false), (1, 103, true), (2, 105, true));
         let again = |(worker, stream, _)| (worker, stream, false);
-        // Two at home, two each at the others; then everywhere in turn.
-        assert_eq!(places[..6], [home, home, first, again(first), second, again(second)]);
-        assert_eq!(places[6..], [home, again(first)]);
+        // Two with its owner, two each at the others; then everywhere in turn.
+        assert_eq!(places[..6], [owner, owner, first, again(first), second, again(second)]);
+        assert_eq!(places[6..], [owner, again(first)]);
         assert_eq!(registry.receiver(3), Some(Owner { worker: 1, stream: 103 }));
         registry.discharge(1);
         registry.discharge(2);
-        assert_eq!(admit(&registry, "a", 9, terms), Ok(home), "there is room at home again");
+        assert_eq!(admit(&registry, "a", 9, terms), Ok(owner), "there is room at owner again");
     }
 
     #[test]

@@ -66,14 +66,14 @@ impl Workers {
 
     /// Lets streams hand their packets to another one, whose worker is told of the queues first.
     pub(crate) fn feed(&self, from: &[Owner], to: &Owner, tell: impl FnOnce(Vec<Inlet>)) {
-        let queue = |home: &Owner| {
-            let upward = self.get(home.worker).upward(home.stream);
+        let queue = |owner: &Owner| {
+            let upward = self.get(owner.worker).upward(owner.stream);
             self.get(to.worker).queue(to.stream, upward)
         };
         let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
         tell(inlets);
-        for (home, outlet) in from.iter().zip(outlets) {
-            self.tell(home, Command::Share { stream: home.stream, outlet });
+        for (owner, outlet) in from.iter().zip(outlets) {
+            self.tell(owner, Command::Share { stream: owner.stream, outlet });
         }
     }
 }

@@ -60,7 +60,7 @@ impl Hop {
         Arc::clone(&self.shown)
     }
 
-    /// Whether the home has let the line go.
+    /// Whether the owner has let the line go.
     pub(super) fn is_over(&self) -> bool {
         self.inlet.is_over()
     }

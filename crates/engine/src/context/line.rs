@@ -15,7 +15,7 @@ use super::passed::{Carried, ForAll, Passed};
 use super::ringer::Ringer;
 use crate::limits::CONTEXT_PACKETS;
 
-/// The home's ends of a line.
+/// The owner's ends of a line.
 #[derive(Debug)]
 pub struct Line {
     outlet: Outlet,
@@ -25,7 +25,7 @@ pub struct Line {
     back: Arc<AtomicU64>,
 }
 
-/// What came back to a line's home.
+/// What came back to a line's owner.
 #[derive(Debug)]
 pub(crate) enum Arrived {
     /// A packet for a branch, by the number of its exit.
@@ -66,15 +66,15 @@ impl Joint {
 }
 
 impl Line {
-    /// A line past these contexts, each with one or more lanes, back to its home; and the parts of the
+    /// A line past these contexts, each with one or more lanes, back to its owner; and the parts of the
     /// lanes, in the same order.
-    pub(super) fn new(contexts: &[Vec<Ringer>], home: Ringer) -> (Line, Vec<Vec<Hop>>) {
-        let home = vec![home];
-        let along = contexts.iter().chain([&home]);
+    pub(super) fn new(contexts: &[Vec<Ringer>], owner: Ringer) -> (Line, Vec<Vec<Hop>>) {
+        let owner = vec![owner];
+        let along = contexts.iter().chain([&owner]);
         let writers = [1].into_iter().chain(contexts.iter().map(Vec::len));
         let mut joints: Vec<Joint> =
             writers.zip(along).map(|(writers, readers)| Joint::new(writers, readers)).collect();
-        let outlet = joints[0].outlets.pop().expect("the home writes");
+        let outlet = joints[0].outlets.pop().expect("the owner writes");
         let mut hops = Vec::new();
         for context in 0..contexts.len() {
             let [before, after] = &mut joints[context..context + 2] else { break };
@@ -84,9 +84,9 @@ impl Line {
             };
             hops.push(ends.enumerate().map(hop).collect::<Vec<_>>());
         }
-        let mut last = joints.pop().expect("the last is the home's");
-        let inlet = last.inlets.pop().expect("the home reads");
-        let back = last.dropped.pop().expect("the home reads");
+        let mut last = joints.pop().expect("the last is the owner's");
+        let inlet = last.inlets.pop().expect("the owner reads");
+        let back = last.dropped.pop().expect("the owner reads");
         let shown = hops.iter().map(|lanes| lanes.iter().map(Hop::shown).collect()).collect();
         (Line { outlet, inlet, shown, back }, hops)
     }

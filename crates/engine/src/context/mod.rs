@@ -39,11 +39,11 @@ pub struct Contexts {
 
 impl Contexts {
     /// A line through these contexts, each with this many lanes; they are made if there are none of those
-    /// names yet. The worker at its home is called by `home` when something comes back.
+    /// names yet. The worker at its owner is called by `owner` when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
-    pub fn line(&self, contexts: &[(String, usize)], home: Caller) -> Result<Line, ControlError> {
+    pub fn line(&self, contexts: &[(String, usize)], owner: Caller) -> Result<Line, ControlError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let lanes = |(name, lanes): &(String, usize)| {
             let name = shared(&threads, name);
@@ -65,7 +65,7 @@ impl Contexts {
         let along: Vec<Vec<&Thread>> = names.iter().map(along).collect();
         let ringers = |lanes: &Vec<&Thread>| lanes.iter().map(|thread| thread.ringer()).collect();
         let ringers: Vec<_> = along.iter().map(ringers).collect();
-        let (line, hops) = Line::new(&ringers, Ringer::Home(home));
+        let (line, hops) = Line::new(&ringers, Ringer::Owner(owner));
         for (thread, hop) in along.iter().flatten().zip(hops.into_iter().flatten()) {
             thread.attach(hop);
         }

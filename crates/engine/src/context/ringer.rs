@@ -1,4 +1,4 @@
-//! What wakes the reader of a queue: a context's thread, or the worker at the line's home.
+//! What wakes the reader of a queue: a context's thread, or the worker at the line's owner.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,14 +9,14 @@ use crate::calls::Caller;
 #[derive(Debug, Clone)]
 pub(super) enum Ringer {
     Context(Arc<Parked>),
-    Home(Caller),
+    Owner(Caller),
 }
 
 impl Ringer {
     pub(super) fn ring(&self) {
         match self {
             Ringer::Context(parked) => parked.wake(),
-            Ringer::Home(caller) => caller.ring(),
+            Ringer::Owner(caller) => caller.ring(),
         }
     }
 }

@@ -45,8 +45,8 @@ fn plan(lanes: [usize; 2]) -> Plan {
     let none = Settings::default;
     Plan {
         elements: [
-            ("home".to_owned(), element("remark", "source", settings, None, 1)),
-            ("a".to_owned(), element("pass", "home", none(), Some("x"), lanes[0])),
+            ("owner".to_owned(), element("remark", "source", settings, None, 1)),
+            ("a".to_owned(), element("pass", "owner", none(), Some("x"), lanes[0])),
             ("b".to_owned(), element("pass", "a", none(), Some("x"), 1)),
             ("c".to_owned(), element("pass", "b", none(), Some("y"), lanes[1])),
         ]
@@ -204,10 +204,10 @@ fn every_lane_has_its_turn_and_frames_stay_together() {
 
 #[test]
 fn when_too_many_streams_have_plug_ins_some_share_a_context() {
-    let (contexts, home) = (Contexts::default(), calls(Arc::new(Bell::new().expect("a bell"))).0);
+    let (contexts, owner) = (Contexts::default(), calls(Arc::new(Bell::new().expect("a bell"))).0);
     for number in 0..2 * PLUGIN_CONTEXTS_MAX {
         let name = format!("{PLUGIN_CONTEXT}{number}");
-        contexts.line(&[(name, 1)], home.to(1)).expect("there is room");
+        contexts.line(&[(name, 1)], owner.to(1)).expect("there is room");
     }
     let threads = contexts.threads.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(threads.len(), PLUGIN_CONTEXTS_MAX + 1);

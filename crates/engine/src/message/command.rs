@@ -40,13 +40,13 @@ pub enum Command {
         /// Why, for its receivers.
         reason: CloseReason,
     },
-    /// Serve receivers of a stream whose home is with another worker, with what comes through the
+    /// Serve receivers of a stream whose owner is with another worker, with what comes through the
     /// queues; `stream` is its number here.
     Replicate {
         /// The number of the stream.
         stream: StreamId,
         /// The number that it has where its source is.
-        home: StreamId,
+        owner: StreamId,
         /// Its name.
         name: String,
         /// What the stream is like.

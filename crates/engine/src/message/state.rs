@@ -233,21 +233,21 @@ pub struct SessionState {
 /// A stream as one worker serves it.
 #[derive(Debug, Clone)]
 pub struct StreamPart {
-    /// The stream's number at its home.
-    pub home: StreamId,
+    /// The stream's number at its owner.
+    pub owner: StreamId,
     /// It has no source of its own.
     pub is_replica: bool,
     /// What it shows.
     pub state: StreamState,
 }
 
-/// Puts the parts of streams together, by name. A replica whose home is not there yet, or no
+/// Puts the parts of streams together, by name. A replica whose owner is not there yet, or no
 /// longer, is left out.
 pub fn together<'a>(parts: impl Iterator<Item = &'a StreamPart> + Clone) -> Vec<StreamState> {
-    let homes = parts.clone().filter(|part| !part.is_replica);
-    let mut streams: BTreeMap<_, _> = homes.map(|part| (part.home, part.state.clone())).collect();
+    let owners = parts.clone().filter(|part| !part.is_replica);
+    let mut streams: BTreeMap<_, _> = owners.map(|part| (part.owner, part.state.clone())).collect();
     for part in parts.filter(|part| part.is_replica) {
-        if let Some(stream) = streams.get_mut(&part.home) {
+        if let Some(stream) = streams.get_mut(&part.owner) {
             stream.add(&part.state);
         }
     }
@@ -257,7 +257,7 @@ pub fn together<'a>(parts: impl Iterator<Item = &'a StreamPart> + Clone) -> Vec<
 }
 
 impl StreamState {
-    /// Adds what a replica has done. Its ring holds the very packets of its home's; of both, the
+    /// Adds what a replica has done. Its ring holds the very packets of its owner's; of both, the
     /// fuller one is shown.
     fn add(&mut self, replica: &StreamState) {
         self.ring_bytes = self.ring_bytes.max(replica.ring_bytes);
@@ -282,14 +282,14 @@ pub fn named(drops: &outflow_packet::Drops) -> BTreeMap<&'static str, u64> {
 mod tests {
     use super::*;
 
-    fn part(home: StreamId, is_replica: bool, name: &str, receivers: &[u64]) -> StreamPart {
+    fn part(owner: StreamId, is_replica: bool, name: &str, receivers: &[u64]) -> StreamPart {
         let ids = receivers.iter().map(|&id| ReceiverState { id, ..ReceiverState::default() });
         let receivers: Receivers = ids.collect::<Vec<_>>().into();
         let (ring_bytes, out_drops) = (receivers.len() as u64, [("slow-sink", 1)].into());
         let name = name.to_owned();
         let state =
             StreamState { name, receivers, joins: 2, ring_bytes, out_drops, ..StreamState::default() };
-        StreamPart { home, is_replica, state }
+        StreamPart { owner, is_replica, state }
     }
 
     #[test]

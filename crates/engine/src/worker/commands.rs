@@ -32,8 +32,8 @@ impl Worker {
                 streams.add((stream, stream), (name, url), options, inlets);
                 self.look_again(stream);
             }
-            Command::Replicate { stream, home, name, options, inlets } => {
-                streams.replicate((stream, home), name, options, inlets);
+            Command::Replicate { stream, owner, name, options, inlets } => {
+                streams.replicate((stream, owner), name, options, inlets);
                 self.look_again(stream);
             }
             Command::Share { stream, outlet } => streams.with(stream, |stream| stream.share(outlet)),

@@ -14,7 +14,7 @@ pub(super) struct LiveServices {
     /// To the contexts in which other stages of its services run.
     line: Option<Line>,
     /// The same, whose stages are here.
-    at_home: Option<Line>,
+    stages_here: Option<Line>,
     /// Services that are put in place once all stages have come back; or those that are there, bound
     /// again.
     next: Option<Next>,
@@ -88,7 +88,7 @@ impl LiveServices {
     /// back to be told, and no receiver could be served meanwhile.
     fn launch(&mut self, core: &mut Stream) {
         if core.services_are_bound()
-            && let Some(mut line) = self.at_home.take()
+            && let Some(mut line) = self.stages_here.take()
         {
             line.launch(core.take_stages());
             self.line = Some(line);
@@ -132,7 +132,7 @@ impl LiveServices {
             (self.line, self.note) = (line, note);
             done = Some((before, began, reply));
         }
-        self.at_home = self.line.take();
+        self.stages_here = self.line.take();
         self.launch(core);
         core.release_services();
         if let Some((before, began, reply)) = done {

@@ -17,7 +17,7 @@ use crate::calls::Caller;
 use crate::limits::{HAND_OVER_PACKETS, INGEST_ROUND_PACKETS};
 use crate::message::{Command, StreamId};
 
-/// The home's end of a queue.
+/// The owner's end of a queue.
 #[derive(Debug)]
 pub struct Outlet {
     queue: Producer<Passed>,
@@ -32,7 +32,7 @@ pub struct Outlet {
 #[derive(Debug)]
 pub struct Inlet {
     queue: Consumer<Passed>,
-    /// The class of the replica's most urgent sinks, for the home to read the source in.
+    /// The class of the replica's most urgent sinks, for the owner to read the source in.
     class: Arc<AtomicU8>,
     ready: watch::Sender<bool>,
     /// To the worker at the other end.
@@ -89,8 +89,8 @@ impl Outlet {
             return;
         }
         let missed = self.missed.get_or_insert([0; TRACKS_MAX]);
-        if let Handed::Packet(understood) = handed {
-            missed[usize::from(understood.packet.tag.track) % TRACKS_MAX] += 1;
+        if let Handed::Packet(parsed) = handed {
+            missed[usize::from(parsed.packet.tag.track) % TRACKS_MAX] += 1;
         }
     }
 
@@ -125,7 +125,7 @@ impl Inlet {
         most
     }
 
-    /// Becomes true when the replica has been introduced, and serves like its home.
+    /// Becomes true when the replica has been introduced, and serves like its owner.
     pub fn ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
@@ -136,7 +136,7 @@ impl Inlet {
 pub(super) struct Queues {
     /// To the workers that serve it, too.
     outlets: Vec<Outlet>,
-    /// From the streams that hand it packets: its renditions, or its home, in a replica that does not rest.
+    /// From the streams that hand it packets: its renditions, or its owner, in a replica that does not rest.
     inlets: Vec<Inlet>,
 }
 
@@ -244,9 +244,9 @@ mod tests {
         }])
     }
 
-    /// A home and its replica, which can be read at any time, as by two workers.
+    /// An owner and its replica, which can be read at any time, as by two workers.
     struct Pair {
-        home: LiveStream,
+        owner: LiveStream,
         replica: LiveStream,
         sent: u64,
     }
@@ -257,11 +257,11 @@ mod tests {
             let (commands, _) = std::sync::mpsc::channel();
             let upward = Upward { stream: 1, commands, bell: Arc::clone(&bell) };
             let (outlet, inlet) = queue(crate::calls::calls(bell).0.to(2), upward);
-            let (mut home, mut replica) = (stream(1), stream(2));
-            home.core.handle_source(Time::ZERO, h264());
+            let (mut owner, mut replica) = (stream(1), stream(2));
+            owner.core.handle_source(Time::ZERO, h264());
             replica.queues.inlets.push(inlet);
-            home.share(outlet);
-            let mut pair = Pair { home, replica, sent: 0 };
+            owner.share(outlet);
+            let mut pair = Pair { owner, replica, sent: 0 };
             pair.drain();
             pair
         }
@@ -273,10 +273,10 @@ mod tests {
                 let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc: 7 };
                 let mut packet = BytesMut::from(&header.emit()[..]);
                 packet.extend_from_slice(if key { &[0x65, 0xb0] } else { &[0x41, 0xc0] });
-                self.home.core.handle_media(Time::ZERO, 0, packet.into());
+                self.owner.core.handle_media(Time::ZERO, 0, packet.into());
                 self.sent += 1;
             }
-            self.home.hand_over();
+            self.owner.hand_over();
         }
 
         fn drain(&mut self) {
@@ -303,10 +303,10 @@ mod tests {
         // One more than there is room for; beyond, nothing is handed over until half is free.
         pair.send(HAND_OVER_PACKETS - 1, false);
         pair.send(11, false);
-        assert!(pair.home.queues.outlets[0].missed.is_some());
+        assert!(pair.owner.queues.outlets[0].missed.is_some());
         pair.drain();
         pair.send(5, false);
-        assert!(pair.home.queues.outlets[0].missed.is_none(), "there is room again");
+        assert!(pair.owner.queues.outlets[0].missed.is_none(), "there is room again");
         pair.send(3, false);
         pair.send(1, true);
         pair.drain();
@@ -323,10 +323,10 @@ mod tests {
     #[test]
     fn the_home_knows_how_urgent_it_is_elsewhere() {
         let mut pair = Pair::new();
-        assert_eq!(pair.home.class(), Priority::Low, "nobody receives it");
+        assert_eq!(pair.owner.class(), Priority::Low, "nobody receives it");
         pair.join();
         pair.replica.tell_class();
-        assert_eq!(pair.home.class(), Priority::High);
+        assert_eq!(pair.owner.class(), Priority::High);
     }
 
     #[test]
@@ -334,7 +334,7 @@ mod tests {
         let mut pair = Pair::new();
         pair.replica.queues.inlets.clear();
         pair.send(1, true);
-        assert!(pair.home.queues.outlets.is_empty());
-        assert_eq!(pair.home.core.handed().count(), 0);
+        assert!(pair.owner.queues.outlets.is_empty());
+        assert_eq!(pair.owner.core.handed().count(), 0);
     }
 }

@@ -95,9 +95,9 @@ impl Snapshot {
             }
             None => {
                 self.at = (index + 1, 0);
-                let (home, is_replica) = (stream.home, stream.home != stream.id);
+                let (owner, is_replica) = (stream.owner, stream.owner != stream.id);
                 let state = stream.state(now, partial);
-                self.done.push(StreamPart { home, is_replica, state });
+                self.done.push(StreamPart { owner, is_replica, state });
             }
         }
         true

@@ -23,8 +23,8 @@ use crate::message::{ControlError, Demand, ReceiverId, Reply, Services, StreamId
 /// A stream and everything that is connected to it.
 pub(super) struct LiveStream {
     pub(super) id: StreamId,
-    /// Its number at its home, which is this one unless it is a replica.
-    pub(super) home: StreamId,
+    /// Its number at its owner, which is this one unless it is a replica.
+    pub(super) owner: StreamId,
     pub(super) name: String,
     pub(super) url: String,
     pub(super) core: Stream,
@@ -53,14 +53,14 @@ pub(super) struct LiveStream {
 impl LiveStream {
     /// A stream without a source and without receivers.
     pub(super) fn new(
-        (id, home): (StreamId, StreamId),
+        (id, owner): (StreamId, StreamId),
         name: String,
         url: String,
         options: StreamOptions,
         inlets: Vec<Inlet>,
         told: UnboundedSender<Demand>,
     ) -> Self {
-        // It has one home, but several renditions.
+        // It has one owner, but several renditions.
         let mut core = match inlets.len() {
             0 | 1 => Stream::new(options),
             renditions => Stream::of_renditions(options, renditions),
@@ -68,7 +68,7 @@ impl LiveStream {
         core.set_probe(crate::clock::probe);
         LiveStream {
             id,
-            home,
+            owner,
             name,
             url,
             core,
@@ -192,7 +192,7 @@ impl LiveStream {
         self.queues.share(&mut self.core, outlet);
     }
 
-    /// Takes what its home has handed over. Returns whether there may be more.
+    /// Takes what its owner has handed over. Returns whether there may be more.
     pub(super) fn take_handed(&mut self, now: Time) -> bool {
         let (any, is_more) = self.queues.take_handed(&mut self.core, now);
         self.touched |= any;

@@ -32,12 +32,12 @@ impl Streams {
     /// One more.
     pub(super) fn add(
         &mut self,
-        (id, home): (StreamId, StreamId),
+        (id, owner): (StreamId, StreamId),
         (name, url): (String, String),
         options: StreamOptions,
         inlets: Vec<Inlet>,
     ) {
-        let stream = LiveStream::new((id, home), name, url, options, inlets, self.told.clone());
+        let stream = LiveStream::new((id, owner), name, url, options, inlets, self.told.clone());
         let index = self.all.insert(stream);
         self.places.insert(id, index);
         self.agenda.change(index);
@@ -46,14 +46,14 @@ impl Streams {
     /// Begins to serve a stream of another worker, or does so again.
     pub(super) fn replicate(
         &mut self,
-        (id, home): (StreamId, StreamId),
+        (id, owner): (StreamId, StreamId),
         name: String,
         options: StreamOptions,
         inlets: Vec<Inlet>,
     ) {
         match self.find(id) {
             Ok(index) => self[index].queues.set_inlets(inlets),
-            Err(_) => self.add((id, home), (name, String::new()), options, inlets),
+            Err(_) => self.add((id, owner), (name, String::new()), options, inlets),
         }
     }
 

@@ -60,7 +60,7 @@ pub enum Strange {
     #[error("it says too much at once")]
     TooMuch,
     /// It is not what relays say.
-    #[error("it cannot be understood: {0}")]
+    #[error("it cannot be parsed: {0}")]
     Unknown(#[from] serde_json::Error),
     /// It is about what cannot be a stream.
     #[error(transparent)]
@@ -135,7 +135,7 @@ mod tests {
         ];
         let mut rest = all[1..].iter().cloned();
         let unit = write(&all[0], || rest.next());
-        assert_eq!(read(&unit).expect("it is understood"), all);
+        assert_eq!(read(&unit).expect("it is parsed"), all);
         assert!(read(b"{}").is_err() && read(&vec![b' '; SAID_BYTES_MAX + 1]).is_err());
     }
 
@@ -161,6 +161,6 @@ mod tests {
             Some(said.clone())
         });
         assert!(left > 800 && unit.len() < BATCH_BYTES + 400);
-        assert_eq!(read(&unit).expect("it is understood").len(), 1000 - left + 1);
+        assert_eq!(read(&unit).expect("it is parsed").len(), 1000 - left + 1);
     }
 }

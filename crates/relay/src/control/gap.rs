@@ -1,4 +1,4 @@
-//! Packets that got lost between a stream's home and a replica. Sinks there are served on from the
+//! Packets that got lost between a stream's owner and a replica. Sinks there are served on from the
 //! next key frame, for which the stream as a whole waits: it costs the same for one and for
 //! thousands, and the ring has nothing in it that no sink can use.
 
@@ -33,10 +33,10 @@ impl Gap {
     }
 
     /// Takes a packet. Returns those that go on: it, with what was held of its track before it; none, or none yet.
-    pub(super) fn judge(&mut self, understood: Parsed) -> Vec<Parsed> {
-        let tag = understood.packet.tag;
+    pub(super) fn judge(&mut self, parsed: Parsed) -> Vec<Parsed> {
+        let tag = parsed.packet.tag;
         if !self.broken.has(tag.track) {
-            return vec![understood];
+            return vec![parsed];
         }
         if tag.first {
             self.forget(tag.track);
@@ -48,7 +48,7 @@ impl Gap {
             self.missed[usize::from(tag.track) % TRACKS_MAX] += 1;
             return Vec::new();
         }
-        self.held.push(understood);
+        self.held.push(parsed);
         if !tag.key {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! What the home of a stream hands to its replicas.
+//! What the owner of a stream hands to its replicas.
 
 use outflow_media::Format;
 use outflow_packet::Parsed;

@@ -101,10 +101,10 @@ impl Stream {
     }
 
     /// Puts a packet into the branches, and down for replicas.
-    pub(super) fn spread(&mut self, now: Time, understood: Parsed) {
+    pub(super) fn spread(&mut self, now: Time, parsed: Parsed) {
         let State { source, out, sharing, feedback, .. } = &mut self.state;
-        sharing.hand_packet(&understood);
-        if out.spread(now, understood) {
+        sharing.hand_packet(&parsed);
+        if out.spread(now, parsed) {
             source.key_frame(now);
             feedback.key_frame_came();
         }
@@ -134,12 +134,12 @@ impl Stream {
         }
         let Some(intake) = &mut self.state.intake else { return Err(DropReason::NoFormat) };
         let track = came.track;
-        let understood = intake.finish(now, came);
+        let parsed = intake.finish(now, came);
         let delta = intake.timestamp_delta(track);
-        let Parsed { packet, rtp_header, .. } = &understood;
+        let Parsed { packet, rtp_header, .. } = &parsed;
         self.note(now, track, if is_ts { rtp_header } else { &packet.bytes }, delta);
         core::mem::swap(&mut self.state.out.found, found);
-        self.spread(now, understood);
+        self.spread(now, parsed);
         core::mem::swap(&mut self.state.out.found, found);
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Origin {
         known.map(|known| *known = clock).is_some()
     }
 
-    /// Takes what the stream's home says of a sender. Returns whether there is such a track.
+    /// Takes what the stream's owner says of a sender. Returns whether there is such a track.
     pub(super) fn set_sender(&mut self, told: &TrackClock) -> bool {
         let is_track = self.set_clock(told.track, told.clock);
         self.ssrcs.get_mut(usize::from(told.track)).into_iter().for_each(|ssrc| *ssrc = told.ssrc);

@@ -1,4 +1,4 @@
-//! A stream as a replica: it takes what its home hands over, instead of what a source sends.
+//! A stream as a replica: it takes what its owner hands over, instead of what a source sends.
 
 use outflow_media::Time;
 use outflow_packet::Parsed;
@@ -9,7 +9,7 @@ use super::state::State;
 use super::stream::Stream;
 
 impl Stream {
-    /// Takes what the stream's home hands over. It begins with [`Stream::introduction`].
+    /// Takes what the stream's owner hands over. It begins with [`Stream::introduction`].
     pub fn handle_handed(&mut self, now: Time, handed: Handed) {
         match handed {
             Handed::Format { format, turn } => {
@@ -20,12 +20,12 @@ impl Stream {
                 }
             }
             Handed::Clock(clock) => self.take_clock(now, clock),
-            Handed::Packet(understood) if self.state.sharing.has_gap() => {
+            Handed::Packet(parsed) if self.state.sharing.has_gap() => {
                 let State { out, sharing, .. } = &mut self.state;
-                let passes = sharing.take_after_gap(&mut out.sinks, understood);
-                passes.into_iter().for_each(|understood| self.take_understood(now, understood));
+                let passes = sharing.take_after_gap(&mut out.sinks, parsed);
+                passes.into_iter().for_each(|parsed| self.take_understood(now, parsed));
             }
-            Handed::Packet(understood) => self.take_understood(now, understood),
+            Handed::Packet(parsed) => self.take_understood(now, parsed),
             Handed::Away => self.state.source.went_away(now),
             Handed::Break => self.break_off(),
             Handed::Missed { track, packets } => self.state.sharing.miss(track, packets),
@@ -42,10 +42,10 @@ impl Stream {
         source.went_away(now);
     }
 
-    fn take_understood(&mut self, now: Time, understood: Parsed) {
+    fn take_understood(&mut self, now: Time, parsed: Parsed) {
         // By its arrival: those of an introduction come all at once, and make no rate.
-        self.state.source.packet(understood.packet.arrived, understood.packet.bytes.len());
-        self.spread(now, understood);
+        self.state.source.packet(parsed.packet.arrived, parsed.packet.bytes.len());
+        self.spread(now, parsed);
     }
 
     fn take_clock(&mut self, now: Time, told: TrackClock) {

@@ -1,4 +1,4 @@
-//! What a stream that is served from several places hands over, and what got lost on the way. It has one *home*,
+//! What a stream that is served from several places hands over, and what got lost on the way. It has one *owner*,
 //! which has the source: there, packets are received and parsed, once. *Replicas* are handed what comes out of
 //! that, and serve sinks of their own with the very same packets.
 
@@ -8,7 +8,7 @@ use super::gap::Gap;
 use super::handed::{Handed, TrackClock};
 use crate::schedule::Sinks;
 
-/// What is handed over: from a stream's home, or lost on the way to a replica.
+/// What is handed over: from a stream's owner, or lost on the way to a replica.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     /// What replicas are to be handed, if there are any.
@@ -28,9 +28,9 @@ impl Sharing {
     }
 
     /// Puts a packet down for them.
-    pub(super) fn hand_packet(&mut self, understood: &Parsed) {
+    pub(super) fn hand_packet(&mut self, parsed: &Parsed) {
         if let Some(handed) = &mut self.handed {
-            handed.push(Handed::Packet(understood.clone()));
+            handed.push(Handed::Packet(parsed.clone()));
         }
     }
 
@@ -72,9 +72,9 @@ impl Sharing {
 
     /// A packet came while some track waits for a key frame. Returns what goes on, the gap being over with it or
     /// not.
-    pub(super) fn take_after_gap(&mut self, sinks: &mut Sinks, understood: Parsed) -> Vec<Parsed> {
-        let Some(gap) = &mut self.gap else { return vec![understood] };
-        let passes = gap.judge(understood);
+    pub(super) fn take_after_gap(&mut self, sinks: &mut Sinks, parsed: Parsed) -> Vec<Parsed> {
+        let Some(gap) = &mut self.gap else { return vec![parsed] };
+        let passes = gap.judge(parsed);
         if !passes.is_empty() && gap.is_over() {
             self.settle_gap(sinks);
         }

@@ -23,7 +23,7 @@ pub struct State {
     /// Whether packets come, and how many.
     pub(super) source: Source,
     /// What makes packets out of what comes in; `None` in a replica, which is handed what came out of its
-    /// home's.
+    /// owner's.
     pub(super) intake: Option<Intake>,
     /// Services, branches, sinks.
     pub(super) out: Distribution,

@@ -18,7 +18,7 @@ use crate::context::Contexts;
 use crate::worker::stream::LiveStream;
 
 /// A worker's stream, and what it sent.
-struct Home {
+struct Owner {
     stream: LiveStream,
     clock: Clock,
     contexts: Contexts,
@@ -51,7 +51,7 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
     plan
 }
 
-impl Home {
+impl Owner {
     fn new() -> Self {
         let (told, _) = tokio::sync::mpsc::unbounded_channel();
         let mut stream =
@@ -59,7 +59,7 @@ impl Home {
         let clock = Clock::start();
         stream.core.handle_source(clock.now(), video());
         let (callers, _) = calls(Arc::new(Bell::new().expect("an eventfd")));
-        Home { stream, clock, contexts: Contexts::default(), callers, sent: 0, got: Vec::new() }
+        Owner { stream, clock, contexts: Contexts::default(), callers, sent: 0, got: Vec::new() }
     }
 
     /// Puts services in place, as a worker does when it is told.
@@ -126,22 +126,23 @@ impl Home {
 
 #[test]
 fn packets_go_through_other_threads_and_come_back_in_order() {
-    let mut home = Home::new();
-    home.put(&plan(&[("a", None), ("b", Some("x*3")), ("c", Some("y")), ("d", Some("z*2"))]))
+    let mut owner = Owner::new();
+    owner
+        .put(&plan(&[("a", None), ("b", Some("x*3")), ("c", Some("y")), ("d", Some("z*2"))]))
         .try_recv()
         .expect("at once")
         .expect("ok");
-    home.join();
+    owner.join();
     for _ in 0..100 {
-        home.send(30);
+        owner.send(30);
     }
-    home.settle();
-    assert_eq!(home.got, (0..3000).collect::<Vec<u16>>());
+    owner.settle();
+    assert_eq!(owner.got, (0..3000).collect::<Vec<u16>>());
 }
 
 #[test]
 fn services_change_across_threads_and_nothing_is_lost_or_out_of_order() {
-    let mut home = Home::new();
+    let mut owner = Owner::new();
     let plans = [
         plan(&[("a", None), ("b", Some("x"))]),
         plan(&[("a", Some("x")), ("b", Some("y")), ("c", Some("z"))]),
@@ -149,38 +150,38 @@ fn services_change_across_threads_and_nothing_is_lost_or_out_of_order() {
         plan(&[("b", Some("y*2")), ("a", Some("z"))]),
         plan(&[("b", Some("y*3")), ("a", Some("z*2"))]),
     ];
-    home.put(&plans[0]);
-    home.join();
+    owner.put(&plans[0]);
+    owner.join();
     let mut answers = Vec::new();
     for round in 0..200 {
-        home.send(10);
-        answers.push(home.put(&plans[round % plans.len()]));
-        home.send(10);
+        owner.send(10);
+        answers.push(owner.put(&plans[round % plans.len()]));
+        owner.send(10);
         if round % 3 == 0 {
-            home.settle();
+            owner.settle();
         }
     }
-    home.settle();
-    assert_eq!(home.got, (0..4000).collect::<Vec<u16>>());
+    owner.settle();
+    assert_eq!(owner.got, (0..4000).collect::<Vec<u16>>());
     assert!(answers.last_mut().is_some_and(|answer| matches!(answer.try_recv(), Ok(Ok(_)))));
 }
 
 #[test]
 fn another_format_is_bound_in_all_threads() {
-    let mut home = Home::new();
-    home.put(&plan(&[("a", Some("x"))]));
-    home.join();
-    home.send(5);
-    home.settle();
+    let mut owner = Owner::new();
+    owner.put(&plan(&[("a", Some("x"))]));
+    owner.join();
+    owner.send(5);
+    owner.settle();
     let audio = Format::Rtp(vec![Track { payload_type: 97, ..Track::mp2t() }]);
-    home.stream.core.handle_source(home.clock.now(), audio.clone());
+    owner.stream.core.handle_source(owner.clock.now(), audio.clone());
     for _ in 0..1000 {
-        home.serve();
-        if home.stream.services.next.is_none() && !home.stream.core.services_wait() {
+        owner.serve();
+        if owner.stream.services.next.is_none() && !owner.stream.core.services_wait() {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let branch = home.stream.core.branch_named("b").expect("declared");
-    assert_eq!(home.stream.core.carries(Some(branch)), Ok(home.stream.core.format().cloned()));
+    let branch = owner.stream.core.branch_named("b").expect("declared");
+    assert_eq!(owner.stream.core.carries(Some(branch)), Ok(owner.stream.core.format().cloned()));
 }

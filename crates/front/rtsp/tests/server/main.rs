@@ -379,7 +379,7 @@ async fn tokens_are_asked_for_and_taken_in_each_form() {
     let response = client.ask("DESCRIBE", "/demo", "", "").await;
     assert_eq!(response.status(), StatusCode::Unauthorized);
     let value = response.header(&headers::WWW_AUTHENTICATE).expect("a challenge").as_str();
-    let challenge = Challenge::strongest(Challenge::parse_all(value)).expect("one that is understood");
+    let challenge = Challenge::strongest(Challenge::parse_all(value)).expect("one that is parsed");
     assert!(matches!(challenge, Challenge::Digest { .. }), "no password in plain text: {value}");
 
     let uri = format!("{}/demo", client.base);

@@ -212,7 +212,7 @@ impl Distribution {
         let index = self.insert(slot);
         let held = self.held(ORIGINAL);
         let made = self.services.wanted(now, exit, held);
-        made.into_iter().for_each(|understood| self.push_to(now, index, understood));
+        made.into_iter().for_each(|parsed| self.push_to(now, index, parsed));
         self.repeat_clocks(now);
         Some(index)
     }
@@ -230,7 +230,7 @@ impl Distribution {
         for clock in self.clocks_of(base) {
             chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
         }
-        self.held(base).into_iter().for_each(|understood| chain.enter(understood));
+        self.held(base).into_iter().for_each(|parsed| chain.enter(parsed));
         let ring = self.ring(format.main_track());
         let made = Made::Derived { base, what, chain: Box::new(chain) };
         let index = self.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));

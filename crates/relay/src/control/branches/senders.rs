@@ -27,8 +27,8 @@ impl Senders {
     }
 
     /// Notes what a packet says of its sender, in a branch that carries this.
-    pub(super) fn note(&mut self, understood: &Parsed, format: Option<&Format>, ntp_at_zero: u64) {
-        let Parsed { packet, rtp_header, .. } = understood;
+    pub(super) fn note(&mut self, parsed: &Parsed, format: Option<&Format>, ntp_at_zero: u64) {
+        let Parsed { packet, rtp_header, .. } = parsed;
         let Some([_, _, _, _, t0, t1, t2, t3, s0, s1, s2, s3]) = packet.rtp_header(rtp_header).copied()
         else {
             return;

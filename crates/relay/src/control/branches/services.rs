@@ -151,7 +151,7 @@ impl Services {
             let primes = graph.is_whole() && !graph.shares(exit);
             graph.set_wanted(exit, true);
             if primes {
-                graph.prime(now, exit, held, &mut |understood| made.push(understood));
+                graph.prime(now, exit, held, &mut |parsed| made.push(parsed));
             }
         }
         self.wishes_changed();
@@ -240,19 +240,19 @@ impl Services {
     /// A packet comes out of the last of these stages.
     pub(super) fn leave(&mut self, exit: u16, item: Item, made: &mut Vec<(usize, Parsed)>) {
         if let Some(graph) = &mut self.graph {
-            graph.leave(exit, item, &mut |exit, understood| made.push((exit, understood)));
+            graph.leave(exit, item, &mut |exit, parsed| made.push((exit, parsed)));
         }
     }
 
     /// A packet came in: it waits for the graph, if anything is wanted of that.
-    pub(super) fn enter(&mut self, understood: &Parsed) {
+    pub(super) fn enter(&mut self, parsed: &Parsed) {
         let Services { graph, held, waiting, drops, .. } = self;
         let Some(graph) = graph.as_mut().filter(|graph| graph.is_any_wanted()) else { return };
         match held {
-            Some(held) if held.len() < SERVICE_HELD_MAX => held.push(understood.clone()),
+            Some(held) if held.len() < SERVICE_HELD_MAX => held.push(parsed.clone()),
             Some(_) => drops.add(DropReason::ContextFull, 1),
             None => {
-                graph.enter(understood.clone());
+                graph.enter(parsed.clone());
                 *waiting += 1;
             }
         }
@@ -263,7 +263,7 @@ impl Services {
         let Services { graph: Some(graph), far, probe, .. } = self else { return };
         let before = far.len();
         let mut further = |target, item| far.push(Far::Packet(target, item));
-        graph.run(now, *probe, &mut further, &mut |exit, understood| made.push((exit, understood)));
+        graph.run(now, *probe, &mut further, &mut |exit, parsed| made.push((exit, parsed)));
         if far.len() > before {
             far.push(Far::End(now));
         }
@@ -326,7 +326,7 @@ impl Services {
         let held = self.held.take().unwrap_or_default();
         let Services { graph: Some(graph), waiting, .. } = self else { return };
         *waiting += held.len();
-        held.into_iter().for_each(|understood| graph.enter(understood));
+        held.into_iter().for_each(|parsed| graph.enter(parsed));
     }
 
     /// Tells the stages that run elsewhere what is wanted now.

@@ -12,9 +12,9 @@ use crate::limits::SERVICE_BATCH;
 impl Distribution {
     /// Puts what came out of the services into the branches.
     pub(super) fn push_out(&mut self, now: Time, made: &mut Vec<(usize, Parsed)>) {
-        for (exit, understood) in made.drain(..) {
+        for (exit, parsed) in made.drain(..) {
             if let Some(slot) = self.services.branch_at(exit) {
-                self.push_to(now, slot, understood);
+                self.push_to(now, slot, parsed);
             }
         }
     }
@@ -45,17 +45,17 @@ impl Distribution {
             return;
         };
         let probe = self.services.probe();
-        chain.run(now, probe, &mut |_, _| {}, &mut |_, understood| made.push((index, understood)));
-        for (slot, understood) in made.drain(..) {
-            self.push_to(now, slot, understood);
+        chain.run(now, probe, &mut |_, _| {}, &mut |_, parsed| made.push((index, parsed)));
+        for (slot, parsed) in made.drain(..) {
+            self.push_to(now, slot, parsed);
         }
     }
 
     /// Puts a packet of the source into the branches. Returns whether a key frame begins with it.
-    pub(in crate::control) fn spread(&mut self, now: Time, understood: Parsed) -> bool {
-        self.services.enter(&understood);
+    pub(in crate::control) fn spread(&mut self, now: Time, parsed: Parsed) -> bool {
+        self.services.enter(&parsed);
         let before = self.branches.newest_key(ORIGINAL);
-        self.push_to(now, ORIGINAL, understood);
+        self.push_to(now, ORIGINAL, parsed);
         let is_key = self.branches.newest_key(ORIGINAL) > before;
         if self.services.waiting() >= SERVICE_BATCH {
             self.serve(now);
@@ -65,24 +65,24 @@ impl Distribution {
 
     /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
     /// levels of it.
-    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, understood: Parsed) {
+    pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, parsed: Parsed) {
         let ntp_at_zero = self.options.ntp_at_zero;
         for (_, slot) in self.branches.slots_mut() {
             if let Made::Derived { base, chain, .. } = &mut slot.made
                 && *base == index
             {
-                chain.enter(understood.clone());
+                chain.enter(parsed.clone());
                 self.services.chain_waits();
             }
         }
         let Some(slot) = self.branches.slot_mut(index) else { return };
         if index != ORIGINAL {
-            slot.senders.note(&understood, slot.format.as_ref(), ntp_at_zero);
+            slot.senders.note(&parsed, slot.format.as_ref(), ntp_at_zero);
         }
         let levels = self.levels_at(index);
-        let coming = levels.comes(self, index, &understood);
+        let coming = levels.comes(self, index, &parsed);
         let Some(branch) = self.branches.get_mut(index) else { return };
-        let Parsed { packet, rtp_header, preamble } = understood;
+        let Parsed { packet, rtp_header, preamble } = parsed;
         let at = branch.ring().head();
         branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
         let is_there = branch.ring().head() > at;

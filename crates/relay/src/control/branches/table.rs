@@ -153,10 +153,10 @@ impl Branches {
 /// with the first packet of its frame; it comes with those that tell that the frame is a key frame.
 pub(in crate::control) fn held(ring: &Ring, from: Seq) -> Vec<Parsed> {
     let mut newest = None;
-    let understood = |(_, entry): (_, &Entry)| {
+    let parsed = |(_, entry): (_, &Entry)| {
         newest = entry.preamble.clone().or(newest.take());
         let preamble = newest.clone().filter(|_| entry.packet.tag.key);
         Parsed { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble }
     };
-    ring.range(from, ring.head()).map(understood).collect()
+    ring.range(from, ring.head()).map(parsed).collect()
 }

@@ -73,8 +73,8 @@ impl Levels for Kind {
         each!(self, levels => levels.restart(out));
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
-        each!(self, levels => levels.comes(out, index, understood))
+    fn comes(self, out: &Distribution, index: usize, parsed: &Parsed) -> Coming {
+        each!(self, levels => levels.comes(out, index, parsed))
     }
 
     fn came(self, out: &mut Distribution, now: Time, at: (usize, Seq, bool), coming: Coming) {

@@ -66,10 +66,10 @@ impl Levels for TsBranches {
         }
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
+    fn comes(self, out: &Distribution, index: usize, parsed: &Parsed) -> Coming {
         // What is a level already has none.
         let is_whole = index == self.whole && self.frames(out).is_some();
-        Coming { datagram: is_whole.then(|| understood.clone()), pushed: None }
+        Coming { datagram: is_whole.then(|| parsed.clone()), pushed: None }
     }
 
     fn came(self, out: &mut Distribution, now: Time, at: (usize, Seq, bool), coming: Coming) {

@@ -51,7 +51,7 @@ impl Fit {
     /// `None` if it is no RTP. What is beside the main track is that of the reference: `None` if this is another.
     pub(super) fn apply(
         &mut self,
-        understood: Parsed,
+        parsed: Parsed,
         origin: &Origin,
         timeline: &mut Timeline,
         (index, is_reference): (usize, bool),
@@ -59,22 +59,22 @@ impl Fit {
         let main_track = origin.format().main_track();
         match self {
             Fit::Ts(wrap) => {
-                let rtp_header = wrap.next(understood.packet.arrived);
-                Some((Some(Parsed { rtp_header, ..understood }), true))
+                let rtp_header = wrap.next(parsed.packet.arrived);
+                Some((Some(Parsed { rtp_header, ..parsed }), true))
             }
-            Fit::Rtp { main, preamble } if understood.packet.tag.track == *main => {
+            Fit::Rtp { main, preamble } if parsed.packet.tag.track == *main => {
                 let track = origin.format().track(main_track)?;
                 let ssrc = origin.ssrc(main_track).unwrap_or_default();
-                let shift = timeline.shift(index, stamp(&understood));
-                let preamble = preamble.clone().filter(|_| understood.packet.tag.key);
+                let shift = timeline.shift(index, stamp(&parsed));
+                let preamble = preamble.clone().filter(|_| parsed.packet.tag.key);
                 let taken = (main_track, track.payload_type, ssrc, shift);
-                Some((relabel(Parsed { preamble, ..understood }, taken), true))
+                Some((relabel(Parsed { preamble, ..parsed }, taken), true))
             }
             Fit::Rtp { .. } if is_reference => {
-                let track = understood.packet.tag.track;
+                let track = parsed.packet.tag.track;
                 let ssrc = origin.ssrc(track).unwrap_or_default();
                 let payload_type = origin.format().track(track).map_or(0, |track| track.payload_type);
-                Some((relabel(understood, (track, payload_type, ssrc, 0)), false))
+                Some((relabel(parsed, (track, payload_type, ssrc, 0)), false))
             }
             Fit::Rtp { .. } => None,
         }
@@ -82,8 +82,8 @@ impl Fit {
 }
 
 /// What timestamps go by.
-fn stamp(understood: &Parsed) -> Stamp {
-    let Parsed { packet, rtp_header, .. } = understood;
+fn stamp(parsed: &Parsed) -> Stamp {
+    let Parsed { packet, rtp_header, .. } = parsed;
     let tag = &packet.tag;
     let timestamp = packet.rtp_header(rtp_header).map_or(0, |header| {
         let [_, _, _, _, t0, t1, t2, t3, ..] = *header;
@@ -96,8 +96,8 @@ fn stamp(understood: &Parsed) -> Stamp {
 
 /// The packet as one of the stream's: of this track, with this payload type and SSRC, and so much later. Its
 /// layers are not told: a rendition is taken whole. `None` if it is no RTP.
-fn relabel(understood: Parsed, (track, payload_type, ssrc, shift): (u8, u8, u32, u32)) -> Option<Parsed> {
-    let Parsed { mut packet, rtp_header, preamble } = understood;
+fn relabel(parsed: Parsed, (track, payload_type, ssrc, shift): (u8, u8, u32, u32)) -> Option<Parsed> {
+    let Parsed { mut packet, rtp_header, preamble } = parsed;
     let mut header: [u8; HEADER] = *packet.rtp_header(&rtp_header)?;
     if rtp_header[0] == 0 {
         packet.bytes = packet.bytes.slice(HEADER..);

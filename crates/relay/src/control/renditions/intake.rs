@@ -1,4 +1,4 @@
-//! A stream that has renditions takes what their homes hand over.
+//! A stream that has renditions takes what their owners hand over.
 
 use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Parsed};
@@ -23,7 +23,7 @@ impl Stream {
         stream
     }
 
-    /// Takes what the home of a rendition hands over. It begins with that stream's
+    /// Takes what the owner of a rendition hands over. It begins with that stream's
     /// [`Stream::introduction`].
     pub fn handle_rendition(&mut self, now: Time, index: usize, handed: Handed) {
         let State { out, .. } = &mut self.state;
@@ -32,7 +32,7 @@ impl Stream {
             Handed::Format { format, .. } => self.take_rendition_format(now, index, format),
             Handed::Clock(clock) if index == renditions.reference() => take_reference_clock(out, now, clock),
             Handed::Clock(_) => {}
-            Handed::Packet(understood) => self.take_of_rendition(now, index, understood),
+            Handed::Packet(parsed) => self.take_of_rendition(now, index, parsed),
             Handed::Away => self.rendition_went_away(now, index),
             Handed::Break => {
                 out.branches.get_mut(index).into_iter().for_each(|branch| branch.ring_mut().break_off());
@@ -74,29 +74,29 @@ impl Stream {
         }
     }
 
-    fn take_of_rendition(&mut self, now: Time, index: usize, understood: Parsed) {
+    fn take_of_rendition(&mut self, now: Time, index: usize, parsed: Parsed) {
         let State { source, out, .. } = &mut self.state;
         let (Some(renditions), Some(origin)) = (&mut out.renditions, &out.origin) else {
             return self.count_drop(DropReason::NoFormat, 1);
         };
-        let Taken { understood, is_main, clock } = match renditions.take(now, index, origin, understood) {
+        let Taken { parsed, is_main, clock } = match renditions.take(now, index, origin, parsed) {
             Ok(Some(taken)) => taken,
             Ok(None) => return,
             Err(reason) => return self.count_drop(reason, 1),
         };
-        let Parsed { packet, .. } = &understood;
+        let Parsed { packet, .. } = &parsed;
         if source.packet(packet.arrived, packet.bytes.len()) {
             out.events.push_back(Event::SourceUp);
         }
         clock.into_iter().for_each(|clock| take_reference_clock(out, now, clock));
         if !is_main {
             for index in 0..out.rendition_count() {
-                out.push_to(now, index, understood.clone());
+                out.push_to(now, index, parsed.clone());
             }
             return;
         }
         let before = out.branches.newest_key(index);
-        out.push_to(now, index, understood);
+        out.push_to(now, index, parsed);
         if out.branches.newest_key(index) > before {
             out.renditions.iter_mut().for_each(|all| all.miss(now));
             if index == ORIGINAL {

@@ -42,7 +42,7 @@ struct Rendition {
 /// What a stream gets of a packet of a rendition.
 #[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) understood: Parsed,
+    pub(super) parsed: Parsed,
     /// It is of the main track.
     pub(super) is_main: bool,
     /// The clock of the reference that is to be told once more.
@@ -168,23 +168,23 @@ impl Renditions {
         now: Time,
         index: usize,
         origin: &Origin,
-        understood: Parsed,
+        parsed: Parsed,
     ) -> Result<Option<Taken>, DropReason> {
         let Renditions { each, timeline, reference, began, .. } = self;
         let (rendition, is_reference) = (&mut each[index], index == *reference);
         let fit = rendition.fit.as_mut().ok_or(DropReason::Unfit)?;
-        let Some((fitted, is_main)) = fit.apply(understood, origin, timeline, (index, is_reference)) else {
+        let Some((fitted, is_main)) = fit.apply(parsed, origin, timeline, (index, is_reference)) else {
             return Ok(None);
         };
         let has_come = !core::mem::replace(&mut rendition.is_up, true);
         rendition.is_missed = false;
         began.get_or_insert(now);
-        let understood = fitted.ok_or(DropReason::Malformed)?;
+        let parsed = fitted.ok_or(DropReason::Malformed)?;
         if has_come {
             self.changed();
         }
         let clock = self.clock.filter(|_| has_come && is_reference && is_main);
-        Ok(Some(Taken { understood, is_main, clock }))
+        Ok(Some(Taken { parsed, is_main, clock }))
     }
 }
 

@@ -51,10 +51,10 @@ impl Levels for Simulcast {
         TsBranches::of(self.branch).restart(out);
     }
 
-    fn comes(self, out: &Distribution, index: usize, understood: &Parsed) -> Coming {
-        let Coming { datagram, .. } = TsBranches::of(index).comes(out, index, understood);
+    fn comes(self, out: &Distribution, index: usize, parsed: &Parsed) -> Coming {
+        let Coming { datagram, .. } = TsBranches::of(index).comes(out, index, parsed);
         let ring = out.branches.get(index).map(|branch| branch.ring());
-        let pushed = ring.map(|ring| Pushed::new(&understood.packet, &understood.rtp_header, ring));
+        let pushed = ring.map(|ring| Pushed::new(&parsed.packet, &parsed.rtp_header, ring));
         Coming { datagram, pushed }
     }
 

@@ -48,7 +48,7 @@ struct Shape {
 
 /// A source, and the stream of its own that it is.
 struct Source {
-    home: Stream,
+    owner: Stream,
     is_on: bool,
     sequence: u16,
     sound: u16,
@@ -84,10 +84,10 @@ fn format(rendition: usize, shape: &Shape) -> Format {
 impl Bench {
     fn new(shape: &Shape) -> Self {
         let source = |rendition: usize| {
-            let mut home = Stream::new(StreamOptions::default());
-            home.set_shared(true);
-            home.handle_source(Time::ZERO, format(rendition, shape));
-            Source { home, is_on: true, sequence: 65_500, sound: 65_530, frame: 0, begun: 0 }
+            let mut owner = Stream::new(StreamOptions::default());
+            owner.set_shared(true);
+            owner.handle_source(Time::ZERO, format(rendition, shape));
+            Source { owner, is_on: true, sequence: 65_500, sound: 65_530, frame: 0, begun: 0 }
         };
         let stream =
             Stream::of_renditions(StreamOptions { ssrc: 0x7fff_ff00, ..StreamOptions::default() }, 3);
@@ -100,7 +100,7 @@ impl Bench {
 
     fn hand_over(&mut self) {
         for (index, source) in self.sources.iter_mut().enumerate() {
-            let handed: Vec<_> = source.home.handed().collect();
+            let handed: Vec<_> = source.owner.handed().collect();
             handed.into_iter().for_each(|handed| self.stream.handle_rendition(self.now, index, handed));
         }
     }
@@ -150,7 +150,7 @@ impl Bench {
         source.is_on = !source.is_on;
         match source.is_on {
             true => source.begun = source.frame,
-            false => source.home.handle_source_end(self.now),
+            false => source.owner.handle_source_end(self.now),
         }
         self.hand_over();
     }
@@ -228,9 +228,9 @@ impl Bench {
         }
         packet.extend_from_slice(&source.frame.to_be_bytes());
         packet.extend_from_slice(&[index.unwrap_or(0), count]);
-        let main = source.home.main_track(0).unwrap_or(0);
+        let main = source.owner.main_track(0).unwrap_or(0);
         let track = if index.is_some() { main } else { 1 - main };
-        assert!(source.home.handle_media(self.now, track, packet.into()));
+        assert!(source.owner.handle_media(self.now, track, packet.into()));
     }
 
     fn serve(&mut self) {
@@ -364,7 +364,7 @@ fn a_change_comes_with_the_next_key_frame() {
 fn a_rendition_of_another_codec_is_left_out_and_said() {
     let mut bench = Bench::new(&PLAIN);
     let track = Track { codec: Codec::Vp8, payload_type: 96, ..Track::mp2t() };
-    bench.sources[1].home.handle_source(bench.now, Format::Rtp(vec![track]));
+    bench.sources[1].owner.handle_source(bench.now, Format::Rtp(vec![track]));
     bench.hand_over();
     bench.step(&Step::Join(2));
     bench.sources[1].is_on = false;

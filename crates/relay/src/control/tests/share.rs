@@ -55,9 +55,9 @@ impl Site {
     }
 }
 
-/// A stream at home with a replica.
+/// A stream with its owner with a replica.
 struct Pair {
-    home: Site,
+    owner: Site,
     replica: Site,
     now: Time,
     sequence: u16,
@@ -70,7 +70,7 @@ impl Pair {
     fn new() -> Self {
         let clip = include_bytes!("../../../../../assets/demo.ts");
         Pair {
-            home: Site::new(),
+            owner: Site::new(),
             replica: Site::new(),
             now: Time::from_millis(1_000),
             sequence: 65_530,
@@ -82,23 +82,23 @@ impl Pair {
 
     fn of(format: Format) -> Self {
         let mut pair = Pair::new();
-        pair.home.stream.handle_source(pair.now, format);
+        pair.owner.stream.handle_source(pair.now, format);
         pair
     }
 
     /// The replica begins now.
     fn replicate(&mut self) {
-        self.home.stream.set_shared(true);
-        for handed in self.home.stream.introduction() {
+        self.owner.stream.set_shared(true);
+        for handed in self.owner.stream.introduction() {
             self.replica.stream.handle_handed(self.now, handed);
         }
         self.replica.serve(self.now);
     }
 
-    /// The home and the replica do what there is to do.
+    /// The owner and the replica do what there is to do.
     fn serve(&mut self) {
-        self.home.serve(self.now);
-        for handed in self.home.stream.handed().collect::<Vec<_>>() {
+        self.owner.serve(self.now);
+        for handed in self.owner.stream.handed().collect::<Vec<_>>() {
             self.replica.stream.handle_handed(self.now, handed);
         }
         self.replica.serve(self.now);
@@ -107,11 +107,11 @@ impl Pair {
     /// What is handed over now gets lost.
     fn lose(&mut self) {
         let mut missed = 0;
-        for handed in self.home.stream.handed() {
+        for handed in self.owner.stream.handed() {
             missed += u64::from(matches!(handed, Handed::Packet(_)));
         }
         self.replica.stream.handle_handed(self.now, Handed::Missed { track: 0, packets: missed });
-        for handed in self.home.stream.situation() {
+        for handed in self.owner.stream.situation() {
             self.replica.stream.handle_handed(self.now, handed);
         }
     }
@@ -127,7 +127,7 @@ impl Pair {
             packet.extend_from_slice(&unit);
             packet.resize(400, 0);
             self.sequence = self.sequence.wrapping_add(1);
-            assert!(self.home.stream.handle_media(self.now, 0, packet.into()));
+            assert!(self.owner.stream.handle_media(self.now, 0, packet.into()));
         }
         self.frame += 1;
         self.now = self.now + Duration::from_millis(40);
@@ -143,7 +143,7 @@ impl Pair {
     fn send_ts(&mut self) {
         let mut datagram = BytesMut::new();
         self.now = self.now + self.clip.next(&mut datagram);
-        self.home.stream.handle_media(self.now, 0, datagram.into());
+        self.owner.stream.handle_media(self.now, 0, datagram.into());
     }
 
     fn datagrams(&mut self, count: usize) {
@@ -154,22 +154,22 @@ impl Pair {
     }
 
     fn join(&mut self, encapsulation: Encapsulation) -> [SinkKey; 2] {
-        [self.home.join(self.now, encapsulation), self.replica.join(self.now, encapsulation)]
+        [self.owner.join(self.now, encapsulation), self.replica.join(self.now, encapsulation)]
     }
 
     #[track_caller]
-    fn equal(&self, [home, replica]: [SinkKey; 2]) -> usize {
-        let (home, replica) = (&self.home.sent[home.0], &self.replica.sent[replica.0]);
-        assert_eq!(home.len(), replica.len());
-        assert!(home == replica, "the same packets");
-        home.len()
+    fn equal(&self, [owner, replica]: [SinkKey; 2]) -> usize {
+        let (owner, replica) = (&self.owner.sent[owner.0], &self.replica.sent[replica.0]);
+        assert_eq!(owner.len(), replica.len());
+        assert!(owner == replica, "the same packets");
+        owner.len()
     }
 
     #[track_caller]
     fn equal_reports(&self) {
         let of = |site: &Site| site.stream.sender_report(self.now, 0, 0);
-        assert!(of(&self.home).is_some());
-        assert_eq!(of(&self.home), of(&self.replica));
+        assert!(of(&self.owner).is_some());
+        assert_eq!(of(&self.owner), of(&self.replica));
     }
 }
 
@@ -182,13 +182,13 @@ fn receivers_of_rtp_get_the_same_at_both_places() {
     pair.frames(7);
     let second = pair.join(Encapsulation::Rtp);
     let starts = |site: &Site, key| site.stream.start_points(key);
-    assert_eq!(starts(&pair.home, second[0]), starts(&pair.replica, second[1]));
-    pair.home.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
+    assert_eq!(starts(&pair.owner, second[0]), starts(&pair.replica, second[1]));
+    pair.owner.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
     pair.frames(7);
     assert_eq!(pair.equal(first), 2 * 16, "from the key frame before it joined on");
     assert_eq!(pair.equal(second), 2 * 11);
     pair.equal_reports();
-    assert!(pair.replica.events.is_empty(), "what happens to the source is told at home");
+    assert!(pair.replica.events.is_empty(), "what happens to the source is told at owner");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn receivers_of_a_transport_stream_get_the_same_at_both_places() {
     let (bare, in_rtp) = (pair.join(Encapsulation::Ts), pair.join(Encapsulation::Rtp));
     pair.datagrams(400);
     assert_eq!(pair.equal(bare), pair.equal(in_rtp));
-    assert_eq!(pair.home.sent[bare[0].0][0].len(), 2 * 188, "it begins with the tables");
+    assert_eq!(pair.owner.sent[bare[0].0][0].len(), 2 * 188, "it begins with the tables");
     pair.equal_reports();
 }
 
@@ -236,13 +236,13 @@ fn a_restart_and_an_absence_of_the_source_are_the_same_at_both_places() {
     pair.frames(6);
     let keys = pair.join(Encapsulation::Rtp);
     pair.frames(1);
-    pair.home.stream.handle_source_end(pair.now);
+    pair.owner.stream.handle_source_end(pair.now);
     pair.serve();
     assert!(!pair.replica.stream.source_up().0);
     pair.now = pair.now + Duration::from_secs(3);
-    pair.home.stream.handle_source(pair.now, format());
+    pair.owner.stream.handle_source(pair.now, format());
     (pair.ssrc, pair.sequence, pair.frame) = (8, 40_000, 0);
-    pair.home.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
+    pair.owner.stream.handle_sender_report(pair.now, 0, 9 << 32, 77);
     pair.frames(7);
     pair.equal(keys);
     pair.equal_reports();
@@ -260,8 +260,8 @@ fn a_break_of_a_transport_stream_is_announced_at_both_places() {
     pair.replicate();
     pair.datagrams(400);
     let keys = pair.join(Encapsulation::Rtp);
-    pair.home.stream.handle_source_end(pair.now);
-    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.owner.stream.handle_source_end(pair.now);
+    pair.owner.stream.handle_source(pair.now, Format::Ts);
     pair.datagrams(10);
     pair.equal(keys);
 }
@@ -272,11 +272,11 @@ fn another_format_ends_the_same_receivers_at_both_places() {
     pair.replicate();
     pair.frames(6);
     let (by_rtp, by_ts) = (pair.join(Encapsulation::Rtp), pair.join(Encapsulation::Ts));
-    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.owner.stream.handle_source(pair.now, Format::Ts);
     pair.serve();
     let ended = |key| Event::SinkEnded { key, id: 1, end: SinkEnd::FormatChanged };
     assert_eq!(pair.replica.events, [ended(by_rtp[1])]);
-    let before = pair.home.sent[by_ts[0].0].len();
+    let before = pair.owner.sent[by_ts[0].0].len();
     pair.datagrams(400);
     assert!(pair.equal(by_ts) > before);
 }
@@ -286,14 +286,14 @@ fn a_gap_is_counted_and_bridged_at_the_next_key_frame() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);
-    let [home, replica] = pair.join(Encapsulation::Rtp);
+    let [owner, replica] = pair.join(Encapsulation::Rtp);
     pair.send_frame(false);
-    pair.home.serve(pair.now);
+    pair.owner.serve(pair.now);
     pair.lose();
     let late = pair.replica.join(pair.now, Encapsulation::Rtp);
     pair.frames(9);
     assert_eq!(pair.replica.sent[late.0], pair.replica.sent[replica.0], "it joined at the key frame before");
-    let (all, some) = (&pair.home.sent[home.0], &pair.replica.sent[replica.0]);
+    let (all, some) = (&pair.owner.sent[owner.0], &pair.replica.sent[replica.0]);
     assert_eq!(all.len(), 2 * 11);
     // Six frames were sent, the seventh is lost, the three after it are of no use; the tenth is a
     // key frame.
@@ -330,8 +330,8 @@ fn a_format_that_came_back_during_a_gap_is_still_a_new_one() {
     pair.replicate();
     pair.frames(6);
     let [_, replica] = pair.join(Encapsulation::Rtp);
-    pair.home.stream.handle_source(pair.now, Format::Ts);
-    pair.home.stream.handle_source(pair.now, format());
+    pair.owner.stream.handle_source(pair.now, Format::Ts);
+    pair.owner.stream.handle_source(pair.now, format());
     pair.lose();
     pair.serve();
     let ended = Event::SinkEnded { key: replica, id: 1, end: SinkEnd::FormatChanged };
@@ -353,9 +353,9 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
     pair.replica.serve(pair.now);
     for _ in 0..7 {
         pair.send_frame(pair.frame.is_multiple_of(5));
-        pair.home.serve(pair.now);
+        pair.owner.serve(pair.now);
     }
-    pair.home.stream.set_shared(false);
+    pair.owner.stream.set_shared(false);
     pair.replicate();
     pair.replica.sent[replica.0].clear();
     let keys = pair.join(Encapsulation::Rtp);
@@ -367,17 +367,17 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
 #[test]
 fn poll_says_once_that_there_is_something_to_hand_over() {
     let mut pair = Pair::new();
-    pair.home.stream.set_shared(true);
-    pair.home.stream.handle_source(pair.now, Format::Ts);
+    pair.owner.stream.set_shared(true);
+    pair.owner.stream.handle_source(pair.now, Format::Ts);
     let told = |stream: &mut Stream, now: Time| {
         let outputs = core::iter::from_fn(|| Some(stream.poll(now)));
         let outputs = outputs.take_while(|output| !matches!(output, Output::Wait { .. }));
         outputs.filter(|output| *output == Output::HandOver).count()
     };
-    assert_eq!(told(&mut pair.home.stream, pair.now), 1);
-    assert_eq!(told(&mut pair.home.stream, pair.now), 0, "the driver knows");
-    assert_eq!(pair.home.stream.handed().count(), 1);
-    assert_eq!(told(&mut pair.home.stream, pair.now), 0, "it is taken");
-    pair.home.stream.handle_source(pair.now, Format::Data);
-    assert_eq!(told(&mut pair.home.stream, pair.now), 1);
+    assert_eq!(told(&mut pair.owner.stream, pair.now), 1);
+    assert_eq!(told(&mut pair.owner.stream, pair.now), 0, "the driver knows");
+    assert_eq!(pair.owner.stream.handed().count(), 1);
+    assert_eq!(told(&mut pair.owner.stream, pair.now), 0, "it is taken");
+    pair.owner.stream.handle_source(pair.now, Format::Data);
+    assert_eq!(told(&mut pair.owner.stream, pair.now), 1);
 }

@@ -1,4 +1,4 @@
-//! A stream at its home: what its replicas are handed.
+//! A stream at its owner: what its replicas are handed.
 
 use super::branches::{ORIGINAL, held};
 use super::handed::Handed;
