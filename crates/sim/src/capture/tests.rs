@@ -1,4 +1,4 @@
-use outflow_media::{Kind, Track};
+use outflow_media::{Format, Kind, Tag, Track};
 use outflow_rtp::PlainHeader;
 use outflow_rtp::payload::RtpReader;
 use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES, TsReader};
