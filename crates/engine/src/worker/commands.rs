@@ -43,9 +43,9 @@ impl Worker {
                 streams.with(stream, |it| it.core.set_options(options))
             }
             Command::SetBounds { stream, bounds } => streams.with(stream, |it| it.core.set_bounds(bounds)),
+            // The caller that asked may have gone; the source then ends by its own CloseSource.
             Command::OpenSource { stream, source, spec, reply } => {
-                // The caller that asked may have gone; the source then ends by its own CloseSource.
-                let _ = reply.send(self.open_source(stream, source, spec));
+                drop(reply.send(self.open_source(stream, source, spec)));
             }
             Command::CloseSource { stream, source } => self.close_source(stream, source),
             Command::NameSource { stream, source, peer } => self.name_source(stream, source, peer),
@@ -54,8 +54,7 @@ impl Worker {
             }
             Command::Services(command) => streams.obey(&self.clock, command),
             Command::Join { stream, receiver, spec, reply } => {
-                let joined = self.join(stream, receiver, *spec);
-                let _ = reply.send(joined);
+                drop(reply.send(self.join(stream, receiver, *spec)));
             }
             Command::Start { stream, receiver, connection } => self.start(stream, receiver, connection),
             Command::StartPeer { stream, receiver, peer, path } => {
@@ -65,11 +64,7 @@ impl Worker {
                 streams.with_sink(stream, receiver, |stream, key| stream.core.handle_pause(key));
             }
             Command::Resume { stream, receiver, reply } => drop(reply.send(self.resume(stream, receiver))),
-            Command::Leave { stream, receiver, reason } => {
-                if let Some((index, key)) = streams.find_sink(stream, receiver) {
-                    self.end(index, key, reason);
-                }
-            }
+            Command::Leave { stream, receiver, reason } => self.leave(stream, receiver, reason),
             Command::SetPriority { stream, receiver, priority } => {
                 self.set_priority(stream, receiver, priority);
             }
@@ -87,6 +82,12 @@ impl Worker {
             // If nothing waits for it any more, there is nothing to tell.
             Command::Settle { done } => drop(done.send(())),
             Command::Shutdown => self.shut_down(),
+        }
+    }
+
+    fn leave(&mut self, stream: StreamId, receiver: ReceiverId, reason: CloseReason) {
+        if let Some((index, key)) = self.streams.find_sink(stream, receiver) {
+            self.end(index, key, reason);
         }
     }
 
