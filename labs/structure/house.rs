@@ -206,7 +206,7 @@ mod tests {
         let texts = [
             ("lib.rs", "mod a;\nmod b;\n"),
             ("a.rs", "mod c;\n"),
-            ("a/c.rs", "pub(crate) struct C;\n"),
+            ("a/c.rs", "pub(crate) struct C;\nmade! { pub(crate) struct D; }\n"),
             ("b.rs", "use crate::a;\nfn say(_: a::c::C) {}\n"),
         ];
         texts.iter().for_each(|(name, text)| fs::write(path(name), text).expect("written"));

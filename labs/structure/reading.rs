@@ -69,6 +69,8 @@ impl Reader {
                     colons += 1;
                     continue;
                 }
+                // The visibility of an item in a macro: see `visit_visibility`.
+                TokenTree::Group(_) if path == ["pub"] => path.clear(),
                 other => {
                     self.paths.extend((!path.is_empty()).then(|| core::mem::take(&mut path)));
                     match other {
