@@ -7,12 +7,13 @@
 //!
 //! The folders of this crate are the stations of that way. A [`Stream`] is one live source with
 //! all its receivers: the driver gives it packets and requests by its `handle_…` methods, then
-//! calls [`Stream::poll`] until it answers [`Output::Wait`]. What is to be sent comes out as
+//! calls [`Stream::poll`] until it answers [`Output::Wait`], which [`drive`] does for it. What is to be sent comes out as
 //! [`Order`]s, "these packets to these sinks", which the driver carries out as it sees fit; it
 //! reports what did not go.
 
 pub mod buffer;
 pub mod control;
+mod drive;
 pub mod feedback;
 pub mod limits;
 pub mod requests;
@@ -22,6 +23,7 @@ pub mod send;
 
 pub use buffer::WhenFull;
 pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wake};
+pub use drive::{Driven, Driver, drive};
 pub use feedback::Feedback;
 pub use schedule::{
     BranchId, Encapsulation, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport,

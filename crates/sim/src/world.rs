@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use outflow_graph::Graph;
 use outflow_media::Time;
-use outflow_relay::control::{Event, Output};
 use outflow_relay::{
-    BranchId, Encapsulation, Order, Recipients, Report, SinkKey, SinkSpec, Stream, StreamOptions, Transport,
+    BranchId, Driven, Driver, Encapsulation, Event, Order, Recipients, Report, SinkKey, SinkSpec, Stream,
+    StreamOptions, Transport, drive,
 };
 
 use crate::agenda::Agenda;
@@ -75,6 +75,34 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, ScenarioError> {
         world.serve(now);
     }
     Ok(world.close())
+}
+
+/// The core is served, at a time that stands still.
+struct Turn<'a> {
+    world: &'a mut World,
+    now: Time,
+}
+
+impl Driver for Turn<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn stream(&mut self) -> Option<&mut Stream> {
+        Some(&mut self.world.stream)
+    }
+
+    fn send(&mut self, now: Time, order: &Order) {
+        self.world.carry_out(now, order);
+    }
+
+    fn event(&mut self, event: Event) {
+        if let Event::SinkEnded { key, id, .. } = event {
+            self.world.by_key[key.0] = None;
+            self.world.players[id as usize].key = None;
+            self.world.outcome.ended += 1;
+        }
+    }
 }
 
 impl World {
@@ -194,29 +222,10 @@ impl World {
 
     /// Does what the core asks until it has nothing more to ask.
     fn serve(&mut self, now: Time) {
-        loop {
-            match self.stream.poll(now) {
-                Output::Order(order) => self.carry_out(now, &order),
-                Output::Event(Event::SinkEnded { key, id, .. }) => {
-                    self.by_key[key.0] = None;
-                    self.players[id as usize].key = None;
-                    self.outcome.ended += 1;
-                }
-                // There are no replicas, and all services run here.
-                Output::Event(_)
-                | Output::SenderReports(_)
-                | Output::Feedback(_)
-                | Output::HandOver
-                | Output::Stages(_) => {}
-                Output::Wait { until: Some((at, _)) } if at > now => {
-                    // A poll too many is harmless; one is put down only if none comes before it.
-                    if self.agenda.next_at().is_none_or(|next| at < next) {
-                        self.agenda.add(at, Happening::Poll);
-                    }
-                    return;
-                }
-                Output::Wait { .. } => return,
-            }
+        let Driven::Until(Some(at)) = drive(&mut Turn { world: self, now }, None) else { return };
+        // A poll too many is harmless; one is put down only if none comes before it.
+        if at > now && self.agenda.next_at().is_none_or(|next| at < next) {
+            self.agenda.add(at, Happening::Poll);
         }
     }
 

@@ -1,7 +1,11 @@
 //! The streams served: what each core asks is carried out, what did not go is reported.
 
-use outflow_relay::control::{Event, Output, SinkEnd};
-use outflow_relay::{Order, Priority, Recipients, Report, Share, SinkKey, Stream, Transport};
+use outflow_media::Time;
+use outflow_relay::control::{Event, ReportTo, SinkEnd, Stages};
+use outflow_relay::{
+    Driven, Driver, Feedback, Order, Priority, Recipients, Report, Room, Share, SinkKey, Stream, Transport,
+    drive,
+};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -50,35 +54,78 @@ enum Parts<'a> {
     Layers(&'a [Share]),
 }
 
+/// A stream's turn: until it ends, its worker does what the stream asks.
+struct Turn<'a> {
+    worker: &'a mut Worker,
+    index: usize,
+    ends: Time,
+    /// In as many parts its orders are cut.
+    parts: usize,
+}
+
+impl Turn<'_> {
+    fn live(&mut self) -> Option<&mut LiveStream> {
+        self.worker.streams.get_mut(self.index)
+    }
+}
+
+impl Driver for Turn<'_> {
+    fn now(&self) -> Time {
+        self.worker.clock.now()
+    }
+
+    fn stream(&mut self) -> Option<&mut Stream> {
+        self.live().map(|live| &mut live.core)
+    }
+
+    fn room(&self) -> Room {
+        self.worker.paths.fanout().room(self.index).part(self.parts)
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        now >= self.ends
+    }
+
+    fn send(&mut self, _: Time, order: &Order) {
+        self.worker.carry_out(self.index, order);
+    }
+
+    fn event(&mut self, event: Event) {
+        self.worker.tell(self.index, event);
+    }
+
+    fn sender_reports(&mut self, to: ReportTo) {
+        self.worker.send_reports(self.index, to);
+    }
+
+    fn feedback(&mut self, feedback: Feedback) {
+        self.worker.hand_up(self.index, feedback);
+    }
+
+    fn hand_over(&mut self) {
+        self.live().into_iter().for_each(LiveStream::hand_over);
+    }
+
+    fn stages(&mut self, now: Time, _: Stages) {
+        self.live().into_iter().for_each(|live| live.give_far(now));
+    }
+}
+
 impl Worker {
     /// Does what a stream asks in this class until it asks nothing more, or others have to have
     /// their turn.
     pub(super) fn serve(&mut self, index: usize, class: Priority) {
         let parts = self.tasks.parts(class);
         let ends = self.clock.now() + WORK_ROUND / parts;
-        loop {
-            let now = self.clock.now();
-            if now >= ends {
-                self.tasks.add(class, Task::Serve(index));
-                return;
-            }
-            let room = self.paths.fanout().room(index).part(parts as usize);
-            let Some(stream) = self.streams.get_mut(index) else { return };
-            let output = stream.core.poll_class(now, class, room);
-            stream.give_far(now);
-            match output {
-                Output::Order(order) => self.carry_out(index, &order),
-                Output::SenderReports(to) => self.send_reports(index, to),
-                Output::HandOver => stream.hand_over(),
-                // They were seen to just now.
-                Output::Stages(_) => {}
-                Output::Event(event) => self.tell(index, event),
-                Output::Feedback(feedback) => self.hand_up(index, feedback),
-                Output::Wait { until } => {
-                    stream.wake = until.map(|(at, _)| at).into_iter().chain(stream.wake).min();
-                    return;
+        let mut turn = Turn { worker: self, index, ends, parts: parts as usize };
+        match drive(&mut turn, Some(class)) {
+            Driven::Until(until) => {
+                if let Some(stream) = self.streams.get_mut(index) {
+                    stream.wake = until.into_iter().chain(stream.wake).min();
                 }
             }
+            Driven::Over => self.tasks.add(class, Task::Serve(index)),
+            Driven::Gone => {}
         }
     }
 

@@ -16,7 +16,8 @@ use crate::send::{Order, Report};
 ///
 /// The driver calls a `handle_…` method when something comes in, and then [`poll`](Stream::poll) until there is
 /// nothing more to do before a certain time. It has no other duty: whatever there is to send, to hand on or to know
-/// comes out of `poll`. This is all of a driver, with a clock and a network of its own:
+/// comes out of `poll`. [`drive`](crate::drive) is that loop, for drivers of all sorts. This is all of one, with a clock
+/// and a network of its own:
 ///
 /// ```
 /// use outflow_media::{Format, Time};
@@ -204,7 +205,11 @@ impl Stream {
             *reports_due = now + SENDER_REPORT_EVERY;
             return Output::SenderReports(ReportTo::All);
         }
-        Output::Wait { until: self.next_wake() }
+        // Of what was done just now something may be for stages elsewhere.
+        match out.services.next_of_stages() {
+            Some(stages) => Output::Stages(stages),
+            None => Output::Wait { until: self.next_wake() },
+        }
     }
 
     fn check_source(&mut self, now: Time) {

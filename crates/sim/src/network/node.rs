@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::Level;
-use outflow_relay::control::{Event, Output};
-use outflow_relay::{Encapsulation, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport, WhenFull};
+use outflow_relay::{
+    Driven, Driver, Encapsulation, Event, Order, SinkKey, SinkSpec, Stream, StreamOptions, Transport,
+    WhenFull, drive,
+};
 use outflow_rtp::HEADER;
 
 use crate::receiver::wire;
@@ -31,6 +33,33 @@ pub(super) struct Outgoing {
     pub(super) flow: u32,
     pub(super) tag: Tag,
     pub(super) payload: Bytes,
+}
+
+/// The core is served, at a time that stands still.
+struct Turn<'a> {
+    node: &'a mut Node,
+    now: Time,
+    out: &'a mut Vec<Outgoing>,
+}
+
+impl Driver for Turn<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn stream(&mut self) -> Option<&mut Stream> {
+        Some(&mut self.node.stream)
+    }
+
+    fn send(&mut self, _: Time, order: &Order) {
+        self.node.carry_out(order, self.out);
+    }
+
+    fn event(&mut self, event: Event) {
+        if let Event::SinkEnded { key, .. } = event {
+            self.node.flows.remove(&key);
+        }
+    }
 }
 
 impl Node {
@@ -66,26 +95,13 @@ impl Node {
     /// before.
     pub(super) fn poll(&mut self, now: Time, out: &mut Vec<Outgoing>) -> Option<Time> {
         self.awaited = self.awaited.filter(|at| *at > now);
-        loop {
-            match self.stream.poll(now) {
-                Output::Order(order) => self.carry_out(&order, out),
-                Output::Event(Event::SinkEnded { key, .. }) => _ = self.flows.remove(&key),
-                // There are no replicas, and no services.
-                Output::Event(_)
-                | Output::SenderReports(_)
-                | Output::Feedback(_)
-                | Output::HandOver
-                | Output::Stages(_) => {}
-                Output::Wait { until } => {
-                    let at = until.map(|(at, _)| at).filter(|at| *at > now)?;
-                    if self.awaited.is_some_and(|awaited| awaited <= at) {
-                        return None;
-                    }
-                    self.awaited = Some(at);
-                    return self.awaited;
-                }
-            }
+        let Driven::Until(until) = drive(&mut Turn { node: self, now, out }, None) else { return None };
+        let at = until.filter(|at| *at > now)?;
+        if self.awaited.is_some_and(|awaited| awaited <= at) {
+            return None;
         }
+        self.awaited = Some(at);
+        self.awaited
     }
 
     fn carry_out(&self, order: &Order, out: &mut Vec<Outgoing>) {

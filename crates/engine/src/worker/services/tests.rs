@@ -6,8 +6,10 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 use outflow_media::{Codec, Format, Track};
-use outflow_relay::control::Output;
-use outflow_relay::{Encapsulation, SinkKey, SinkSpec, StreamOptions, Transport};
+use outflow_relay::control::Stages;
+use outflow_relay::{
+    Driver, Encapsulation, Event, Order, SinkKey, SinkSpec, StreamOptions, Transport, drive,
+};
 use outflow_rtp::PlainHeader;
 use tokio::sync::oneshot;
 
@@ -49,6 +51,35 @@ fn plan(chain: &[(&str, Option<&str>)]) -> Plan {
     }
     plan.branches.insert("b".to_owned(), vec![from]);
     plan
+}
+
+/// The stream is served at this time.
+struct Turn<'a> {
+    owner: &'a mut Owner,
+    now: Time,
+}
+
+impl Driver for Turn<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn stream(&mut self) -> Option<&mut Stream> {
+        Some(&mut self.owner.stream.core)
+    }
+
+    fn send(&mut self, _: Time, order: &Order) {
+        for (_, entry, _) in self.owner.stream.core.packets(order, outflow_relay::Share::WHOLE) {
+            let bytes = &entry.packet.bytes;
+            self.owner.got.push(u16::from_be_bytes([bytes[2], bytes[3]]));
+        }
+    }
+
+    fn event(&mut self, _: Event) {}
+
+    fn stages(&mut self, now: Time, _: Stages) {
+        self.owner.stream.give_far(now);
+    }
 }
 
 impl Owner {
@@ -95,20 +126,7 @@ impl Owner {
     fn serve(&mut self) {
         let now = self.clock.now();
         self.stream.take_near(now, &self.clock);
-        loop {
-            let output = self.stream.core.poll(now);
-            self.stream.give_far(now);
-            match output {
-                Output::Order(order) => {
-                    for (_, entry, _) in self.stream.core.packets(&order, outflow_relay::Share::WHOLE) {
-                        let bytes = &entry.packet.bytes;
-                        self.got.push(u16::from_be_bytes([bytes[2], bytes[3]]));
-                    }
-                }
-                Output::Wait { .. } => break,
-                _ => {}
-            }
-        }
+        drive(&mut Turn { owner: self, now }, None);
     }
 
     /// Serves until all that was sent is there.
