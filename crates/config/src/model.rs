@@ -27,7 +27,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// How much the relay takes on.
     pub limits: Limits,
-    /// By which ways packets leave.
+    /// How packets are sent.
     pub fanout: Fanout,
     /// What streams are like that do not say otherwise.
     pub defaults: StreamConfig,
@@ -79,11 +79,11 @@ section! {
         /// Whether each of them keeps to a processor of its own, and everything else, as services and plug-ins, to
         /// the others; with `workers = 0`, one is left to that.
         pin_workers: bool = false,
-        /// Receivers of one stream on one core, from which on others help. To send them a packet
-        /// takes a millisecond or more, so that waking another core, some microseconds, is nothing.
+        /// Above this many receivers, other cores share the stream. To send them a packet takes a
+        /// millisecond or more; to wake another core takes some microseconds.
         split: usize = 1_024,
-        /// How long a thread that carries packets looks for more before it sleeps. Receivers get
-        /// packets sooner, and the core is busy meanwhile; if others want it, it sleeps at once.
+        /// Workers busy-poll for this long before they sleep. Receivers get packets sooner, and the
+        /// core is busy; if other threads want it, the worker sleeps at once.
         poll: Duration = Duration::ZERO,
     }
 }
@@ -91,7 +91,7 @@ section! {
 section! {
     /// By which ways packets leave.
     pub struct Fanout {
-        /// The way to receivers that are reached by plain UDP.
+        /// How receivers are reached that get plain UDP.
         udp: UdpPath = UdpPath::Auto,
         /// Whether system calls are batched by io_uring.
         io_uring: Switch = Switch::Auto,

@@ -10,8 +10,8 @@ use super::serve::{self, Status};
 
 /// Runs the relay that a configuration describes
 ///
-/// SIGHUP, or a request to the API, loads the file again: what did not change in it does not
-/// notice. SIGTERM or Ctrl-C ends the relay.
+/// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed.
+/// SIGTERM or Ctrl-C ends the relay.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow run outflow.toml\n  outflow run outflow.toml --status")]
 pub(crate) struct Run {

@@ -24,7 +24,7 @@ pub(super) struct Common {
     /// What a unit is
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Ts)]
     pub(super) format: Format,
-    /// What is missing is waited for so long, if nothing else is said ("200 ms")
+    /// Wait for missing units within this time, unless the service says otherwise ("200 ms")
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) latency: Option<Duration>,
     /// Encrypt, with the keys of this file (see `outflow poc key`)
