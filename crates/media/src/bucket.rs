@@ -14,7 +14,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// So many tokens in each second.
+    /// This many tokens in each second.
     pub const fn per_second(tokens: u64) -> Self {
         Rate { tokens, per: Duration::from_secs(1) }
     }

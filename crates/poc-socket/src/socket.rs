@@ -65,7 +65,7 @@ pub struct Statistics {
 
 /// Where an address leads: the first place that the system knows.
 pub async fn look_up(address: &Address) -> io::Result<SocketAddr> {
-    let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("nobody knows {}", address.place));
+    let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("{} is not known", address.place));
     tokio::net::lookup_host(&address.place).await?.next().ok_or_else(unknown)
 }
 

@@ -1,8 +1,11 @@
 //! What a receiver has asked for: how often it may, which requests are old, which were refused.
 
-use outflow_media::Time;
+use outflow_media::{Rate, Time, TokenBucket};
 
 use crate::limits::{LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
+
+/// How fast requests may come.
+const RATE: Rate = Rate::one_every(LEVEL_REQUEST_EVERY);
 
 /// Why a request for a level was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +37,24 @@ impl Refusal {
 }
 
 /// What a receiver has asked for so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// Number of the newest request.
     newest: Option<u16>,
-    /// Requests are paid for as this time passes.
-    paid_until: Time,
+    /// Requests that may still come.
+    left: TokenBucket,
     /// Requests that were taken.
     pub taken: u64,
     /// Those that were refused, in the order of [`Refusal::ALL`].
     pub refused: [u64; Refusal::ALL.len()],
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        // One, and the burst behind it.
+        let left = TokenBucket::new(LEVEL_REQUESTS_BURST as u64 + 1);
+        Asked { newest: None, left, taken: 0, refused: [0; Refusal::ALL.len()] }
+    }
 }
 
 impl Asked {
@@ -54,13 +65,11 @@ impl Asked {
 
     /// Whether one more may come at this time.
     pub(crate) fn may(&mut self, now: Time) -> bool {
-        let behind = self.paid_until.since(now);
-        if behind > LEVEL_REQUEST_EVERY * LEVEL_REQUESTS_BURST {
+        let may = self.left.pass(now, RATE);
+        if !may {
             self.refuse(Refusal::TooMany);
-            return false;
         }
-        self.paid_until = self.paid_until.max(now) + LEVEL_REQUEST_EVERY;
-        true
+        may
     }
 
     /// By how much the number of a request is higher than that of the newest: 0 of the same again, less of one

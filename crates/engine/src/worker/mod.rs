@@ -10,7 +10,6 @@ mod agenda;
 mod commands;
 mod demand;
 mod depart;
-mod drive;
 mod feedback;
 mod handle;
 mod ingest;
@@ -33,6 +32,7 @@ mod source;
 mod stream;
 mod streams;
 mod tasks;
+mod transmit;
 mod udp_ports;
 mod watch;
 

@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_home_knows_how_urgent_it_is_elsewhere() {
         let mut pair = Pair::new();
-        assert_eq!(pair.owner.class(), Priority::Low, "nobody receives it");
+        assert_eq!(pair.owner.class(), Priority::Low, "it has no receivers");
         pair.join();
         pair.replica.tell_class();
         assert_eq!(pair.owner.class(), Priority::High);

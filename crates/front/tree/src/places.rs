@@ -40,6 +40,6 @@ pub(super) async fn look_up(place: &str) -> Result<SocketAddr, ControlError> {
         ControlError::system(format!("looking up {place} (see [tree] in the configuration)"), error)
     };
     let mut all = tokio::net::lookup_host(place).await.map_err(|error| failed(&error))?;
-    let unknown = std::io::Error::new(std::io::ErrorKind::NotFound, "nobody knows it");
+    let unknown = std::io::Error::new(std::io::ErrorKind::NotFound, "the name is not known");
     all.next().ok_or_else(|| failed(&unknown))
 }

@@ -36,7 +36,7 @@ impl IndexMut<usize> for Relays {
 }
 
 impl Relays {
-    /// So many, somewhere on the map. They have and want nothing.
+    /// This many, somewhere on the map. They have and want nothing.
     pub(super) fn new(count: usize, children_max: usize, random: &mut Rng) -> Self {
         let place = |_| Location { x_km: random.i32(0..MAP_KM.0), y_km: random.i32(0..MAP_KM.1) };
         let places: Vec<_> = (0..PLACES).map(place).collect();

@@ -52,7 +52,7 @@ pub(super) struct Send {
 fn destination(text: &str) -> Result<SocketAddr, String> {
     let place = text.strip_prefix("rtp://").ok_or("it does not begin with rtp://")?;
     let mut found = place.to_socket_addrs().map_err(|error| error.to_string())?;
-    found.next().ok_or_else(|| "nobody knows its address".to_owned())
+    found.next().ok_or_else(|| "its address is not known".to_owned())
 }
 
 impl Send {
