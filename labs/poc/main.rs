@@ -2,11 +2,13 @@
 //! picture, as in "Implementing a user level multimedia transport protocol in Java") over the same bad path at the
 //! same time, with the same latency bound.
 //!
+//! And what it costs the relay to serve many receivers by it (`served.rs`).
+//!
 //! `stream.rs` says what is sent, `wire.rs` how it goes through a transport, `transport.rs` which programs carry it,
 //! `path.rs` and `loss.rs` what the path does to it, `score.rs` and `pictures.rs` what counts as what, `draw.rs`
 //! draws. Units are sent at the pace of the video: those of a picture are spread over its 40 ms.
 //!
-//! The partial-order transport is left out as long as `outflow` has no `poc send`.
+//! The partial-order transport is left out if `outflow` has no `poc send`.
 
 mod draw;
 mod loss;
@@ -14,6 +16,7 @@ mod path;
 mod pictures;
 mod run;
 mod score;
+mod served;
 mod stream;
 mod transport;
 mod wire;
@@ -63,6 +66,9 @@ struct Arguments {
     /// What is lost is up to this
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Only what it costs the relay to serve receivers
+    #[arg(long)]
+    served: bool,
     /// Only these transports; all if not given
     #[arg(long, value_delimiter = ',')]
     only: Vec<Transport>,
@@ -85,6 +91,9 @@ fn main() -> ExitCode {
 fn lab(arguments: &Arguments) -> Result<Value> {
     if let Some(why) = cannot_make_namespaces().or_else(|| missing("ffmpeg")) {
         bail!("{why}: see scripts/setup");
+    }
+    if arguments.served {
+        return Ok(json!({ "served": served::measure(arguments.quick)? }));
     }
     let outflow = outflow();
     let transports = possible(arguments, outflow.as_deref())?;
@@ -113,6 +122,7 @@ fn lab(arguments: &Arguments) -> Result<Value> {
         figures.insert(loss.to_string(), compare(&conditions, &clean, &loss.to_string())?);
     }
     figures.extend([
+        ("served".to_owned(), served::measure(arguments.quick)?),
         ("seconds".to_owned(), seconds.into()),
         ("rtt_ms".to_owned(), arguments.rtt.into()),
         ("latency_ms".to_owned(), arguments.latency.into()),

@@ -23,6 +23,8 @@ struct Receiver {
 #[derive(Debug, Default)]
 struct Book {
     streams: BTreeMap<String, StreamEntry>,
+    /// Their names by their numbers with all workers.
+    names: HashMap<StreamId, String>,
     receivers: BTreeMap<ReceiverId, Receiver>,
     /// By what cannot be guessed, and hashed with what is secret: how long a look-up takes tells nothing.
     sessions: HashMap<SessionToken, ReceiverId>,
@@ -30,6 +32,12 @@ struct Book {
 }
 
 impl Book {
+    fn forget_numbers(&mut self, stream: &str) {
+        let Book { streams, names, .. } = self;
+        let owners = streams.get(stream).into_iter().flat_map(StreamEntry::owners);
+        owners.for_each(|owner| _ = names.remove(&owner.stream));
+    }
+
     fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<Receiver> {
         let admission = self.receivers.remove(&receiver)?;
         if let Some(load) = self.load.get_mut(&admission.owner.worker) {
@@ -66,13 +74,15 @@ impl Registry {
     /// The stream that has this number with any worker, and its name.
     pub(crate) fn of_number(&self, number: StreamId) -> Option<(String, StreamEntry)> {
         let book = self.book();
-        let mut streams = book.streams.iter();
-        let found = streams.find(|(_, entry)| entry.owners().any(|owner| owner.stream == number));
-        found.map(|(name, entry)| (name.clone(), entry.clone()))
+        let name = book.names.get(&number)?;
+        Some((name.clone(), book.streams.get(name)?.clone()))
     }
 
     pub(crate) fn insert(&self, stream: String, entry: StreamEntry) {
-        self.book().streams.insert(stream, entry);
+        let mut book = self.book();
+        book.forget_numbers(&stream);
+        book.names.extend(entry.owners().map(|owner| (owner.stream, stream.clone())));
+        book.streams.insert(stream, entry);
     }
 
     pub(crate) fn remove(&self, stream: &str) -> Option<StreamEntry> {
@@ -82,6 +92,7 @@ impl Registry {
         for id in ids {
             book.forget_receiver(id);
         }
+        book.forget_numbers(stream);
         book.streams.remove(stream)
     }
 
@@ -186,7 +197,7 @@ impl Registry {
     ) -> Result<Admitted, ControlError> {
         let mut book = self.book();
         let unknown = || ControlError::UnknownStream(stream.to_owned());
-        let Book { streams, receivers, load, .. } = &mut *book;
+        let Book { streams, names, receivers, load, .. } = &mut *book;
         let entry = streams.get_mut(stream).ok_or_else(unknown)?;
         if entry.receivers >= entry.receivers_max {
             let (what, key) = ("the receivers of this stream", "max_receivers");
@@ -200,6 +211,7 @@ impl Registry {
         *load.entry(worker).or_default() += 1;
         let admitted = entry.take_in(worker, number, replicate);
         let stream = stream.to_owned();
+        names.entry(admitted.owner.stream).or_insert_with(|| stream.clone());
         receivers.insert(receiver, Receiver { stream, owner: admitted.owner, session: None });
         Ok(admitted)
     }
@@ -369,6 +381,21 @@ mod tests {
         assert_eq!(['1', '2'].map(|digit| registry.session(token(digit))), [None, Some(2)]);
         registry.remove("a");
         assert_eq!(registry.session(token('2')), None);
+    }
+
+    #[test]
+    fn a_stream_is_known_by_its_number_with_any_worker() {
+        let registry = Registry::default();
+        registry.insert("a".into(), entry(20));
+        registry.insert("b".into(), StreamEntry { owner: Owner { worker: 0, stream: 2 }, ..entry(20) });
+        let name = |number| registry.of_number(number).map(|(name, _)| name);
+        let chosen = Terms { worker: Some(1), ..terms(2, 1) };
+        admit(&registry, "a", 1, chosen).expect("room");
+        assert_eq!([1, 101, 2, 3].map(name), [Some("a".into()), Some("a".into()), Some("b".into()), None]);
+        registry.insert("a".into(), StreamEntry { owner: Owner { worker: 0, stream: 3 }, ..entry(20) });
+        assert_eq!([1, 101, 3].map(name), [None, None, Some("a".into())], "another stream of this name");
+        registry.remove("a");
+        assert_eq!([2, 3].map(name), [Some("b".into()), None]);
     }
 
     #[test]
