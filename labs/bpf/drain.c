@@ -24,7 +24,7 @@
 // Delays: 32 buckets an octave of nanoseconds.
 #define SUB_BITS 5
 #define BUCKETS 2048
-// Sinks whose delays are looked at: one in so many.
+// Sinks whose delays are looked at: one in this many.
 #define SAMPLE 16
 
 // Set by the loader. Sinks are numbered through addresses from `first` on, `ports` on each, from

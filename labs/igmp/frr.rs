@@ -39,7 +39,7 @@ impl Frr {
     /// Starts them in a namespace: a querier with the RFC's times, which is the PIM domain's rendezvous point.
     pub(crate) fn start(namespace: &Namespace) -> Result<Self> {
         let folder = TempDir::new()?;
-        let user = User::from_name("frr")?.context("the package frr makes the user frr, who is missing")?;
+        let user = User::from_name("frr")?.context("the package frr makes the user frr, which is missing")?;
         std::os::unix::fs::chown(folder.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
         let interfaces =
             [LAN, IN].map(|name| format!("interface {name}\n ip igmp\n ip igmp version 3\n ip pim\n"));

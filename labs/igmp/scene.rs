@@ -29,7 +29,7 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 
 /// The program that routes.
 #[derive(Debug)]
-enum Who {
+enum Implementation {
     Outflow { _program: Running, asking: Asking },
     Frr { _daemons: Frr },
 }
@@ -39,7 +39,7 @@ enum Who {
 pub(crate) struct Scene {
     pub(crate) far_end: FarEnd,
     source: UdpSocket,
-    who: Who,
+    implementation: Implementation,
     _namespaces: [Namespace; 3],
 }
 
@@ -52,16 +52,16 @@ impl Scene {
             let (program, input, output) = program.start_piped()?;
             let asking = Asking::new(input, output);
             let asking = asking.map_err(|error| error.context(program.account()))?;
-            Ok(Who::Outflow { _program: program, asking })
+            Ok(Implementation::Outflow { _program: program, asking })
         })
     }
 
     /// FRR's.
     pub(crate) fn frr() -> Result<Self> {
-        Self::new("frr", |router| Ok(Who::Frr { _daemons: Frr::start(router)? }))
+        Self::new("frr", |router| Ok(Implementation::Frr { _daemons: Frr::start(router)? }))
     }
 
-    fn new(name: &str, start: impl FnOnce(&Namespace) -> Result<Who>) -> Result<Self> {
+    fn new(name: &str, start: impl FnOnce(&Namespace) -> Result<Implementation>) -> Result<Self> {
         let [source, router, hosts] =
             ["source", "router", "hosts"].map(|role| Namespace::new(&format!("{name}-{role}")));
         let (source, router, hosts) = (source?, router?, hosts?);
@@ -73,9 +73,10 @@ impl Scene {
         source.ip(&["route", "add", "224.0.0.0/4", "dev", "eth0"])?;
         let sender = source.run(|| UdpSocket::bind((SOURCE, 0)))?;
         sender.set_multicast_ttl_v4(8)?;
-        let who = start(&router)?;
+        let implementation = start(&router)?;
         let far_end = hosts.run(|| FarEnd::open(HOST))?;
-        let mut scene = Scene { far_end, source: sender, who, _namespaces: [source, router, hosts] };
+        let mut scene =
+            Scene { far_end, source: sender, implementation, _namespaces: [source, router, hosts] };
         scene.wait_ready()?;
         Ok(scene)
     }
@@ -88,7 +89,7 @@ impl Scene {
                 return Ok(());
             }
         }
-        bail!("{:?} did not answer", self.who)
+        bail!("{:?} did not answer", self.implementation)
     }
 
     /// A packet of the source to a group, so that the router has an entry for them.
@@ -99,9 +100,9 @@ impl Scene {
 
     /// What the router says of itself, if it is Outflow's.
     pub(crate) fn asking(&mut self) -> Option<&mut Asking> {
-        match &mut self.who {
-            Who::Outflow { asking, .. } => Some(asking),
-            Who::Frr { .. } => None,
+        match &mut self.implementation {
+            Implementation::Outflow { asking, .. } => Some(asking),
+            Implementation::Frr { .. } => None,
         }
     }
 }

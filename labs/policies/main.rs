@@ -41,7 +41,7 @@ impl Case {
 }
 
 const CASES: [Case; 6] = [
-    Case::new("nobody", 0.0, 0.0),
+    Case::new("none", 0.0, 0.0),
     Case::new("5 % slow", 0.05, 0.0),
     Case::new("20 % slow", 0.2, 0.0),
     Case::new("5 % pausing", 0.0, 0.05),

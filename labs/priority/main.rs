@@ -230,7 +230,7 @@ impl<'p> Stage<'p> {
         });
         let used = used?;
         let arrived = self.drain.quiet(QUIET)?.since(&before);
-        ensure!(arrived.strange == 0, "{} packets of another size or to nobody", arrived.strange);
+        ensure!(arrived.strange == 0, "{} packets of another size or to none", arrived.strange);
         let (high, low) = arrived.counts.split_at(HIGH_SINKS);
         let lost = |counts: &[u64], sent: u64| counts.iter().map(|count| sent.saturating_sub(*count)).sum();
         let share = |part: Duration| part.as_secs_f64() / used.wall.as_secs_f64();

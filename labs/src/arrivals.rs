@@ -54,7 +54,7 @@ impl Arrivals {
     pub fn sound(&self, sent: u64) -> Result<()> {
         let more = self.counts.iter().filter(|count| **count > sent).count();
         ensure!(more == 0, "{more} sinks got more than was sent");
-        ensure!(self.strange == 0, "{} packets of another size or to nobody", self.strange);
+        ensure!(self.strange == 0, "{} packets of another size or to none", self.strange);
         Ok(())
     }
 

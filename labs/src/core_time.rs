@@ -115,7 +115,7 @@ impl CoreTime {
     /// Says whose time counts as used: these processes', and what the kernel does for them.
     pub fn measure(&self, processes: &[u32]) -> Result<()> {
         let own = [std::process::id(), self.softirqs];
-        ensure!(own.len() + processes.len() <= OURS, "so many programs cannot be measured");
+        ensure!(own.len() + processes.len() <= OURS, "that many programs cannot be measured");
         let mut all = own.iter().chain(processes).copied();
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         for slot in 0..OURS as u32 {

@@ -64,8 +64,8 @@ impl Drain {
         (sinks, timed): (usize, usize),
         payload: Option<u16>,
     ) -> Result<Self> {
-        let timed = u32::try_from(timed).context("so many sinks have no number")?;
-        let count = u32::try_from(sinks).context("so many sinks have no number")?;
+        let timed = u32::try_from(timed).context("there are more sinks than numbers")?;
+        let count = u32::try_from(sinks).context("there are more sinks than numbers")?;
         let mut program = EbpfLoader::new()
             .override_global("first", &SINKS_FIRST.to_bits(), true)
             .override_global("sinks", &count, true)

@@ -164,7 +164,7 @@ pub fn wait_bound(program: &mut Running, port: u16) -> Result<()> {
         }
         ensure!(program.alive(), "it ended: {}", program.account());
         if Instant::now() > until {
-            bail!("nobody listens on {port}: {}", program.account());
+            bail!("nothing listens on {port}: {}", program.account());
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -77,7 +77,7 @@ static void set_references(const struct frame *f) {
 static void encode(const struct job *job, const struct frame *f, aom_image_t *image, int picture) {
     set_references(f);
     aom_enc_frame_flags_t flags = f->key && f->spatial == 0 ? AOM_EFLAG_FORCE_KF : 0;
-    // Else the header says "as large as what was in the slot", which whoever begins here did not get.
+    // Else the header says "as large as what was in the slot", which a decoder that begins here did not get.
     if (!f->key && f->own < 0) flags = AOM_EFLAG_ERROR_RESILIENT;
     if (aom_codec_encode(&codec, image, picture, 1, flags)) fail("frame", aom_codec_error_detail(&codec));
     aom_codec_iter_t at = NULL;

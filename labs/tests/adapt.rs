@@ -87,7 +87,7 @@ fn a_player_asks_over_http_while_it_downloads() -> Result<()> {
 }
 
 #[test]
-fn who_adapts_knows_what_levels_cost_and_heeds_the_battery() -> Result<()> {
+fn one_that_adapts_knows_what_levels_cost_and_heeds_the_battery() -> Result<()> {
     let Some(paths) = scene("adapting to a battery", &["ffmpeg"])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let _camera = camera().within(&paths.source).start()?;

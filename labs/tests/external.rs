@@ -75,7 +75,7 @@ fn child(relay: &mut Relay, words: &str) -> Result<Option<Pid>> {
 }
 
 #[test]
-fn a_branch_is_coded_anew_and_goes_on_when_the_program_was_killed() -> Result<()> {
+fn a_branch_is_coded_again_and_goes_on_when_the_program_was_killed() -> Result<()> {
     let Some(paths) = scene("ffmpeg as an element", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &(listen() + &examples()?))?;
     let _publishing = published(&paths)?;
@@ -103,7 +103,7 @@ fn a_branch_is_coded_anew_and_goes_on_when_the_program_was_killed() -> Result<()
         Ok(next.is_some_and(|next| next != first))
     })?;
     // A receiver that joins before it writes begins with what the one before has written, and sees the break.
-    relay.wait_stream("live", "coded anew", |state| written(state) > before + u64::from(PICTURES))?;
+    relay.wait_stream("live", "coded again", |state| written(state) > before + u64::from(PICTURES))?;
     all_play_clean(&paths, &[over_http(), ffmpeg_rtsp("live?branch=low", "tcp", PICTURES)])?;
     // A receiver from before sees where it broke, and goes on; one of the original does not.
     through_it_all.succeed(PATIENCE)?;
@@ -146,7 +146,7 @@ fn thumbnails_of_a_video_are_images_like_any() -> Result<()> {
 }
 
 #[test]
-fn a_branch_is_coded_anew_by_gstreamer() -> Result<()> {
+fn a_branch_is_coded_again_by_gstreamer() -> Result<()> {
     let needs = ["ffmpeg", "ffprobe", "gst-launch-1.0"];
     let Some(paths) = scene("GStreamer as an element", &needs)? else { return Ok(()) };
     let pipeline = "gst-launch-1.0 -q fdsrc ! tsdemux ! h264parse ! avdec_h264 ! videoscale \

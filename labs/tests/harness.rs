@@ -61,6 +61,6 @@ fn a_cage_holds_its_programs() -> Result<()> {
     // It keeps what it reads until it knows the last line.
     let mut glutton = Program::new("tail").args(["/dev/zero"]).caged(&cage).start()?;
     let status = glutton.wait(PATIENCE)?;
-    assert!(!status.success(), "who wants more memory than there is does not end well: {status}");
+    assert!(!status.success(), "a program that wants more memory than there is does not end well: {status}");
     Ok(())
 }

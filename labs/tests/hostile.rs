@@ -55,12 +55,12 @@ impl<'p> Siege<'p> {
     fn held(mut self) -> Result<()> {
         let before = self.sender.sent();
         wait_for("a second more was sent", || Ok(self.sender.sent() > before + 190))?;
-        self.crowd.split()?.nobody_noticed()?;
+        self.crowd.split()?.all_unharmed()?;
         let grown = self.relay.resident()?.saturating_sub(self.resident);
         ensure!(grown < GROWTH, "the relay has grown by {grown} bytes");
         self.relay.json("/api/v1/streams").context("the API does not answer any more")?;
         let late = self.paths.players.run(|| Receiver::open(How::RtspTcp, &Target::new("live")));
-        late.context("nobody can join any more")?;
+        late.context("none can join any more")?;
         self.relay.healthy()
     }
 
@@ -338,7 +338,7 @@ fn a_receiver_cannot_have_others_flooded() -> Result<()> {
     }
     let sent = siege.sender.sent();
     wait_for("a second more was sent", || Ok(siege.sender.sent() > sent + 190))?;
-    ensure!(victim.recv(&mut [0; 2000]).is_err(), "packets were sent to somebody who did not ask");
+    ensure!(victim.recv(&mut [0; 2000]).is_err(), "packets were sent to an address that did not ask");
     siege.held()
 }
 

@@ -122,13 +122,13 @@ fn what_is_missing_comes_twice_or_late_is_a_gap() {
 }
 
 #[test]
-fn a_neighbour_that_does_not_answer_concerns_nobody_else() -> Result<()> {
+fn a_neighbour_that_does_not_answer_concerns_no_other() -> Result<()> {
     let Some(paths) = scene("a neighbour that does not answer", &[])? else { return Ok(()) };
-    let (here, nobody) = (SocketAddr::from((PLAYER, 6000)), SocketAddr::from((NOBODY, 6000)));
+    let (here, nowhere) = (SocketAddr::from((PLAYER, 6000)), SocketAddr::from((NOBODY, 6000)));
     let socket = listening(&paths.players, (PLAYER, 6000))?;
-    let mut bench = Bench::new(&paths, &[nobody, here])?;
+    let mut bench = Bench::new(&paths, &[nowhere, here])?;
     bench.send_until(here, "the one that is there is reached by the kernel", by_tc)?;
-    bench.send_until(nobody, "the other one is not", by_user)?;
+    bench.send_until(nowhere, "the other one is not", by_user)?;
     bench.send(Duration::from_secs(1))?;
     let numbers = bench.all_come(&socket)?;
     ensure!(gapless(&numbers), "the one that is there does not get every packet once, in order: {numbers:?}");

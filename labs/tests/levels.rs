@@ -261,7 +261,7 @@ fn a_rule_that_is_removed_is_undone(
     let (before, rest) = text.split_once("[streams.cam.rules.lossy]").context("the rule")?;
     let (_, after) = rest.split_once("[[sinks]]").context("sinks")?;
     relay.reload(&format!("{before}[[sinks]]{after}"))?;
-    wait_for("nobody to be lowered", || Ok(levels()? == json!([[1, 1], [1, 1], [1, 1]])))?;
+    wait_for("none to be lowered", || Ok(levels()? == json!([[1, 1], [1, 1], [1, 1]])))?;
     wait_for("nothing to be in force", || Ok(relay.json("/api/v1/rules")?["in_force"] == json!({})))
 }
 

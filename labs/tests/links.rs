@@ -309,7 +309,7 @@ fn a_link_changes_while_packets_flow_and_sinks_leave_nothing_there() -> Result<(
         let link = link(&relay)?;
         Ok(number(&link, "rate_bps") == 20_000_000 && number(&link, "waiting_packets") == 0)
     })?;
-    ensure!(ids(&relay)? == before, "nobody was disturbed");
+    ensure!(ids(&relay)? == before, "none was disturbed");
     // What needs something that was given up before goes no further until the next key frame.
     let mut since = (u64::MAX, 0);
     wait_for("nothing is given up any more", || {
@@ -326,7 +326,7 @@ fn a_link_changes_while_packets_flow_and_sinks_leave_nothing_there() -> Result<(
     for (name, ..) in SINKS {
         relay.delete(&format!("/api/v1/streams/{name}/sinks/{name}"))?;
     }
-    wait_for("nothing waits for those who have left", || {
+    wait_for("nothing waits for those that have left", || {
         let link = link(&relay)?;
         Ok(number(&link, "flows") == 0 && number(&link, "waiting_packets") == 0)
     })?;

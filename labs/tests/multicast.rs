@@ -212,7 +212,7 @@ fn players_join_a_group_and_leave_it() -> Result<()> {
 }
 
 #[test]
-fn who_joins_is_sent_all_once_where_he_is_and_nothing_after_he_left() -> Result<()> {
+fn one_that_joins_is_sent_all_once_where_it_is_and_nothing_after_it_left() -> Result<()> {
     let Some(scene) = Scene::new("who_joins_is_sent_all_once", &[])? else { return Ok(()) };
     let mut relay = scene.relay(DATA)?;
     let _sending = scene.sends(RELAY_IN.into())?;
@@ -244,7 +244,7 @@ fn who_joins_is_sent_all_once_where_he_is_and_nothing_after_he_left() -> Result<
 }
 
 #[test]
-fn who_wants_another_source_is_not_sent_what_he_would_not_take() -> Result<()> {
+fn one_that_wants_another_source_is_not_sent_what_it_would_not_take() -> Result<()> {
     let Some(scene) = Scene::new("who_wants_another_source", &[])? else { return Ok(()) };
     let mut relay = scene.relay(DATA)?;
     let _sending = scene.sends(RELAY_IN.into())?;

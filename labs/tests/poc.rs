@@ -57,7 +57,7 @@ fn what_is_sent_comes_out_encrypted_or_not() -> Result<()> {
 }
 
 #[test]
-fn who_has_no_key_is_told_so() -> Result<()> {
+fn one_that_has_no_key_is_told_so() -> Result<()> {
     let Some(paths) = scene("pockey", &[])? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let keys = ["a", "b"].map(|name| folder.path().join(name));
@@ -76,7 +76,7 @@ fn who_has_no_key_is_told_so() -> Result<()> {
 }
 
 #[test]
-fn who_asks_for_something_else_learns_what_there_is() -> Result<()> {
+fn one_that_asks_for_something_else_learns_what_there_is() -> Result<()> {
     let Some(paths) = scene("pocother", &[])? else { return Ok(()) };
     let place = format!("poc://{RELAY_IN}:{PORT}");
     let with = |what, resource: &str| outflow(&["poc", what, &(place.clone() + resource), "--insecure"]);

@@ -86,7 +86,7 @@ fn relays_pull_from_and_send_to_each_other_encrypted() -> Result<()> {
 }
 
 #[test]
-fn a_source_that_goes_and_comes_is_followed_by_whom_it_goes_to() -> Result<()> {
+fn a_source_that_goes_and_comes_is_followed_by_its_receivers() -> Result<()> {
     let Some(paths) = scene("a source that comes back, relayed", &["ffmpeg"])? else { return Ok(()) };
     let near = with_poc(None) + "[streams.cam]\nsource = \"push\"\n";
     let far = with_poc(None) + &format!("[streams.cam]\nsource = \"poc://{RELAY_OUT}:{PORT}/cam\"\n");

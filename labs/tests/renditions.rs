@@ -91,14 +91,14 @@ fn player(relay: &Relay) -> Result<String> {
     Ok(format!("/api/v1/receivers/{}", id.context("the player")?))
 }
 
-fn nobody_plays(relay: &Relay) -> Result<()> {
+fn there_is_no_player(relay: &Relay) -> Result<()> {
     wait_for("the player to leave", || Ok(relay.json("/api/v1/receivers?stream=cam")? == json!([])))
 }
 
 /// A player by each of these ways is taken through all levels, and shows what it is told to.
 fn players_change(paths: &Paths, relay: &Relay, inputs: &[String]) -> Result<()> {
     for input in inputs {
-        nobody_plays(relay)?;
+        there_is_no_player(relay)?;
         let playing = widths(input).within(&paths.players).start()?;
         let (path, mut shown) = (player(relay)?, vec![640]);
         for (level, width) in [(3, 160), (1, 640), (2, 320)] {
@@ -124,7 +124,7 @@ fn every_rendition_plays_and_players_change_between_them() -> Result<()> {
     for (level, (_, width)) in (1..).zip(RENDITIONS) {
         let url = format!("-rtsp_transport tcp {}?level={level}", rtsp_url("cam"));
         has_shown(&widths(&url).within(&paths.players).start()?, &[width])?;
-        nobody_plays(&relay)?;
+        there_is_no_player(&relay)?;
     }
     let players =
         [ffmpeg_rtsp("cam?level=2", "udp", 50), ffmpeg_rtsp("cam?level=3", "tcp", 50), http_level(2, 50)];
@@ -150,7 +150,7 @@ fn renditions_of_transport_streams_play_and_change() -> Result<()> {
 }
 
 #[test]
-fn who_loses_its_rendition_is_served_by_the_next_until_it_is_back() -> Result<()> {
+fn one_that_loses_its_rendition_is_served_by_the_next_until_it_is_back() -> Result<()> {
     let Some(paths) = scene("renditions that go away", &["ffmpeg", "ffprobe"])? else { return Ok(()) };
     let (mut relay, mut encoders) = all_up(&paths, &configuration(|_| "push".to_owned()), published)?;
     let playing = widths(&by_rtsp("tcp")).within(&paths.players).start()?;
@@ -186,7 +186,7 @@ fn players_do_not_notice_which_worker_serves_them() -> Result<()> {
     relay.patch(&format!("/api/v1/receivers/{}", other.context("another")?), &json!({ "level": 3 }))?;
     has_shown(&second, &[640, 160])?;
     let process = relay.process();
-    ensure!((process.stdout() + &process.stderr()).contains("served by one more worker"), "nobody helped");
+    ensure!((process.stdout() + &process.stderr()).contains("served by one more worker"), "none helped");
     ends_clean(first)?;
     relay.healthy()
 }

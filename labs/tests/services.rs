@@ -51,7 +51,7 @@ fn over_http(query: &str, pictures: u32) -> Program {
 }
 
 #[test]
-fn branches_play_whoever_asks_for_them() -> Result<()> {
+fn branches_play_to_all_that_ask_for_them() -> Result<()> {
     let Some(paths) = scene("branches in players", &["ffmpeg"])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let _publishing = publisher()?.within(&paths.source).start()?;

@@ -67,10 +67,10 @@ fn all_receive(crowd: &Crowd) -> Result<Vec<Vec<Meter>>> {
 }
 
 /// Everyone has got all that was sent, in order, for about a second.
-fn nobody_notices(crowd: &Crowd, sender: &Sender) -> Result<()> {
+fn no_receiver_notices(crowd: &Crowd, sender: &Sender) -> Result<()> {
     let before = sender.sent();
     wait_for("a second more was sent", || Ok(sender.sent() > before + 190))?;
-    crowd.split()?.nobody_noticed()
+    crowd.split()?.all_unharmed()
 }
 
 #[test]
@@ -90,20 +90,20 @@ fn receivers_of_all_kinds_do_not_notice_which_worker_serves_them() -> Result<()>
         let at_key = meter.first.is_some_and(|first| first.key || first.last);
         ensure!(at_key, "receiver {number} began with {:?}", meter.first);
     }
-    nobody_notices(&crowd, &sender)?;
+    no_receiver_notices(&crowd, &sender)?;
 
     // A receiver comes to each worker, and goes.
     let passing = paths.players.run(|| Receiver::open_many(2, How::RtspTcp, &Target::new("live")))?;
     relay.wait_receivers("live", all + passing.len())?;
     drop(passing);
     relay.wait_receivers("live", all)?;
-    nobody_notices(&crowd, &sender)?;
+    no_receiver_notices(&crowd, &sender)?;
 
     // The configuration changes; what it says of the stream holds for both.
     let more = configuration().replace("source_timeout", "ring = \"2 MB\"\nsource_timeout");
     relay.reload(&format!("{more}[streams.other]\n"))?;
     relay.wait_stream("live", "with a smaller ring", |state| state["ring_bytes_max"] == 2_000_000)?;
-    nobody_notices(&crowd, &sender)?;
+    no_receiver_notices(&crowd, &sender)?;
 
     // The source goes away and comes back.
     drop(sender);

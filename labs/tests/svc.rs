@@ -449,7 +449,7 @@ fn what_is_missing_is_found(coding: Coding, layers: (u8, u8)) -> Result<()> {
         }
     }
     if !missed.is_empty() {
-        bail!("nobody noticed that these were left out: {missed:?}");
+        bail!("it was not seen that these were left out: {missed:?}");
     }
     Ok(())
 }

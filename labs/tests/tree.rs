@@ -95,10 +95,10 @@ fn a_stream_comes_from_relay_to_relay_while_somebody_wants_it() -> Result<()> {
         ensure!(drawn.contains(edge), "no {edge} in {drawn}");
     }
     let none = ffmpeg(&format!("-v error {} -f null -", http("nothing"))).within(&paths.players).start()?;
-    ensure!(none.succeed(PATIENCE).is_err(), "nobody has such a stream");
+    ensure!(none.succeed(PATIENCE).is_err(), "none has such a stream");
     drop(player);
     wait_for("the stream to be let go", || Ok(names(&edge)?.is_empty() && names(&region)?.is_empty()))?;
-    wait_for("nobody to receive it", || Ok(origin.stream("live")?["receivers"] == Value::Array(Vec::new())))?;
+    wait_for("none to receive it", || Ok(origin.stream("live")?["receivers"] == Value::Array(Vec::new())))?;
     for relay in [&mut origin, &mut region, &mut edge] {
         relay.healthy()?;
     }

@@ -175,7 +175,7 @@ fn one_copy_serves_all_relays_of_a_network() -> Result<()> {
     }
     relays.iter_mut().try_for_each(Relay::healthy)?;
     drop(relays);
-    wait_for("nobody to be sent to", || Ok(parent.stream("live")?["receivers"] == Value::Array(Vec::new())))?;
+    wait_for("none to be sent to", || Ok(parent.stream("live")?["receivers"] == Value::Array(Vec::new())))?;
     parent.healthy()
 }
 
@@ -205,7 +205,7 @@ fn the_group_has_the_best_level_that_is_wanted() -> Result<()> {
     wait_for("the better level", || Ok(level()? == 1))?;
     relays.iter().try_for_each(|relay| wait_packets(relay, 50))?;
     drop(high);
-    wait_for("the level of who is left", || Ok(level()? == 2))?;
+    wait_for("the level of the one that is left", || Ok(level()? == 2))?;
     wait_packets(&relays[0], 50)?;
     relays.iter_mut().try_for_each(Relay::healthy)?;
     parent.healthy()

@@ -106,7 +106,7 @@ fn leave(receivers: &[Receiver], wires: &[Wire], figures: &mut Map<String, Value
     let (edge, region): (LinkOf, LinkOf) = (|receiver| receiver.relay, |receiver| ABOVE[receiver.relay]);
     while left.elapsed() < newest(region).max(newest(edge)) + QUIET {
         if left.elapsed() > PATIENCE {
-            bail!("packets of streams that nobody wants still come after {PATIENCE:?}");
+            bail!("packets of streams that are not wanted still come after {PATIENCE:?}");
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(decide(&mut adaptation, 2), Some(low));
         assert_eq!(decide(&mut adaptation, 5), None);
         assert_eq!(adaptation.decide(now, &[1000], 1), None, "one level");
-        assert_eq!(adaptation.decide(now, &[], 1), None, "nobody knows yet");
+        assert_eq!(adaptation.decide(now, &[], 1), None, "it is not known yet");
     }
 
     #[test]

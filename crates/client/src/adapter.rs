@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn late_packets_are_not_lost_and_another_source_begins_anew() {
+    fn late_packets_are_not_lost_and_another_source_begins_again() {
         let mut adapter = adapter();
         let stamp = |sequence, ssrc| RtpStamp { sequence, timestamp: 0, ssrc };
         let numbers = [(65_535, 1), (2, 1), (1, 1), (3, 1), (500, 2), (501, 2)];

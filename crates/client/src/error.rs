@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// There is no way to ask for a level.
     #[error(
-        "nobody can be asked for another level: plain MPEG-TS has no way back, and not every HTTP server \
+        "another level cannot be asked for: plain MPEG-TS has no way back, and not every HTTP server \
          names a session to ask (Outflow-Session): receive it by RTSP, or name the level in the URL \
          (?level=2)"
     )]

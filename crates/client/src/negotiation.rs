@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_before_there_is_a_wish_and_a_source() {
+    fn none_is_asked_before_there_is_a_wish_and_a_source() {
         let mut negotiation = Negotiation::new(9);
         negotiation.hear(at(0), 7);
         assert_eq!(negotiation.due(), None);

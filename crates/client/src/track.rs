@@ -200,7 +200,7 @@ mod tests {
         let (mut track, mut queue) = (RtpTrack::transport_stream(1), VecDeque::new());
         let mut ts = [0; 188];
         ts[0] = 0x47;
-        assert_eq!(track.rtcp_at(), None, "nobody to report on");
+        assert_eq!(track.rtcp_at(), None, "there is none to report on");
         track.media(rtp(33, 1, &ts), Time::ZERO, &mut queue);
         track.media(rtp(33, 3, &ts), Time::ZERO, &mut queue);
         let sent = rtcp::SenderReport { ssrc: 5, ntp: 1 << 40, rtp: 900, packets: 3, octets: 564 };

@@ -84,7 +84,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         settings,
         restart,
     };
-    with_anew(changes, old, new)
+    with_replaced(changes, old, new)
 }
 
 /// Keys of protocols' tables that changed, of those whose change needs this.
@@ -96,12 +96,13 @@ fn of_protocols(old: &Config, new: &Config, effect: Effect) -> Vec<String> {
 }
 
 /// A stream that gets other renditions, or a source instead, is another stream; so its sinks are others, too.
-fn with_anew(mut changes: Changes, old: &Config, new: &Config) -> Changes {
-    let is_anew = |name: &String| {
+fn with_replaced(mut changes: Changes, old: &Config, new: &Config) -> Changes {
+    let is_replaced = |name: &String| {
         let (old, new) = (&old.streams[name].source, &new.streams[name].source);
         old.renditions() != new.renditions()
     };
-    let (replaced, changed) = core::mem::take(&mut changes.streams_changed).into_iter().partition(is_anew);
+    let (replaced, changed) =
+        core::mem::take(&mut changes.streams_changed).into_iter().partition(is_replaced);
     changes.streams_changed = changed;
     let kept =
         |sink: &&SinkConfig| replaced.contains(&sink.stream) && !changes.sinks_added.contains(&sink.name);

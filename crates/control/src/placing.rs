@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use outflow_engine::Inlet;
+use outflow_engine::ReplicaEnd;
 use outflow_engine::message::{Command, SourceId, StreamId};
 use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
@@ -163,9 +163,9 @@ impl Replication {
         tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
         let (stream, name) = (replica.stream, name.to_owned());
         let mut ready = Vec::new();
-        workers.feed(&from, &replica, |inlets| {
-            ready.extend(inlets.iter().map(Inlet::ready));
-            workers.tell(&replica, Command::Replicate { stream, owner, name, options, inlets });
+        workers.feed(&from, &replica, |replica_ends| {
+            ready.extend(replica_ends.iter().map(ReplicaEnd::ready));
+            workers.tell(&replica, Command::Replicate { stream, owner, name, options, replica_ends });
             workers.tell(&replica, Command::SetBounds { stream, bounds });
         });
         ready

@@ -300,7 +300,7 @@ mod tests {
         registry.insert("a".into(), entry(1));
         registry.claim("a", 1, "first").expect("free");
         assert!(
-            matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, who)) if who == "first")
+            matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, first)) if first == "first")
         );
         registry.release("a", 2);
         assert!(registry.claim("a", 2, "second").is_err(), "only its holder gives the place back");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_split_others_help_and_those_who_do_so_are_filled_first() {
+    fn beyond_the_split_others_help_and_those_that_do_so_are_filled_first() {
         let registry = Registry::default();
         registry.insert("a".into(), entry(20));
         let terms = terms(3, 2);
@@ -369,7 +369,7 @@ mod tests {
         registry.insert("a".into(), entry(20));
         let token = |digit: char| digit.to_string().repeat(32).parse().expect("a token");
         registry.open_session(1, token('1'));
-        assert_eq!(registry.session(token('1')), None, "nobody is there");
+        assert_eq!(registry.session(token('1')), None, "none is there");
         for receiver in 1..=3 {
             admit(&registry, "a", receiver, ALONE).expect("room");
         }

@@ -260,10 +260,10 @@ impl Supervisor {
         control.registry().insert(name.to_owned(), entry);
         let url = config.source.to_string();
         let (stream, name_there) = (owner.stream, name.to_owned());
-        control.workers().feed(&renditions, &owner, |inlets| {
+        control.workers().feed(&renditions, &owner, |replica_ends| {
             control
                 .workers()
-                .tell(&owner, Command::AddStream { stream, name: name_there, url, options, inlets });
+                .tell(&owner, Command::AddStream { stream, name: name_there, url, options, replica_ends });
         });
         if !config.plan().is_empty() {
             let plan = self.rules.placed(name, config);

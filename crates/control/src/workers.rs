@@ -1,7 +1,7 @@
 //! The workers, as control speaks to them: what they are told and asked, and what connects them.
 
 use outflow_engine::message::{Command, ControlError, Reply, StreamId};
-use outflow_engine::{Contexts, Inlet, Line, WorkerHandle};
+use outflow_engine::{Contexts, Line, ReplicaEnd, WorkerHandle};
 use tokio::sync::oneshot;
 
 /// Which worker a stream is with.
@@ -65,15 +65,15 @@ impl Workers {
     }
 
     /// Lets streams hand their packets to another one, whose worker is told of the queues first.
-    pub(crate) fn feed(&self, from: &[Owner], to: &Owner, tell: impl FnOnce(Vec<Inlet>)) {
+    pub(crate) fn feed(&self, from: &[Owner], to: &Owner, tell: impl FnOnce(Vec<ReplicaEnd>)) {
         let queue = |owner: &Owner| {
             let upward = self.get(owner.worker).upward(owner.stream);
             self.get(to.worker).queue(to.stream, upward)
         };
-        let (outlets, inlets): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
-        tell(inlets);
-        for (owner, outlet) in from.iter().zip(outlets) {
-            self.tell(owner, Command::Share { stream: owner.stream, outlet });
+        let (owner_ends, replica_ends): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
+        tell(replica_ends);
+        for (owner, owner_end) in from.iter().zip(owner_ends) {
+            self.tell(owner, Command::Share { stream: owner.stream, owner_end });
         }
     }
 }

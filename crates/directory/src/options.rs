@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_addresses_and_may_say_who_comes() {
+    fn servers_are_addresses_and_may_carry_credentials() {
         let access = check(|options| {
             let servers = ["relay:p%40ss@one:4223", "tls://s3cret@two", "three"];
             options.servers = servers.map(str::to_owned).to_vec();

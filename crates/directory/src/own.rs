@@ -55,11 +55,11 @@ impl Own {
         for said in self.keys.values_mut() {
             (said.value, said.at) = (None, now);
         }
-        self.all_anew();
+        self.put_all_again();
     }
 
     /// NATS may have forgotten everything.
-    pub(crate) fn all_anew(&mut self) {
+    pub(crate) fn put_all_again(&mut self) {
         for said in self.keys.values_mut() {
             said.is_due = true;
         }
@@ -124,11 +124,11 @@ mod tests {
         own.say(now + LIFE / 2, "gone".to_owned(), None);
         assert_eq!(all(&mut own).len(), 3);
         own.sweep(now + LIFE);
-        own.all_anew();
+        own.put_all_again();
         assert!(own.has_due());
         assert_eq!(all(&mut own), [("gone".to_owned(), None), ("kept".to_owned(), value("1"))]);
         own.sweep(now + 2 * LIFE);
-        own.all_anew();
+        own.put_all_again();
         assert_eq!(all(&mut own), []);
     }
 

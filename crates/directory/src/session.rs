@@ -113,7 +113,7 @@ async fn bucket(context: &Context, options: &Options) -> Result<Store, String> {
     let config = Config {
         name: format!("KV_{name}"),
         subjects: vec![format!("$KV.{name}.>")],
-        description: Some("Outflow: who has which stream".to_owned()),
+        description: Some("Outflow: which relay has which stream".to_owned()),
         max_messages_per_subject: 1,
         max_message_size: MESSAGE_BYTES_MAX,
         max_age: options.max_age,
@@ -132,7 +132,7 @@ async fn bucket(context: &Context, options: &Options) -> Result<Store, String> {
     let why = |error: &dyn core::fmt::Display| {
         format!(
             "the bucket '{name}' is not there and cannot be made ({error}): is JetStream on (`nats-server -js`), \
-             may this relay use it, and are there enough servers for so many replicas ({})?",
+             may this relay use it, and are there enough servers for {} replicas?",
             options.replicas
         )
     };

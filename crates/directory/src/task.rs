@@ -68,7 +68,7 @@ fn up(shared: &Shared, session: Arc<Session>) {
     state.link = Link::Up(session);
     state.in_flight = 0;
     state.own.sweep(Instant::now());
-    state.own.all_anew();
+    state.own.put_all_again();
 }
 
 fn away(shared: &Shared, why: &str) {

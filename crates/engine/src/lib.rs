@@ -31,4 +31,4 @@ pub use external::External;
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::{PacketHead, Packets, Worth, open_push};
-pub use worker::{Inlet, Outlet, Upward, WorkerHandle};
+pub use worker::{OwnerEnd, ReplicaEnd, Upward, WorkerHandle};

@@ -135,7 +135,7 @@ fn settle(router: &mut Router, now: Time) {
         assert!(outgoing.iter().all(|outgoing| outgoing.interface != upstream.interface()), "not back");
         assert!(
             best.is_none_or(|best| router.demand(flow).is_some_and(|demand| demand <= best)),
-            "nobody starves"
+            "none starves"
         );
     }
 }

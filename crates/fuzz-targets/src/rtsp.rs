@@ -64,8 +64,8 @@ pub(crate) fn rtsp_headers(data: &[u8]) {
 
 fn written_alike(authorization: &Authorization) {
     let written = match authorization {
-        Authorization::Basic(who) => {
-            Challenge::Basic { realm: String::new() }.answer(who, "PLAY", "rtsp://h/", 1, "")
+        Authorization::Basic(credentials) => {
+            Challenge::Basic { realm: String::new() }.answer(credentials, "PLAY", "rtsp://h/", 1, "")
         }
         Authorization::Digest(answer) => answer.to_string(),
     };
@@ -74,8 +74,8 @@ fn written_alike(authorization: &Authorization) {
 
 /// Our answer to a challenge shows a server that the password is known.
 fn convinces(challenge: &Challenge) {
-    let who = Credentials { user: "us\\er".to_owned(), password: "se:cret".to_owned() };
-    let written = challenge.answer(&who, "PLAY", "rtsp://h/s", 1, "cnonce");
+    let credentials = Credentials { user: "us\\er".to_owned(), password: "se:cret".to_owned() };
+    let written = challenge.answer(&credentials, "PLAY", "rtsp://h/s", 1, "cnonce");
     let answer = Authorization::parse(&written).unwrap_or_else(|| panic!("an answer: {written}"));
     let nonce = match challenge {
         Challenge::Basic { .. } => String::new(),

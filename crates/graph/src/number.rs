@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_gets_a_number_that_nobody_else_has() {
+    fn a_late_packet_gets_a_number_that_no_other_has() {
         assert_eq!(pass(&[5, 7, 6, 8], &[7]), [5, 6, 7]);
         assert_eq!(pass(&[4, 5, 7, 8, 6, 9], &[5]), [4, 6, 7, 5, 8]);
         // A source that begins again far away goes on from there.

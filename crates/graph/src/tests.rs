@@ -80,7 +80,7 @@ fn where_flows_part_and_meet_again_packets_keep_their_order() {
 }
 
 #[test]
-fn elements_of_which_nobody_wants_anything_rest() {
+fn elements_of_which_nothing_is_wanted_rest() {
     let elements: [(&str, &str, &[&str]); 3] =
         [("a", "pass", &[]), ("b", "pass", &["a"]), ("c", "pass", &["a"])];
     let mut graph = graph(&plan(&elements, &[("b", &["b"]), ("c", &["c"])]));
@@ -245,7 +245,7 @@ fn messages_go_where_packets_go_and_elements_do_with_them_what_their_contracts_s
 }
 
 #[test]
-fn whoever_is_given_frames_gets_all_of_one_together() {
+fn the_packets_of_a_frame_come_together() {
     let mut node = {
         let settings = Settings::default().with("unit", Setting::Text("frames".to_owned()));
         let plan = ElementPlan { settings, ..ElementPlan::default() };

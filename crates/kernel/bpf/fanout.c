@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One packet in, one to each target of an order out. User space decides what goes to whom; these
+/* One packet in, one to each target of an order out. User space decides what goes where; these
  * programs only carry it out, synchronously in the system call that hands the packet over.
  *
  * `clone_to_targets` sits on the egress of the anchor (a TAP device of our own) and sees what user
  * space sends there. `write_to_target` runs by BPF_PROG_TEST_RUN on live frames. The other two see
- * which of those frames a device did not take: nobody else is told. */
+ * which of those frames a device did not take: none other is told. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
@@ -154,7 +154,7 @@ int clone_to_targets(struct __sk_buff *skb)
 
 		if (!target || data + HEADER_BYTES > end)
 			break;
-		/* A blank entry: nobody is there, or somebody whom user space serves. */
+		/* A blank entry: none is there, or one that user space serves. */
 		if (!target->ifindex || order->layer > target->max_layer)
 			continue;
 		if (order->numbered) {
@@ -247,7 +247,7 @@ static __always_inline struct control *order_under_way(void)
 	return order;
 }
 
-/* To whom a frame goes that waits to be given to a device. */
+/* Where a frame goes that waits to be given to a device. */
 static __always_inline struct target *target_of_frame(__u32 number)
 {
 	__u32 place = number % WAITING;

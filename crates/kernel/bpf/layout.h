@@ -77,7 +77,7 @@ struct control {
 	__u8 unused;
 };
 
-/* By how much the sequence number of the packet is lower for those who take layers up to each. */
+/* By how much the sequence number of the packet is lower for those that take layers up to each. */
 struct sequence_offset {
 	__u16 by_max_layer[LAYERS];
 };

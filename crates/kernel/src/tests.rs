@@ -161,7 +161,7 @@ fn only_the_places_that_are_asked_for_and_not_blank_are_served() {
             let got: Vec<_> = tap.read(expected.len()).iter().map(|frame| frame.to).collect();
             assert_eq!(got, expected, "{way:?}");
         }
-        assert!(tap.read(1).is_empty(), "and nobody else");
+        assert!(tap.read(1).is_empty(), "and none other");
     });
 }
 
@@ -330,7 +330,7 @@ fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
         let payload = payload(100);
         let pieces = [IoSlice::new(&payload)];
         let packet = tc::Rest::new(&pieces, 100).expect("valid").next().expect("valid");
-        stranger.send(&packet.expect("one")).expect("nobody says that it is dropped");
+        stranger.send(&packet.expect("one")).expect("it is not said that it is dropped");
         assert_eq!(kernel.control.get(0).first, order.first, "no target was served");
         assert!(tap.read(1).is_empty());
         let name = scene::name_of(kernel._anchor.ifindex);
@@ -348,8 +348,9 @@ fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
         let anchor = scene::name_of(kernel._anchor.ifindex);
         scene.near(&["tc", "filter", "del", "dev", &anchor, "egress"]);
         let payload = payload(100);
-        let error =
-            kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100, None).expect_err("nobody clones");
+        let error = kernel
+            .send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100, None)
+            .expect_err("nothing clones");
         assert!(error.to_string().contains("someone removed it"), "{error}");
         scene.near(&["ip", "link", "del", &anchor]);
         kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 100, None).expect_err("no device");
@@ -409,7 +410,7 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
         let mut group = add(&mut kernel, &targets(&scene, 100));
         let payload = payload(1000);
         let pieces = [IoSlice::new(&payload)];
-        kernel.send_xdp(&mut group, ALL, &pieces, None).expect_err("nobody would count what is lost");
+        kernel.send_xdp(&mut group, ALL, &pieces, None).expect_err("what is lost would not be counted");
         assert_eq!(kernel.send_tc(&mut group, ALL, &pieces, 1000, None).expect("sent"), Sent::default());
         assert_eq!(tap.read(100).len(), 100);
     });

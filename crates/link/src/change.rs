@@ -18,7 +18,7 @@ impl<T> Link<T> {
             self.queues.iter().for_each(|(at, _)| self.scheduler.wakes(at));
         }
         if (before.policy, before.unit) != (options.policy, options.unit) {
-            self.begin_anew(now);
+            self.restart(now);
         }
     }
 
@@ -79,7 +79,7 @@ impl<T> Link<T> {
     }
 
     /// All buffers are made again for the flows that there are.
-    fn begin_anew(&mut self, now: Time) {
+    fn restart(&mut self, now: Time) {
         let mut waiting = Vec::new();
         for (_, mut queue) in core::mem::take(&mut self.queues) {
             waiting.extend(std::iter::from_fn(|| queue.buffer.pop()));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_begin_anew_tell_nothing() {
+    fn reports_that_begin_again_tell_nothing() {
         let mut receiver = Receiver::new();
         receiver.reported = Reported { highest: 5, lost: 0 };
         receiver.follow.handle_report(FLOW, receiver.reported);

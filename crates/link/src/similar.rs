@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_about_the_factor_apart_does_not_go_to_and_fro() {
+    fn one_that_is_about_the_factor_apart_does_not_go_to_and_fro() {
         assert!(within(400, 100, 4, (1, 1)) && !within(401, 100, 4, (1, 1)));
         assert!(within(500, 100, 4, (5, 4)) && !within(501, 100, 4, (5, 4)));
         assert!(within(0, 0, 4, (1, 1)));

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_reads_too_late_is_told_how_much_is_missed() {
+    fn one_that_reads_too_late_is_told_how_much_is_missed() {
         let (mut events, mut receiver) = Events::new();
         let gone = Event::Gone { interface: "a".into(), group: IpAddr::from([239, 0, 0, 1]) };
         for _ in 0..EVENTS_MAX + 5 {

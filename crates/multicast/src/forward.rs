@@ -186,7 +186,7 @@ mod tests {
         let wants = [(1, Level::BEST), (2, low), (3, Level::BEST), (6, Level::BEST), (7, low)];
         let wants = wants.map(|(index, level)| (port(index), level));
         let route = Route::new(port(3), wants, |index| index < 7);
-        assert_eq!(route.kernel, Vifs(0b110_0001), "nobody would make the lower level for the last");
+        assert_eq!(route.kernel, Vifs(0b110_0001), "the lower level is made for none of the last");
         assert_eq!((route.user, route.relay), (vec![], vec![(2, low)]));
     }
 

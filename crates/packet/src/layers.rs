@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_what_he_asked_for_has_it_when_layers_show_below() {
+    fn one_that_has_what_it_asked_for_has_it_when_layers_show_below() {
         // Of three spatial layers, the lowest has three temporal ones, as the second picture shows.
         let shows = Tag { layer: 2, layers: 5, grown: 2, ..frame(2) };
         let grown = |number: u8| level(number).of(3).grown(level(number), &shows);
@@ -180,7 +180,7 @@ mod tests {
             [1, 2, 3, 4, 5].map(grown),
             [MaxLayer::ALL, MaxLayer(3), MaxLayer(2), MaxLayer(1), MaxLayer(0)]
         );
-        assert_eq!(MaxLayer(0).grown(level(2), &shows), MaxLayer(0), "he waits for more");
+        assert_eq!(MaxLayer(0).grown(level(2), &shows), MaxLayer(0), "it waits for more");
         assert_eq!(MaxLayer(3).grown(level(2), &shows), MaxLayer(3), "once is enough");
         // There were two temporal layers, of which it took one.
         let shows = Tag { layer: 2, layers: 5, grown: 1, ..frame(2) };
@@ -208,13 +208,13 @@ mod tests {
         let lower = Tag { key: true, opens: true, ends: Some(0), ..frame(0) };
         let upper = Tag { key: true, opens: true, adds: true, ..frame(1) };
         let had_asked = MaxLayer(0).from(MaxLayer(1), &lower, true);
-        assert!(!had_asked.is_up_to(lower.ends), "it goes on for who asked before");
+        assert!(!had_asked.is_up_to(lower.ends), "it goes on for those that asked before");
         let asks_in_it = MaxLayer(0).from(MaxLayer(0), &lower, true);
-        assert!(asks_in_it.is_up_to(lower.ends), "that it would, nobody knows");
+        assert!(asks_in_it.is_up_to(lower.ends), "that it would is not known");
         assert_eq!(
             asks_in_it.from(MaxLayer(1), &upper, false),
             MaxLayer(1),
-            "but nobody waits for the next key picture"
+            "but none waits for the next key picture"
         );
     }
 }

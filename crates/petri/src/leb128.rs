@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     /// As many bytes as the array has.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let taken = self.take(N)?;
-        Ok(taken.try_into().expect("so many were taken"))
+        Ok(taken.try_into().expect("it was taken from there"))
     }
 
     /// A length and that number of bytes, at most `most`.

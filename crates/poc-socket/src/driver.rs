@@ -1,6 +1,6 @@
 //! Joins an endpoint of the core to a socket and a clock: one task for all of its connections. Sockets share the
 //! endpoint with it under a lock, which each holds for as long as it gives or takes some units.
-#![allow(clippy::disallowed_types, reason = "whoever sends and whoever drives are different tasks")]
+#![allow(clippy::disallowed_types, reason = "what sends and what drives are different tasks")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

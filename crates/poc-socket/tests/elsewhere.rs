@@ -58,7 +58,7 @@ impl Elsewhere {
             self.turn();
             let now = Time::ZERO + self.epoch.elapsed();
             let next = self.detached.next_timeout().expect("it is open");
-            assert!(next.since(now) < PATIENCE, "in the time of whoever drives it");
+            assert!(next.since(now) < PATIENCE, "in the time of its driver");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -111,7 +111,7 @@ async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_nobody_drives_any_more_is_closed() {
+async fn one_that_is_not_driven_any_more_is_closed() {
     let (_listener, client, elsewhere) = pair().await;
     drop(elsewhere);
     assert_eq!(heard(&client).await, (0, Code::DONE, String::new()));

@@ -61,7 +61,7 @@ async fn units_go_from_socket_to_socket() {
 
 /// One thread has both ends: the end that waits lets the other go on.
 #[tokio::test]
-async fn who_gives_more_than_there_is_room_for_waits() {
+async fn one_that_gives_more_than_there_is_room_for_waits() {
     let listener = PocListener::bind(here(), Options::new(Security::Plain)).expect("a port");
     let server = listener.local_addr();
     let receiving = tokio::spawn(async move {
@@ -89,7 +89,7 @@ async fn units_go_encrypted() {
 }
 
 #[tokio::test]
-async fn who_has_another_key_is_refused_with_the_reason() {
+async fn one_that_has_another_key_is_refused_with_the_reason() {
     let listener = PocListener::bind(here(), keys(KEY)).expect("a port");
     let other = KEY.replace("0001", "0002");
     for options in [keys(&other), Options::new(Security::Plain)] {
@@ -116,14 +116,14 @@ async fn a_service_that_cannot_be_had_is_refused_as_such() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_nobody_answers() {
+async fn where_none_listens_none_answers() {
     let mut options = Options::new(Security::Plain);
     options.settings.patience = Duration::from_millis(300);
     let silent = std::net::UdpSocket::bind(here()).expect("a port");
     let address = silent.local_addr().expect("an address");
-    let error = PocSocket::connect(address, request(), &options).await.expect_err("nobody");
+    let error = PocSocket::connect(address, request(), &options).await.expect_err("there is no answer");
     assert!(
-        matches!(error, OpenError::Connect(_)) && error.to_string().contains("nobody answers"),
+        matches!(error, OpenError::Connect(_)) && error.to_string().contains("there is no answer"),
         "{error}"
     );
 }

@@ -201,7 +201,7 @@ impl Routes {
 
     /// Reads devices, neighbours and addresses again.
     fn dump(&mut self) -> io::Result<()> {
-        self.tables.begin_anew();
+        self.tables.restart();
         for request in wire::dumps() {
             self.dump_one(&request)?;
         }

@@ -111,7 +111,7 @@ struct News {
 
 impl Tables {
     /// Forgets what events and dumps have told: some were lost, and a dump follows.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.links.clear();
         self.transmits.clear();
         self.neighbours.clear();

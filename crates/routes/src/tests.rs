@@ -32,7 +32,7 @@ impl Namespace {
 
     /// Moves the calling thread into it.
     fn enter(&self) {
-        setns(&self.0, CloneFlags::CLONE_NEWNET).expect("who made it may enter it");
+        setns(&self.0, CloneFlags::CLONE_NEWNET).expect("its maker may enter it");
     }
 
     /// Does something in it.
@@ -151,7 +151,7 @@ impl Relay {
             concerned |= self.routes.refresh(now).concern(to, None, None);
             let before = core::mem::replace(&mut found, self.resolve(to));
             let same = format!("{before:?}") == format!("{found:?}");
-            assert!(concerned || same, "{before:?} became {found:?}, and nobody was told");
+            assert!(concerned || same, "{before:?} became {found:?}, and it was not told");
         }
         found
     }
@@ -308,7 +308,7 @@ fn an_ipv4_route_may_lead_by_an_ipv6_gateway() {
 }
 
 #[test]
-fn more_events_than_there_is_room_for_make_all_be_read_anew() {
+fn more_events_than_there_is_room_for_make_all_be_read_again() {
     let Some(net) = Net::new("lost events") else { return };
     let mut relay = Relay::open();
     let to = addr("10.7.0.2");

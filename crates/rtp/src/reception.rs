@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_begins_anew_is_followed_and_a_stray_packet_is_not() {
+    fn a_source_that_begins_again_is_followed_and_a_stray_packet_is_not() {
         let (reception, placements) = received([10, 30_000, 11, 50_000, 50_001, 50_002]);
         use Placement::{Next, Restart, Stray};
         let expected = [Next { lost: 0 }, Stray, Next { lost: 0 }, Stray, Restart, Next { lost: 0 }];

@@ -15,7 +15,7 @@ fn stalled_receivers_cost_the_healthy_ones_nothing() {
     let scenario = fanout();
     let outcome = run(&scenario);
     assert_eq!(outcome.healthy_lost, 0, "{outcome:?}");
-    assert_eq!(outcome.healthy_delay_most_ns, 0, "nobody who is up waits for anyone: {outcome:?}");
+    assert_eq!(outcome.healthy_delay_most_ns, 0, "none that is up waits for another: {outcome:?}");
     assert!(outcome.others_lost > 0, "the ring filled up: {outcome:?}");
     assert!(outcome.ended > 20, "hopeless receivers are let go: {outcome:?}");
     assert!(outcome.ring_bytes_most <= scenario.relay.ring_bytes, "{outcome:?}");

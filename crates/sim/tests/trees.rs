@@ -99,7 +99,7 @@ fn chaos(count: usize, sources: usize, seed: u64) {
 }
 
 #[test]
-fn whatever_fails_there_is_no_loop_and_in_the_end_everybody_is_served_once_at_what_he_wants() {
+fn whatever_fails_there_is_no_loop_and_in_the_end_each_is_served_once_at_what_it_wants() {
     (0..200).for_each(|seed| chaos(6 + (seed as usize * 7) % 30, 1, seed));
 }
 
@@ -114,7 +114,7 @@ fn with_several_sources_of_one_stream_the_same_is_true() {
 }
 
 #[test]
-fn with_many_streams_and_a_crowd_that_changes_nobody_asks_for_less_or_for_longer_than_is_wanted() {
+fn with_many_streams_and_a_crowd_that_changes_none_asks_for_less_or_for_longer_than_is_wanted() {
     let mut network = network(60, 8, 9);
     let crowd = Crowd { receivers: 50, stay: seconds(20), presence: seconds(30), absence: seconds(10) };
     let streams: Vec<_> = (0..10).map(StreamId).collect();
@@ -166,7 +166,7 @@ fn a_thousand_relays_that_want_a_stream_at_once_have_it_within_seconds() {
 }
 
 #[test]
-fn nobody_asks_others_in_a_storm_when_a_source_is_away_for_a_moment() {
+fn others_are_not_asked_in_a_storm_when_a_source_is_away_for_a_moment() {
     for seed in 0..4 {
         let mut network = settled(300, 8, seed);
         network.take_most_in_second();
@@ -212,7 +212,7 @@ fn each_part_has_the_source_it_can_reach_and_then_all_have_the_preferred_one() {
 }
 
 #[test]
-fn nobody_wants_it_so_nobody_has_it() {
+fn what_none_wants_none_has() {
     let mut network = settled(50, 4, 6);
     (1..50).for_each(|relay| network.scatter(relay, STREAM));
     network.run(seconds(30));

@@ -45,7 +45,7 @@ fn a_filter_delivers_less_and_says_what_it_left_out() {
     assert_eq!(keys.healthy_lost, 0, "what is left out is no loss");
     // A frame of each second; the last one may be one.
     assert!((0.04..0.06).contains(&keys.healthy.goodput()), "{}", keys.healthy.goodput());
-    assert!(all.drops.is_empty() && all.elements["thin"].packets_in == 0, "what nobody wants rests");
+    assert!(all.drops.is_empty() && all.elements["thin"].packets_in == 0, "what is not wanted rests");
 }
 
 #[test]

@@ -70,13 +70,13 @@ impl Continuity {
         let entry = &mut self.last[usize::from(packet.pid()) % PIDS];
         let (before, now) = (*entry, Last::of(packet));
         let (seen, last) = (before.state & SEEN != 0, before.state & 0x0f);
-        let anew = packet.adaptation().discontinuity();
-        if seen && !anew && !packet.has_payload() && packet.continuity() == last {
+        let is_discontinuity = packet.adaptation().discontinuity();
+        if seen && !is_discontinuity && !packet.has_payload() && packet.continuity() == last {
             // Without a payload the counter stands still.
             return Step::Next;
         }
         *entry = now;
-        if anew {
+        if is_discontinuity {
             return Step::Anew;
         }
         if !seen || (packet.has_payload() && packet.continuity() == (last + 1) & 0x0f) {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_stands_still_without_payload_and_begins_anew_when_it_says_so() {
+    fn the_counter_stands_still_without_payload_and_begins_again_when_it_says_so() {
         let mut counters = Continuity::new();
         let at = |continuity| Header { pid: 99, continuity, ..Header::default() };
         assert_eq!(step(&mut counters, at(5), &[1]), Step::Next);

@@ -171,7 +171,7 @@ impl TsMux {
             pid: stream.pid(),
             unit_start: true,
             random_access: unit.key && (main || stream.is_video()),
-            discontinuity: pcr.is_some_and(|(_, anew)| anew),
+            discontinuity: pcr.is_some_and(|(_, restarts)| restarts),
             pcr: pcr.map(|(pcr, _)| pcr),
             ..Header::default()
         };
@@ -203,16 +203,16 @@ impl TsMux {
         }
         let clock = |dts| pts_after(dts, PTS_MODULUS - CLOCK_DELAY) * 300;
         let pcr = clock(unit.dts);
-        let anew = self.clock_at.is_some_and(|last| pcr_distance(clock(last), pcr) < 0);
+        let restarts = self.clock_at.is_some_and(|last| pcr_distance(clock(last), pcr) < 0);
         self.clock_at = Some(unit.dts);
         if main {
-            return Some((pcr, anew));
+            return Some((pcr, restarts));
         }
         if let Some(Some(stream)) = self.streams.get(self.clock_track) {
             let header = Header {
                 pid: stream.pid(),
                 continuity: stream.last_continuity(),
-                discontinuity: anew,
+                discontinuity: restarts,
                 pcr: Some(pcr),
                 ..Header::default()
             };

@@ -148,20 +148,20 @@ impl Tables {
 
     fn push_pat(&mut self, packet: &Packet<'_>) -> Change {
         let Tables { pat, pat_crc, candidates, pat_packets, errors, .. } = self;
-        let (mut came, mut anew) = (false, false);
+        let (mut came, mut is_changed) = (false, false);
         pat.push(packet, |section, packets| match read_pat(section, *pat_crc, candidates) {
             Ok(Read::Other) => {}
             Ok(read) => {
-                if let Read::Anew(crc) = read {
+                if let Read::New(crc) = read {
                     *pat_crc = Some(crc);
-                    anew = true;
+                    is_changed = true;
                 }
                 keep(pat_packets, packets);
                 came = true;
             }
             Err(_) => *errors += 1,
         });
-        if anew {
+        if is_changed {
             self.follow_pmts();
             self.selected = None;
             self.select();
@@ -169,7 +169,7 @@ impl Tables {
         if came {
             self.build_preamble();
         }
-        if anew { Change::Programme } else { Change::Nothing }
+        if is_changed { Change::Programme } else { Change::Nothing }
     }
 
     /// Listens to the PIDs that the PAT names.
@@ -188,24 +188,24 @@ impl Tables {
         let pid = packet.pid();
         let Some(table) = pmts.iter_mut().find(|table| table.pid == pid) else { return Change::Nothing };
         // The programmes whose tables came, or changed.
-        let (mut came, mut anew) = (0u64, 0u64);
+        let (mut came, mut changes) = (0u64, 0u64);
         table.push(packet, |section, packets| match read_pmt(section, pid, candidates, packets) {
             Ok(None) => {}
             Ok(Some((index, changed))) => {
                 came |= 1 << index;
-                anew |= u64::from(changed) << index;
+                changes |= u64::from(changed) << index;
             }
             Err(_) => *errors += 1,
         });
         let before = self.selected;
-        if anew != 0 {
+        if changes != 0 {
             self.select();
         }
         let Some(selected) = self.selected else { return Change::Nothing };
         if came >> selected & 1 == 1 || self.selected != before {
             self.build_preamble();
         }
-        if anew >> selected & 1 == 1 || self.selected != before {
+        if changes >> selected & 1 == 1 || self.selected != before {
             return Change::Programme;
         }
         Change::Nothing
@@ -244,7 +244,7 @@ enum Read {
     /// What was known.
     Again,
     /// Another table, with this checksum.
-    Anew(u32),
+    New(u32),
 }
 
 /// Reads a PAT section. What was known of a programme that stays is kept.
@@ -265,7 +265,7 @@ fn read_pat(section: &[u8], known: Option<u32>, candidates: &mut Vec<Candidate>)
             None => Candidate { number, pmt_pid, known: None },
         });
     }
-    Ok(Read::Anew(crc))
+    Ok(Read::New(crc))
 }
 
 /// Reads a section on the PID of a PMT. The index of its programme, and whether it says anything

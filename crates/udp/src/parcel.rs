@@ -168,6 +168,6 @@ mod tests {
         }
         assert_eq!(taken, [0, 1]);
         drop(parcels);
-        assert_eq!(inbox.give(parcel(4, &mut [0])), 1, "nobody reads it any more");
+        assert_eq!(inbox.give(parcel(4, &mut [0])), 1, "it is not read any more");
     }
 }

@@ -92,7 +92,7 @@ fn tracks_are_brought_together_by_sender_reports() {
 }
 
 #[test]
-fn a_source_that_begins_anew_goes_on_in_time() {
+fn a_source_that_begins_again_goes_on_in_time() {
     let mut remux = RtpToTs::new(&[opus()]).unwrap();
     let mut stream = Vec::new();
     for (sequence, timestamp, millis) in [(1, 960, 0), (2, 1920, 20), (40_000, 9_999_999, 1_000)] {

@@ -191,7 +191,7 @@ mod tests {
         let shape = Shape::new(32, 32, Sampling::Mono).expect("small");
         let samples = (0..shape.bytes()).map(|at| gray ^ (at * at / 7) as u8).collect();
         let picture = Picture::new(shape, samples).expect("as many");
-        encode(&picture, &Coding::of_layers(LAYERS).expect("so many can be"), COMMENT).expect("coded")
+        encode(&picture, &Coding::of_layers(LAYERS).expect("a number that can be"), COMMENT).expect("coded")
     }
 
     #[test]

@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(coding.ratios().len(), LAYERS);
         assert!(near(coding.ratios()[0], RATIO_BASE) && near(coding.ratios()[32], RATIO_ALL));
         for layers in 1..=LAYERS_MAX {
-            let ratios = Coding::of_layers(layers).expect("so many can be").ratios;
+            let ratios = Coding::of_layers(layers).expect("a number that can be").ratios;
             assert!(near(ratios[layers - 1], RATIO_ALL), "{layers}");
             Coding::of_ratios(ratios).expect("they decrease");
         }

@@ -4,8 +4,8 @@
 // through one node's output of 20 Mbit/s with a drop-tail queue of 1.5 kB a connection. Prints one line of
 // JSON: what was offered, sent and dropped, the events that ns-3 executed, and how long that took.
 //
-// ns-3 is under the GPL. This file is Outflow's own; whoever runs the lab links it with the ns-3 of his
-// distribution, on his machine. Nothing of that is shipped.
+// ns-3 is under the GPL. This file is Outflow's own; those that run the lab link it with the ns-3 of their
+// distribution, on their machine. Nothing of that is shipped.
 //
 // It is made so that ns-3 does as little as it can. Nothing is traced, logged or written, sources draw from
 // the C++ library's generator, and there is an event a packet and no other at a source. What is below them:

@@ -38,7 +38,7 @@ impl Period {
     ///
     /// # Errors
     /// The first that has not.
-    pub fn nobody_noticed(&self) -> Result<()> {
+    pub fn all_unharmed(&self) -> Result<()> {
         for (number, meter) in self.meters.iter().enumerate() {
             ensure!(meter.ended.is_none(), "receiver {number} was cut: {:?}", meter.ended);
             ensure!(meter.perfect() && meter.datagrams > 0, "receiver {number} noticed: {}", meter.summary());

@@ -129,7 +129,7 @@ mod tests {
             let Account { lost, repeated, reordered } = Account::of(&all, sent);
             (lost, repeated, reordered)
         };
-        assert_eq!(of(&[3, 4, 5], 6), (0, 0, 0), "who joins late has lost nothing");
+        assert_eq!(of(&[3, 4, 5], 6), (0, 0, 0), "one that joins late has lost nothing");
         assert_eq!(of(&[3, 5], 8), (3, 0, 0));
         assert_eq!(of(&[3, 4, 4, 5], 6), (0, 1, 0));
         assert_eq!(of(&[3, 5, 4], 6), (0, 0, 1));

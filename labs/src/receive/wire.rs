@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_within_a_packet_begins_with_the_next() {
+    fn one_that_joins_within_a_packet_begins_with_the_next() {
         let mut packets = vec![0xAB; 3 * TS_PACKET];
         packets.iter_mut().step_by(TS_PACKET).for_each(|byte| *byte = SYNC_BYTE);
         // The same byte within a packet begins none.

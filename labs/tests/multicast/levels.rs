@@ -36,7 +36,7 @@ fn a_player_without_privileges_says_its_level_by_unicast() -> Result<()> {
     ensure!(of["level"] == 3, "plain reports leave it: {of:#}");
     let other = format!("{{\"group\":\"{GROUP}\",\"level\":1,\"host\":\"{OTHER}\"}}");
     let (answer, status) = says(&scene.paths.players, RELAY_OUT, &other)?;
-    ensure!(status == 403, "of others only who controls the relay says it: {answer:#}");
+    ensure!(status == 403, "of others only those that control the relay say it: {answer:#}");
     let body = serde_json::json!({ "group": GROUP, "level": 2, "host": OTHER });
     relay.put("/api/v1/multicast/levels", &body)?;
     relay.wait_stream("cam", "at level 2", |state| state["receivers"][0]["level"] == 2)?;

@@ -100,7 +100,7 @@ fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Resu
     let _sending = net.scene.sends(RELAY_IN.into())?;
     // Of two ways, that over the lower address is taken.
     wait_route(&others[2], OWN, on(6, 1))?;
-    wait_sent(&a, &[]).context("nobody wants it")?;
+    wait_sent(&a, &[]).context("it is not wanted")?;
     a.wait_receivers("data", 0)?;
     let host = net.joins()?;
     host.gets(200)?;
@@ -109,7 +109,7 @@ fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Resu
     ensure!(["dvmrp:mid0:239.1.1.1:5200", "dvmrp:mid1:239.1.1.1:5200"].contains(&&*name), "{name}");
     let near = net.scene.joins(false, None)?;
     near.gets(50)?;
-    near.is_whole().context("who is near")?;
+    near.is_whole().context("the near one")?;
     host.leaves()?;
     wait_sent(&a, &[])?;
     host.is_whole()?;
@@ -122,9 +122,9 @@ fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Resu
     }
     a.reload(&with_multicast("interfaces = [\"out0\"]", DATA))?;
     wait_for("it is no router of DVMRP any more", || Ok(dvmrp(&a)?.is_null()))?;
-    a.wait_receivers("data", 1).context("who is near stays")?;
+    a.wait_receivers("data", 1).context("the near one stays")?;
     near.gets(50)?;
-    near.is_whole().context("who is near")?;
+    near.is_whole().context("the near one")?;
     others.iter_mut().try_for_each(Relay::healthy)?;
     a.healthy()
 }

@@ -101,7 +101,7 @@ fn note_rates(graph: &mut outflow_config::Graph, streams: &[Stream]) {
         for element in &stream.elements {
             let state = match (&element.fault, element.wanted) {
                 (Some(fault), _) => fault.clone(),
-                (None, false) => "rests: nobody wants it".to_owned(),
+                (None, false) => "rests: it is not wanted".to_owned(),
                 (None, true) => format!(
                     "{} in, {} out\n{} ns a packet, {:.1} % of a core",
                     BitRate(element.in_bps),

@@ -104,8 +104,8 @@ fn request(method: &str, url: &Url, options: &Options, trusted: bool, json: &str
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let authorization = match (in_url(url), &options.credentials, &options.token) {
-        (Some(who), _, _) => basic(&who),
-        (None, Some(who), _) if trusted => basic(who),
+        (Some(credentials), _, _) => basic(&credentials),
+        (None, Some(credentials), _) if trusted => basic(credentials),
         (None, None, Some(token)) if trusted => {
             let token: String = token.chars().filter(|c| !c.is_control()).collect();
             format!("Authorization: Bearer {token}\r\n")
@@ -130,8 +130,8 @@ fn in_url(url: &Url) -> Option<Credentials> {
     is_there.then(|| Credentials { user: decoded(url.username()), password: decoded(password.unwrap_or("")) })
 }
 
-fn basic(who: &Credentials) -> String {
-    let plain = format!("{}:{}", who.user, who.password);
+fn basic(credentials: &Credentials) -> String {
+    let plain = format!("{}:{}", credentials.user, credentials.password);
     format!("Authorization: Basic {}\r\n", base64::engine::general_purpose::STANDARD.encode(plain))
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_host_path_and_who_asks() {
+    fn a_request_names_host_path_and_credentials() {
         let url = Url::parse("http://[::1]:8080/stage.ts?token=x").unwrap();
         let options = Options { token: Some("se\r\ncret".to_owned()), ..Options::default() };
         let request = |url: &Url, trusted| request("GET", url, &options, trusted, "");

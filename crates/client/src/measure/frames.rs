@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_hole_in_a_frame_takes_those_that_need_it() {
-        assert_eq!(decodable("IPBBPBB", &[3 * 2 + 1]), (7, 6), "nobody needs a B frame");
+        assert_eq!(decodable("IPBBPBB", &[3 * 2 + 1]), (7, 6), "no frame needs a B frame");
         assert_eq!(decodable("IPBBPBBIP", &[3 + 1]), (9, 3), "all up to the next key frame need a P frame");
         assert_eq!(decodable("IPP", &[0]), (3, 0), "not even the key frame came whole");
     }
@@ -236,7 +236,7 @@ mod tests {
         frames.packet(&key, false);
         frames.packet(&Tag { frame: 5, kind: Kind::Predicted, needs: Needs::back(4), ..whole }, false);
         frames.packet(&Tag { frame: 7, kind: Kind::Predicted, needs: Needs::back(1), ..whole }, false);
-        assert_eq!((frames.all, frames.decodable), (3, 2), "nobody has what the last one needs");
+        assert_eq!((frames.all, frames.decodable), (3, 2), "what the last one needs is missing");
     }
 
     #[test]

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_begins_anew_is_not_an_interval() {
+    fn a_clock_that_begins_again_is_not_an_interval() {
         let mut intervals = Intervals::default();
         for seconds in [5, 6, 8, 1, 2] {
             intervals.at(Some(Duration::from_secs(seconds)));

@@ -136,14 +136,14 @@ async fn by_tls_with_certificates_at_both_ends() {
         let own = |name: &str| has_own.then(|| file(name));
         Tls { ca: Some(file(ca)), certificate: own("relay.pem"), key: own("relay.key") }
     };
-    let (good, unknown, nobody) = (with("ca.pem", true), with("stranger.pem", true), with("ca.pem", false));
+    let (good, unknown, unnamed) = (with("ca.pem", true), with("stranger.pem", true), with("ca.pem", false));
     let Some(server) = Server::start_in(test, &settings, folder) else { return };
     is_let_in(Options { tls: Some(good.clone()), ..server.options() }).await;
     let by_name = format!("tls://localhost:{}", server.port);
     is_let_in(Options { tls: Some(good), servers: vec![by_name], ..server.options() }).await;
     let why = refused(Options { tls: Some(unknown), ..server.options() }).await;
     assert!(why.contains("certificate"), "{why}");
-    refused(Options { tls: Some(nobody), ..server.options() }).await;
+    refused(Options { tls: Some(unnamed), ..server.options() }).await;
 }
 
 #[tokio::test]

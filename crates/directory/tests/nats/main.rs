@@ -55,7 +55,7 @@ async fn answers(directory: &Directory, stream: &str, relays: &[u64]) {
 async fn what_one_relay_says_others_find() {
     let Some(server) = Server::start("what one relay says others find", "") else { return };
     let ((one, _events), (two, _)) = (connected(server.options()).await, connected(server.options()).await);
-    assert_eq!(relays_of(&two, "a/b.c").await, Ok(vec![]), "nobody has it");
+    assert_eq!(relays_of(&two, "a/b.c").await, Ok(vec![]), "none has it");
     one.register(&entry("a/b.c", 20));
     two.register(&entry("a/b.c", 10));
     one.register(&entry("a/b", 5));
@@ -121,7 +121,7 @@ async fn restarted(server: &mut Server, storage: Storage, is_emptied: bool) {
     server.kill();
     assert!(matches!(event(&mut events).await, Event::Away { .. }));
     assert!(one.away().is_some());
-    let why = one.lookup("before", HERE).await.expect_err("nobody answers").to_string();
+    let why = one.lookup("before", HERE).await.expect_err("there is no answer").to_string();
     assert!(why.starts_with("the directory is away: nats://127.0.0.1:"), "{why}");
     assert!(one.relays().await.is_err());
     one.register(&entry("meanwhile", 1));
@@ -240,7 +240,7 @@ async fn what_others_write_is_checked() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_removed_is_made_anew() {
+async fn a_bucket_that_is_removed_is_made_again() {
     let Some(server) = Server::start("a bucket that is removed", "") else { return };
     let (one, mut events) = connected(server.options()).await;
     one.register(&entry("s", 1));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_lines_a_second_are_logged_and_the_others_counted() {
+    fn lines_above_the_limit_of_a_second_are_counted_and_not_logged() {
         let most = u64::from(EXTERNAL_LINES_PER_SECOND);
         let (all, last) = logged(&[(0, &b"again\n".repeat(30)), (1, b"later\n"), (1, &b"x\r".repeat(30))]);
         let left_out: u64 = all.iter().map(|(_, left_out)| left_out).sum();

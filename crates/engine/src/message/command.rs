@@ -15,7 +15,7 @@ use super::{
     SourceSpec, StreamId, WriteSide,
 };
 use crate::context::Line;
-use crate::worker::{Inlet, Outlet};
+use crate::worker::{OwnerEnd, ReplicaEnd};
 
 /// A request to the worker that owns the stream.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum Command {
         /// What the stream is like.
         options: StreamOptions,
         /// From its renditions, if it has no source of its own.
-        inlets: Vec<Inlet>,
+        replica_ends: Vec<ReplicaEnd>,
     },
     /// Remove one.
     RemoveStream {
@@ -52,14 +52,14 @@ pub enum Command {
         /// What the stream is like.
         options: StreamOptions,
         /// The queues by which its packets come.
-        inlets: Vec<Inlet>,
+        replica_ends: Vec<ReplicaEnd>,
     },
     /// Hand what comes in to another worker, too.
     Share {
         /// The number of the stream.
         stream: StreamId,
         /// The queue.
-        outlet: Outlet,
+        owner_end: OwnerEnd,
     },
     /// The stream has no receivers here: let its packets go, until it is replicated again.
     Rest {

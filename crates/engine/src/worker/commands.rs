@@ -28,15 +28,15 @@ impl Worker {
     fn command(&mut self, command: Command) {
         let streams = &mut self.streams;
         match command {
-            Command::AddStream { stream, name, url, options, inlets } => {
-                streams.add((stream, stream), (name, url), options, inlets);
+            Command::AddStream { stream, name, url, options, replica_ends } => {
+                streams.add((stream, stream), (name, url), options, replica_ends);
                 self.look_again(stream);
             }
-            Command::Replicate { stream, owner, name, options, inlets } => {
-                streams.replicate((stream, owner), name, options, inlets);
+            Command::Replicate { stream, owner, name, options, replica_ends } => {
+                streams.replicate((stream, owner), name, options, replica_ends);
                 self.look_again(stream);
             }
-            Command::Share { stream, outlet } => streams.with(stream, |stream| stream.share(outlet)),
+            Command::Share { stream, owner_end } => streams.with(stream, |stream| stream.share(owner_end)),
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {

@@ -8,7 +8,7 @@ use outflow_udp::{Inbox, inbox};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Worker;
-use super::share::{Inlet, Outlet, Upward};
+use super::share::{OwnerEnd, ReplicaEnd, Upward};
 use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
@@ -94,7 +94,7 @@ impl WorkerHandle {
 
     /// A queue through which a stream of the worker is handed packets by another one, and hands up what its
     /// receivers say.
-    pub fn queue(&self, stream: StreamId, upward: Upward) -> (Outlet, Inlet) {
+    pub fn queue(&self, stream: StreamId, upward: Upward) -> (OwnerEnd, ReplicaEnd) {
         super::share::queue(self.caller(stream), upward)
     }
 

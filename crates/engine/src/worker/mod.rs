@@ -49,7 +49,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub use handle::WorkerHandle;
 use links::Links;
 use paths::Paths;
-pub use share::{Inlet, Outlet, Upward};
+pub use share::{OwnerEnd, ReplicaEnd, Upward};
 use shares::Shares;
 use snapshot::Snapshot;
 use stream::LiveStream;

@@ -19,7 +19,7 @@ use crate::message::{Command, StreamId};
 
 /// The owner's end of a queue.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct OwnerEnd {
     queue: Producer<Passed>,
     reader: Caller,
     class: Arc<AtomicU8>,
@@ -30,7 +30,7 @@ pub struct Outlet {
 
 /// The replica's end of a queue.
 #[derive(Debug)]
-pub struct Inlet {
+pub struct ReplicaEnd {
     queue: Consumer<Passed>,
     /// The class of the replica's most urgent sinks, for the owner to read the source in.
     class: Arc<AtomicU8>,
@@ -70,14 +70,14 @@ enum Passed {
 }
 
 /// A queue whose reader is called by this.
-pub(super) fn queue(reader: Caller, upward: Upward) -> (Outlet, Inlet) {
+pub(super) fn queue(reader: Caller, upward: Upward) -> (OwnerEnd, ReplicaEnd) {
     let (producer, consumer) = RingBuffer::new(HAND_OVER_PACKETS);
     let class = Arc::new(AtomicU8::new(Priority::Low as u8));
-    let outlet = Outlet { queue: producer, reader, class: Arc::clone(&class), missed: None };
-    (outlet, Inlet { queue: consumer, class, ready: watch::Sender::new(false), upward })
+    let owner_end = OwnerEnd { queue: producer, reader, class: Arc::clone(&class), missed: None };
+    (owner_end, ReplicaEnd { queue: consumer, class, ready: watch::Sender::new(false), upward })
 }
 
-impl Outlet {
+impl OwnerEnd {
     /// The class of the most urgent sinks at the other end.
     pub(super) fn class(&self) -> Priority {
         let class = usize::from(self.class.load(Ordering::Relaxed));
@@ -109,7 +109,7 @@ impl Outlet {
     }
 }
 
-impl Inlet {
+impl ReplicaEnd {
     /// Takes what has been handed over, but not more than `most` packets at once. Returns how many.
     fn take(&mut self, most: usize, each: &mut impl FnMut(Handed)) -> usize {
         for taken in 0..most {
@@ -135,65 +135,65 @@ impl Inlet {
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// To the workers that serve it, too.
-    outlets: Vec<Outlet>,
+    owner_ends: Vec<OwnerEnd>,
     /// From the streams that hand it packets: its renditions, or its owner, in a replica that does not rest.
-    inlets: Vec<Inlet>,
+    replica_ends: Vec<ReplicaEnd>,
 }
 
 impl Queues {
     /// Of a stream that is handed packets through these queues.
-    pub(super) fn new(inlets: Vec<Inlet>) -> Self {
-        Queues { outlets: Vec::new(), inlets }
+    pub(super) fn new(replica_ends: Vec<ReplicaEnd>) -> Self {
+        Queues { owner_ends: Vec::new(), replica_ends }
     }
 
     /// Packets come through these queues from now on.
-    pub(super) fn set_inlets(&mut self, inlets: Vec<Inlet>) {
-        self.inlets = inlets;
+    pub(super) fn set_replica_ends(&mut self, replica_ends: Vec<ReplicaEnd>) {
+        self.replica_ends = replica_ends;
     }
 
     /// The class of the most urgent sinks with other workers.
     pub(super) fn class(&self) -> Option<Priority> {
-        self.outlets.iter().map(Outlet::class).min()
+        self.owner_ends.iter().map(OwnerEnd::class).min()
     }
 
     /// Hands over what has come since.
     pub(super) fn hand_over(&mut self, core: &mut Stream) {
-        if self.outlets.is_empty() {
+        if self.owner_ends.is_empty() {
             return;
         }
-        self.outlets.retain(|outlet| !outlet.queue.is_abandoned());
-        core.set_shared(!self.outlets.is_empty());
+        self.owner_ends.retain(|owner_end| !owner_end.queue.is_abandoned());
+        core.set_shared(!self.owner_ends.is_empty());
         let mut some = false;
         for handed in core.handed() {
-            self.outlets.iter_mut().for_each(|outlet| outlet.give(&handed));
+            self.owner_ends.iter_mut().for_each(|owner_end| owner_end.give(&handed));
             some = true;
         }
-        for outlet in self.outlets.iter_mut().filter(|_| some) {
-            outlet.go_on(core);
-            outlet.reader.ring();
+        for owner_end in self.owner_ends.iter_mut().filter(|_| some) {
+            owner_end.go_on(core);
+            owner_end.reader.ring();
         }
     }
 
     /// Hands over to one more worker from now on.
-    pub(super) fn share(&mut self, core: &mut Stream, mut outlet: Outlet) {
+    pub(super) fn share(&mut self, core: &mut Stream, mut owner_end: OwnerEnd) {
         self.hand_over(core);
         core.set_shared(true);
         // A new queue is empty.
-        let _ = outlet.queue.push(Passed::Introduction(core.introduction()));
-        outlet.reader.ring();
-        self.outlets.push(outlet);
+        let _ = owner_end.queue.push(Passed::Introduction(core.introduction()));
+        owner_end.reader.ring();
+        self.owner_ends.push(owner_end);
     }
 
     /// Takes what was handed over. Returns whether there was anything, and whether there may be more.
     pub(super) fn take_handed(&mut self, core: &mut Stream, now: Time) -> (bool, bool) {
         let is_of_renditions = core.rendition_count() > 0;
         let (mut any, mut is_more) = (false, false);
-        for (index, inlet) in self.inlets.iter_mut().enumerate() {
+        for (index, replica_end) in self.replica_ends.iter_mut().enumerate() {
             let mut take = |handed| match is_of_renditions {
                 true => core.handle_rendition(now, index, handed),
                 false => core.handle_handed(now, handed),
             };
-            let taken = inlet.take(INGEST_ROUND_PACKETS, &mut take);
+            let taken = replica_end.take(INGEST_ROUND_PACKETS, &mut take);
             any |= taken > 0;
             is_more |= taken == INGEST_ROUND_PACKETS;
         }
@@ -202,15 +202,15 @@ impl Queues {
 
     /// Tells the streams that hand it packets how urgent its sinks are.
     pub(super) fn tell_class(&self, core: &Stream) {
-        for inlet in &self.inlets {
+        for replica_end in &self.replica_ends {
             let class = core.classes().next().unwrap_or(Priority::Low);
-            inlet.class.store(class as u8, Ordering::Relaxed);
+            replica_end.class.store(class as u8, Ordering::Relaxed);
         }
     }
 
     /// Hands up what receivers say to the streams that hand it packets.
     pub(super) fn hand_up(&self, feedback: Feedback) {
-        self.inlets.iter().for_each(|inlet| inlet.upward.send(feedback));
+        self.replica_ends.iter().for_each(|replica_end| replica_end.upward.send(feedback));
     }
 }
 
@@ -256,11 +256,11 @@ mod tests {
             let bell = Arc::new(Bell::new().expect("an eventfd"));
             let (commands, _) = std::sync::mpsc::channel();
             let upward = Upward { stream: 1, commands, bell: Arc::clone(&bell) };
-            let (outlet, inlet) = queue(crate::calls::calls(bell).0.to(2), upward);
+            let (owner_end, replica_end) = queue(crate::calls::calls(bell).0.to(2), upward);
             let (mut owner, mut replica) = (stream(1), stream(2));
             owner.core.handle_source(Time::ZERO, h264());
-            replica.queues.inlets.push(inlet);
-            owner.share(outlet);
+            replica.queues.replica_ends.push(replica_end);
+            owner.share(owner_end);
             let mut pair = Pair { owner, replica, sent: 0 };
             pair.drain();
             pair
@@ -303,10 +303,10 @@ mod tests {
         // One more than there is room for; beyond, nothing is handed over until half is free.
         pair.send(HAND_OVER_PACKETS - 1, false);
         pair.send(11, false);
-        assert!(pair.owner.queues.outlets[0].missed.is_some());
+        assert!(pair.owner.queues.owner_ends[0].missed.is_some());
         pair.drain();
         pair.send(5, false);
-        assert!(pair.owner.queues.outlets[0].missed.is_none(), "there is room again");
+        assert!(pair.owner.queues.owner_ends[0].missed.is_none(), "there is room again");
         pair.send(3, false);
         pair.send(1, true);
         pair.drain();
@@ -330,11 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_to_whoever_has_gone() {
+    fn nothing_is_handed_to_one_that_has_gone() {
         let mut pair = Pair::new();
-        pair.replica.queues.inlets.clear();
+        pair.replica.queues.replica_ends.clear();
         pair.send(1, true);
-        assert!(pair.owner.queues.outlets.is_empty());
+        assert!(pair.owner.queues.owner_ends.is_empty());
         assert_eq!(pair.owner.core.handed().count(), 0);
     }
 }

@@ -13,7 +13,7 @@ use super::agenda::Seen;
 use super::demand::Demands;
 use super::rate::Rate;
 use super::services::LiveServices;
-use super::share::{Inlet, Outlet, Queues};
+use super::share::{OwnerEnd, Queues, ReplicaEnd};
 use super::sink::{LiveSink, Out};
 use super::source::LiveSource;
 use crate::clock::Clock;
@@ -57,11 +57,11 @@ impl LiveStream {
         name: String,
         url: String,
         options: StreamOptions,
-        inlets: Vec<Inlet>,
+        replica_ends: Vec<ReplicaEnd>,
         told: UnboundedSender<Demand>,
     ) -> Self {
         // It has one owner, but several renditions.
-        let mut core = match inlets.len() {
+        let mut core = match replica_ends.len() {
             0 | 1 => Stream::new(options),
             renditions => Stream::of_renditions(options, renditions),
         };
@@ -73,7 +73,7 @@ impl LiveStream {
             url,
             core,
             source: None,
-            queues: Queues::new(inlets),
+            queues: Queues::new(replica_ends),
             sinks: Vec::new(),
             receivers: BTreeMap::new(),
             wake: None,
@@ -188,8 +188,8 @@ impl LiveStream {
     }
 
     /// Hands over to one more worker from now on.
-    pub(super) fn share(&mut self, outlet: Outlet) {
-        self.queues.share(&mut self.core, outlet);
+    pub(super) fn share(&mut self, owner_end: OwnerEnd) {
+        self.queues.share(&mut self.core, owner_end);
     }
 
     /// Takes what its owner has handed over. Returns whether there may be more.

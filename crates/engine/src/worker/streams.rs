@@ -9,7 +9,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::agenda::Agenda;
-use super::share::Inlet;
+use super::share::ReplicaEnd;
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::message::{ControlError, Demand, ReceiverId, StreamId};
@@ -35,9 +35,9 @@ impl Streams {
         (id, owner): (StreamId, StreamId),
         (name, url): (String, String),
         options: StreamOptions,
-        inlets: Vec<Inlet>,
+        replica_ends: Vec<ReplicaEnd>,
     ) {
-        let stream = LiveStream::new((id, owner), name, url, options, inlets, self.told.clone());
+        let stream = LiveStream::new((id, owner), name, url, options, replica_ends, self.told.clone());
         let index = self.all.insert(stream);
         self.places.insert(id, index);
         self.agenda.change(index);
@@ -49,18 +49,18 @@ impl Streams {
         (id, owner): (StreamId, StreamId),
         name: String,
         options: StreamOptions,
-        inlets: Vec<Inlet>,
+        replica_ends: Vec<ReplicaEnd>,
     ) {
         match self.find(id) {
-            Ok(index) => self[index].queues.set_inlets(inlets),
-            Err(_) => self.add((id, owner), (name, String::new()), options, inlets),
+            Ok(index) => self[index].queues.set_replica_ends(replica_ends),
+            Err(_) => self.add((id, owner), (name, String::new()), options, replica_ends),
         }
     }
 
     /// A replica has no receivers: its packets go.
     pub(super) fn rest(&mut self, now: Time, id: StreamId) {
         if let Ok(index) = self.find(id) {
-            self[index].queues.set_inlets(Vec::new());
+            self[index].queues.set_replica_ends(Vec::new());
             self[index].core.handle_rest(now);
         }
     }

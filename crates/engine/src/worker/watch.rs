@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_to_look_looks_for_a_while_after_something_came() {
+    fn one_that_is_to_look_looks_for_a_while_after_something_came() {
         let mut poll = Poll::new(Duration::from_micros(200));
         assert_eq!(poll.until, Time::ZERO);
         let now = Time::from_millis(1);

@@ -39,7 +39,7 @@ struct Below {
 
 impl Below {
     /// Nothing is known of it any more.
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.is_querier = true;
         self.groups.clear();
     }
@@ -119,7 +119,7 @@ impl Demand {
             // When it is back, its querier begins again.
             Event::InterfaceGone { interface } => {
                 let Some(below) = self.interfaces.get_mut(&*interface) else { return Touched::Nothing };
-                below.begin_anew();
+                below.restart();
                 Touched::Interface(interface.to_string())
             }
             Event::OwnFlow(flow) => {
@@ -135,7 +135,7 @@ impl Demand {
 
     /// All is as the driver says.
     pub(super) fn become_like(&mut self, snapshot: Snapshot) {
-        self.interfaces.values_mut().for_each(Below::begin_anew);
+        self.interfaces.values_mut().for_each(Below::restart);
         self.own = snapshot.own.into_iter().map(|flow| (flow.group, flow)).collect();
         for state in snapshot.interfaces {
             let Some(below) = self.interfaces.get_mut(&*state.name) else { continue };
@@ -197,7 +197,7 @@ mod tests {
 
     fn sent(event: Event, served: &Served) -> Option<u8> {
         let demand = demand(event);
-        assert_eq!(demand.sent("eth2", served), None, "nobody wants it there");
+        assert_eq!(demand.sent("eth2", served), None, "it is not wanted there");
         demand.sent("eth1", served).map(|sent| sent.level.number())
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_what_he_does_not_take_from_the_relay() {
+    fn no_receiver_is_sent_what_it_does_not_take_from_the_relay() {
         let source = Ipv4Addr::new(10, 9, 0, 1);
         let to = served(Relayed::All, None);
         assert_eq!(sent(wants(1, Mode::Include, &[source]), &to), None);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_the_driver_brings_back_begins_anew() {
+    fn an_interface_that_the_driver_brings_back_begins_again() {
         let mut demand = demand(wants(1, Mode::Exclude, &[]));
         let to = served(Relayed::All, None);
         let querier = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 0));

@@ -137,8 +137,10 @@ impl FromStr for GroupUrl {
                 Err(Invalid::new(format!("{} is no multicast group", to.ip()), help))
             }
             SocketAddr::V4(to) if to.ip().octets()[..3] == [224, 0, 0] => {
-                let what =
-                    format!("{} is for the protocols of a link: nobody says that he joins it", to.ip());
+                let what = format!(
+                    "{} is for the protocols of a link: hosts do not report that they join it",
+                    to.ip()
+                );
                 Err(Invalid::new(what, help))
             }
             SocketAddr::V4(to) => Ok(GroupUrl { protocol: sink.protocol, to, ttl: sink.ttl }),
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(good.to_string(), "rtp://239.1.1.1:5004?ttl=8");
         let what = |text: &str| group(text).expect_err(text).to_string();
         assert!(what("udp://10.0.0.1:5000").contains("no multicast group"));
-        assert!(what("udp://224.0.0.251:5000").contains("nobody says"));
+        assert!(what("udp://224.0.0.251:5000").contains("hosts do not report"));
         assert!(what("udp://239.1.1.1:5000?interface=eth1").contains("leave interface out"));
         assert!(what("udp://[ff0e::1]:5000").contains("only IPv4"));
         assert!(what("poc://relay:7000/a").contains("udp://GROUP:PORT"));

@@ -270,7 +270,7 @@ impl Task {
                 name = target.name,
                 stream = target.stream,
                 error = text,
-                "who joins gets nothing"
+                "hosts that join get nothing"
             );
             self.failed.insert(key, text);
         }

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_catches_up_first_and_is_late_afterwards() {
+    fn one_that_joins_catches_up_first_and_is_late_afterwards() {
         let mut pace = Pace::new(LATENCY);
         for age in [900, 1_000, 500, 150] {
             assert_eq!(pace.turn(ms(age), false), Turn::CatchUp, "{age}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn who_falls_behind_does_not_catch_up_for_ever() {
+    fn one_that_falls_behind_does_not_catch_up_for_ever() {
         let mut pace = Pace::new(LATENCY);
         assert_eq!(pace.turn(ms(900), true), Turn::CatchUp);
         assert_eq!(pace.turn(ms(1_100), false), Turn::CatchUp);

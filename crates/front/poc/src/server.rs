@@ -41,7 +41,7 @@ pub async fn serve(listener: PocListener, control: Control) {
                 Err(full) => asking.refuse(REFUSED, &full.to_string()),
             },
             Err(error) => {
-                tracing::error!(%error, "nobody is served by the partial-order transport any more");
+                tracing::error!(%error, "the partial-order transport serves no more");
                 return;
             }
         }

@@ -155,7 +155,7 @@ fn renditions_are_streams_with_sources() {
 }
 
 #[test]
-fn groups_for_relays_below_are_groups_and_nobody_elses() {
+fn groups_for_relays_below_are_groups_and_of_no_other() {
     let tree = |groups: &str, more: &str| {
         format!(
             "[listen]\npoc = \"0.0.0.0:7000\"\n[poc]\nencryption = \"off\"\n[tree]\nname = \"a\"\n\

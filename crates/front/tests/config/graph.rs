@@ -39,7 +39,7 @@ fn a_transport_stream_goes_out_as_it_is_and_in_rtp() {
 }
 
 #[test]
-fn rtp_becomes_a_transport_stream_for_those_who_want_one() {
+fn rtp_becomes_a_transport_stream_for_those_that_want_one() {
     let graph = graph(
         "[listen]\nrtsp = \"off\"\n[streams.a]\nsource = \"rtp://0.0.0.0:5004\"\nsdp = \"a.sdp\"\n[[sinks]]\nstream = \"a\"\nto = \"rtp://10.0.0.1:6000\"\n",
     );

@@ -29,7 +29,7 @@ async fn without_a_token_control_is_for_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn with_a_token_control_is_for_who_knows_it() {
+async fn with_a_token_control_is_for_clients_that_know_it() {
     let bench = Bench::start("[access]\ncontrol = [\"s3cret\"]\n[streams.a]\n").await;
     let get = |headers: &'static [(header::HeaderName, &'static str)], uri: &'static str| {
         bench.ask_as(ELSEWHERE, headers, Method::GET, uri, "")
@@ -48,7 +48,7 @@ async fn with_a_token_control_is_for_who_knows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn nobody_runs_programs_through_the_api() {
+async fn no_program_is_run_through_the_api() {
     let program = json!({ "element": "external", "command": ["true"] });
     let file = "[streams.a.elements.e]\nelement = \"external\"\ncommand = [\"true\"]\n";
     let bench = Bench::start(file).await;

@@ -162,7 +162,7 @@ async fn asking_for_the_head_of_a_stream_ends_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_is_published_and_the_second_publisher_is_told_who_was_first() {
+async fn a_stream_is_published_and_the_second_publisher_is_told_of_the_first() {
     let (bench, address) = clip().await;
     let media = include_bytes!("../../../../assets/demo.ts");
     let first = format!("PUT /pushed.ts HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", media.len());

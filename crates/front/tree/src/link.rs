@@ -122,7 +122,7 @@ impl Kept<'_> {
                     Some(to) => LinkEvent::Up { link, peer, to },
                     None => continue,
                 },
-                _ if self.greeting.is_some() => return Err("it does not say who it is".to_owned()),
+                _ if self.greeting.is_some() => return Err("it does not say its name".to_owned()),
                 said => {
                     self.used_at = self.heard_at;
                     LinkEvent::Heard { link, said }

@@ -8,7 +8,7 @@ use outflow_routing::Level;
 
 /// What wants a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
+pub(super) enum Wanter {
     /// Receivers with a worker, by the stream's number there.
     Receivers(StreamId),
     /// Another stream, of which it is a rendition, by that one's number.
@@ -19,7 +19,7 @@ pub(super) enum Who {
 
 #[derive(Debug, Default)]
 struct Stream {
-    by: BTreeMap<Who, (Level, Option<Time>)>,
+    by: BTreeMap<Wanter, (Level, Option<Time>)>,
     /// The best of it that was told last.
     told: Option<Level>,
 }
@@ -39,11 +39,11 @@ pub(super) struct Change {
 }
 
 impl Wants {
-    /// `who` wants a level, until `until` if it is given; or nothing any more.
+    /// `wanter` wants a level, until `until` if it is given; or nothing any more.
     pub(super) fn set(
         &mut self,
         stream: &str,
-        who: Who,
+        wanter: Wanter,
         level: Option<Level>,
         until: Option<Time>,
     ) -> Option<Change> {
@@ -52,8 +52,8 @@ impl Wants {
         }
         let wanted = self.streams.get_mut(stream)?;
         match level {
-            Some(level) => _ = wanted.by.insert(who, (level, until)),
-            None => _ = wanted.by.remove(&who),
+            Some(level) => _ = wanted.by.insert(wanter, (level, until)),
+            None => _ = wanted.by.remove(&wanter),
         }
         self.settle(stream)
     }
@@ -62,8 +62,8 @@ impl Wants {
     /// it.
     pub(super) fn come(&mut self, stream: &str, level: Level) {
         if let Some(wanted) = self.streams.get_mut(stream) {
-            let stays = |who: &Who, wish: Level| !matches!(who, Who::Soon(_)) || wish < level;
-            wanted.by.retain(|who, (wish, _)| stays(who, *wish));
+            let stays = |wanter: &Wanter, wish: Level| !matches!(wanter, Wanter::Soon(_)) || wish < level;
+            wanted.by.retain(|wanter, (wish, _)| stays(wanter, *wish));
         }
     }
 
@@ -105,17 +105,17 @@ mod tests {
         let mut wants = Wants::default();
         let [one, two] = [1, 2].map(Level::new);
         let change = |before, after| Some(Change { stream: "a".to_owned(), before, after });
-        assert_eq!(wants.set("a", Who::Receivers(1), None, None), None);
-        assert_eq!(wants.set("a", Who::Receivers(1), two, None), change(None, two));
+        assert_eq!(wants.set("a", Wanter::Receivers(1), None, None), None);
+        assert_eq!(wants.set("a", Wanter::Receivers(1), two, None), change(None, two));
         let until = Some(Time::from_millis(100));
-        assert_eq!(wants.set("a", Who::Soon(1), one, until), change(two, one));
-        assert_eq!(wants.set("a", Who::Receivers(2), one, None), None);
+        assert_eq!(wants.set("a", Wanter::Soon(1), one, until), change(two, one));
+        assert_eq!(wants.set("a", Wanter::Receivers(2), one, None), None);
         assert_eq!(wants.expire(Time::from_millis(99)), []);
         assert_eq!(wants.expire(Time::from_millis(100)), [], "others want it as well");
-        assert_eq!(wants.set("a", Who::Receivers(2), None, None), change(one, two));
-        assert_eq!(wants.set("a", Who::Receivers(1), None, None), change(two, None));
+        assert_eq!(wants.set("a", Wanter::Receivers(2), None, None), change(one, two));
+        assert_eq!(wants.set("a", Wanter::Receivers(1), None, None), change(two, None));
         assert_eq!(wants.best("a"), None);
-        wants.set("a", Who::Soon(2), one, until);
+        wants.set("a", Wanter::Soon(2), one, until);
         assert_eq!(wants.expire(Time::from_millis(100)), change(one, None).into_iter().collect::<Vec<_>>());
     }
 
@@ -124,15 +124,15 @@ mod tests {
         let mut wants = Wants::default();
         let [one, two, three] = [1, 2, 3].map(Level::new);
         let until = Some(Time::from_millis(100));
-        for (who, level) in [(Who::Soon(1), two), (Who::Soon(2), one), (Who::Soon(3), three)] {
-            wants.set("a", who, level, until);
+        for (wanter, level) in [(Wanter::Soon(1), two), (Wanter::Soon(2), one), (Wanter::Soon(3), three)] {
+            wants.set("a", wanter, level, until);
         }
-        wants.set("a", Who::Receivers(1), two, None);
+        wants.set("a", Wanter::Receivers(1), two, None);
         wants.come("a", two.expect("a level"));
         assert_eq!(wants.best("a"), one, "somebody is still to come for more");
-        wants.set("a", Who::Receivers(1), one, None);
+        wants.set("a", Wanter::Receivers(1), one, None);
         wants.come("a", one.expect("a level"));
         let gone = Change { stream: "a".to_owned(), before: one, after: None };
-        assert_eq!(wants.set("a", Who::Receivers(1), None, None), Some(gone));
+        assert_eq!(wants.set("a", Wanter::Receivers(1), None, None), Some(gone));
     }
 }

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_remembered_for_so_many_frames() {
+    fn verdicts_are_remembered_for_a_number_of_frames() {
         let mut memory = Memory::default();
         memory.set(1, u32::MAX, 0_u8);
         memory.set(1, 1, 7);

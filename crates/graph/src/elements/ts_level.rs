@@ -176,9 +176,9 @@ impl TsLevel {
     fn main_packet(&mut self, piece: &Piece, packet: &[u8], starts: bool) {
         let &[_, _, _, control, ..] = packet else { return };
         let known = Packet::new_checked(packet).ok();
-        let is_anew = known.is_some_and(|packet| packet.adaptation().discontinuity());
+        let is_discontinuity = known.is_some_and(|packet| packet.adaptation().discontinuity());
         let has_payload = control & 0x10 != 0;
-        let counts = self.counter.step(control & 0x0f, has_payload, is_anew);
+        let counts = self.counter.step(control & 0x0f, has_payload, is_discontinuity);
         if self.takes || !has_payload {
             match self.takes {
                 true => self.tell(piece, starts),
@@ -192,9 +192,10 @@ impl TsLevel {
         self.left_out += 1;
         self.counter.counter_offset = (self.counter.counter_offset + u8::from(counts)) & 0x0f;
         let pcr = known.and_then(|packet| packet.adaptation().pcr());
-        if let (Some(pid), true) = (piece.main_pid, pcr.is_some() || is_anew) {
+        if let (Some(pid), true) = (piece.main_pid, pcr.is_some() || is_discontinuity) {
             let continuity = self.counter.of(control & 0x0f);
-            let header = Header { pid, continuity, discontinuity: is_anew, pcr, ..Header::default() };
+            let header =
+                Header { pid, continuity, discontinuity: is_discontinuity, pcr, ..Header::default() };
             header.emit(&mut self.packets, &mut &[][..]);
             self.next.tag.content = Content::Tables;
         }
@@ -230,13 +231,13 @@ impl TsLevel {
 impl Counter {
     /// A packet comes. Returns whether the counter goes on with it: it does not without a payload, nor if
     /// the packet is the last once more.
-    fn step(&mut self, counter: u8, has_payload: bool, is_anew: bool) -> bool {
+    fn step(&mut self, counter: u8, has_payload: bool, is_discontinuity: bool) -> bool {
         let is_same = self.last.replace(counter) == Some(counter);
         if !has_payload {
             self.twice &= is_same;
             return false;
         }
-        self.twice = is_same && !self.twice && !is_anew;
+        self.twice = is_same && !self.twice && !is_discontinuity;
         !self.twice
     }
 

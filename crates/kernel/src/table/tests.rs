@@ -104,11 +104,11 @@ fn a_group_segments_if_all_its_devices_do() {
 }
 
 #[test]
-fn failures_are_handed_over_once_and_never_for_nobody() {
+fn failures_are_handed_over_once_and_only_where_something_was_sent() {
     let mut table = table(64);
     let mut group = table.add(5).expect("room");
     (0..4).for_each(|place| table.set(&mut group, place, Some(&target(1))));
-    assert_eq!(table.fail(2..5, 10, -libc::ENOBUFS), 20, "nobody is at the last place");
+    assert_eq!(table.fail(2..5, 10, -libc::ENOBUFS), 20, "none is at the last place");
     assert_eq!(table.fail(3..4, 1, -libc::EIO), 1);
     let mut failures = Vec::new();
     table.take_failures(&group, |place, failure| failures.push((place, failure.packets, failure.reason)));

@@ -75,7 +75,7 @@ fn check(
             frame.to
         );
     }
-    assert!(tap.read(1).is_empty(), "and nobody else");
+    assert!(tap.read(1).is_empty(), "and none other");
     kernel.take_failures(group, |index, failure| panic!("target {index}: {failure:?}"));
 }
 
@@ -107,7 +107,7 @@ fn frames_that_are_used_again_have_right_checksums() {
 
 /// Between targets that take a layer may be more that do not than one run of the program looks at.
 #[test]
-fn those_who_do_not_take_a_layer_are_passed_over() {
+fn those_that_do_not_take_a_layer_are_passed_over() {
     let Some(scene) = Scene::new() else { return };
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
@@ -133,7 +133,7 @@ fn those_who_do_not_take_a_layer_are_passed_over() {
             assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
             let got: Vec<_> = tap.read(takes.len()).iter().map(|frame| frame.to).collect();
             assert_eq!(got, takes.map(|place| targets[place].to), "{way:?}");
-            assert!(tap.read(1).is_empty(), "{way:?}: and nobody else");
+            assert!(tap.read(1).is_empty(), "{way:?}: and none other");
         }
     });
 }
@@ -171,7 +171,7 @@ fn numbered(target: &Target) -> u16 {
 }
 
 #[test]
-fn failures_are_of_those_who_were_sent_something() {
+fn failures_are_of_those_that_were_sent_something() {
     let Some(scene) = Scene::new() else { return };
     scene.with_kernel(|kernel| {
         let targets = layered_targets(&scene, 40);
@@ -189,7 +189,7 @@ fn failures_are_of_those_who_were_sent_something() {
                 SendPath::Xdp => kernel.send_xdp(&mut group, ALL, &pieces, layered),
             };
             let takes: Vec<_> = (0..40).filter(|at| targets[*at].part.max_layer.takes(3)).collect();
-            assert_eq!(sent.expect("to nobody, but tried").failed, takes.len() as u64, "{way:?}");
+            assert_eq!(sent.expect("to none, but tried").failed, takes.len() as u64, "{way:?}");
             let mut failed = Vec::new();
             kernel.take_failures(&group, |place, failure| failed.push((place, failure.packets)));
             assert_eq!(failed, takes.iter().map(|place| (*place, 1)).collect::<Vec<_>>(), "{way:?}");

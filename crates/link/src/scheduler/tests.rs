@@ -39,7 +39,7 @@ fn shares_are_exact_over_a_round() {
 }
 
 #[test]
-fn a_round_is_spread_and_nobody_waits_for_a_heavy_one_to_finish() {
+fn a_round_is_spread_and_none_waits_for_a_heavy_one_to_finish() {
     let mut scheduler = Scheduling::Wrr.begin();
     (0..2).for_each(|buffer| scheduler.wakes(buffer));
     let look = |at: usize| Some(candidate(1, [6, 2][at], 0, 4));
@@ -48,7 +48,7 @@ fn a_round_is_spread_and_nobody_waits_for_a_heavy_one_to_finish() {
 }
 
 #[test]
-fn who_has_nothing_saves_nothing_up() {
+fn one_that_has_nothing_saves_nothing_up() {
     for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority] {
         let mut scheduler = way.begin();
         (0..2).for_each(|buffer| scheduler.wakes(buffer));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_said_of_is_forgotten_and_there_is_room_for_so_many() {
+    fn what_nothing_is_said_of_is_forgotten_and_room_is_bounded() {
         let mut table = Table::default();
         let wait = |table: &mut Table, number| table.judge(at(1), HERE, pair(number), 100);
         for number in 0..WAITING_PAIRS_MAX {

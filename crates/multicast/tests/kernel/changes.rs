@@ -63,7 +63,7 @@ fn neighbours_are_found_again_on_an_interface_that_was_down() {
     at_a.wait_until("neighbours", has(1, 1));
     a.ip(&["link", "set", "lan", "down"]);
     at_a.wait("down", is_interface_gone);
-    at_a.wait_until("nobody is there", has(0, 0));
+    at_a.wait_until("none is there", has(0, 0));
     a.ip(&["link", "set", "lan", "up"]);
     at_a.wait("up", is_back([10, 2, 0, 1]));
     at_a.wait_until("neighbours again", has(1, 1));

@@ -196,7 +196,7 @@ fn the_level_that_is_wanted_goes_up_over_routers() {
         });
     };
     let is_whole = |flow: &Flow| flow.by_kernel == ["ab".into()] && flow.by_relay.is_empty();
-    goes(&a, "nobody makes a lower level: a forwards to b", is_whole);
+    goes(&a, "none makes a lower level: a forwards to b", is_whole);
     [&a, &b, &c].into_iter().for_each(|relay| relay.send(GROUP, Relayed::Lower));
     let is_low = |flow: &Flow| flow.by_kernel.is_empty() && flow.by_relay.iter().any(|to| to.1.number() == 3);
     goes(&a, "a serves b at level 3", is_low);
@@ -288,5 +288,5 @@ fn what_the_relay_sends_is_wanted_while_neighbours_lead_to_members() {
     let gone = Event::OwnFlow(OwnFlow { by: Vec::new(), ..flow.clone() });
     assert!(a.told().contains(&gone));
     a.runtime.block_on(a.multicast.remove("ab")).expect("it is there");
-    a.wait("nobody is there any more", |event| *event == gone);
+    a.wait("none is there any more", |event| *event == gone);
 }

@@ -68,11 +68,11 @@ impl Frr {
 
     /// Waits until pimd says that this is the querier.
     fn wait_querier(&self, address: &str, is_itself: bool) {
-        let who = if is_itself { "local" } else { "other" };
+        let role = if is_itself { "local" } else { "other" };
         self.wait(&format!("{address} as the querier"), |frr| {
             let said: String = frr.ask(&["show ip igmp interface lan json"]).split_whitespace().collect();
             let is_said = |key: &str, value: &str| said.contains(&format!("\"{key}\":\"{value}\""));
-            is_said("querier", who) && is_said("querierIp", address)
+            is_said("querier", role) && is_said("querierIp", address)
         });
     }
 }

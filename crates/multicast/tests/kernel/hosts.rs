@@ -182,9 +182,9 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
     for _ in 0..100 {
         from.send_to(b"data", (GROUP, PORT)).expect("a way out");
     }
-    assert!(device_packets(b) - before < 50, "nobody wants it there");
+    assert!(device_packets(b) - before < 50, "it is not wanted there");
     drop(at_a);
-    relay.wait("nobody but c", |event| matches!(event, Event::Flow(flow) if flow.by_kernel.is_empty()));
+    relay.wait("none but c", |event| matches!(event, Event::Flow(flow) if flow.by_kernel.is_empty()));
     let again = member(b, Ipv4Addr::new(10, 3, 0, 2));
     sent_until_received(&from, &again);
     let counts = relay.snapshot().counts;

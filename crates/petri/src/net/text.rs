@@ -25,7 +25,7 @@ use crate::limits::{PLACES_MAX, TEXT_BYTES_MAX, TRANSITIONS_MAX};
 /// Why a text is not a net.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// A line that cannot be understood.
+    /// A line that cannot be parsed.
     #[error("line {line}: {problem}")]
     Line {
         /// Counted from 1.
@@ -33,7 +33,7 @@ pub enum TextError {
         /// What is wrong, and what to write.
         problem: String,
     },
-    /// All lines are understood, but what they say cannot be run.
+    /// All lines are parsed, but what they say cannot be run.
     #[error(transparent)]
     Net(#[from] NetError),
     /// More text than is read.

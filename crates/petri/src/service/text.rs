@@ -35,7 +35,7 @@ const ROUNDS: u32 = 4;
 /// Why a text is not a flow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlowTextError {
-    /// A line that says how the net is used, and cannot be understood.
+    /// A line that says how the net is used, and cannot be parsed.
     #[error("line {line}, column {column}: {problem}")]
     Line {
         /// Counted from 1.
@@ -48,7 +48,7 @@ pub enum FlowTextError {
     /// The net is none.
     #[error(transparent)]
     Net(#[from] TextError),
-    /// All lines are understood, but what they say is no flow.
+    /// All lines are parsed, but what they say is no flow.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// Some object has no class.

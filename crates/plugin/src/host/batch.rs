@@ -67,7 +67,7 @@ impl Scratch {
         if Arc::get_mut(&mut self.packets).is_none() {
             self.packets = Packets::default();
         }
-        let packets = Arc::get_mut(&mut self.packets).expect("nobody else has it");
+        let packets = Arc::get_mut(&mut self.packets).expect("no other has it");
         packets.clear();
         if let [item] = items
             && apart(item, carries).is_empty()

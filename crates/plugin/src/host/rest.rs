@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_goes_wrong_again_and_again_rests_longer_and_longer() {
+    fn one_that_goes_wrong_again_and_again_rests_longer_and_longer() {
         let (mut rest, mut now) = (Rest::default(), Time::from_millis(1));
         for _ in 0..RESTARTS_AT_ONCE {
             rest.fault(now);

@@ -155,7 +155,7 @@ fn an_endless_loop_ends() {
 }
 
 #[test]
-fn who_fills_memory_again_and_again_is_stopped_too() {
+fn one_that_fills_memory_again_and_again_is_stopped_too() {
     loses_only_x(
         "(loop $ever (memory.fill (i32.const 65536) (i32.const 0) (i32.const 100000)) (br $ever))",
         "`budget`",
@@ -163,12 +163,12 @@ fn who_fills_memory_again_and_again_is_stopped_too() {
 }
 
 #[test]
-fn who_wants_all_memory_does_not_get_it() {
+fn one_that_wants_all_memory_does_not_get_it() {
     loses_only_x("(loop $ever (drop (memory.grow (i32.const 16))) (br $ever))", "`memory` allows for 16 MB");
 }
 
 #[test]
-fn who_stops_costs_the_packet_at_which_it_stops() {
+fn one_that_stops_costs_the_packet_at_which_it_stops() {
     loses_only_x("unreachable", "unreachable");
     loses_only_x("(drop (i32.load (i32.const -4)))", "out of bounds");
     loses_only_x("(call $deep)", "stack");
@@ -272,7 +272,7 @@ fn what_went_wrong_may_be_passed_by_or_closed() {
 }
 
 #[test]
-fn who_is_slow_sometimes_is_stopped_always_at_the_same_place() {
+fn one_that_is_slow_sometimes_is_stopped_always_at_the_same_place() {
     // Each packet takes 1000 turns more than the one before it.
     let slow = "(global.set $count (i32.add (global.get $count) (i32.const 1000)))
         (local.set $i (global.get $count))
@@ -304,7 +304,7 @@ fn a_call_that_is_given_more_may_take_longer() {
 }
 
 #[test]
-fn who_refuses_says_why() {
+fn one_that_refuses_says_why() {
     let mut element = load(word("config", "no such thing"), &plugin("")).expect("it fits");
     let unfit = element.bind(&video()).expect_err("it refuses");
     assert!(unfit.what.contains("refuses: no such thing"), "{unfit}");
@@ -458,7 +458,7 @@ fn parts_are_written_over_one_by_one() {
 }
 
 #[test]
-fn who_writes_what_it_may_not_loses_the_packet() {
+fn one_that_writes_what_it_may_not_loses_the_packet() {
     for (wrong, words) in [
         ("(call $write (local.get $b) (i32.const 5))", "over a part of 4"),
         ("(call $write (local.get $b) (i32.const 1)) (call $write (local.get $b) (i32.const 1))", "twice"),

@@ -7,7 +7,7 @@ import "NAME/outflow"
 type Element struct{}
 
 // Init is told what comes in. What the relay knows of a packet is enough here; a number above 0 asks
-// for so many of its bytes, outflow.All for all.
+// for this many of its bytes, outflow.All for all.
 func (*Element) Init(config string, input outflow.Format) (uint32, error) {
 	return 0, nil
 }

@@ -101,7 +101,7 @@ fn what_was_changed_is_not_taken_and_the_right_one_still_is() {
 }
 
 #[test]
-fn a_hello_heard_by_another_gives_him_other_keys() {
+fn a_hello_heard_by_another_gives_it_other_keys() {
     for (client, server_keys) in keys() {
         let (mut client, mut server) = ends(&client, &server_keys);
         let hello = client.hello(b"request").expect("short");
@@ -117,7 +117,7 @@ fn a_hello_heard_by_another_gives_him_other_keys() {
 }
 
 #[test]
-fn a_second_hello_begins_anew() {
+fn a_second_hello_begins_again() {
     for (client, server) in keys() {
         let (mut client, mut server) = ends(&client, &server);
         let first = client.hello(b"request").expect("short");

@@ -72,7 +72,7 @@ fn units_that_are_left_out_do_not_exist() {
 }
 
 #[test]
-fn who_does_not_read_is_not_sent_more_than_was_agreed_on() {
+fn one_that_does_not_read_is_not_sent_more_than_was_agreed_on() {
     let mut flow = flow(chain(16, None), Class::Reliable, None);
     flow.buffer_bytes = 20_000;
     let mut pair = Pair::new(&flow, BAD, 3);
@@ -182,7 +182,7 @@ fn what_cannot_be_sent_in_time_is_given_up_before_it_is_sent() {
 }
 
 #[test]
-fn who_does_not_read_is_told_of_no_more_units_than_a_window_has() {
+fn one_that_does_not_read_is_told_of_no_more_units_than_a_window_has() {
     let mut flow = flow(chain(4, None), Class::Reliable, None);
     flow.rounds = 2;
     let mut pair = Pair::new(&flow, Weather::FAIR, 1);
@@ -271,7 +271,7 @@ fn a_path_that_carries_less_than_it_did_is_noticed_soon() {
 }
 
 #[test]
-fn who_may_not_send_anything_does_not_ask_to_be_called_at_once() {
+fn one_that_may_not_send_anything_does_not_ask_to_be_called_at_once() {
     let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
     let (mut bytes, mut out) = (Vec::new(), Vec::new());
     // None of what the server says is acknowledged.
@@ -294,7 +294,7 @@ fn a_client_that_says_next_to_nothing_is_found_when_it_moves() {
 }
 
 #[test]
-fn who_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
+fn one_that_waits_for_room_is_told_as_soon_as_what_waits_was_sent() {
     let mut flow = flow(chain(16, None), Class::Reliable, None);
     flow.buffer_bytes = 2000;
     let mut pair = Pair::new(&flow, Weather::FAIR, 1);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_forgotten_it_ends_it_and_nobody_else_does() {
+    fn a_server_that_has_forgotten_it_ends_it_and_no_other_does() {
         let mut away = Away::new();
         let id = away.connection.remote();
         for host in [2, 7] {

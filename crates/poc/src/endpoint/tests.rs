@@ -176,7 +176,7 @@ fn an_answer_that_is_lost_is_said_again() {
 }
 
 #[test]
-fn who_is_refused_learns_why() {
+fn one_that_is_refused_learns_why() {
     let mut pair = Pair::new(Settings { connections_max: 1, ..Settings::default() });
     pair.connect(to_send());
     pair.run(SECOND / 10);

@@ -66,7 +66,7 @@ pub enum Notice {
 #[non_exhaustive]
 pub enum ConnectError {
     /// No server answered.
-    #[error("nobody answers at {0}: check the address, and that UDP gets there")]
+    #[error("there is no answer from {0}: check the address, and that UDP gets there")]
     Silent(SocketAddr),
     /// The server does not want to.
     #[error("the server refuses: {text} (code {})", code.0)]
@@ -101,7 +101,7 @@ pub enum ConnectError {
 #[non_exhaustive]
 pub enum AcceptError {
     /// It does not ask (any more).
-    #[error("nobody asks by this handle (any more)")]
+    #[error("this handle is not known (any more)")]
     NotAsked,
     /// The service is too long.
     #[error(transparent)]

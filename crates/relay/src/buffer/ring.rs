@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_joins_at_a_key_frame_with_a_hole() {
+    fn none_joins_at_a_key_frame_with_a_hole() {
         let mut ring = Ring::new(RING_BYTES_MIN, WhenFull::Tail, 1, 0);
         push(&mut ring, packet(0, true, true, 100));
         push(&mut ring, packet(1, true, false, 100));

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_what_its_way_carries_gets_what_fits() {
+    fn one_that_says_what_its_way_carries_gets_what_fits() {
         let (mut stream, key, now) = playing();
         let rates = stream.rates_of(now, key);
         let mut tell = |bps: u64, seconds: u64| {

@@ -141,7 +141,7 @@ fn a_source_is_announced_when_it_comes_goes_and_comes_back() {
 }
 
 #[test]
-fn a_restarted_source_goes_on_where_it_ended_for_those_who_stayed() {
+fn a_restarted_source_goes_on_where_it_ended_for_those_that_stayed() {
     let mut bench = Bench::new();
     bench.frame(true);
     let key = bench.join(false);
@@ -170,7 +170,7 @@ fn another_format_ends_rtp_receivers_and_lets_transport_stream_receivers_wait() 
 }
 
 #[test]
-fn whoever_joins_before_the_source_is_served_when_it_comes() {
+fn a_receiver_that_joins_before_the_source_is_served_when_it_comes() {
     let mut bench = Bench::new();
     bench.stream = Stream::new(options());
     let key = bench.join(false);
@@ -282,7 +282,7 @@ fn one_that_takes_nothing_holds_up_a_ring_with_tail_drop_until_it_is_hopeless() 
     assert!(lost > 80, "the ring holds 65 packets: {lost}");
     let (sinks, lost) = run(100);
     assert_eq!(sinks, 1, "5 s after the first loss");
-    assert_eq!(run(100), (1, lost), "nobody loses anything any more");
+    assert_eq!(run(100), (1, lost), "none loses anything any more");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn sinks_that_are_up_share_one_order() {
 }
 
 #[test]
-fn the_ring_keeps_no_more_than_the_newest_gop_when_nobody_lags() {
+fn the_ring_keeps_no_more_than_the_newest_gop_when_none_lags() {
     let mut bench = Bench::new(8 << 20);
     bench.join(Transport::Stream, Priority::Normal);
     for _ in 0..100 {
@@ -153,7 +153,7 @@ fn the_ring_keeps_no_more_than_the_newest_gop_when_nobody_lags() {
 }
 
 #[test]
-fn a_slow_sink_loses_its_oldest_packets_up_to_a_key_frame_and_nobody_else_loses_any() {
+fn a_slow_sink_loses_its_oldest_packets_up_to_a_key_frame_and_no_other_loses_any() {
     let mut bench = Bench::new(RING_BYTES_MIN);
     let well = bench.join(Transport::Stream, Priority::Normal);
     let slow = bench.join(Transport::Stream, Priority::Normal);
@@ -366,7 +366,7 @@ fn what_is_kept_only_to_join_at_fills_no_ring() {
 }
 
 #[test]
-fn who_joins_later_has_not_lost_what_was_refused_before() {
+fn one_that_joins_later_has_not_lost_what_was_refused_before() {
     let (mut bench, well, slow) = half_stalled(WhenFull::Tail);
     let lost = bench.drops(well, DropReason::TailDrop);
     bench.branch.remove(&mut bench.sinks, slow);
@@ -377,5 +377,5 @@ fn who_joins_later_has_not_lost_what_was_refused_before() {
     assert!(matches!(bench.sinks[late.0].place(), Place::Live { .. }));
     assert_eq!(bench.branch.drops(&bench.sinks, late).total(), 0);
     bench.block(well);
-    assert_eq!(bench.drops(well, DropReason::TailDrop), lost, "and who leaves a cohort keeps its count");
+    assert_eq!(bench.drops(well, DropReason::TailDrop), lost, "and one that leaves a cohort keeps its count");
 }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_anchors_anew_and_the_source_knows_better() {
+    fn a_jump_anchors_again_and_the_source_knows_better() {
         let mut clock = ReportClock::new(90_000, 0);
         clock.packet(Time::ZERO, 5_000, 0);
         clock.packet(Time::from_millis(1_000), 1_000_000, 0);

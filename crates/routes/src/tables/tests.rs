@@ -89,7 +89,7 @@ fn a_neighbour_matters_when_its_address_does_and_somebody_uses_it() {
     }
     let unused = NextHop { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)), ..GATEWAY };
     tables.hear(Heard::Neighbour { at: unused, reach: Some(known(7)) });
-    assert!(tables.take_changes().is_empty(), "nobody is reached by it");
+    assert!(tables.take_changes().is_empty(), "none is reached by it");
 }
 
 #[test]
@@ -114,9 +114,9 @@ fn a_hop_is_what_route_device_and_neighbour_say_together() {
     hear_gateway(&mut tables, Some(Reach::Asked));
     assert!(matches!(tables.hop(by_gateway()), Err(NoHop::Unresolved(_))));
     hear_link(&mut tables, DEVICE, Link { no_arp: true, ..link() });
-    assert_eq!(tables.hop(by_gateway()).expect("nobody is asked").target_mac, [2, 0, 0, 0, 0, 1]);
+    assert_eq!(tables.hop(by_gateway()).expect("none is asked").target_mac, [2, 0, 0, 0, 0, 1]);
     hear_link(&mut tables, DEVICE, Link { point_to_point: true, ..link() });
-    assert_eq!(tables.hop(by_gateway()).expect("nobody is asked").target_mac, [0xFF; 6]);
+    assert_eq!(tables.hop(by_gateway()).expect("none is asked").target_mac, [0xFF; 6]);
     hear_link(&mut tables, DEVICE, Link { kind: LinkKind::Other, ..link() });
     assert!(matches!(tables.hop(by_gateway()), Err(NoHop::NotEthernet(name)) if name == "eth0"));
     tables.hear(Heard::Link { index: DEVICE, link: None });
@@ -124,7 +124,7 @@ fn a_hop_is_what_route_device_and_neighbour_say_together() {
 }
 
 #[test]
-fn a_route_matters_to_those_whom_its_prefix_holds() {
+fn a_route_matters_to_those_that_its_prefix_holds() {
     for (prefix, length, matters) in [
         ([192, 0, 2, 0], 24, true),
         ([192, 0, 2, 1], 32, true),
@@ -157,7 +157,7 @@ fn the_default_route_and_rules_matter_to_all() {
 }
 
 #[test]
-fn a_device_matters_to_those_who_leave_by_it() {
+fn a_device_matters_to_those_that_leave_by_it() {
     for change in [
         Link { mac: Some([2, 0, 0, 0, 0, 9]), ..link() },
         Link { mtu: 1400, ..link() },
@@ -194,7 +194,7 @@ fn routes_are_asked_for_again_when_their_device_comes_or_goes_and_once_more_late
 }
 
 #[test]
-fn an_address_matters_to_those_who_send_from_it_or_by_its_device() {
+fn an_address_matters_to_those_that_send_from_it_or_by_its_device() {
     let (far, _, mut tables) = two();
     let named = Flow { from: Some(Ipv4Addr::new(10, 2, 0, 1)), ..flow([203, 0, 113, 1]) };
     tables.learn(named, Path::Nowhere(libc::EINVAL)).expect("there is room");
@@ -212,7 +212,7 @@ fn an_address_matters_to_those_who_send_from_it_or_by_its_device() {
 #[test]
 fn lost_events_make_all_doubtful_and_the_tables_new() {
     let (far, _, mut tables) = two();
-    tables.begin_anew();
+    tables.restart();
     hear_link(&mut tables, DEVICE, link());
     hear_gateway(&mut tables, Some(known(9)));
     let changes = tables.take_changes();
@@ -255,7 +255,7 @@ fn neighbours_in_use_are_confirmed_once_each_and_in_turn() {
     tables.retain(|flow| flow.to == far.to);
     assert_eq!(tables.due_for_confirmation(later), [GATEWAY], "one still needs it");
     tables.retain(|_| false);
-    assert_eq!(tables.due_for_confirmation(later + NEIGHBOUR_CONFIRM_EVERY), [], "nobody does");
+    assert_eq!(tables.due_for_confirmation(later + NEIGHBOUR_CONFIRM_EVERY), [], "none does");
 }
 
 #[test]

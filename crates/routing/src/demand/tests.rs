@@ -64,7 +64,7 @@ fn the_last_leave_has_its_own_linger_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn who_does_not_say_again_what_he_wants_is_forgotten() {
+fn one_that_does_not_say_again_what_it_wants_is_forgotten() {
     let mut table = table();
     table.handle_want(at(0), 7, 1, level(3), Some(at(500))).expect("room");
     table.handle_want(at(0), 7, 2, level(5), None).expect("room");
@@ -99,7 +99,7 @@ fn a_flood_of_keys_is_refused_and_counted() {
     let keys = KEYS_MAX as u32 + 5;
     let refused = (0..keys).filter(|key| table.handle_want(at(0), *key, 1, level(3), None).is_err()).count();
     assert_eq!((refused, table.counters().refused, table.len()), (5, 5, KEYS_MAX));
-    assert_eq!(table.handle_want(at(0), 1, 1, level(2), None), Ok(()), "who is there may change his mind");
+    assert_eq!(table.handle_want(at(0), 1, 1, level(2), None), Ok(()), "one that is there may want another");
 }
 
 /// The same in the plainest way: each millisecond, all is looked at.

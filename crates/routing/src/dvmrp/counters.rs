@@ -41,8 +41,8 @@ refusals! {
     InterfacesFull = "too many interfaces",
     /// A router that cannot prune or has no generations (appendix C).
     Version = "of a version without prunes or generations",
-    /// A message that is not understood, or not answered, here.
-    Code = "a message that is not understood",
+    /// A message that is not supported, or not answered, here.
+    Code = "a message that is not supported",
     /// From a router of which no probe was heard that names us (sections 3.4.6, 3.5.3 and 3.6.2).
     UnknownNeighbour = "not from a neighbour",
     /// [`super::limits::NEIGHBOURS_MAX`].

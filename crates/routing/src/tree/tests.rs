@@ -176,7 +176,7 @@ fn a_parent_is_replaced_by_one_that_was_known_before_and_others_are_asked_if_it_
 }
 
 #[test]
-fn who_is_full_says_who_else_to_ask_and_who_has_nothing_refuses() {
+fn one_that_is_full_names_others_to_ask_and_one_that_has_nothing_refuses() {
     let (mut lab, _) = Lab::below(1);
     (4..7).for_each(|child| lab.serves(child));
     lab.hears(7, Message::Ask { ask: 1, level: level(5) });
@@ -194,7 +194,7 @@ fn who_is_full_says_who_else_to_ask_and_who_has_nothing_refuses() {
 }
 
 #[test]
-fn who_cannot_send_a_stream_is_passed_over_for_that_one_only() {
+fn one_that_cannot_send_a_stream_is_passed_over_for_that_one_only() {
     const OTHER: StreamId = StreamId(8);
     let (mut lab, first) = Lab::below(1);
     lab.node.handle_receivers(lab.now, OTHER, level(1), 1).expect("room");
@@ -218,7 +218,7 @@ fn who_cannot_send_a_stream_is_passed_over_for_that_one_only() {
 }
 
 #[test]
-fn who_has_failed_is_asked_again_only_where_there_is_nobody_else_and_more_and_more_rarely() {
+fn one_that_has_failed_is_asked_again_only_where_there_is_no_other_and_more_and_more_rarely() {
     let (mut lab, _) = Lab::below(1);
     let mut waits = Vec::new();
     for beat in 1..5 {
@@ -311,7 +311,7 @@ fn of_many_candidates_the_best_are_remembered() {
 }
 
 #[test]
-fn those_who_refuse_are_not_asked_again_at_once_though_others_go_on_naming_them() {
+fn those_that_refuse_are_not_asked_again_at_once_though_others_go_on_naming_them() {
     let mut lab = Lab::new();
     let many: Vec<_> = (3..43).map(|relay| offer(relay, 1)).collect();
     lab.node.handle_receivers(lab.now, STREAM, level(3), 10).expect("room");
@@ -350,7 +350,7 @@ fn reviewed(took: Duration) -> (Lab, u32, u32) {
             assert_eq!(ask, first, "the parent is the parent still");
             return (lab, first, other);
         }
-        assert!(lab.now < at(60_000), "nobody is asked");
+        assert!(lab.now < at(60_000), "none is asked");
         lab.after(Duration::from_secs(1));
     }
     unreachable!("there are more beats than that")
@@ -387,7 +387,7 @@ fn a_parent_that_is_far_is_left_for_one_that_is_near() {
 }
 
 #[test]
-fn who_measures_a_relay_does_not_become_its_child() {
+fn one_that_measures_a_relay_does_not_become_its_child() {
     let (mut lab, _) = Lab::below(1);
     lab.hears(9, Message::Echo { ask: 77 });
     assert_eq!(lab.said(), [(9, Message::EchoReply { ask: 77 })]);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_share_packets_only_where_nobody_asks_for_them() {
+    fn layers_share_packets_only_where_they_are_not_asked_for() {
         let pieces = [
             piece(Unit::MainHeader, 0, 10),
             piece(Unit::TileHeader, 0, 12),

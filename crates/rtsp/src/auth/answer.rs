@@ -196,20 +196,20 @@ mod tests {
 
     const URI: &str = "rtsp://h/s";
 
-    fn who(password: &str) -> Credentials {
+    fn credentials(password: &str) -> Credentials {
         Credentials { user: "any \"one\"".to_owned(), password: password.to_owned() }
     }
 
     fn judged(challenge: &str, password: &str, known: &[&str]) -> Verdict {
         let realm = Realm::new("outflow", "n".to_owned(), true);
         let challenge = Challenge::parse_all(challenge).remove(0);
-        let answer = challenge.answer(&who(password), "PLAY", URI, 3, "c");
+        let answer = challenge.answer(&credentials(password), "PLAY", URI, 3, "c");
         let answer = Authorization::parse(&answer).unwrap();
         answer.judge(&realm, "PLAY", known.iter().copied())
     }
 
     #[test]
-    fn whoever_knows_a_password_is_let_in() {
+    fn a_client_that_knows_a_password_is_let_in() {
         for challenge in [
             "Basic realm=outflow",
             "Digest realm=outflow, nonce=n",
@@ -232,7 +232,7 @@ mod tests {
     fn an_answer_for_another_method_is_wrong() {
         let realm = Realm::new("outflow", "n".to_owned(), false);
         let challenge = Challenge::parse_all("Digest realm=outflow, nonce=n").remove(0);
-        let answer = challenge.answer(&who("one"), "DESCRIBE", URI, 1, "c");
+        let answer = challenge.answer(&credentials("one"), "DESCRIBE", URI, 1, "c");
         let answer = Authorization::parse(&answer).unwrap();
         assert_eq!(answer.judge(&realm, "ANNOUNCE", ["one"]), Verdict::Wrong);
         assert_eq!(answer.uri(), Some(URI));
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn passwords_stay_out_of_logs() {
-        assert!(!format!("{:?}", who("secret")).contains("secret"));
+        assert!(!format!("{:?}", credentials("secret")).contains("secret"));
     }
 
     proptest! {

@@ -114,14 +114,21 @@ impl Challenge {
     ///
     /// `count` is how often the challenge has been answered, from 1; `cnonce` should be different
     /// for every one, and is the caller's to draw.
-    pub fn answer(&self, who: &Credentials, method: &str, uri: &str, count: u32, cnonce: &str) -> String {
+    pub fn answer(
+        &self,
+        credentials: &Credentials,
+        method: &str,
+        uri: &str,
+        count: u32,
+        cnonce: &str,
+    ) -> String {
         match self {
             Challenge::Basic { .. } => {
-                format!("Basic {}", STANDARD.encode(format!("{}:{}", who.user, who.password)))
+                format!("Basic {}", STANDARD.encode(format!("{}:{}", credentials.user, credentials.password)))
             }
             Challenge::Digest { realm, nonce, opaque, algorithm, session, qop_auth, .. } => {
                 let mut answer = DigestAnswer {
-                    user: who.user.clone(),
+                    user: credentials.user.clone(),
                     realm: realm.clone(),
                     nonce: nonce.clone(),
                     uri: uri.to_owned(),
@@ -133,7 +140,7 @@ impl Challenge {
                     opaque: opaque.clone(),
                     response: String::new(),
                 };
-                answer.response = answer.expected(&who.password, method);
+                answer.response = answer.expected(&credentials.password, method);
                 answer.to_string()
             }
         }

@@ -309,11 +309,11 @@ fn passwords_are_asked_for_judged_by_the_driver_and_remembered() {
     assert_eq!(done, [Output::Refused { method, status: 401, why }]);
     let challenges = crate::auth::Challenge::parse_all(value(&response, &headers::WWW_AUTHENTICATE));
     let challenge = crate::auth::Challenge::strongest(challenges).expect("one");
-    let who = crate::auth::Credentials { user: "any".to_owned(), password: "right".to_owned() };
+    let credentials = crate::auth::Credentials { user: "any".to_owned(), password: "right".to_owned() };
     for (uri, expected) in
         [("rtsp://h/s", crate::auth::Verdict::Right), ("rtsp://h/x", crate::auth::Verdict::Wrong)]
     {
-        let answer = challenge.answer(&who, "DESCRIBE", uri, 1, "c");
+        let answer = challenge.answer(&credentials, "DESCRIBE", uri, 1, "c");
         driver.refusal = Some(unauthorized());
         driver.ask("DESCRIBE", "/s", &format!("Authorization: {answer}\r\n"), "");
         let Some(Question::Enter(entry)) = driver.asked.pop() else { panic!("no question") };

@@ -203,7 +203,7 @@ fn what_is_not_certain_is_not_guessed() {
 }
 
 #[test]
-fn packets_that_nobody_numbers_are_no_rtp() {
+fn packets_without_numbers_are_no_rtp() {
     let mut rng = fastrand::Rng::with_seed(4);
     let jumps: Vec<_> = (0..99).map(|i| rtp(96, i * 3, &[1; 20])).collect();
     let noise: Vec<_> = (0..99).map(|_| (0..50).map(|_| rng.u8(..)).collect::<Vec<u8>>()).collect();
@@ -374,7 +374,7 @@ mod ts_files {
     }
 
     #[test]
-    fn a_clock_that_begins_anew_goes_on_at_the_rate_before() {
+    fn a_clock_that_begins_again_goes_on_at_the_rate_before() {
         let middle = CLIP.len() / PACKET_BYTES / 2;
         for offset in [-500_000_000_i64, 27_000_000 * 11] {
             let jump = |index, pcr: u64| if index < middle { pcr } else { pcr.wrapping_add_signed(offset) };

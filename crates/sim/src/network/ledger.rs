@@ -274,7 +274,7 @@ mod tests {
             let fate = sent(&mut ledger, Time::ZERO, tag(frame, needs, true, true), 1);
             ledger.settle(fate, true);
         }
-        assert_eq!(ledger.outcome().frames, 1, "nobody can begin in the middle");
+        assert_eq!(ledger.outcome().frames, 1, "none can begin in the middle");
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn a_pes_packet_without_a_time_goes_on_with_its_frame() {
 }
 
 #[test]
-fn two_access_units_in_a_pes_packet_are_not_parted_until_the_source_begins_anew() {
+fn two_access_units_in_a_pes_packet_are_not_parted_until_the_source_begins_again() {
     let mut bench = Bench::new();
     bench.picture(true, &[&DELIMITER[..], &IDR].concat());
     let both = [&DELIMITER[..], &P, &[9; 200], &DELIMITER, &B].concat();

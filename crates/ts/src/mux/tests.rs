@@ -145,7 +145,7 @@ fn the_clock_is_behind_and_never_goes_back() {
 }
 
 #[test]
-fn time_that_begins_anew_is_marked() {
+fn time_that_begins_again_is_marked() {
     let mut sender = Sender::new(&[h264()]);
     sender.push(0, 9_000_000, true, &IDR);
     let out = sender.push(0, 0, false, &P);

@@ -194,7 +194,7 @@ fn a_datagram_is_told_the_frame_whose_loss_would_matter() {
     assert_eq!((tag.frame, tag.first), (2, true), "the later one of two references");
     let (a, b_tail) = half(&b);
     let tag = sender.read(&[p_tail, a]);
-    assert_eq!((tag.frame, tag.first, tag.last), (2, false, true), "not a frame nobody needs");
+    assert_eq!((tag.frame, tag.first, tag.last), (2, false, true), "not a frame that is not needed");
     let (a, p2_tail) = half(&p2);
     assert_eq!(sender.read(&[b_tail, a]).frame, 4);
     let (a, key2_tail) = half(&key2);
@@ -341,7 +341,7 @@ fn a_key_frame_without_its_first_packets_is_no_place_to_begin() {
 }
 
 #[test]
-fn a_stream_that_begins_anew_with_the_same_counter_is_seen_to_begin() {
+fn a_stream_that_begins_again_with_the_same_counter_is_seen_to_begin() {
     for is_told in [false, true] {
         let mut sender = Sender::h264();
         sender.frame(&[&DELIMITER, &P]);

@@ -114,7 +114,7 @@ proptest! {
     ) {
         let sampling = [Sampling::Mono, Sampling::C420, Sampling::C422, Sampling::C444][sampling];
         let shape = Shape::new(width, height, sampling).expect("small");
-        let coding = Coding::of_layers(layers).expect("so many can be");
+        let coding = Coding::of_layers(layers).expect("a number that can be");
         let whole = encode(&picture(shape, seed), &coding, "");
         prop_assert!(whole.is_ok() || shape.bytes() < 2 * EMPTY * layers, "{:?}", whole);
         let Ok(whole) = whole else { return Ok(()) };

@@ -165,7 +165,7 @@ fn a_lost_main_header_is_that_of_the_frame_before() {
 }
 
 #[test]
-fn another_source_begins_anew() {
+fn another_source_begins_again() {
     let frames = frames(2);
     let first = packets(&frames[..1]);
     let mut second = packets(&frames[1..]);

@@ -31,10 +31,10 @@ const (
 	Key
 )
 
-// All is the number of bytes to see for those who want to see all.
+// All is the number of bytes to see for those that want to see all.
 const All = ^uint32(0)
 
-// Parts is added to the number of bytes to see by those who want to see all, so many at a time.
+// Parts is added to the number of bytes to see by those that want to see all, this many at a time.
 const Parts = 1 << 31
 
 // Track is one RTP media of a stream.

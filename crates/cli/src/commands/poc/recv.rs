@@ -101,7 +101,7 @@ impl Recv {
 
 /// How a connection ended.
 pub(super) fn told(closed: &Closed) -> String {
-    let who = if closed.by == By::Peer { "the other end" } else { "this end" };
+    let end = if closed.by == By::Peer { "the other end" } else { "this end" };
     let text = if closed.text.is_empty() { "nothing more to say" } else { &closed.text };
-    format!("{who} closed the connection: {text} (code {})", closed.code.0)
+    format!("{end} closed the connection: {text} (code {})", closed.code.0)
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_adapts_has_to_be_told_what_levels_cost() {
+    fn one_that_adapts_has_to_be_told_what_levels_cost() {
         let error = read(&["--adapt", "--ask", "rtsp"]).expect("words").check().expect_err("no rates");
         assert!(error.contains("leave --ask out"), "{error}");
         read(&["--level", "2", "--ask", "rtsp"]).expect("words").check().expect("one level needs no rates");

@@ -174,7 +174,7 @@ impl Watch {
         };
         match refused {
             Some(status) => {
-                fail(format!("the server refused the level: {status} (has the stream so many levels?)"))
+                fail(format!("the server refused the level: {status} (does the stream have this level?)"))
             }
             None => self.tell(&report),
         }
@@ -274,7 +274,7 @@ impl Watch {
 /// What became of the level.
 fn level_text(told: &AdapterSummary) -> String {
     let Some(level) = told.level else {
-        return "no answer to what was asked for: the relay tells nobody here of its levels".to_owned();
+        return "no answer to what was asked for: the relay does not say its levels here".to_owned();
     };
     format!("level {level} of {} at the end, changed {} times", told.rates_bps.len(), told.changes)
 }

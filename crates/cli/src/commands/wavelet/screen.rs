@@ -133,7 +133,7 @@ mod tests {
         let codestream = gray.map(|gray| {
             let shape = Shape::new(32, 32, Sampling::Mono).expect("small");
             let picture = Picture::new(shape, vec![gray; shape.bytes()]).expect("as many");
-            let coding = Coding::of_layers(2).expect("so many can be");
+            let coding = Coding::of_layers(2).expect("a number that can be");
             Codestream::new(openjpeg::encode(&picture, &coding, "").expect("coded")).expect("valid")
         });
         Seen::of(Assembled { timestamp: number * 9_000, codestream, packets: 1, bytes: 1, gap: false })

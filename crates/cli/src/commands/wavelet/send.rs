@@ -172,7 +172,7 @@ impl Sender {
             text += &format!(" · {} frames late: coding takes too long, or the input is slow", self.late);
         }
         if self.unheard > 0 {
-            text += &format!(" · nobody listened to {} packets", self.unheard);
+            text += &format!(" · {} packets reached no listener", self.unheard);
         }
         text
     }

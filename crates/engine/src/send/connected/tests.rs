@@ -154,7 +154,7 @@ fn what_comes_from_elsewhere_reaches_the_shared_socket_and_what_comes_back_is_no
 }
 
 #[test]
-fn nobody_else_can_sit_down_at_the_port() {
+fn no_other_can_bind_the_port() {
     let Some(uring) = ring() else { return };
     let receivers: Vec<_> = (0..CONNECTED_SINKS_MIN).map(|_| receiver()).collect();
     let mut relay = Relay::new(uring, "0.0.0.0:0", 1000, &receivers);

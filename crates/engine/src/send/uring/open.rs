@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_have_io_uring_is_told_what_to_do() {
+    fn one_that_cannot_have_io_uring_is_told_what_to_do() {
         let advice = |errno| advice(&io::Error::from_raw_os_error(errno));
         assert!(advice(libc::EPERM).contains("kernel.io_uring_disabled"));
         assert!(advice(libc::ENOMEM).contains("ulimit -l"));

@@ -167,7 +167,7 @@ fn a_peer_that_never_reads_keeps_buffers_only_while_it_lives() {
 }
 
 #[test]
-fn who_finds_no_buffer_sends_with_a_copy() {
+fn one_that_finds_no_buffer_sends_with_a_copy() {
     let Some(mut uring) = ring() else { return };
     uring.begin();
     let parcels: Vec<_> = (0..ZERO_COPY_BUFFERS + 2)

@@ -194,7 +194,7 @@ async fn deadlines_wake_those_whose_they_are() {
     let after = fakes.each_ref().map(|(fake, _)| fake.script().timeouts);
     assert_eq!([0, 1, 2].map(|at: usize| after[at] - before[at]), [1, 0, 0]);
     scene.peers.remove(soon, fakes[1].1, None);
-    assert_eq!(scene.peers.due(), None, "who has left has no deadline");
+    assert_eq!(scene.peers.due(), None, "one that has left has no deadline");
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn one_that_is_ended_is_told_why_and_its_socket_is_let_go_with_the_last() 
 }
 
 #[tokio::test]
-async fn who_waits_for_a_full_socket_is_not_woken_before_there_is_room() {
+async fn one_that_waits_for_a_full_socket_is_not_woken_before_there_is_room() {
     let mut scene = Scene::new();
     let (fake, place) = scene.add(0, Priority::Normal);
     fake.script().due = Some(Time::from_millis(1));

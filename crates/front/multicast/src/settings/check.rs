@@ -110,7 +110,7 @@ fn group_of_sinks(check: &mut Check<'_, '_, '_>, name: &str, group: &GroupUrl) {
     for (index, sink) in check.config().sinks.iter().enumerate() {
         let ip = sink.to.datagrams().map(|sink| sink.to.ip());
         if ip == Some(IpAddr::V4(*group.to.ip())) {
-            let what = format!("{} is the group of stream '{name}', for those who join it", group.to.ip());
+            let what = format!("{} is the group of stream '{name}', for hosts that join it", group.to.ip());
             let help = "leave this sink out, or choose another group";
             check.add(&[Key("sinks"), Index(index), Key("to")], what, help);
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_those_who_join_is_not_sent_otherwise() {
+    fn what_is_sent_to_those_that_join_is_not_sent_otherwise() {
         let group = format!("{ON}[streams.a]\ngroup = \"udp://239.1.1.1:5000\"\n");
         let sink = "[[sinks]]\nstream = \"a\"\nto = \"udp://239.1.1.1:6000\"\n";
         assert!(mistake(&format!("{group}{sink}")).starts_with("7 239.1.1.1 is the group of stream 'a'"));

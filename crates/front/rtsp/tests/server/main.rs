@@ -384,8 +384,8 @@ async fn tokens_are_asked_for_and_taken_in_each_form() {
 
     let uri = format!("{}/demo", client.base);
     let answer = |password: &str| {
-        let who = Credentials { user: "any".to_owned(), password: password.to_owned() };
-        format!("Authorization: {}\r\n", challenge.answer(&who, "DESCRIBE", &uri, 1, "c"))
+        let credentials = Credentials { user: "any".to_owned(), password: password.to_owned() };
+        format!("Authorization: {}\r\n", challenge.answer(&credentials, "DESCRIBE", &uri, 1, "c"))
     };
     assert_eq!(client.status("DESCRIBE", "/demo", &answer("three"), "").await, StatusCode::Unauthorized);
     assert_eq!(client.status("DESCRIBE", "/demo", &answer("two"), "").await, StatusCode::Ok);

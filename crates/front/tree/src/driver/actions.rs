@@ -101,7 +101,7 @@ impl Driver {
     fn let_go(&mut self, id: StreamId) {
         let Some(stream) = self.names.get(&id).cloned() else { return };
         if self.node.demand(id).is_none() {
-            tracing::info!(stream, "nobody wants the stream any more: it is let go");
+            tracing::info!(stream, "the stream is not wanted any more: it is let go");
             self.feeds.remove(&stream);
         } else if let Some(feed) = self.feeds.get_mut(&stream) {
             tracing::warn!(stream, "the stream has lost its parent");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::super::input::{Input, LinkId, Parent};
 use super::super::limits::{ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, WAITING_MAX};
-use super::super::wants::{Change, Who};
+use super::super::wants::{Change, Wanter};
 use super::super::wire::Notice;
 use super::Driver;
 use super::waiting::{Asker, Waiting};
@@ -35,17 +35,17 @@ impl Driver {
     /// Receivers with a worker want another level than before.
     pub(super) fn handle_demand(&mut self, demand: Demand) {
         let Some((stream, known)) = self.control.known_by_number(demand.stream) else { return };
-        self.want(&stream, Who::Receivers(demand.stream), demand.level, None);
+        self.want(&stream, Wanter::Receivers(demand.stream), demand.level, None);
         // Renditions are handed on as they are, whatever is wanted of the whole.
         let config = self.control.config();
         let renditions = config.streams.get(&stream).map(|config| config.source.renditions());
-        let (who, level) = (Who::Rendition(known.number), demand.level.map(|_| Level::BEST));
+        let (wanter, level) = (Wanter::Rendition(known.number), demand.level.map(|_| Level::BEST));
         for rendition in renditions.unwrap_or_default() {
-            self.want(rendition, who, level, None);
+            self.want(rendition, wanter, level, None);
         }
     }
 
-    fn want(&mut self, stream: &str, who: Who, level: Option<Level>, until: Option<Time>) {
+    fn want(&mut self, stream: &str, wanter: Wanter, level: Option<Level>, until: Option<Time>) {
         let config = self.control.config();
         // Services work on all of a stream.
         let is_worked_on = config.streams.get(stream).is_some_and(|config| !config.plan().is_empty());
@@ -53,10 +53,10 @@ impl Driver {
         if level.is_some() && !self.may_fetch(stream) {
             return;
         }
-        if let Some(change) = self.wants.set(stream, who, level, until) {
+        if let Some(change) = self.wants.set(stream, wanter, level, until) {
             self.pass_on(&change);
         }
-        if let Some(level) = level.filter(|_| matches!(who, Who::Receivers(_))) {
+        if let Some(level) = level.filter(|_| matches!(wanter, Wanter::Receivers(_))) {
             self.wants.come(stream, level);
         }
     }
@@ -105,9 +105,9 @@ impl Driver {
     /// told so in a moment.
     fn wait_for(&mut self, stream: &str, level: Level, wait: core::time::Duration, asker: Asker) {
         self.turn += 1;
-        let (who, until) = (Who::Soon(self.turn), self.control.now() + wait);
-        self.want(stream, who, Some(level), Some(until));
-        self.waiting.push(Waiting { stream: stream.to_owned(), level, who, until, asker });
+        let (wanter, until) = (Wanter::Soon(self.turn), self.control.now() + wait);
+        self.want(stream, wanter, Some(level), Some(until));
+        self.waiting.push(Waiting { stream: stream.to_owned(), level, wanter, until, asker });
     }
 
     /// Tells the callers that waited long enough, or for what is there now.
@@ -123,8 +123,8 @@ impl Driver {
                 index += 1;
                 continue;
             }
-            let Waiting { stream, level, who, asker, .. } = self.waiting.swap_remove(index);
-            self.want(&stream, who, is_there.then_some(level), Some(now + REACHED));
+            let Waiting { stream, level, wanter, asker, .. } = self.waiting.swap_remove(index);
+            self.want(&stream, wanter, is_there.then_some(level), Some(now + REACHED));
             match asker {
                 // The caller that asked may be gone.
                 Asker::Receiver(reply) => drop(reply.send(is_there)),

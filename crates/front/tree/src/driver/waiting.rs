@@ -5,13 +5,13 @@ use outflow_packet::Level;
 use tokio::sync::oneshot;
 
 use super::super::input::LinkId;
-use super::super::wants::Who;
+use super::super::wants::Wanter;
 
 /// A caller that waits for a stream.
 pub(super) struct Waiting {
     pub(super) stream: String,
     pub(super) level: Level,
-    pub(super) who: Who,
+    pub(super) wanter: Wanter,
     pub(super) until: Time,
     pub(super) asker: Asker,
 }

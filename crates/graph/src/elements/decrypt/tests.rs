@@ -58,7 +58,7 @@ fn padding_is_encrypted_with_the_rest() {
 }
 
 #[test]
-fn codecs_are_what_the_description_says_and_packets_are_understood_anew() {
+fn codecs_are_what_the_description_says_and_packets_are_understood_again() {
     let encrypt = Run::new(&encrypt::KIND, &options(), &h264());
     let mut decrypt = Run::new(&KIND, &options(), &encrypt.format);
     assert_eq!(decrypt.format, h264());
@@ -112,7 +112,7 @@ fn numbers_wrap_and_the_next_ones_go_on() {
 }
 
 #[test]
-fn who_joins_late_finds_out_how_often_numbers_began_anew() {
+fn one_that_joins_late_finds_out_how_often_numbers_began_again() {
     let (mut encrypt, mut decrypt) = ends();
     let mut source = Source::new(0);
     source.sequence = 65_000;

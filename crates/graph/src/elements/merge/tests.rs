@@ -27,7 +27,7 @@ fn of_copies_the_first_goes_on_and_the_rest_is_counted() {
     assert_eq!(run.dropped(DropReason::Duplicate), 5);
     run.give(source.frames(&"D".repeat(40)));
     assert!(run.give(two).is_empty());
-    assert_eq!(run.dropped(DropReason::Late), 6, "nobody knows any more");
+    assert_eq!(run.dropped(DropReason::Late), 6, "that is not known any more");
 }
 
 #[test]

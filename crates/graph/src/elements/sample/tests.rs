@@ -53,7 +53,7 @@ fn another_one_goes_on_counting() {
 }
 
 #[test]
-fn one_in_so_many_by_chance_is_two_wishes() {
+fn a_share_by_chance_is_two_wishes() {
     let both = settings([("every", Setting::Whole(2)), ("percent", Setting::Whole(2))]);
     assert!(Run::refusal(&KIND, &both, &video(1)).contains("write one of them"));
 }

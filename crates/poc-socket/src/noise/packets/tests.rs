@@ -53,7 +53,7 @@ fn a_changed_packet_does_not_open_and_costs_no_state() {
     assert!(!opens(&mut a, 3, good.clone()), "its own");
     assert_eq!(b.open(3, &mut good.clone(), HEAD.len() + 1), None, "another head");
     assert!(opens(&mut b, 3, good.clone()));
-    assert!(opens(&mut b, 3, good), "replays are for who counts packets");
+    assert!(opens(&mut b, 3, good), "replays are for those that count packets");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn what_is_affordable_is_what_then_goes() {
 }
 
 #[test]
-fn a_new_path_is_begun_anew() {
+fn a_new_path_is_begun_again() {
     let mut hand = Hand::new(Options::default());
     for _ in 0..10 {
         let full = (hand.controller.window_bytes() / 1200) as usize;
@@ -174,7 +174,7 @@ fn a_new_path_is_begun_anew() {
 }
 
 #[test]
-fn changes_that_nobody_reads_are_counted() {
+fn changes_that_are_not_read_are_counted() {
     let mut hand = Hand::new(Options::default());
     for _ in 0..CHANGES_MAX + 3 {
         hand.controller.handle_path_changed(hand.now);

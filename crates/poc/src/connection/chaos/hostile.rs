@@ -94,7 +94,7 @@ fn meddle(pair: &mut Pair, random: &mut Rng, heard: &mut Vec<(bool, Vec<u8>)>) {
 }
 
 #[test]
-fn nobody_without_the_key_disturbs_a_connection() {
+fn what_has_no_key_does_not_disturb_a_connection() {
     for seed in 0..40 {
         let mut random = Rng::with_seed(seed);
         let weather = Weather { jitter: Duration::from_millis(5), ..Weather::FAIR };
@@ -124,7 +124,7 @@ fn nobody_without_the_key_disturbs_a_connection() {
 }
 
 #[test]
-fn what_cannot_be_read_or_is_for_others_disturbs_nobody_even_without_protection() {
+fn what_cannot_be_read_or_is_for_others_disturbs_none_even_without_protection() {
     let mut random = Rng::with_seed(1);
     let flow = flow(chain(16, None), Class::Reliable, None);
     let mut pair = Pair::protected(&flow, Weather::FAIR, 1, Settings::default(), |_| Box::new(Plain));

@@ -182,7 +182,7 @@ impl World {
         let [a, b] = &mut self.ends;
         let (from, to) = if to == 1 { (a, b) } else { (b, a) };
         let Some(oracle) = from.oracle.as_mut().filter(|_| !to.connection.is_closed()) else { return };
-        let Ok(Datagram::Data(datagram)) = parse(bytes) else { panic!("nobody sends such a datagram") };
+        let Ok(Datagram::Data(datagram)) = parse(bytes) else { panic!("there is no such datagram") };
         let need = |unit| to.connection.need(unit);
         for frame in datagram.frames.map(|frame| frame.expect("it was written")) {
             match frame {
@@ -279,7 +279,7 @@ impl World {
                 }
                 Event::Lost { unit } => end.oracle.as_mut().expect("it sends").handle_lost(unit),
                 Event::Writable => {
-                    assert!(core::mem::take(&mut end.is_blocked), "nobody asked");
+                    assert!(core::mem::take(&mut end.is_blocked), "it was not asked for");
                     end.sends_at = self.now;
                 }
                 Event::Closed(closed) => {

@@ -67,7 +67,7 @@ fn where_a_round_trip_is_short_acknowledgements_are_put_off_for_less() {
 }
 
 #[test]
-fn so_many_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
+fn some_packets_are_acknowledged_at_once_and_one_alone_after_a_while() {
     let settings = Settings { ack_delay_max: Duration::from_millis(5), packets: 2 };
     let mut received = Received::new(settings, Time::ZERO);
     received.handle_received(at(100), 0, true, Mark::None);

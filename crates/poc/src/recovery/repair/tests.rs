@@ -64,7 +64,7 @@ fn what_has_no_deadline_is_sent_again_once_at_a_time() {
 }
 
 #[test]
-fn what_nobody_needs_is_given_up() {
+fn what_is_not_needed_is_given_up() {
     let mut repairs = repairs();
     let piece = Piece { need: Need::No, ..piece(0) };
     assert_eq!(repairs.decide(ms(100), &rtt(), &piece), Repair::GiveUp(GiveUp::NotNeeded));

@@ -220,7 +220,7 @@ fn an_answer_ends_the_backing_off() {
 }
 
 #[test]
-fn who_goes_on_sending_learns_that_nobody_answers() {
+fn one_that_goes_on_sending_learns_that_there_is_no_answer() {
     let (mut end, mut now) = (End::new(&[]), 0);
     while end.outcome.lost.is_empty() {
         end.send(now);

@@ -164,7 +164,7 @@ impl Bench {
 
     fn deliver(&mut self, order: &crate::Order, key: SinkKey) {
         let is = |receiver: &&mut Receiver| receiver.key == key && receiver.is_there;
-        let receiver = self.receivers.iter_mut().find(is).expect("who left is sent nothing");
+        let receiver = self.receivers.iter_mut().find(is).expect("one that left is sent nothing");
         let share = self.stream.share(order, key);
         if let Some((bytes, header)) = self.stream.preamble(order) {
             receiver.spliced(bytes, header, share.sequence_offset, order.from < order.to);
@@ -281,7 +281,7 @@ proptest! {
 }
 
 #[test]
-fn who_changes_again_and_again_gets_nothing_twice() {
+fn one_that_changes_again_and_again_gets_nothing_twice() {
     let mut bench = h264();
     bench.join(2, false);
     (0..3).for_each(|_| bench.group(None));
@@ -326,7 +326,7 @@ fn a_stream_that_cannot_be_parted_goes_to_everyone_as_it_is() {
 }
 
 #[test]
-fn branches_of_levels_come_and_go_with_those_who_want_them() {
+fn branches_of_levels_come_and_go_with_those_that_want_them() {
     let mut bench = h264();
     bench.group(None);
     let branches = |bench: &Bench| bench.stream.out.branches.iter().count();
@@ -345,7 +345,7 @@ fn branches_of_levels_come_and_go_with_those_who_want_them() {
 }
 
 #[test]
-fn a_bound_holds_for_those_who_play_and_those_who_come_and_what_they_asked_for_comes_back() {
+fn a_bound_holds_for_players_that_are_there_and_that_come_and_what_they_asked_for_comes_back() {
     let mut bench = h264();
     bench.group(None);
     [1, 3].into_iter().for_each(|level| bench.join(level, false));

@@ -247,7 +247,7 @@ impl Bench {
 
     fn deliver(&mut self, order: &crate::Order, key: SinkKey) {
         let is = |receiver: &&mut Receiver| receiver.key == key && receiver.is_there;
-        let receiver = self.receivers.iter_mut().find(is).expect("who left is sent nothing");
+        let receiver = self.receivers.iter_mut().find(is).expect("one that left is sent nothing");
         let share = self.stream.share(order, key);
         let main = self.stream.main_track(order.branch);
         if let Some((bytes, header)) = self.stream.preamble(order) {
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn who_has_lost_its_rendition_gets_another_one(shape in shape(), steps in steps(true)) {
+    fn one_that_has_lost_its_rendition_gets_another_one(shape in shape(), steps in steps(true)) {
         let mut bench = Bench::new(&shape);
         steps.iter().for_each(|step| bench.step(step));
         bench.step(&Step::Frames(45));
@@ -374,7 +374,7 @@ fn a_rendition_of_another_codec_is_left_out_and_said() {
 }
 
 #[test]
-fn who_has_been_sent_parameter_sets_alone_gets_their_key_frame_before_it_changes() {
+fn one_that_has_been_sent_parameter_sets_alone_gets_their_key_frame_before_it_changes() {
     let mut bench = Bench::new(&Shape { each: [(1, 1, 0); 3], has_sound: false, ..PLAIN });
     // It takes the parameter sets, and nothing of the packet behind them.
     let blocked = [Step::Join(1), Step::Block(0, 0, 2), Step::Frames(1)];

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lags_is_told_to_be_later() {
+    fn one_that_lags_is_told_to_be_later() {
         for (lag, from) in [(0, 0), (30, 0), (30, 0xffff_0000), (130, 77)] {
             let [first, second] = run(lag, from, 100);
             assert!(first.iter().zip(0..).all(|((_, stamp), frame)| *stamp == frame * FRAME as u32));

@@ -11,7 +11,7 @@ const DATAGRAM: usize = 7 * PACKET;
 const PARAMETERS: [u8; 4] = [0, 0, 1, 0x67];
 
 #[test]
-fn nobody_joins_at_what_came_before_another_source() {
+fn none_joins_at_what_came_before_another_source() {
     let mut bench = Bench::new();
     bench.frame(true);
     bench.frame(false);
@@ -26,7 +26,7 @@ fn nobody_joins_at_what_came_before_another_source() {
     bench.frame(true);
     bench.frame(false);
     assert_eq!(bench.sent[late.0], [4, 5]);
-    assert_eq!(bench.sent[early.0], [0, 1, 2, 3, 4, 5], "who was there stays");
+    assert_eq!(bench.sent[early.0], [0, 1, 2, 3, 4, 5], "one that was there stays");
 }
 
 /// A transport stream whose source is silent for a while.
@@ -84,11 +84,11 @@ impl Silence {
 fn picture_packet(index: usize) -> usize {
     let is_picture = |packet: &[u8]| (packet[1] & 0x1f, packet[2]) == (1, 0);
     let packets = CLIP.chunks(PACKET).enumerate().filter(|(_, packet)| is_picture(packet));
-    packets.map(|(at, _)| at * PACKET).nth(index).expect("so many")
+    packets.map(|(at, _)| at * PACKET).nth(index).expect("as many packets")
 }
 
 #[test]
-fn whoever_joins_a_source_that_began_anew_gets_its_first_key_frame_whatever_its_counters_were() {
+fn a_receiver_that_joins_a_source_that_began_again_gets_its_first_key_frame_whatever_its_counters_were() {
     for packets in 40..72 {
         let mut silence = Silence::after(&CLIP[..picture_packet(packets)]);
         silence.sends(&CLIP[..30 * DATAGRAM]);
@@ -99,7 +99,7 @@ fn whoever_joins_a_source_that_began_anew_gets_its_first_key_frame_whatever_its_
 }
 
 #[test]
-fn whoever_joins_a_source_that_lost_its_first_packets_gets_parameter_sets_first() {
+fn a_receiver_that_joins_a_source_that_lost_its_first_packets_gets_parameter_sets_first() {
     for packets in 40..72 {
         let mut silence = Silence::after(&CLIP[..picture_packet(packets)]);
         let (first, second) = (DATAGRAM, 40 * DATAGRAM);

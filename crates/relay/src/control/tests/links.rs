@@ -18,7 +18,7 @@ fn those_behind_different_links_are_no_cohort() {
     bench.wait(1_000);
     let before = bench.orders;
     bench.frame(false);
-    assert_eq!(bench.orders - before, 3, "one for each link, and one for who is behind none");
+    assert_eq!(bench.orders - before, 3, "one for each link, and one for those behind none");
 }
 
 #[test]

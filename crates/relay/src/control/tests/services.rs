@@ -43,7 +43,7 @@ fn a_branch_begins_at_the_key_frame_that_the_stream_holds() {
 }
 
 #[test]
-fn services_change_between_two_packets_and_nobody_notices() {
+fn services_change_between_two_packets_without_a_gap() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
@@ -91,7 +91,7 @@ fn a_branch_can_be_had_as_a_transport_stream_too() {
 }
 
 #[test]
-fn a_branch_that_nobody_wants_rests_after_a_while() {
+fn a_branch_that_is_not_wanted_rests_after_a_while() {
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("p", "pass")]));
     bench.frame(true);
@@ -165,7 +165,7 @@ fn receivers_with_the_same_view_share_a_branch_that_comes_and_goes_with_them() {
     let later = now + Duration::from_secs(6);
     stream.handle_media(later, 0, ppm(8, 9).into());
     shown(&mut stream, later);
-    assert!(stream.branch_format(1).is_none(), "nobody sees gray any more");
+    assert!(stream.branch_format(1).is_none(), "none sees gray any more");
     assert!(stream.branch_format(2).is_some());
     let video = stream.set_view(later, keys[1], "part=64x64+900+900".parse().expect("a view"));
     assert_eq!(video, Ok(()), "what lies outside is found out with the image");
@@ -180,7 +180,7 @@ fn what_is_no_image_has_no_views() {
 }
 
 #[test]
-fn there_are_so_many_views_of_a_stream_and_no_more() {
+fn the_number_of_views_of_a_stream_is_bounded() {
     let mut stream = Stream::new(options());
     stream.handle_source(Time::ZERO, Format::Images);
     let wish = |width: usize| SinkSpec {

@@ -339,7 +339,7 @@ fn a_format_that_came_back_during_a_gap_is_still_a_new_one() {
 }
 
 #[test]
-fn a_replica_that_rests_holds_nothing_and_can_be_introduced_anew() {
+fn a_replica_that_rests_holds_nothing_and_can_be_introduced_again() {
     let mut pair = Pair::of(format());
     pair.replicate();
     pair.frames(6);

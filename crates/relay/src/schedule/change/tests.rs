@@ -275,7 +275,7 @@ proptest! {
 
     /// Once no sink is slow, each gets what it wants within a group of pictures, all by one order.
     #[test]
-    fn everyone_ends_up_with_what_he_wants(steps in steps(), style in styles()) {
+    fn each_ends_up_with_what_it_wants(steps in steps(), style in styles()) {
         let mut bench = Bench::new(64 << 20, style);
         steps.iter().for_each(|step| bench.step(step));
         bench.step(&Step::Frames(10 + 2 * GROUP));
@@ -314,7 +314,7 @@ fn less_comes_with_the_next_frame_and_more_where_it_can_be_decoded() {
 }
 
 #[test]
-fn who_goes_up_at_an_open_group_gets_none_of_its_leading_frames() {
+fn one_that_goes_up_at_an_open_group_gets_none_of_its_leading_frames() {
     let mut bench = Bench::new(64 << 20, Open);
     let key = bench.join(3);
     bench.step(&Step::Frames(GROUP - 2));
@@ -347,7 +347,7 @@ fn those_with_the_same_level_share_sequence_numbers_and_one_order_serves_all_lev
 }
 
 #[test]
-fn who_lags_changes_where_he_is() {
+fn one_that_lags_changes_where_it_is() {
     let mut bench = Bench::new(64 << 20, Plain);
     let key = bench.join(1);
     bench.step(&Step::Frames(GROUP + 1));

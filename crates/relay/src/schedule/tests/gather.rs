@@ -51,7 +51,7 @@ fn enough_packets_do_not_wait() {
 }
 
 #[test]
-fn who_joins_while_packets_are_gathered_gets_each_once() {
+fn one_that_joins_while_packets_are_gathered_gets_each_once() {
     let (mut bench, [a, _]) = live(Timing { latency_budget: BUDGET, ..Timing::default() });
     at(&mut bench, 100);
     bench.push(0, false);

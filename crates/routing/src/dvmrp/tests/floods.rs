@@ -88,7 +88,7 @@ fn generations_that_change_all_the_time_are_refused() {
 }
 
 #[test]
-fn a_flood_of_data_makes_no_more_than_so_many_flows() {
+fn a_flood_of_data_makes_a_bounded_number_of_flows() {
     let mut bench = Bench::new();
     for number in 0..FLOWS_OF_INTERFACE_MAX as u32 + 10 {
         let group = Ipv4Addr::from_bits(GROUP.to_bits() + number);

@@ -43,7 +43,7 @@ const KEPT: [(u32, u8, u8); 3] = [(0, 9, OURS), (1, 9, OURS), (1, 8, OURS)];
 #[test]
 fn the_best_that_is_wanted_is_asked_for_above() {
     let mut bench = bench(OURS, &[(9, OURS), (8, OURS)]);
-    assert_eq!(bench.outgoing(far()), [(1, 1)], "who has not said anything gets the best");
+    assert_eq!(bench.outgoing(far()), [(1, 1)], "one that has not said anything gets the best");
     wants(&mut bench, 9, 8, 1);
     assert_eq!(bench.asked(1), [(on(1, 9), Sent::DemandAck(1))]);
     wants(&mut bench, 8, 20, 1);

@@ -236,7 +236,7 @@ fn data_goes_to_members_and_dependents_and_not_where_it_came_from_3_3_3() {
 }
 
 #[test]
-fn what_nobody_wants_is_pruned_and_again_after_twice_as_long_each_time_3_5() {
+fn what_is_not_wanted_is_pruned_and_again_after_twice_as_long_each_time_3_5() {
     let mut bench = bench(&[]);
     let mut pruned = Vec::new();
     for second in 0..60 {
@@ -358,7 +358,7 @@ fn what_a_restarted_neighbour_pruned_is_grafted_3_2_2() {
 }
 
 #[test]
-fn who_comes_back_above_is_grafted_since_it_may_remember_a_prune() {
+fn one_that_comes_back_above_is_grafted_since_it_may_remember_a_prune() {
     let mut bench = pruned();
     bench.report(0, 9, far(), 32);
     assert!(
@@ -368,7 +368,7 @@ fn who_comes_back_above_is_grafted_since_it_may_remember_a_prune() {
         }))
     );
     bench.member(2, Some(4));
-    assert_eq!(bench.asked(0), [], "nobody is there to be asked");
+    assert_eq!(bench.asked(0), [], "none is there to be asked");
     bench.report(0, 9, far(), 3);
     assert_eq!(bench.asked(0), [(on(0, 9), Sent::Graft(pair(SOURCE)))]);
 }

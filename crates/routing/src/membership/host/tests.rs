@@ -290,7 +290,7 @@ fn with_a_version_2_querier_reports_are_of_version_2_until_it_is_gone() {
 }
 
 #[test]
-fn with_a_version_1_querier_nobody_says_that_it_leaves() {
+fn with_a_version_1_querier_no_host_says_that_it_leaves() {
     let mut lab = Lab::new("10.0.0.2");
     lab.query(Version::V1, None, &[]);
     lab.set(Mode::Exclude, &[], Level::BEST);

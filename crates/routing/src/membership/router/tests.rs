@@ -205,11 +205,11 @@ fn a_leave_is_answered_with_two_queries_and_ends_the_group() {
     assert_eq!(lab.events, [Event::GroupGone { group }]);
     assert_eq!(lab.asked.len(), 2);
     lab.leave("10.0.0.2");
-    assert_eq!((lab.asked.len(), lab.count(Reason::UnknownGroup)), (2, 1), "nobody to ask for");
+    assert_eq!((lab.asked.len(), lab.count(Reason::UnknownGroup)), (2, 1), "there is none to ask for");
 }
 
 #[test]
-fn who_answers_keeps_the_group_and_the_next_query_says_so() {
+fn one_that_answers_keeps_the_group_and_the_next_query_says_so() {
     let mut lab = Lab::new();
     lab.old_report(Version::V2, "10.0.0.2");
     lab.leave("10.0.0.2");

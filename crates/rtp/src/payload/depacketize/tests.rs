@@ -185,7 +185,7 @@ fn units_without_end_do_not_grow_without_bound() {
 }
 
 #[test]
-fn another_source_begins_anew() {
+fn another_source_begins_again() {
     let mut receiver = Receiver::new(&h264());
     receiver.send_as(100, 0, false, &IDR);
     let header = PlainHeader { marker: true, payload_type: 96, sequence: 90, timestamp: 5, ssrc: 2 };

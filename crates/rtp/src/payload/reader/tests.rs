@@ -137,7 +137,7 @@ fn late_packets_belong_to_their_own_frame_and_change_nothing() {
 }
 
 #[test]
-fn a_source_that_begins_anew_is_followed() {
+fn a_source_that_begins_again_is_followed() {
     let mut sender = Sender::new(&h264_track());
     sender.send_as(1000, 0, true, &IDR);
     assert_eq!(sender.send_as(40_000, 9, true, &P).frame, 2);

@@ -144,7 +144,7 @@ fn a_blocked_connection_is_told_from_where_and_goes_on_when_it_is_writable() {
             sender.send(&mut uring, flush, &keys(2), &mut sinks, |key, outcome| match outcome {
                 Outcome::Blocked(seq) => blocked[key.0] = seq,
                 Outcome::Sent => sent += 1,
-                Outcome::Gone => panic!("nobody has closed"),
+                Outcome::Gone => panic!("it was not closed"),
             });
         }
         let mut again = Vec::new();

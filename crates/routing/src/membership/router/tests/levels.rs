@@ -13,7 +13,7 @@ fn a_group_is_wanted_at_the_best_level_of_its_hosts() {
     lab.says("10.0.0.3", RecordKind::ToEx, GROUP, &[], Some((7, 9)));
     assert_eq!(lab.level(), Some(7));
     lab.says("10.0.0.4", RecordKind::ToEx, GROUP, &[], None);
-    assert_eq!(lab.level(), Some(1), "who says nothing wants the best");
+    assert_eq!(lab.level(), Some(1), "one that says nothing wants the best");
     lab.says("10.0.0.4", RecordKind::ToIn, GROUP, &[], None);
     assert_eq!(lab.level(), Some(7), "a level is over with the membership");
     assert_eq!(lab.events.len(), 4);
@@ -31,7 +31,7 @@ fn a_report_without_a_level_does_not_change_it() {
 }
 
 #[test]
-fn late_levels_are_refused_and_those_of_a_host_that_began_anew_are_taken() {
+fn late_levels_are_refused_and_those_of_a_host_that_began_again_are_taken() {
     let mut lab = Lab::new();
     lab.says("10.0.0.2", RecordKind::ToEx, GROUP, &[], Some((20, 5)));
     lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], Some((3, 4)));
@@ -125,7 +125,7 @@ fn a_level_that_is_said_otherwise_holds_as_long_as_the_host_is_a_member() {
     lab.after_ms(260_000);
     assert_eq!((lab.level(), level_there(&lab)), (None, None));
     lab.says("10.0.0.2", RecordKind::IsEx, GROUP, &[], None);
-    assert_eq!(lab.level(), Some(1), "who comes again says it again");
+    assert_eq!(lab.level(), Some(1), "one that comes again says it again");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn only_members_that_are_known_say_levels_and_not_too_often() {
     assert_eq!(lab.tells("10.0.0.4", GROUP, 20), Err(Reason::LevelOfNoMember));
     assert_eq!(lab.count(Reason::LevelOfNoMember), 3);
     assert_eq!(lab.tells("10.0.0.2", GROUP, 20), Ok(()));
-    assert_eq!(lab.level(), Some(1), "who is not known wants the best");
+    assert_eq!(lab.level(), Some(1), "one that is not known wants the best");
     let refused = (0..2000).filter(|_| lab.tells("10.0.0.2", GROUP, 20) == Err(Reason::RateLimit)).count();
     assert_eq!((refused as u64, refused > 900), (lab.count(Reason::RateLimit), true));
 }
