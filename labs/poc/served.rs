@@ -55,7 +55,9 @@ fn round(is_sealed: bool, time: Duration) -> Result<f64> {
         ("encryption = \"off\"".to_owned(), Security::Plain)
     };
     let configuration = listen()
-        + &format!("poc = \"0.0.0.0:{PORT}\"\n[poc]\n{how}\n[streams.live]\nsource = \"udp://0.0.0.0:5000\"\n");
+        + &format!(
+            "poc = \"0.0.0.0:{PORT}\"\n[poc]\n{how}\n[streams.live]\nsource = \"udp://0.0.0.0:5000\"\n"
+        );
     let mut relay = Relay::start_on(&paths.relay, &configuration, Some(0))?;
     let _sender = Sender::start(&paths.source, (RELAY_IN, 5000).into(), STREAM)?;
     relay.wait_up("live")?;
@@ -63,7 +65,8 @@ fn round(is_sealed: bool, time: Duration) -> Result<f64> {
     let theirs = Arc::clone(&delivered);
     let (over, is_over) = oneshot::channel();
     thread::scope(|threads| {
-        let crowd = threads.spawn(|| paths.players.run(move || receive(&Options::new(security), &theirs, is_over)));
+        let crowd =
+            threads.spawn(|| paths.players.run(move || receive(&Options::new(security), &theirs, is_over)));
         let is_served = |state: &Value| {
             state["receivers"].as_array().is_some_and(|all| all.len() == usize::from(RECEIVERS))
         };
