@@ -28,11 +28,12 @@ pub fn in_header(value: &[u8]) -> Option<String> {
 /// What a request that hyper has read asks for; `name` is the stream's, `path` the whole path, for people. A token in
 /// a header goes before `?token=TOKEN`.
 pub fn request(
+    peer: SocketAddr,
     headers: &HeaderMap,
     (path, name): (&str, &str),
     query: Option<&str>,
 ) -> Result<Request, HttpError> {
-    let request = Request::parse(name, query.unwrap_or_default()).map_err(|refused| match refused {
+    let request = Request::parse(peer, name, query.unwrap_or_default()).map_err(|refused| match refused {
         Refused::BadName(invalid) => HttpError::no_name(path, &invalid),
         refused => refused.into(),
     })?;
@@ -49,7 +50,7 @@ pub fn check(
 ) -> Result<(), HttpError> {
     let in_query = || query.and_then(|query| query_value(query, "token"));
     let token = of_headers(headers).or_else(in_query);
-    Ok(control.door().enter(right, peer.ip(), token.as_deref())?)
+    Ok(control.door().check(right, peer.ip(), token.as_deref())?)
 }
 
 fn of_headers(headers: &HeaderMap) -> Option<String> {
@@ -64,7 +65,8 @@ mod tests {
     fn tokens_come_in_three_ways() {
         let of = |header: &'static str, query| {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, header.parse().expect("a value"))]);
-            request(&headers, ("stage.ts", "stage"), query).expect("a request").token
+            let peer = SocketAddr::from(([10, 0, 0, 1], 5000));
+            request(peer, &headers, ("stage.ts", "stage"), query).expect("a request").token
         };
         assert_eq!(of("Bearer abc", None).as_deref(), Some("abc"));
         assert_eq!(of("basic dXNlcjphOmI=", None).as_deref(), Some("a:b"));

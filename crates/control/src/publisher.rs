@@ -59,6 +59,16 @@ impl Heard {
         }
         std::future::pending().await
     }
+
+    /// Waits until they want a key frame, and says of which track; for ever when the turn is over. What else they say
+    /// meanwhile is passed over. Nothing is lost if this is cancelled.
+    pub async fn key_frame(&mut self) -> u8 {
+        loop {
+            if let Feedback::KeyFrame { track } = self.next().await {
+                return track;
+            }
+        }
+    }
 }
 
 /// A publisher that sends by UDP to sockets of the relay.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outflow_media::Backoff;
+
 /// Bytes of a stream's name. An entry with a longer one is not said, and not read.
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -35,8 +37,8 @@ pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(4);
 /// How often a silent server is asked whether it is there. After the third time without an answer, it is away.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(4);
 
-/// Shortest and longest wait between two attempts to reach NATS.
-pub(crate) const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+/// Waits between two attempts to reach NATS, from the shortest to the longest.
+pub(crate) const REACH_AGAIN: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(8));
 
 /// A connection that lasted so long was a good one: the wait begins with the shortest again.
 pub(crate) const GOOD_FOR: Duration = Duration::from_secs(10);

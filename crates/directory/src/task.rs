@@ -14,13 +14,13 @@ use tokio::time::{interval, sleep};
 use tracing::{debug, info, warn};
 
 use crate::directory::{Event, Link, Shared};
-use crate::limits::{BACK_OFF, GOOD_FOR, IN_FLIGHT_MAX, SWEEP_EVERY};
+use crate::limits::{GOOD_FOR, IN_FLIGHT_MAX, REACH_AGAIN, SWEEP_EVERY};
 use crate::options::Access;
 use crate::session::{Session, connect, is_away};
 
 pub(crate) async fn run(shared: Arc<Shared>, access: Access, events: mpsc::Sender<Event>) {
     let mut events = Events { to: events, unsent: None };
-    let mut wait = BACK_OFF.0;
+    let mut backoff = REACH_AGAIN;
     let mut said: Option<String> = None;
     loop {
         let why = match connect(&access).await {
@@ -34,7 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>, access: Access, events: mpsc::Sende
                 let why = serve(&shared, &session, &mut news, &mut events).await;
                 shared.counts.lost.add_one();
                 if began.elapsed() > GOOD_FOR {
-                    wait = BACK_OFF.0;
+                    backoff.reset();
                 }
                 why
             }
@@ -50,9 +50,8 @@ pub(crate) async fn run(shared: Arc<Shared>, access: Access, events: mpsc::Sende
             events.say(Event::Away { why: why.clone() });
             said = Some(why);
         }
-        let pause = some_of(wait, &mut shared.state().random);
+        let pause = some_of(backoff.wait(), &mut shared.state().random);
         sleep(pause).await;
-        wait = (2 * wait).min(BACK_OFF.1);
         events.flush();
         shared.state().own.sweep(Instant::now());
     }

@@ -1,15 +1,19 @@
 //! HTTP: the first request of a connection, and what a server answers.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use bytes::{Bytes, BytesMut};
 use outflow_client::http::{Body, Head};
 use outflow_front_http_ts::{FirstRequest, first_request};
 
+const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
+
 /// However a request comes, the same is made of it.
 pub(crate) fn http_request(data: &[u8]) {
-    let whole = first_request(data);
+    let whole = first_request(PEER, data);
     let step = 1 + data.len() / 8;
     for end in (0..data.len()).step_by(step) {
-        if let Some(early) = first_request(&data[..end]) {
+        if let Some(early) = first_request(PEER, &data[..end]) {
             assert_eq!(Some(early), whole, "after {end} bytes");
         }
     }

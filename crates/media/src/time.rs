@@ -6,7 +6,7 @@ use core::time::Duration;
 
 /// A point in time: nanoseconds since the driver started.
 ///
-/// The core never reads a clock; `live` gives it monotonic time, `sim` virtual time.
+/// The core never reads a clock; `engine` gives it monotonic time, `sim` virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use outflow_media::Backoff;
+
 /// Bytes of a plug-in's file. A larger one is refused.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -80,6 +82,9 @@ pub const REST_FIRST: Duration = Duration::from_millis(100);
 
 /// See [`RESTARTS_AT_ONCE`].
 pub const REST_MAX: Duration = Duration::from_secs(30);
+
+/// Rests of a plug-in; see [`RESTARTS_AT_ONCE`].
+pub const REST: Backoff = Backoff::new(REST_FIRST, REST_MAX);
 
 /// All is forgiven when nothing went wrong for so long after the last rest.
 pub const FORGIVEN_AFTER: Duration = Duration::from_secs(60);

@@ -55,6 +55,11 @@ impl Form {
     /// What a resource asks for; `None` for a form that there is not.
     pub fn of(resource: &str) -> Option<Form> {
         let (_, query) = resource.split_once('?').unwrap_or_default();
+        Form::of_query(query)
+    }
+
+    /// What the query of a resource asks for; `None` for a form that there is not.
+    pub fn of_query(query: &str) -> Option<Form> {
         match query.split('&').find_map(|pair| pair.strip_prefix("as=")) {
             None | Some("ts") => Some(Form::Ts),
             Some("rtp") => Some(Form::Rtp),

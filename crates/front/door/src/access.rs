@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::admission::{Admission, Counts, Permit};
 use crate::failures::Failures;
 use crate::refused::Refused;
+use crate::request::Request;
 use crate::seldom::Seldom;
 
 /// A right that a token gives.
@@ -83,12 +84,15 @@ impl Rules {
 
 /// What a peer shows for a right.
 #[derive(Clone, Copy)]
-pub enum Credential<'a> {
+enum Credential<'a> {
     /// A token.
     Token(&'a str),
-    /// Something else, judged by the front that it came in by: whether it is made of one of these tokens.
-    Answer(&'a dyn Fn(&[&str]) -> Verdict),
+    /// Something else.
+    Answer(Judge<'a>),
 }
+
+/// Judges what is no token, in the words of the front that it came in by: whether it is made of one of these tokens.
+pub type Judge<'a> = &'a dyn Fn(&[&str]) -> Verdict;
 
 /// What a credential is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,21 +168,41 @@ impl Door {
         Counts { wrong_tokens, too_often, ..self.admission.counts() }
     }
 
-    /// Whether `token` gives `right` to `peer`; see [`Door::enter_by`].
-    ///
-    /// # Errors
-    /// It does not.
-    pub fn enter(&self, right: Right, peer: IpAddr, token: Option<&str>) -> Result<(), Refused> {
-        self.enter_by(Instant::now(), right, peer, token.map(Credential::Token).as_slice())
-    }
-
-    /// Whether one of `shown` gives `right` to `peer`. Without configured tokens every peer may publish, play
+    /// Whether `request` comes with `right`, by its token. Without configured tokens every peer may publish, play
     /// and be a relay; control is then open to loopback addresses only.
     ///
     /// # Errors
-    /// None does. Wrong ones count; beyond [`crate::limits::WRONG_TOKENS`] nothing that comes from the address is
+    /// It does not. Wrong tokens count; beyond [`crate::limits::WRONG_TOKENS`] nothing that comes from the address is
     /// looked at for a while.
-    pub fn enter_by(
+    pub fn enter(&self, right: Right, request: &Request) -> Result<(), Refused> {
+        self.enter_judged(right, request, None)
+    }
+
+    /// The same where a peer may show something else beside a token: one of both is enough.
+    ///
+    /// # Errors
+    /// As of [`Door::enter`].
+    pub fn enter_judged(
+        &self,
+        right: Right,
+        request: &Request,
+        judge: Option<Judge<'_>>,
+    ) -> Result<(), Refused> {
+        let token = request.token.as_deref().map(Credential::Token);
+        let shown: Vec<_> = token.into_iter().chain(judge.map(Credential::Answer)).collect();
+        self.enter_by(Instant::now(), right, request.peer.ip(), &shown)
+    }
+
+    /// The same for what asks for no stream.
+    ///
+    /// # Errors
+    /// As of [`Door::enter`].
+    pub fn check(&self, right: Right, peer: IpAddr, token: Option<&str>) -> Result<(), Refused> {
+        self.enter_by(Instant::now(), right, peer, token.map(Credential::Token).as_slice())
+    }
+
+    /// Whether one of `shown` gives `right` to `peer`.
+    fn enter_by(
         &self,
         now: Instant,
         right: Right,
@@ -234,7 +258,7 @@ mod tests {
     }
 
     fn enter(door: &Door, right: Right, token: &str) -> Result<(), Refused> {
-        door.enter(right, PEER, Some(token))
+        door.check(right, PEER, Some(token))
     }
 
     #[test]
@@ -250,7 +274,7 @@ mod tests {
                 let expected = if tokens.contains(&token) { Ok(()) } else { Err(Refused::TokenWrong) };
                 assert_eq!(enter(&door, right, token), expected, "{right:?} {token}");
             }
-            assert_eq!(door.enter(right, PEER, None), Err(Refused::TokenMissing));
+            assert_eq!(door.check(right, PEER, None), Err(Refused::TokenMissing));
         }
     }
 

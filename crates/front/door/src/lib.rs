@@ -22,7 +22,7 @@ mod seldom;
 pub mod tls;
 
 pub use accept::accept;
-pub use access::{Credential, Door, Right, Rules, Verdict};
+pub use access::{Door, Judge, Right, Rules, Verdict};
 pub use admission::{Counts, Permit};
 pub use refused::Refused;
 pub use request::{Request, StreamName, query_value, selection};

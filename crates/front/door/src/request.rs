@@ -1,6 +1,7 @@
 //! What a peer asks for: read from the path and the query of an address, in one way for all fronts.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Deref;
 
 use outflow_config::check_name;
@@ -38,29 +39,31 @@ pub struct Request {
     pub selection: Selection,
     /// The token that is shown.
     pub token: Option<String>,
+    /// Where it comes from.
+    pub peer: SocketAddr,
 }
 
 /// The token stays out of logs.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (stream, token) = (&self.stream, self.token.as_ref().map(|_| "…"));
-        let Selection { branch, view, level } = &self.selection;
-        write!(f, "Request {{ {stream}, {branch:?}, {view}, {level}, token: {token:?} }}")
+        let Request { stream, selection, token, peer } = self;
+        let (Selection { branch, view, level }, token) = (selection, token.as_ref().map(|_| "…"));
+        write!(f, "Request {{ {stream}, {branch:?}, {view}, {level}, token: {token:?}, of {peer} }}")
     }
 }
 
 impl Request {
-    /// Reads the name of a stream as it stands in a path, percent-encoded, and what `branch=`, `level=`, `part=`,
-    /// `size=`, `gray=` and `token=` of a query say; the rest of that is left alone.
+    /// Reads what `peer` asks for: the name of a stream as it stands in a path, percent-encoded, and what `branch=`,
+    /// `level=`, `part=`, `size=`, `gray=` and `token=` of a query say; the rest of that is left alone.
     ///
     /// # Errors
     /// A name that no stream can have, or a view or a level that cannot be read.
-    pub fn parse(name: &str, query: &str) -> Result<Request, Refused> {
+    pub fn parse(peer: SocketAddr, name: &str, query: &str) -> Result<Request, Refused> {
         // What is no UTF-8 becomes a character that no name has.
         let stream = percent_decode_str(name).decode_utf8_lossy().into_owned();
         check_name(&stream)?;
         let (stream, token) = (StreamName(stream), query_value(query, "token"));
-        Ok(Request { stream, selection: selection(query)?, token })
+        Ok(Request { stream, selection: selection(query)?, token, peer })
     }
 }
 
@@ -103,35 +106,39 @@ impl From<NoLevel> for Refused {
 mod tests {
     use super::*;
 
+    fn parse(name: &str, query: &str) -> Result<Request, Refused> {
+        Request::parse(SocketAddr::from(([10, 0, 0, 1], 5000)), name, query)
+    }
+
     #[test]
     fn an_address_says_which_stream_what_of_it_and_by_which_right() {
         let query = "token=a%20b&x=1&level=3&branch=small&part=64x32%2B8%2B0&gray=1";
-        let request = Request::parse("live/sta%67e", query).expect("a request");
+        let request = parse("live/sta%67e", query).expect("a request");
         assert_eq!((&*request.stream, request.token.as_deref()), ("live/stage", Some("a b")));
         let Selection { branch, view, level } = request.selection;
         assert_eq!((branch.as_deref(), level.number()), (Some("small"), 3));
         assert_eq!(view.to_string(), "part=64x32+8+0&gray=1");
-        let plain = Request::parse("stage", "").expect("a request");
+        let plain = parse("stage", "").expect("a request");
         assert!(plain.selection.is_all() && plain.token.is_none());
     }
 
     #[test]
     fn what_no_stream_can_be_called_is_refused_as_such() {
         for name in ["", "a%20b", "/stage", "stage/", "..", "%ff", "a%2500", "api", "stage.ts"] {
-            assert!(matches!(Request::parse(name, ""), Err(Refused::BadName(_))), "{name}");
+            assert!(matches!(parse(name, ""), Err(Refused::BadName(_))), "{name}");
         }
     }
 
     #[test]
     fn what_of_a_stream_is_asked_for_has_to_be_readable() {
         for query in ["size=big", "level=0", "level=", "gray=2"] {
-            assert!(matches!(Request::parse("stage", query), Err(Refused::BadSelection(_))), "{query}");
+            assert!(matches!(parse("stage", query), Err(Refused::BadSelection(_))), "{query}");
         }
     }
 
     #[test]
     fn a_token_is_not_shown() {
-        let request = Request::parse("stage", "token=s3cret").expect("a request");
+        let request = parse("stage", "token=s3cret").expect("a request");
         assert!(!format!("{request:?}").contains("s3cret"));
     }
 }

@@ -37,14 +37,14 @@ pub enum FirstRequest {
     Http,
 }
 
-/// Reads the first request of a connection (RFC 9112 section 3) from all that has been received;
+/// Reads the first request of `peer`'s connection (RFC 9112 section 3) from all that has been received;
 /// `None` if its head is not complete yet. Of a head beyond [`HTTP_HEAD_BYTES`] nothing is made.
-pub fn first_request(received: &[u8]) -> Option<FirstRequest> {
+pub fn first_request(peer: SocketAddr, received: &[u8]) -> Option<FirstRequest> {
     let head = &received[..received.len().min(HTTP_HEAD_BYTES)];
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
-        Ok(httparse::Status::Complete(_)) => Some(match play::plain_request(&request) {
+        Ok(httparse::Status::Complete(_)) => Some(match play::plain_request(peer, &request) {
             Some((request, head_only)) => FirstRequest::Stream { request, head_only },
             None => FirstRequest::Http,
         }),
@@ -81,12 +81,12 @@ fn tune(socket: &TcpStream) -> io::Result<()> {
 
 async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
     let mut head = BytesMut::new();
-    match tokio::time::timeout(REQUEST_TIMEOUT, read_first(&mut socket, &mut head)).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, read_first(peer, &mut socket, &mut head)).await {
         Ok(Some(FirstRequest::Stream { request, head_only })) => {
             // Thousands may wait here: for no longer than needed do they hold more than they need.
             drop((head, router));
             let Some((playing, connection)) =
-                Box::pin(play::on_own_connection(control, socket, peer, (request, head_only))).await
+                Box::pin(play::on_own_connection(control, socket, (request, head_only))).await
             else {
                 return;
             };
@@ -109,13 +109,13 @@ async fn encrypted(tls: TlsAcceptor, socket: TcpStream, peer: SocketAddr, router
 }
 
 /// The first request; `None` if the peer leaves before it is there.
-async fn read_first(socket: &mut TcpStream, head: &mut BytesMut) -> Option<FirstRequest> {
+async fn read_first(peer: SocketAddr, socket: &mut TcpStream, head: &mut BytesMut) -> Option<FirstRequest> {
     loop {
         match socket.read_buf(head).await {
             Ok(0) | Err(_) => return None,
             Ok(_) => {}
         }
-        if let Some(request) = first_request(head) {
+        if let Some(request) = first_request(peer, head) {
             return Some(request);
         }
     }
@@ -174,22 +174,26 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Rewound<T> {
 mod tests {
     use super::*;
 
+    fn peer() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], 5000))
+    }
+
     #[test]
     fn only_a_plain_request_for_a_stream_leaves_http() {
         let request = b"GET /live/stage.ts?token=a%20b HTTP/1.1\r\nHost: h\r\n\r\n";
-        let expected = Request::parse("live/stage", "token=a%20b").expect("a request");
+        let expected = Request::parse(peer(), "live/stage", "token=a%20b").expect("a request");
         assert_eq!(
-            first_request(request),
+            first_request(peer(), request),
             Some(FirstRequest::Stream { request: expected, head_only: false })
         );
-        assert_eq!(first_request(&request[..request.len() - 1]), None);
+        assert_eq!(first_request(peer(), &request[..request.len() - 1]), None);
         for other in [
             "PUT /stage.ts HTTP/1.1\r\n\r\n",
             "GET /stage HTTP/1.1\r\n\r\n",
             "GET /%00.ts HTTP/1.1\r\n\r\n",
             "\x16\x03",
         ] {
-            assert_eq!(first_request(other.as_bytes()), Some(FirstRequest::Http), "{other:?}");
+            assert_eq!(first_request(peer(), other.as_bytes()), Some(FirstRequest::Http), "{other:?}");
         }
     }
 
@@ -198,8 +202,8 @@ mod tests {
         let mut request = b"GET /stage.ts HTTP/1.1\r\nX: ".to_vec();
         request.resize(HTTP_HEAD_BYTES, b'x');
         request.extend_from_slice(b"\r\n\r\n");
-        assert_eq!(first_request(&request[..HTTP_HEAD_BYTES - 1]), None);
-        assert_eq!(first_request(&request[..HTTP_HEAD_BYTES]), Some(FirstRequest::Http));
-        assert_eq!(first_request(&request), Some(FirstRequest::Http));
+        assert_eq!(first_request(peer(), &request[..HTTP_HEAD_BYTES - 1]), None);
+        assert_eq!(first_request(peer(), &request[..HTTP_HEAD_BYTES]), Some(FirstRequest::Http));
+        assert_eq!(first_request(peer(), &request), Some(FirstRequest::Http));
     }
 }

@@ -45,8 +45,8 @@ pub(super) async fn publish(
     body: Body,
 ) -> Result<Json<Published>, HttpError> {
     let name = path.strip_suffix(".ts").unwrap_or(&path);
-    let request = credentials::request(&headers, (&path, name), query.as_deref())?;
-    control.door().enter(Right::Publish, peer.ip(), request.token.as_deref())?;
+    let request = credentials::request(peer, &headers, (&path, name), query.as_deref())?;
+    control.door().enter(Right::Publish, &request)?;
     let name = request.stream;
     let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
     let publisher = control.publish(&name, options).await?;

@@ -20,9 +20,12 @@ use tokio::net::{TcpStream, UnixStream};
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";
 
-/// What `request` asks for, if it is a stream, and whether only the answer's head is wanted (HEAD). What is no request
+/// What a request of `peer` asks for, if it is a stream, and whether only the answer's head is wanted (HEAD). What is no request
 /// for a stream that could be there is answered by [`through_http`].
-pub(super) fn plain_request(request: &httparse::Request<'_, '_>) -> Option<(Request, bool)> {
+pub(super) fn plain_request(
+    peer: SocketAddr,
+    request: &httparse::Request<'_, '_>,
+) -> Option<(Request, bool)> {
     let head_only = match request.method? {
         "GET" => false,
         "HEAD" => true,
@@ -30,7 +33,7 @@ pub(super) fn plain_request(request: &httparse::Request<'_, '_>) -> Option<(Requ
     };
     let target = request.path?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let asked = Request::parse(path.strip_prefix('/')?.strip_suffix(".ts")?, query).ok()?;
+    let asked = Request::parse(peer, path.strip_prefix('/')?.strip_suffix(".ts")?, query).ok()?;
     let authorization =
         request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
     let token = authorization.and_then(|header| credentials::in_header(header.value)).or(asked.token);
@@ -42,10 +45,9 @@ pub(super) fn plain_request(request: &httparse::Request<'_, '_>) -> Option<(Requ
 pub(super) async fn on_own_connection(
     control: Control,
     mut socket: TcpStream,
-    peer: SocketAddr,
     (request, head_only): (Request, bool),
 ) -> Option<(Playing, WriteSide)> {
-    let (playing, own) = match open(&control, request, peer).await {
+    let (playing, own) = match open(&control, request).await {
         Ok(opened) => opened,
         Err(error) => {
             // A peer that does not take the answer has nothing to lose by that.
@@ -105,8 +107,8 @@ pub(super) async fn through_http(
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     let name = path.strip_suffix(".ts").ok_or_else(|| HttpError::nothing_at(&path))?;
-    let request = credentials::request(&headers, (&path, name), query.as_deref())?;
-    let (playing, own) = open(&control, request, peer).await?;
+    let request = credentials::request(peer, &headers, (&path, name), query.as_deref())?;
+    let (playing, own) = open(&control, request).await?;
     let body = body(playing)?;
     let headers = [(header::CONTENT_TYPE, MPEG_TS), (header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, headers, AppendHeaders(own), body).into_response())
@@ -147,9 +149,9 @@ fn lines(own: &Own) -> String {
 
 /// A place at a stream, and what there is to say of it: where the player's session can be asked, and what
 /// the player does not get.
-async fn open(control: &Control, request: Request, peer: SocketAddr) -> Result<(Playing, Own), HttpError> {
-    control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
-    let receiver = Receiver::new("http-ts", peer, request.selection);
+async fn open(control: &Control, request: Request) -> Result<(Playing, Own), HttpError> {
+    control.door().enter(Right::Play, &request)?;
+    let receiver = Receiver::new("http-ts", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let playing = control.play(&request.stream, receiver, delivery).await?;
     let mut own = vec![(session::HEADER, session::open(control, &playing)?)];

@@ -154,3 +154,6 @@ async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReaso
     let latency = latency(&poc, url);
     Ok(Media { form, described, latency }.send(control.epoch(), socket, playing).await)
 }
+
+#[cfg(test)]
+mod tests;

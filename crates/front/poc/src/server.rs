@@ -55,12 +55,11 @@ struct ServiceRequest {
 }
 
 impl ServiceRequest {
-    /// Reads the path and the query of a resource.
-    fn of(resource: &str) -> Result<Self, ControlError> {
-        let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
+    /// Reads the path and the query of a resource that `peer` asks for.
+    fn of(peer: SocketAddr, (path, query): (&str, &str)) -> Result<Self, ControlError> {
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
-        let form = Form::of(resource).ok_or_else(unknown)?;
-        Ok(ServiceRequest { request: Request::parse(path.trim_start_matches('/'), query)?, form })
+        let form = Form::of_query(query).ok_or_else(unknown)?;
+        Ok(ServiceRequest { request: Request::parse(peer, path.trim_start_matches('/'), query)?, form })
     }
 }
 
@@ -73,8 +72,8 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
     }
     let plays = asking.request().to_client.is_some();
     let right = if plays { Right::Play } else { Right::Publish };
-    let admitted = ServiceRequest::of(&resource).and_then(|wish| {
-        control.door().enter(right, peer.ip(), wish.request.token.as_deref())?;
+    let admitted = ServiceRequest::of(peer, (path, query)).and_then(|wish| {
+        control.door().enter(right, &wish.request)?;
         Ok(wish)
     });
     let wish = match admitted {
@@ -83,8 +82,8 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
     };
     let stream = wish.request.stream.clone();
     let ended = match plays {
-        true => play(&control, asking, wish, peer).await,
-        false => take(&control, asking, wish, peer).await,
+        true => play(&control, asking, wish).await,
+        false => take(&control, asking, wish).await,
     };
     if let Err(why) = ended {
         tracing::info!(%stream, %peer, why, "a client of the partial-order transport was refused");
@@ -92,13 +91,8 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
 }
 
 /// Sends a stream to a client, until one of both ends it.
-async fn play(
-    control: &Control,
-    asking: Asking,
-    wish: ServiceRequest,
-    peer: SocketAddr,
-) -> Result<(), String> {
-    let receiver = Receiver::new("poc", peer, wish.request.selection.clone());
+async fn play(control: &Control, asking: Asking, wish: ServiceRequest) -> Result<(), String> {
+    let receiver = Receiver::new("poc", wish.request.peer, wish.request.selection.clone());
     let opened = async {
         let described =
             description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
@@ -118,17 +112,12 @@ async fn play(
 }
 
 /// Publishes what a client sends, until one of both ends it.
-async fn take(
-    control: &Control,
-    asking: Asking,
-    wish: ServiceRequest,
-    peer: SocketAddr,
-) -> Result<(), String> {
+async fn take(control: &Control, asking: Asking, wish: ServiceRequest) -> Result<(), String> {
     if let Err(error) = control.takes_publisher(&wish.request.stream) {
         return Err(refuse(asking, &error));
     }
     let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
-    publish::publish(control, socket, (&wish.request.stream, wish.form), peer).await
+    publish::publish(control, socket, (&wish.request.stream, wish.form), wish.request.peer).await
 }
 
 fn refuse(asking: Asking, error: &ControlError) -> String {

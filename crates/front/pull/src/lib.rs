@@ -12,7 +12,6 @@ use outflow_config::StreamConfig;
 use outflow_control::{Control, PublishOptions, Publisher, Push, Reconnect};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
-use outflow_relay::Feedback;
 use outflow_rtp::rtcp;
 use tokio::time::{Instant, sleep};
 
@@ -67,10 +66,8 @@ async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Aske
     loop {
         let received = tokio::select! {
             received = subscription.recv() => received?,
-            said = feedback.next() => {
-                if let Feedback::KeyFrame { track } = said {
-                    subscription.ask_key_frame(track);
-                }
+            track = feedback.key_frame() => {
+                subscription.ask_key_frame(track);
                 continue;
             }
         };

@@ -139,7 +139,7 @@ impl Connection {
 
     async fn answer(&mut self, question: Question<Wanted>) -> Result<Answer<Wanted>, Refusal> {
         match question {
-            Question::Enter(entry) => target::enter(&self.control, self.peer.ip(), &entry),
+            Question::Enter(entry) => target::enter(&self.control, self.peer, &entry),
             Question::Describe(wanted) => {
                 play::describe(&self.control, (self.peer.ip(), self.local.ip()), &wanted).await
             }

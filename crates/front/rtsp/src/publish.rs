@@ -7,7 +7,6 @@ use outflow_control::{Control, Heard, PublishOptions, Publisher, Push, UdpPorts}
 use outflow_door::StreamName;
 use outflow_engine::message::ControlError;
 use outflow_media::{Format, Track};
-use outflow_relay::Feedback;
 use outflow_rtsp::server::Answer;
 use outflow_rtsp::{Lower, Pair};
 
@@ -93,15 +92,9 @@ impl Publication {
     /// Waits for what the relay has to say: that it is over, or that receivers want something.
     pub(super) async fn news(&mut self) -> News {
         let Some(publisher) = &self.publisher else { return std::future::pending().await };
-        loop {
-            tokio::select! {
-                () = publisher.closed() => return News::Ended("its stream was taken away".to_owned()),
-                said = self.feedback.next() => {
-                    if let Feedback::KeyFrame { track } = said {
-                        return News::KeyFrame(track);
-                    }
-                }
-            }
+        tokio::select! {
+            () = publisher.closed() => News::Ended("its stream was taken away".to_owned()),
+            track = self.feedback.key_frame() => News::KeyFrame(track),
         }
     }
 

@@ -1,14 +1,13 @@
 //! What an address is taken for, and what lets a peer in to it.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use outflow_control::Control;
-use outflow_door::{Credential, Refused, Request, Right, StreamName, Verdict, query_value};
+use outflow_door::{Judge, Refused, Request, Right, StreamName, Verdict, query_value};
 use outflow_packet::Level;
 use outflow_relay::Selection;
 use outflow_rtsp::server::{Address, Answer, Entry};
 use outflow_rtsp::{auth, server};
-use tokio::time::Instant;
 
 use super::refusal::Refusal;
 
@@ -20,10 +19,10 @@ pub(super) struct Wanted {
 }
 
 /// Whether the peer may come in, and what it wants then.
-pub(super) fn enter(control: &Control, peer: IpAddr, entry: &Entry) -> Result<Answer<Wanted>, Refusal> {
-    let request = request(&entry.address)?;
+pub(super) fn enter(control: &Control, peer: SocketAddr, entry: &Entry) -> Result<Answer<Wanted>, Refusal> {
+    let request = request(peer, &entry.address)?;
     if !entry.is_known {
-        check(control, peer, entry, request.token.as_deref())?;
+        check(control, entry, &request)?;
     }
     let Request { stream, selection, .. } = request;
     let wanted = written(&selection);
@@ -31,7 +30,7 @@ pub(super) fn enter(control: &Control, peer: IpAddr, entry: &Entry) -> Result<An
 }
 
 /// Whether the peer may do what it wants: by a token in the URL, or as password by Basic or Digest.
-fn check(control: &Control, peer: IpAddr, entry: &Entry, token: Option<&str>) -> Result<(), Refusal> {
+fn check(control: &Control, entry: &Entry, request: &Request) -> Result<(), Refusal> {
     let right = match entry.right {
         server::Right::Play => Right::Play,
         server::Right::Publish => Right::Publish,
@@ -44,9 +43,8 @@ fn check(control: &Control, peer: IpAddr, entry: &Entry, token: Option<&str>) ->
         },
         None => Verdict::Wrong,
     };
-    let password = entry.shown.as_ref().map(|_| Credential::Answer(&judge));
-    let shown: Vec<_> = token.map(Credential::Token).into_iter().chain(password).collect();
-    let entered = control.door().enter_by(Instant::now(), right, peer, &shown);
+    let password = entry.shown.as_ref().map(|_| &judge as Judge<'_>);
+    let entered = control.door().enter_judged(right, request, password);
     entered.map_err(|refused| {
         let may_show_another = matches!(refused, Refused::TokenMissing | Refused::TokenWrong);
         let has_to_wait = matches!(refused, Refused::TooOften { .. });
@@ -60,13 +58,13 @@ fn check(control: &Control, peer: IpAddr, entry: &Entry, token: Option<&str>) ->
 }
 
 /// What an address asks for: as its query says, or the path that DESCRIBE gives.
-fn request(address: &Address) -> Result<Request, Refused> {
+fn request(peer: SocketAddr, address: &Address) -> Result<Request, Refused> {
     match &address.wanted {
         Some(wanted) => {
             let token = query_value(&address.query, "token");
-            Ok(Request { token, ..Request::parse(&address.name, wanted)? })
+            Ok(Request { token, ..Request::parse(peer, &address.name, wanted)? })
         }
-        None => Request::parse(&address.name, &address.query),
+        None => Request::parse(peer, &address.name, &address.query),
     }
 }
 
@@ -84,9 +82,13 @@ mod tests {
 
     use super::*;
 
+    fn peer() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], 5000))
+    }
+
     fn of(url: &str) -> (String, Option<usize>, Option<String>) {
         let address = Address::of(&Url::parse(url).unwrap());
-        let request = request(&address).unwrap();
+        let request = request(peer(), &address).unwrap();
         (request.stream.to_string(), address.track, request.token)
     }
 
@@ -100,7 +102,7 @@ mod tests {
         let appended = of("rtsp://h/live/stage?token=x/trackID=2");
         assert_eq!(appended, (stage(), Some(2), Some("x".to_owned())));
         for none in ["rtsp://h", "rtsp://h/trackID=x", "rtsp://h/a%20b/trackID=1"] {
-            let refused = request(&Address::of(&Url::parse(none).unwrap()));
+            let refused = request(peer(), &Address::of(&Url::parse(none).unwrap()));
             assert!(matches!(refused, Err(Refused::BadName(_))), "{none}");
         }
     }
@@ -108,18 +110,18 @@ mod tests {
     #[test]
     fn what_is_wanted_stays_with_the_tracks_of_its_description() {
         let asked = "rtsp://h/a/s?token=x&level=3&branch=small&part=64x32+8+0&gray=1";
-        let asked = request(&Address::of(&Url::parse(asked).unwrap())).unwrap();
+        let asked = request(peer(), &Address::of(&Url::parse(asked).unwrap())).unwrap();
         let written = written(&asked.selection);
         assert_eq!(written, "branch=small,level=3,part=64x32+8+0,gray=1");
         let track = Url::parse(&format!("rtsp://h/a/s/wanted:{written}/trackID=1")).unwrap();
         let address = Address::of(&track);
-        let target = request(&address).unwrap();
+        let target = request(peer(), &address).unwrap();
         assert_eq!((&*target.stream, address.track), ("a/s", Some(1)));
         let selection = target.selection;
         assert_eq!(selection.branch.as_deref(), Some("small"));
         assert_eq!(selection.view.to_string(), "part=64x32+8+0&gray=1");
         assert_eq!(selection.level.number(), 3);
         assert_eq!(super::written(&selection), written);
-        assert!(request(&Address::of(&Url::parse("rtsp://h/s?size=big").unwrap())).is_err());
+        assert!(request(peer(), &Address::of(&Url::parse("rtsp://h/s?size=big").unwrap())).is_err());
     }
 }

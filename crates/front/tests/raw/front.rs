@@ -77,9 +77,9 @@ async fn serve(
     let line = line(socket).await?;
     match line.split_once(' ') {
         Some(("publish", name)) => {
-            publish(socket, peer, Request::parse(name, "")?, control).await.map(|()| None)
+            publish(socket, Request::parse(peer, name, "")?, control).await.map(|()| None)
         }
-        Some(("play", name)) => play(peer, Request::parse(name, "")?, control).await.map(Some),
+        Some(("play", name)) => play(Request::parse(peer, name, "")?, control).await.map(Some),
         _ => Err("write publish NAME or play NAME".into()),
     }
 }
@@ -94,12 +94,11 @@ async fn line(socket: &mut BufReader<TcpStream>) -> Result<String, Failure> {
 
 async fn publish(
     socket: &mut BufReader<TcpStream>,
-    peer: SocketAddr,
     request: Request,
     control: &Control,
 ) -> Result<(), Failure> {
-    control.door().enter(Right::Publish, peer.ip(), request.token.as_deref())?;
-    let options = PublishOptions { format: Format::Ts, peer: peer.to_string(), configured: false };
+    control.door().enter(Right::Publish, &request)?;
+    let options = PublishOptions { format: Format::Ts, peer: request.peer.to_string(), configured: false };
     let publisher = control.publish(&request.stream, options).await?;
     loop {
         let line = line(socket).await?;
@@ -111,9 +110,9 @@ async fn publish(
     }
 }
 
-async fn play(peer: SocketAddr, request: Request, control: &Control) -> Result<Playing, Failure> {
-    control.door().enter(Right::Play, peer.ip(), request.token.as_deref())?;
-    let receiver = Receiver::new("raw", peer, request.selection);
+async fn play(request: Request, control: &Control) -> Result<Playing, Failure> {
+    control.door().enter(Right::Play, &request)?;
+    let receiver = Receiver::new("raw", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     Ok(control.play(&request.stream, receiver, delivery).await?)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
-use outflow_control::{Control, PublishOptions, Publisher, Push};
+use outflow_control::{Control, Heard, PublishOptions, Publisher, Push};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_front_poc::Poc;
@@ -50,7 +50,8 @@ impl Feed {
         let (level, levels) = watch::channel(level);
         let shown = Arc::new(Shown::default());
         let (stream, by) = (stream.to_owned(), shown.clone());
-        let feeding = Feeding { control, stream, parents, levels, inputs, published: None, shown: by };
+        let (published, heard) = (None, Heard::default());
+        let feeding = Feeding { control, stream, parents, levels, inputs, published, heard, shown: by };
         let task = tokio::spawn(feeding.run()).abort_handle();
         Feed { parent, level, is_up: false, planned: None, shown, task }
     }
@@ -75,6 +76,8 @@ struct Feeding {
     levels: watch::Receiver<Level>,
     inputs: mpsc::Sender<Input>,
     published: Option<Published>,
+    /// What receivers say of what is published.
+    heard: Heard,
     shown: Arc<Shown>,
 }
 
@@ -104,6 +107,13 @@ impl ParentPath {
         match self {
             ParentPath::Alone(subscription) => subscription.ask_level(level),
             ParentPath::Grouped(grouped) => grouped.ask_level(level),
+        }
+    }
+
+    fn ask_key_frame(&mut self, track: u8) {
+        match self {
+            ParentPath::Alone(subscription) => subscription.ask_key_frame(track),
+            ParentPath::Grouped(grouped) => grouped.ask_key_frame(track),
         }
     }
 
@@ -155,6 +165,8 @@ struct Published {
 enum Step {
     Parent,
     Level,
+    /// Receivers want a key frame of this track.
+    KeyFrame(u8),
     Passed(Result<Received, Failure>),
     Arrived(Result<bool, Failure>),
 }
@@ -192,6 +204,7 @@ impl Feeding {
                     Ok(()) => Step::Level,
                     Err(_) => return,
                 },
+                track = self.heard.key_frame() => Step::KeyFrame(track),
                 arrived = arrive(&mut turn.coming, &self.published, is_other_there) => Step::Arrived(arrived),
                 passed = receive(&mut turn.current) => Step::Passed(passed),
             };
@@ -210,6 +223,12 @@ impl Feeding {
                 return;
             }
             Step::Level => return self.ask_level(&mut turn.current, &mut turn.coming),
+            Step::KeyFrame(track) => {
+                if let Some(Current { subscription, .. }) = &mut turn.current {
+                    subscription.ask_key_frame(track);
+                }
+                return;
+            }
             Step::Arrived(Ok(false)) => return,
             Step::Arrived(Ok(true)) => {
                 turn.current = None;
@@ -335,7 +354,8 @@ impl Feeding {
         // The place of the one before is free then.
         self.published = None;
         let options = PublishOptions { format: format.clone(), peer: peer(parent), configured: true };
-        let publisher = self.control.publish(&self.stream, options).await?;
+        let mut publisher = self.control.publish(&self.stream, options).await?;
+        self.heard = publisher.take_feedback();
         self.published = Some(Published { publisher, splice: Splice::new(format) });
         Ok(())
     }
@@ -435,3 +455,6 @@ async fn receive(current: &mut Option<Current>) -> Result<Received, Failure> {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,7 @@ impl Front for Trees {
 async fn talk(control: &Control, asking: Asking, permit: Permit, token: Option<String>) {
     let peer = asking.from();
     let denied =
-        match (Attached::of(control), control.door().enter(Right::Relay, peer.ip(), token.as_deref())) {
+        match (Attached::of(control), control.door().check(Right::Relay, peer.ip(), token.as_deref())) {
             (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
             (Some(_), Err(refused)) => refused.to_string(),
             (Some(tree), Ok(())) => match asking.answer(Some(&wire::flow())) {

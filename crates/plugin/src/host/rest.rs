@@ -2,15 +2,22 @@
 
 use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Backoff, Time};
 
-use crate::limits::{FORGIVEN_AFTER, REST_FIRST, REST_MAX, RESTARTS_AT_ONCE};
+use crate::limits::{FORGIVEN_AFTER, REST, RESTARTS_AT_ONCE};
 
 /// How often a plug-in went wrong, and how long it rests.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Rest {
     faults: u32,
+    rests: Backoff,
     until: Time,
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Rest { faults: 0, rests: REST, until: Time::ZERO }
+    }
 }
 
 impl Rest {
@@ -18,12 +25,10 @@ impl Rest {
     pub(crate) fn fault(&mut self, now: Time) {
         if now.since(self.until) > FORGIVEN_AFTER {
             self.faults = 0;
+            self.rests.reset();
         }
         self.faults = self.faults.saturating_add(1);
-        let rest = match self.faults.checked_sub(RESTARTS_AT_ONCE + 1) {
-            None => Duration::ZERO,
-            Some(doublings) => (REST_FIRST * (1 << doublings.min(16))).min(REST_MAX),
-        };
+        let rest = if self.faults > RESTARTS_AT_ONCE { self.rests.wait() } else { Duration::ZERO };
         self.until = now + rest;
     }
 
@@ -36,6 +41,7 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::REST_MAX;
 
     #[test]
     fn one_that_goes_wrong_again_and_again_rests_longer_and_longer() {

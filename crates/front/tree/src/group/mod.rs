@@ -148,6 +148,13 @@ impl Grouped {
         self.unicast.iter_mut().chain(&mut self.group).try_for_each(|one| one.ask_level(level))
     }
 
+    /// Asks for a key frame of a track. A group has no way to say that: only what comes by unicast is asked.
+    pub(super) fn ask_key_frame(&mut self, track: u8) {
+        if let Some(unicast) = &mut self.unicast {
+            unicast.ask_key_frame(track);
+        }
+    }
+
     /// The next packet or report. Nothing is lost if this is cancelled.
     pub(super) async fn recv(&mut self) -> Result<Received, Failure> {
         loop {
