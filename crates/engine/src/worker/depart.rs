@@ -33,9 +33,6 @@ impl Worker {
             self.send_parcels(&mut batch);
         }
         self.links.give_back(batch);
-        for sink in self.streams.iter_mut().flat_map(|stream| stream.sinks.iter_mut().flatten()) {
-            sink.behind.take_if(|behind| behind.is_at(id));
-        }
     }
 
     /// Tells the core what a link gave up.

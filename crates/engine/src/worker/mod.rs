@@ -32,6 +32,7 @@ mod source;
 mod stream;
 mod streams;
 mod tasks;
+mod timers;
 mod transmit;
 mod udp_ports;
 mod watch;
