@@ -172,6 +172,20 @@ impl Delta {
 }
 
 impl Changes {
+    /// What changed where only this stream did, and has the renditions that it had; it is not in a configuration
+    /// that has none.
+    pub fn of_stream(name: &str, old: Option<&StreamConfig>, new: Option<&StreamConfig>) -> Self {
+        let only = |stream: Option<_>| stream.map(|stream| (name, stream)).into_iter().collect();
+        let stream = delta(&only(old), &only(new), Section::changed);
+        Changes {
+            lines: stream.lines("stream").collect(),
+            streams_added: stream.added,
+            streams_removed: stream.removed,
+            streams_changed: stream.changed.into_iter().map(|(name, _)| name).collect(),
+            ..Changes::default()
+        }
+    }
+
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -270,6 +284,20 @@ mod tests {
         let changed = changes("ring = \"1 MB\"", "ring = \"2 MB\"\nsource = \"udp://239.9.9.9:5000\"");
         assert_eq!(changed.streams_changed, ["b"]);
         assert_eq!(changed.lines(), ["stream 'b': source, ring changed"], "and nothing else");
+    }
+
+    #[test]
+    fn what_changed_of_one_stream_needs_no_look_at_the_others() {
+        for (name, to) in [
+            ("a", "[streams.c]"),
+            ("c", ""),
+            ("d", "[streams.c]\n[streams.d]"),
+            ("c", "[streams.c]\nring = \"9 MB\"\nmax_receivers = 4"),
+        ] {
+            let (old, new) = (config(OLD), config(&OLD.replace("[streams.c]", to)));
+            let changes = Changes::of_stream(name, old.streams.get(name), new.streams.get(name));
+            assert_eq!(changes, diff(&old, &new));
+        }
     }
 
     #[test]

@@ -193,11 +193,6 @@ impl Control {
         self.workers().ask(&owner, |reply| Command::Describe { stream: owner.stream, wanted, reply }).await
     }
 
-    /// Names of all streams.
-    pub fn stream_names(&self) -> Vec<String> {
-        self.inner.registry.names()
-    }
-
     /// The stream of this name, be it without a source.
     pub fn known(&self, stream: &str) -> Option<Known> {
         self.registry().get(stream).as_ref().map(Known::from)

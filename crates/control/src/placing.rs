@@ -1,7 +1,7 @@
 //! A stream as control knows it, and where its receivers are served: at its owner, and once there are too
 //! many of them for one worker, by others as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use outflow_engine::ReplicaEnd;
@@ -14,6 +14,9 @@ use crate::workers::{Owner, Workers};
 
 /// Receivers by worker.
 pub(crate) type Load = BTreeMap<usize, usize>;
+
+/// Replicas that serve and have no receivers: since when, and their numbers.
+pub(crate) type Idle = BTreeSet<(Instant, StreamId)>;
 
 /// All become true once a replica can serve.
 pub(crate) type Ready = Vec<watch::Receiver<bool>>;
@@ -46,7 +49,7 @@ pub(crate) struct Replica {
     /// Since when it has none.
     idle_since: Option<Instant>,
     /// `None` while it rests.
-    pub(super) ready: Option<Ready>,
+    ready: Option<Ready>,
 }
 
 /// A replica that is to serve from now on.
@@ -146,6 +149,23 @@ impl StreamEntry {
         Admitted { owner: there, ready: Some(ready) }
     }
 
+    /// Its replicas that serve and have no receivers.
+    pub(super) fn idle(&self) -> impl Iterator<Item = (Instant, StreamId)> + '_ {
+        self.replicas.iter().filter_map(Replica::idle)
+    }
+
+    /// Its replica with this worker, if that serves and has no receivers.
+    pub(super) fn idle_at(&self, worker: usize) -> Option<(Instant, StreamId)> {
+        self.replicas.iter().find(|replica| replica.owner.worker == worker)?.idle()
+    }
+
+    /// The replica of this number rests from now on. Answers where it is.
+    pub(super) fn rest(&mut self, number: StreamId) -> Option<Owner> {
+        let replica = self.replicas.iter_mut().find(|replica| replica.owner.stream == number)?;
+        replica.ready = None;
+        Some(replica.owner)
+    }
+
     /// A receiver less.
     pub(super) fn let_go(&mut self, owner: Owner) {
         self.receivers = self.receivers.saturating_sub(1);
@@ -185,9 +205,12 @@ impl Admitted {
 }
 
 impl Replica {
-    /// Whether it serves and has not had a receiver for a while.
-    pub(super) fn is_idle(&self, now: Instant) -> bool {
-        let long = |since: Instant| now.saturating_duration_since(since) >= REPLICA_LINGER;
-        self.ready.is_some() && self.idle_since.is_some_and(long)
+    fn idle(&self) -> Option<(Instant, StreamId)> {
+        self.idle_since.filter(|_| self.ready.is_some()).map(|since| (since, self.owner.stream))
     }
+}
+
+/// Whether a replica that has had no receivers since then need not serve any longer.
+pub(crate) fn has_lingered(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) >= REPLICA_LINGER
 }

@@ -166,7 +166,7 @@ impl Kept {
 
     async fn set_level(&self, playing: &Playing) {
         let state = self.control.state();
-        let stream = state.streams.iter().find(|stream| stream.name == self.options.stream);
+        let stream = state.stream(&self.options.stream);
         let last = stream.and_then(|stream| Level::new(u8::try_from(stream.levels.len()).ok()?));
         let wanted = self.options.receiver.selection.level;
         let level = last.map_or(wanted, |last| wanted.min(last));

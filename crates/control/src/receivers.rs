@@ -82,6 +82,11 @@ impl Control {
         self.workers().ask(&owner, command).await
     }
 
+    /// The name of the stream that a receiver gets, if it is there.
+    pub fn stream_of(&self, receiver: ReceiverId) -> Option<String> {
+        self.registry().stream_of(receiver)
+    }
+
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
         self.registry().receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
     }

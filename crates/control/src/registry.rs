@@ -1,14 +1,17 @@
 //! Which streams there are, which worker owns them, and which receivers they have: control's own book, never
 //! touched on a packet's way.
 
-use std::collections::{BTreeMap, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outflow_engine::message::{Command, ControlError, ReceiverId, SourceId, StreamId};
 use outflow_relay::{LevelBounds, StreamOptions};
 
-use crate::placing::{Admitted, Load, Placing, Ready, Replication, StreamEntry, Terms};
+use crate::placing::{Admitted, Idle, Load, Placing, Ready, Replication, StreamEntry, Terms, has_lingered};
 use crate::session::SessionToken;
 use crate::workers::{Owner, Workers};
 
@@ -20,26 +23,42 @@ struct Receiver {
     session: Option<SessionToken>,
 }
 
+/// A stream that was written down, and its receivers.
+#[derive(Debug)]
+struct Listed {
+    entry: StreamEntry,
+    receivers: BTreeSet<ReceiverId>,
+}
+
 #[derive(Debug, Default)]
 struct Book {
-    streams: BTreeMap<String, StreamEntry>,
+    streams: BTreeMap<String, Listed>,
+    /// How many of them each worker owns.
+    owned: BTreeMap<usize, usize>,
     /// Their names by their numbers with all workers.
     names: HashMap<StreamId, String>,
     receivers: BTreeMap<ReceiverId, Receiver>,
     /// By what cannot be guessed, and hashed with what is secret: how long a look-up takes tells nothing.
     sessions: HashMap<SessionToken, ReceiverId>,
     load: Load,
+    idle: Idle,
 }
 
 impl Book {
-    fn forget_numbers(&mut self, stream: &str) {
-        let Book { streams, names, .. } = self;
-        let owners = streams.get(stream).into_iter().flat_map(StreamEntry::owners);
-        owners.for_each(|owner| _ = names.remove(&owner.stream));
+    /// The stream is no more, or another one: its places at workers are struck out.
+    fn strike(&mut self, entry: &StreamEntry) {
+        entry.owners().for_each(|owner| _ = self.names.remove(&owner.stream));
+        entry.idle().for_each(|idle| _ = self.idle.remove(&idle));
+        if let Some(owned) = self.owned.get_mut(&entry.owner.worker) {
+            *owned = owned.saturating_sub(1);
+        }
     }
 
     fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<Receiver> {
         let admission = self.receivers.remove(&receiver)?;
+        if let Some(listed) = self.streams.get_mut(&admission.stream) {
+            listed.receivers.remove(&receiver);
+        }
         if let Some(load) = self.load.get_mut(&admission.owner.worker) {
             *load = load.saturating_sub(1);
         }
@@ -48,6 +67,20 @@ impl Book {
         }
         Some(admission)
     }
+}
+
+/// Changes a stream at one worker. The order of replicas without receivers follows.
+fn change_at<T>(
+    idle: &mut Idle,
+    (entry, worker): (&mut StreamEntry, usize),
+    change: impl FnOnce(&mut StreamEntry) -> T,
+) -> T {
+    if let Some(before) = entry.idle_at(worker) {
+        idle.remove(&before);
+    }
+    let changed = change(entry);
+    idle.extend(entry.idle_at(worker));
+    changed
 }
 
 /// The book, behind a lock that is held only to look something up or write it down, and to tell
@@ -63,43 +96,42 @@ impl Registry {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.book().streams.keys().cloned().collect()
-    }
-
     pub(crate) fn get(&self, stream: &str) -> Option<StreamEntry> {
-        self.book().streams.get(stream).cloned()
+        self.book().streams.get(stream).map(|listed| listed.entry.clone())
     }
 
     /// The stream that has this number with any worker, and its name.
     pub(crate) fn of_number(&self, number: StreamId) -> Option<(String, StreamEntry)> {
         let book = self.book();
         let name = book.names.get(&number)?;
-        Some((name.clone(), book.streams.get(name)?.clone()))
+        Some((name.clone(), book.streams.get(name)?.entry.clone()))
     }
 
     pub(crate) fn insert(&self, stream: String, entry: StreamEntry) {
         let mut book = self.book();
-        book.forget_numbers(&stream);
+        let before = book.streams.remove(&stream);
+        before.iter().for_each(|before| book.strike(&before.entry));
         book.names.extend(entry.owners().map(|owner| (owner.stream, stream.clone())));
-        book.streams.insert(stream, entry);
+        *book.owned.entry(entry.owner.worker).or_default() += 1;
+        // Receivers of another one that had this name stay until they are struck out.
+        let receivers = before.map(|before| before.receivers).unwrap_or_default();
+        book.streams.insert(stream, Listed { entry, receivers });
     }
 
     pub(crate) fn remove(&self, stream: &str) -> Option<StreamEntry> {
         let mut book = self.book();
-        let of_stream = book.receivers.iter().filter(|(_, admission)| admission.stream == stream);
-        let ids: Vec<ReceiverId> = of_stream.map(|(id, _)| *id).collect();
-        for id in ids {
+        let Listed { entry, receivers } = book.streams.remove(stream)?;
+        for id in receivers {
             book.forget_receiver(id);
         }
-        book.forget_numbers(stream);
-        book.streams.remove(stream)
+        book.strike(&entry);
+        Some(entry)
     }
 
     /// Changes what is known of a stream, if it is known.
     pub(crate) fn update(&self, stream: &str, change: impl FnOnce(&mut StreamEntry)) {
-        if let Some(entry) = self.book().streams.get_mut(stream) {
-            change(entry);
+        if let Some(listed) = self.book().streams.get_mut(stream) {
+            change(&mut listed.entry);
         }
     }
 
@@ -139,18 +171,15 @@ impl Registry {
 
     /// Streams per worker, for giving a new one to the least loaded.
     pub(crate) fn load(&self, workers: usize) -> Vec<usize> {
-        let mut load = vec![0; workers];
-        for entry in self.book().streams.values() {
-            load[entry.owner.worker] += 1;
-        }
-        load
+        let book = self.book();
+        (0..workers).map(|worker| book.owned.get(&worker).copied().unwrap_or(0)).collect()
     }
 
     /// Takes the place of the stream's publisher.
     pub(crate) fn claim(&self, stream: &str, source: SourceId, peer: &str) -> Result<Owner, ControlError> {
         let mut book = self.book();
-        let entry =
-            book.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let unknown = || ControlError::UnknownStream(stream.to_owned());
+        let entry = &mut book.streams.get_mut(stream).ok_or_else(unknown)?.entry;
         if let Some((_, publisher)) = &entry.publisher {
             return Err(ControlError::Busy(stream.to_owned(), publisher.clone()));
         }
@@ -179,8 +208,9 @@ impl Registry {
     /// The worker that would serve the stream's next receiver.
     pub(crate) fn place(&self, stream: &str, placing: Placing) -> Result<usize, ControlError> {
         let book = self.book();
-        let entry = book.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
-        Ok(entry.place(&book.load, placing))
+        let listed =
+            book.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        Ok(listed.entry.place(&book.load, placing))
     }
 
     /// Writes a receiver down, if the stream and the relay still take one.
@@ -197,8 +227,8 @@ impl Registry {
     ) -> Result<Admitted, ControlError> {
         let mut book = self.book();
         let unknown = || ControlError::UnknownStream(stream.to_owned());
-        let Book { streams, names, receivers, load, .. } = &mut *book;
-        let entry = streams.get_mut(stream).ok_or_else(unknown)?;
+        let Book { streams, names, receivers, load, idle, .. } = &mut *book;
+        let Listed { entry, receivers: of_stream } = streams.get_mut(stream).ok_or_else(unknown)?;
         if entry.receivers >= entry.receivers_max {
             let (what, key) = ("the receivers of this stream", "max_receivers");
             return Err(ControlError::Limit { what, limit: entry.receivers_max, key });
@@ -209,7 +239,8 @@ impl Registry {
         }
         let worker = terms.worker.unwrap_or_else(|| entry.place(load, terms.placing));
         *load.entry(worker).or_default() += 1;
-        let admitted = entry.take_in(worker, number, replicate);
+        let admitted = change_at(idle, (entry, worker), |entry| entry.take_in(worker, number, replicate));
+        of_stream.insert(receiver);
         let stream = stream.to_owned();
         names.entry(admitted.owner.stream).or_insert_with(|| stream.clone());
         receivers.insert(receiver, Receiver { stream, owner: admitted.owner, session: None });
@@ -218,6 +249,11 @@ impl Registry {
 
     pub(crate) fn receiver(&self, receiver: ReceiverId) -> Option<Owner> {
         self.book().receivers.get(&receiver).map(|admission| admission.owner)
+    }
+
+    /// The name of a receiver's stream.
+    pub(crate) fn stream_of(&self, receiver: ReceiverId) -> Option<String> {
+        self.book().receivers.get(&receiver).map(|admission| admission.stream.clone())
     }
 
     /// From now on the session of a receiver that is there has this name.
@@ -239,191 +275,21 @@ impl Registry {
     pub(crate) fn discharge(&self, receiver: ReceiverId) {
         let mut book = self.book();
         let Some(Receiver { stream, owner, .. }) = book.forget_receiver(receiver) else { return };
-        if let Some(entry) = book.streams.get_mut(&stream) {
-            entry.let_go(owner);
+        let Book { streams, idle, .. } = &mut *book;
+        if let Some(listed) = streams.get_mut(&stream) {
+            change_at(idle, (&mut listed.entry, owner.worker), |entry| entry.let_go(owner));
         }
     }
 
     /// Lets replicas rest that have not had a receiver for a while at `now`; each of them is told to
     /// before another receiver can be admitted to it again.
     pub(crate) fn rest_idle(&self, now: Instant, mut rest: impl FnMut(Owner)) {
-        for replica in self.book().streams.values_mut().flat_map(|entry| &mut entry.replicas) {
-            if replica.is_idle(now) {
-                replica.ready = None;
-                rest(replica.owner);
-            }
+        let mut book = self.book();
+        let Book { streams, names, idle, .. } = &mut *book;
+        while let Some(&(since, number)) = idle.first().filter(|(since, _)| has_lingered(*since, now)) {
+            idle.remove(&(since, number));
+            let listed = names.get(&number).and_then(|name| streams.get_mut(name));
+            listed.and_then(|listed| listed.entry.rest(number)).into_iter().for_each(&mut rest);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limits::REPLICA_LINGER;
-
-    const ALONE: Terms = terms(1, 1);
-
-    const fn terms(workers: usize, split: usize) -> Terms {
-        Terms { relay_max: 10, placing: Placing { workers, split }, worker: None }
-    }
-
-    fn entry(receivers_max: usize) -> StreamEntry {
-        StreamEntry {
-            renditions: Vec::new(),
-            owner: Owner { worker: 0, stream: 1 },
-            options: StreamOptions::default(),
-            bounds: LevelBounds::default(),
-            source: None,
-            receivers_max,
-            receivers: 0,
-            publisher: None,
-            replicas: Vec::new(),
-        }
-    }
-
-    fn admit(registry: &Registry, stream: &str, receiver: ReceiverId, terms: Terms) -> Admission {
-        let mut replicated = false;
-        let replicate = |_| {
-            replicated = true;
-            vec![tokio::sync::watch::channel(true).1]
-        };
-        let admitted = registry.admit(stream, receiver, terms, || 100 + receiver, replicate);
-        admitted.map(|admitted| (admitted.owner.worker, admitted.owner.stream, replicated))
-    }
-
-    /// The worker, the stream's number there, and whether it has been told of the stream.
-    type Admission = Result<(usize, StreamId, bool), ControlError>;
-
-    #[test]
-    fn one_publisher_at_a_time() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(1));
-        registry.claim("a", 1, "first").expect("free");
-        assert!(
-            matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, first)) if first == "first")
-        );
-        registry.release("a", 2);
-        assert!(registry.claim("a", 2, "second").is_err(), "only its holder gives the place back");
-        registry.release("a", 1);
-        registry.claim("a", 2, "second").expect("free again");
-    }
-
-    #[test]
-    fn receivers_are_counted_and_limited() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(2));
-        admit(&registry, "a", 1, ALONE).expect("room");
-        admit(&registry, "a", 2, ALONE).expect("room");
-        let limited = admit(&registry, "a", 3, ALONE);
-        assert!(matches!(limited, Err(ControlError::Limit { limit: 2, .. })));
-        registry.discharge(1);
-        registry.discharge(1);
-        admit(&registry, "a", 3, ALONE).expect("room again");
-        assert!(registry.receiver(1).is_none() && registry.receiver(3).is_some());
-        let full = admit(&registry, "a", 4, Terms { relay_max: 2, ..ALONE });
-        assert!(matches!(full, Err(ControlError::Limit { .. })));
-    }
-
-    #[test]
-    fn beyond_the_split_others_help_and_those_that_do_so_are_filled_first() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        let terms = terms(3, 2);
-        let mut places = Vec::new();
-        for receiver in 1..=8 {
-            places.push(admit(&registry, "a", receiver, terms).expect("room"));
-        }
-        let (owner, first, second) = ((0, 1, false), (1, 103, true), (2, 105, true));
-        let again = |(worker, stream, _)| (worker, stream, false);
-        // Two with its owner, two each at the others; then everywhere in turn.
-        assert_eq!(places[..6], [owner, owner, first, again(first), second, again(second)]);
-        assert_eq!(places[6..], [owner, again(first)]);
-        assert_eq!(registry.receiver(3), Some(Owner { worker: 1, stream: 103 }));
-        registry.discharge(1);
-        registry.discharge(2);
-        assert_eq!(admit(&registry, "a", 9, terms), Ok(owner), "there is room at owner again");
-    }
-
-    #[test]
-    fn a_worker_that_has_much_to_do_does_not_help() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        let busy = StreamEntry { owner: Owner { worker: 1, stream: 2 }, ..entry(20) };
-        registry.insert("busy".into(), busy);
-        let (alone, two) = (terms(1, 9), terms(2, 1));
-        for receiver in 1..=2 {
-            admit(&registry, "busy", receiver, alone).expect("room");
-        }
-        let mut workers = Vec::new();
-        for receiver in 3..=6 {
-            workers.push(admit(&registry, "a", receiver, two).expect("room").0);
-        }
-        assert_eq!(workers, [0, 0, 0, 1]);
-        registry.remove("busy");
-        assert_eq!(registry.place("a", two.placing), Ok(1), "its receivers are gone");
-    }
-
-    #[test]
-    fn a_session_goes_with_its_receiver() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        let token = |digit: char| digit.to_string().repeat(32).parse().expect("a token");
-        registry.open_session(1, token('1'));
-        assert_eq!(registry.session(token('1')), None, "none is there");
-        for receiver in 1..=3 {
-            admit(&registry, "a", receiver, ALONE).expect("room");
-        }
-        registry.open_session(1, token('0'));
-        registry.open_session(1, token('1'));
-        registry.open_session(2, token('2'));
-        assert_eq!(['0', '1', '2'].map(|digit| registry.session(token(digit))), [None, Some(1), Some(2)]);
-        registry.discharge(1);
-        assert_eq!(['1', '2'].map(|digit| registry.session(token(digit))), [None, Some(2)]);
-        registry.remove("a");
-        assert_eq!(registry.session(token('2')), None);
-    }
-
-    #[test]
-    fn a_stream_is_known_by_its_number_with_any_worker() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        registry.insert("b".into(), StreamEntry { owner: Owner { worker: 0, stream: 2 }, ..entry(20) });
-        let name = |number| registry.of_number(number).map(|(name, _)| name);
-        let chosen = Terms { worker: Some(1), ..terms(2, 1) };
-        admit(&registry, "a", 1, chosen).expect("room");
-        assert_eq!([1, 101, 2, 3].map(name), [Some("a".into()), Some("a".into()), Some("b".into()), None]);
-        registry.insert("a".into(), StreamEntry { owner: Owner { worker: 0, stream: 3 }, ..entry(20) });
-        assert_eq!([1, 101, 3].map(name), [None, None, Some("a".into())], "another stream of this name");
-        registry.remove("a");
-        assert_eq!([2, 3].map(name), [Some("b".into()), None]);
-    }
-
-    #[test]
-    fn a_worker_that_was_chosen_before_serves() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        let chosen = Terms { worker: Some(1), ..terms(2, 1) };
-        assert_eq!(registry.place("a", chosen.placing), Ok(0));
-        assert_eq!(admit(&registry, "a", 1, chosen), Ok((1, 101, true)));
-    }
-
-    #[test]
-    fn a_replica_without_receivers_rests_after_a_while_and_serves_again_when_needed() {
-        let registry = Registry::default();
-        registry.insert("a".into(), entry(20));
-        let terms = terms(2, 1);
-        let resting = |wait| {
-            let mut resting = Vec::new();
-            registry.rest_idle(Instant::now() + wait, |owner| resting.push(owner.stream));
-            resting
-        };
-        admit(&registry, "a", 1, terms).expect("room");
-        assert_eq!(admit(&registry, "a", 2, terms), Ok((1, 102, true)));
-        assert!(resting(2 * REPLICA_LINGER).is_empty(), "it has a receiver");
-        registry.discharge(2);
-        assert!(resting(REPLICA_LINGER / 2).is_empty(), "somebody may come");
-        assert_eq!(resting(2 * REPLICA_LINGER), [102]);
-        assert!(resting(2 * REPLICA_LINGER).is_empty(), "told once");
-        assert_eq!(admit(&registry, "a", 3, terms), Ok((1, 102, true)), "under the same number");
     }
 }

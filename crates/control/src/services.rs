@@ -130,7 +130,7 @@ async fn watch(control: Control, stream: String, before: Box<Graph>, faults_befo
 /// How often something has gone wrong in a stream's elements.
 fn faults(control: &Control, stream: &str) -> BTreeMap<String, u64> {
     let state = control.state();
-    let stream = state.streams.iter().find(|state| state.name == stream);
+    let stream = state.stream(stream);
     let elements = stream.into_iter().flat_map(|stream| &stream.elements);
     elements.map(|element| (element.name.clone(), element.faults)).collect()
 }
@@ -138,7 +138,7 @@ fn faults(control: &Control, stream: &str) -> BTreeMap<String, u64> {
 /// What is wrong with a stream's services that was not before.
 fn failure(control: &Control, stream: &str, before: &BTreeMap<String, u64>) -> Option<String> {
     let state = control.state();
-    let stream = state.streams.iter().find(|state| state.name == stream)?;
+    let stream = state.stream(stream)?;
     let failing = stream
         .elements
         .iter()

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_config::{Action, Branches, Config, Elements, SinkConfig, SourceUrl, StreamConfig};
+use outflow_config::{Action, Branches, Changes, Config, Elements, SinkConfig, SourceUrl, StreamConfig};
 use outflow_engine::Clock;
 use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
 use outflow_engine::system::random_u32;
@@ -93,11 +93,9 @@ impl Supervisor {
         stream: &str,
         limits: StreamLimits,
     ) -> Result<Changed, ControlError> {
-        let mut new = Config::clone(&self.control.config());
-        let known =
-            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
-        *known = limits.applied_to(known)?;
-        self.become_like(new).await
+        let config = self.control.config();
+        let known = configured(&config, stream)?;
+        self.change_one(stream, known, limits.applied_to(known)?).await
     }
 
     /// Gives a stream other services until the next reload.
@@ -110,20 +108,40 @@ impl Supervisor {
         elements: Elements,
         branches: Branches,
     ) -> Result<Changed, ControlError> {
-        let old = self.control.config();
-        let mut new = Config::clone(&old);
-        let known =
-            new.streams.get_mut(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
+        let config = self.control.config();
+        let known = configured(&config, stream)?;
         let wrong = |errors: Vec<PlanError>| {
             let errors: Vec<_> = errors.iter().map(|e| format!("{}: {}", e.what, e.help)).collect();
             ControlError::Configuration(errors.join("; "))
         };
-        (known.elements, known.branches) = (elements, branches);
-        known.plan().check(known.contents()).map_err(wrong)?;
-        let (known, mut waited) = (known.clone(), None);
-        self.change_stream(stream, &old.streams[stream], &known, &mut waited).await?;
-        let lines = self.is_now(&outflow_config::diff(&old, &new), new);
-        Ok(Changed { lines, waited })
+        let new = StreamConfig { elements, branches, ..known.clone() };
+        new.plan().check(new.contents()).map_err(wrong)?;
+        self.change_one(stream, known, new).await
+    }
+
+    /// Makes a stream otherwise than it is configured, and no other.
+    async fn change_one(
+        &mut self,
+        name: &str,
+        known: &StreamConfig,
+        new: StreamConfig,
+    ) -> Result<Changed, ControlError> {
+        let mut waited = None;
+        if *known != new {
+            self.change_stream(name, known, &new, &mut waited).await?;
+        }
+        Ok(Changed { lines: self.put_one(name, Some(new)), waited })
+    }
+
+    /// A stream is configured so now, or no more. Returns a line for what changed.
+    fn put_one(&self, name: &str, stream: Option<StreamConfig>) -> Vec<String> {
+        let mut config = Config::clone(&self.control.config());
+        let changes = Changes::of_stream(name, config.streams.get(name), stream.as_ref());
+        match stream {
+            Some(stream) => config.streams.insert(name.to_owned(), stream),
+            None => config.streams.remove(name),
+        };
+        self.is_now(&changes, config)
     }
 
     /// Looks at what is measured, and changes services and levels as the rules say.
@@ -178,7 +196,7 @@ impl Supervisor {
     }
 
     /// The configuration is this one now. Returns a line for each change.
-    fn is_now(&self, changes: &outflow_config::Changes, new: Config) -> Vec<String> {
+    fn is_now(&self, changes: &Changes, new: Config) -> Vec<String> {
         let lines = changes.lines();
         self.control.set_config(Arc::new(new));
         for line in &lines {
@@ -188,7 +206,7 @@ impl Supervisor {
     }
 
     /// Makes every change, whatever becomes of the others. Returns a line for each that failed.
-    async fn apply(&mut self, new: &Config, changes: &outflow_config::Changes) -> Changed {
+    async fn apply(&mut self, new: &Config, changes: &Changes) -> Changed {
         let (mut failed, mut waited) = (Vec::new(), None);
         let mut note = |kind: &str, name: &str, made: Result<(), ControlError>| {
             if let Err(error) = made {
@@ -352,6 +370,11 @@ impl Supervisor {
     async fn add_sink(&mut self, sink: &SinkConfig) -> Result<(), ControlError> {
         self.control.add_push(push_options(sink)).await.map(drop)
     }
+}
+
+/// A stream as it is configured.
+fn configured<'c>(config: &'c Config, stream: &str) -> Result<&'c StreamConfig, ControlError> {
+    config.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
 }
 
 /// These streams, in an order in which each comes behind its renditions.

@@ -1,13 +1,13 @@
 //! What control promises of a running relay.
 
-use outflow_config::{Config, Protocols};
+use outflow_config::{Config, Protocols, SourceUrl};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
 use outflow_relay::{Encapsulation, Selection};
 use tokio::sync::oneshot;
 
 use crate::workers::Owner;
-use crate::{PublishOptions, Relay};
+use crate::{PublishOptions, Relay, StreamLimits};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
@@ -49,5 +49,19 @@ async fn a_stream_that_is_being_removed_is_not_there() {
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let refused = control.play("a", receiver, delivery).await.expect_err("there is nothing to be played");
     assert_eq!(refused, ControlError::StreamGone);
+    relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_that_is_not_configured_goes_though_limits_of_another_were_changed() {
+    let relay = relay().await;
+    let control = relay.control();
+    control.adopt("b", SourceUrl::Push).await.expect("made");
+    let limits = StreamLimits { max_receivers: Some(7), ..StreamLimits::default() };
+    let changed = control.set_limits("a", limits).await.expect("possible");
+    assert_eq!((changed.max_receivers, control.entry("a").expect("there").receivers_max), (7, 7));
+    assert!(control.known("b").is_some() && control.config().streams.contains_key("b"));
+    control.abandon("b").await;
+    assert!(control.known("b").is_none() && !control.config().streams.contains_key("b"));
     relay.shut_down();
 }

@@ -62,8 +62,11 @@ pub(super) async fn list(
 ) -> Json<Vec<ReceiverState>> {
     let stream = query.as_deref().and_then(|query| query_value(query, "stream"));
     let state = control.state();
-    let wanted = state.streams.iter().filter(|s| stream.as_ref().is_none_or(|stream| s.name == *stream));
-    Json(wanted.flat_map(|stream| stream.receivers.iter().cloned()).collect())
+    let wanted = match &stream {
+        Some(name) => state.stream(name).map_or(&[][..], std::slice::from_ref),
+        None => &state.streams,
+    };
+    Json(wanted.iter().flat_map(|stream| stream.receivers.iter().cloned()).collect())
 }
 
 /// A receiver
@@ -78,7 +81,8 @@ pub(super) async fn show(
 ) -> Result<Json<ReceiverState>, HttpError> {
     let id = receiver_id(&id)?;
     let state = control.state();
-    let found = state.streams.iter().find_map(|stream| stream.receivers.get(id));
+    let stream = control.stream_of(id);
+    let found = stream.and_then(|stream| state.stream(&stream)?.receivers.get(id));
     found.cloned().map(Json).ok_or_else(|| ControlError::UnknownReceiver(id).into())
 }
 

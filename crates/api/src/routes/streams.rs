@@ -34,11 +34,11 @@ pub(super) async fn show(
     State(control): State<Control>,
     Path(name): Path<String>,
 ) -> Result<Json<StreamState>, HttpError> {
-    if let Some(stream) = control.state().streams.iter().find(|stream| stream.name == name) {
+    if let Some(stream) = control.state().stream(&name) {
         return Ok(Json(stream.clone()));
     }
     // One that has only just been added is not in a snapshot yet.
-    match control.stream_names().contains(&name) {
+    match control.known(&name).is_some() {
         true => Ok(Json(StreamState { name, ..StreamState::default() })),
         false => Err(ControlError::UnknownStream(name).into()),
     }
@@ -167,7 +167,7 @@ fn description(name: &str, described: &Described, to: Option<SocketAddr>) -> Str
 /// Where the RTP of a sink goes.
 fn rtp_address(control: &Control, stream: &str, sink: &str) -> Result<SocketAddr, HttpError> {
     let state = control.state();
-    let mut receivers = state.streams.iter().filter(|s| s.name == stream).flat_map(|s| &s.receivers);
+    let mut receivers = state.stream(stream).into_iter().flat_map(|stream| &stream.receivers);
     let found = receivers.find(|r| r.kind == "rtp" && r.name.as_deref() == Some(sink));
     found.and_then(|receiver| receiver.to.parse().ok()).ok_or_else(|| {
         let what = format!("stream '{stream}' has no rtp:// sink named '{sink}': leave sink out, or add one");

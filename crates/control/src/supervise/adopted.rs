@@ -9,17 +9,14 @@ use crate::change::Changed;
 impl Supervisor {
     /// Makes a stream of this source that is else as `[defaults]` says.
     pub(crate) async fn adopt(&mut self, stream: &str, source: SourceUrl) -> Result<Changed, ControlError> {
-        let old = self.control.config();
-        if old.streams.contains_key(stream) {
+        let config = self.control.config();
+        if config.streams.contains_key(stream) {
             return Ok(Changed::default());
         }
-        let mut new = Config::clone(&old);
-        let config = StreamConfig { source: source.clone(), ..old.defaults.clone() };
-        self.add_stream(stream, &config).await?;
+        let made = StreamConfig { source: source.clone(), ..config.defaults.clone() };
+        self.add_stream(stream, &made).await?;
         self.adopted.insert(stream.to_owned(), source);
-        new.streams.insert(stream.to_owned(), config);
-        let lines = self.is_now(&outflow_config::diff(&old, &new), new);
-        Ok(Changed { lines, waited: None })
+        Ok(Changed { lines: self.put_one(stream, Some(made)), waited: None })
     }
 
     /// Removes a stream that was made by [`Supervisor::adopt`], unless it has receivers.
@@ -28,12 +25,8 @@ impl Supervisor {
         if has_receivers || self.adopted.remove(stream).is_none() {
             return Ok(Changed::default());
         }
-        let old = self.control.config();
-        let mut new = Config::clone(&old);
-        new.streams.remove(stream);
         self.remove_stream(stream).await;
-        let lines = self.is_now(&outflow_config::diff(&old, &new), new);
-        Ok(Changed { lines, waited: None })
+        Ok(Changed { lines: self.put_one(stream, None), waited: None })
     }
 
     /// No file knows of those; one that does has them its way.

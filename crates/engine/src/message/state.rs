@@ -18,10 +18,18 @@ pub struct RelayState {
     pub cpu_percent: f64,
     /// Resident memory in bytes.
     pub rss_bytes: u64,
-    /// All streams, by name.
+    /// All streams, in the order of their names.
     pub streams: Vec<StreamState>,
     /// All links, by name.
     pub links: Vec<LinkState>,
+}
+
+impl RelayState {
+    /// The stream of this name. Of two, one of which is being removed, it is the older one.
+    pub fn stream(&self, name: &str) -> Option<&StreamState> {
+        let at = self.streams.partition_point(|stream| *stream.name < *name);
+        self.streams.get(at).filter(|stream| stream.name == name)
+    }
 }
 
 /// A link that receivers are behind.
@@ -241,7 +249,7 @@ pub struct StreamPart {
     pub state: StreamState,
 }
 
-/// Puts the parts of streams together, by name. A replica whose owner is not there yet, or no
+/// Puts the parts of streams together, in the order of their names, which [`RelayState::stream`] relies on. A replica whose owner is not there yet, or no
 /// longer, is left out.
 pub fn together<'a>(parts: impl Iterator<Item = &'a StreamPart> + Clone) -> Vec<StreamState> {
     let owners = parts.clone().filter(|part| !part.is_replica);
@@ -309,5 +317,19 @@ mod tests {
         assert_eq!(whole.receivers.len(), 6);
         assert_eq!(whole.receivers.get(5).map(|receiver| receiver.id), Some(5));
         assert!(whole.receivers.get(7).is_none());
+    }
+
+    #[test]
+    fn a_stream_is_found_by_its_name_whichever_worker_shows_it() {
+        let names = ["m", "stage/2", "b", "stage", "z", "stage/10", "Stage"];
+        let parts: Vec<_> = (0..).zip(names).map(|(owner, name)| part(owner, false, name, &[])).collect();
+        // Workers show theirs by the times at which they were added: newest and oldest are mixed.
+        let parts = [&parts[4..], &parts[..4], &[part(9, false, "m", &[1])]].concat();
+        let state = RelayState { streams: together(parts.iter()), ..RelayState::default() };
+        for name in names {
+            assert_eq!(state.stream(name).map(|stream| &*stream.name), Some(name));
+        }
+        assert!(["", "a", "stage/", "zz"].iter().all(|name| state.stream(name).is_none()));
+        assert!(state.stream("m").is_some_and(|stream| stream.receivers.is_empty()), "the older one");
     }
 }

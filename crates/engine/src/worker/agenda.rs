@@ -1,9 +1,9 @@
 //! Which streams are to be looked at, and when: what happens costs, not what exists.
 
-use std::collections::BTreeSet;
-
 use outflow_media::Time;
 use outflow_relay::Priority;
+
+use super::timers::Timers;
 
 /// What is known of the streams of a worker, by their places.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(super) struct Agenda {
     /// Those that may have changed since they were looked at.
     changed: Vec<usize>,
     /// The others whose time comes.
-    wakes: BTreeSet<(Time, usize)>,
+    wakes: Timers<usize>,
     /// How many streams there are of each class.
     classes: [usize; Priority::ALL.len()],
 }
@@ -69,13 +69,8 @@ impl Agenda {
     fn note(&mut self, index: usize, seen: Option<Seen>) {
         let (class, wake) = seen.map_or((None, None), |seen| (Some(seen.class), seen.wake));
         let place = &mut self.places[index];
-        if place.wake != wake {
-            if let Some(at) = place.wake {
-                self.wakes.remove(&(at, index));
-            }
-            self.wakes.extend(wake.map(|at| (at, index)));
-            place.wake = wake;
-        }
+        self.wakes.change(index, place.wake, wake);
+        place.wake = wake;
         if place.class != class {
             place.class.into_iter().for_each(|class| self.classes[class as usize] -= 1);
             class.into_iter().for_each(|class| self.classes[class as usize] += 1);
@@ -85,13 +80,12 @@ impl Agenda {
 
     /// When the first is to be looked at that has not changed.
     pub(super) fn due(&self) -> Option<Time> {
-        self.wakes.first().map(|(at, _)| *at)
+        self.wakes.first()
     }
 
     /// Counts those whose time has come among the changed.
     pub(super) fn wake(&mut self, now: Time) {
-        while let Some(&(at, index)) = self.wakes.first().filter(|(at, _)| *at <= now) {
-            self.wakes.remove(&(at, index));
+        while let Some(index) = self.wakes.pop(now) {
             self.places[index].wake = None;
             self.change(index);
         }

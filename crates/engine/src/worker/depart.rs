@@ -8,6 +8,7 @@ use outflow_relay::{LinkId, Priority, Report, SinkKey};
 use super::Worker;
 use super::links::Parcel;
 use super::sink::Out;
+use super::stream::LiveStream;
 use super::tasks::Task;
 use crate::message::CloseReason;
 use crate::send::Pieces;
@@ -32,9 +33,6 @@ impl Worker {
             self.send_parcels(&mut batch);
         }
         self.links.give_back(batch);
-        for sink in self.streams.iter_mut().flat_map(|stream| stream.sinks.iter_mut().flatten()) {
-            sink.behind.take_if(|behind| behind.is_at(id));
-        }
     }
 
     /// Tells the core what a link gave up.
@@ -98,24 +96,16 @@ impl Worker {
     /// Tells the core what of a sink's packets did not go: those that the socket reports, and, of a
     /// connection, all from a place on.
     fn settle_sent(&mut self, index: usize, key: SinkKey, parcels: &[Parcel], from: usize) {
-        let Some(stream) = self.streams.get_mut(index) else { return };
+        let Some(LiveStream { core, sinks, .. }) = self.streams.get_mut(index) else { return };
         for parcel in parcels.get(from..).unwrap_or_default() {
-            stream.core.handle_report(key, parcel.given_up(DropReason::ConnectionFull));
+            core.handle_report(key, parcel.given_up(DropReason::ConnectionFull));
         }
-        let mut is_full = false;
-        for (key, report) in self.paths.reports() {
-            let Report::Blocked { next } = report else {
-                stream.core.handle_report(key, report);
-                continue;
-            };
-            is_full = true;
+        self.paths.settle(&self.watch, (index, sinks), |key, report| {
+            let Report::Blocked { next } = report else { return core.handle_report(key, report) };
             let from = usize::try_from(next).unwrap_or(usize::MAX);
             for parcel in parcels.get(from..).unwrap_or_default() {
-                stream.core.handle_report(key, parcel.given_up(DropReason::DeviceFull));
+                core.handle_report(key, parcel.given_up(DropReason::DeviceFull));
             }
-        }
-        if is_full {
-            self.paths.wait_for_full(&self.watch);
-        }
+        });
     }
 }

@@ -32,6 +32,7 @@ mod source;
 mod stream;
 mod streams;
 mod tasks;
+mod timers;
 mod transmit;
 mod udp_ports;
 mod watch;
@@ -219,12 +220,8 @@ impl Worker {
                 let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);
                 self.tasks.add(class, Task::Receive(token));
             }
-            Some(Watched::Port { port }) => {
-                let port = *port;
-                if flags.contains(epoll::EventFlags::OUT) {
-                    self.port_writable(port);
-                }
-            }
+            // An error shows itself at the next packet; it is waited for once.
+            Some(&Watched::Port { port }) => self.port_writable(port),
             Some(&Watched::PeerPort { port }) => {
                 self.paths.peers().port_writable(&mut self.watch, port);
                 self.paths.peers().plan(&mut self.tasks);

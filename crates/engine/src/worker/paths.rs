@@ -1,8 +1,8 @@
 //! The ways by which packets leave a worker: UDP sockets with the fan-out, connections, and peers.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::vec::Drain;
 
 use outflow_config::Switch;
 use outflow_kernel::Part;
@@ -88,8 +88,8 @@ impl Paths {
         &self.fanout
     }
 
-    /// A UDP socket takes packets again. Returns whether it was full.
-    pub(super) fn take_full(&mut self, port: usize) -> bool {
+    /// A UDP socket takes packets again. Answers the sinks that have waited for it; some may have left since.
+    pub(super) fn take_full(&mut self, port: usize) -> BTreeSet<(usize, SinkKey)> {
         self.ports.take_full(port)
     }
 
@@ -250,14 +250,23 @@ impl Paths {
         blocked
     }
 
-    /// What did not go since this was asked last, for the core.
-    pub(super) fn reports(&mut self) -> Drain<'_, (SinkKey, Report)> {
-        self.fanout.reports().drain(..)
-    }
-
-    /// Waits until those UDP sockets take packets again that are full.
-    pub(super) fn wait_for_full(&self, watch: &Watch) {
-        self.ports.wait_for_full(watch);
+    /// Tells what did not go to sinks of the stream of this index since this was asked last. Those for which a UDP
+    /// socket is full wait for that.
+    pub(super) fn settle(
+        &mut self,
+        watch: &Watch,
+        (stream, sinks): (usize, &[Option<LiveSink>]),
+        mut tell: impl FnMut(SinkKey, Report),
+    ) {
+        let Paths { fanout, ports, .. } = self;
+        for (key, report) in fanout.reports().drain(..) {
+            if matches!(report, Report::Blocked { .. })
+                && let Some(Some(LiveSink { out: Out::Udp { route, .. }, .. })) = sinks.get(key.0)
+            {
+                ports.wait_for_full(watch, route.socket, (stream, key));
+            }
+            tell(key, report);
+        }
     }
 
     /// Sends an RTCP packet about a track to a sink that is reached so.

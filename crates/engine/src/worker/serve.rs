@@ -189,7 +189,7 @@ impl Worker {
             }
         }
         drop(pieces);
-        self.report(index, spec.transport);
+        self.report(index);
         self.paths.peers().plan(&mut self.tasks);
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
@@ -197,16 +197,9 @@ impl Worker {
     }
 
     /// Tells the core what of an order did not go.
-    fn report(&mut self, index: usize, transport: Transport) {
-        let Some(stream) = self.streams.get_mut(index) else { return };
-        let mut blocked = false;
-        for (key, report) in self.paths.reports() {
-            blocked |= transport == Transport::Datagram && matches!(report, Report::Blocked { .. });
-            stream.core.handle_report(key, report);
-        }
-        if blocked {
-            self.paths.wait_for_full(&self.watch);
-        }
+    fn report(&mut self, index: usize) {
+        let Some(LiveStream { core, sinks, .. }) = self.streams.get_mut(index) else { return };
+        self.paths.settle(&self.watch, (index, sinks), |key, report| core.handle_report(key, report));
     }
 
     fn tell(&mut self, index: usize, event: Event) {
@@ -302,10 +295,12 @@ impl Worker {
         }
     }
 
-    /// A UDP socket takes packets again: every receiver that it serves may be sent to.
+    /// A UDP socket takes packets again: the receivers that have waited for it may be sent to.
     pub(super) fn port_writable(&mut self, port: usize) {
-        if self.paths.take_full(port) {
-            self.streams.iter_mut().for_each(|stream| stream.port_writable(port));
+        for (index, key) in self.paths.take_full(port) {
+            if let Some(stream) = self.streams.get_mut(index) {
+                stream.port_writable(port, key);
+            }
         }
     }
 }

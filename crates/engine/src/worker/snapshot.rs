@@ -88,7 +88,7 @@ impl Snapshot {
         let stream = &mut streams[index];
         let begun = self.current.take().filter(|_| self.at.0 == index);
         let mut partial = begun.unwrap_or_else(|| stream.begin_snapshot());
-        match stream.take_in(now, (index, from), fanout, &mut partial) {
+        match stream.take_in(now, (index, from), (fanout, links), &mut partial) {
             Some(next) => {
                 self.at = (index, next);
                 self.current = Some(partial);
@@ -115,7 +115,7 @@ impl LiveStream {
         &mut self,
         now: Time,
         (index, from): (usize, ReceiverId),
-        fanout: &Fanout,
+        (fanout, links): (&Fanout, &Links),
         partial: &mut Partial,
     ) -> Option<ReceiverId> {
         let mut last = None;
@@ -140,7 +140,7 @@ impl LiveStream {
                 left_out: self.core.left_out(key),
                 to: live.to.clone(),
                 name: live.name.clone(),
-                link: live.behind.as_ref().map(|behind| behind.name.clone()),
+                link: live.behind.as_ref().and_then(|behind| links.name(behind)).map(str::to_owned),
                 priority: priority_name(sink.spec.priority),
                 level: sink.spec.level.number(),
                 level_asked: sink.wanted_level.number(),

@@ -147,16 +147,13 @@ impl LiveStream {
         self.demands.change(before, wants);
     }
 
-    /// A UDP socket takes packets again: the sinks that it serves may be sent to.
-    pub(super) fn port_writable(&mut self, port: usize) {
-        for (index, sink) in self.sinks.iter().enumerate() {
-            let out = sink.as_ref().map(|sink| &sink.out);
-            let serves = matches!(out, Some(Out::Udp { route, .. }) if route.socket == port);
-            let key = SinkKey(index);
-            if serves && self.core.is_blocked(key) {
-                self.core.handle_report(key, Report::Writable);
-                self.touched = true;
-            }
+    /// A UDP socket takes packets again for which a sink has waited: that may be sent to, if it is still there.
+    pub(super) fn port_writable(&mut self, port: usize, key: SinkKey) {
+        let out = self.sink_mut(key).map(|sink| &sink.out);
+        let serves = matches!(out, Some(Out::Udp { route, .. }) if route.socket == port);
+        if serves && self.core.is_blocked(key) {
+            self.core.handle_report(key, Report::Writable);
+            self.touched = true;
         }
     }
 

@@ -86,15 +86,6 @@ impl Streams {
         self.all.iter().map(|(_, stream)| stream)
     }
 
-    /// All of them, to be changed.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut LiveStream> {
-        let Streams { all, agenda, .. } = self;
-        all.iter_mut().map(|(index, stream)| {
-            agenda.change(index);
-            stream
-        })
-    }
-
     /// The first place from this one on at which there is a stream.
     pub(super) fn next_from(&self, index: usize) -> Option<usize> {
         (index..self.all.capacity()).find(|index| self.all.contains(*index))

@@ -4,7 +4,7 @@
 //! Receivers that asked at one address are served from there, as players take packets from nowhere else, and
 //! routers on the way may let none through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -34,6 +34,8 @@ pub(super) struct UdpPorts {
     near: BTreeMap<IpAddr, usize>,
     /// Which sink reports from which address.
     reporters: BTreeMap<SocketAddr, Reporter>,
+    /// Those that are full, and the sinks that were to be sent to since: no more than there are sinks.
+    waiting: BTreeMap<usize, BTreeSet<(usize, SinkKey)>>,
 }
 
 impl UdpPorts {
@@ -43,8 +45,8 @@ impl UdpPorts {
     /// The system refuses to wait for them.
     pub(super) fn open(watch: &mut Watch, pair: PortPair) -> io::Result<Self> {
         let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
-        let mut ports =
-            UdpPorts { all: Slab::new(), own: [None; 2], near: BTreeMap::new(), reporters: BTreeMap::new() };
+        let (all, own, near) = (Slab::new(), [None; 2], BTreeMap::new());
+        let mut ports = UdpPorts { all, own, near, reporters: BTreeMap::new(), waiting: BTreeMap::new() };
         ports.own[0] = Some(ports.add_pair(watch, pair)?);
         if let Ok(v6) = v6 {
             ports.own[1] = Some(ports.add_pair(watch, v6)?);
@@ -165,6 +167,7 @@ impl UdpPorts {
 
     /// A configured receiver has left that had this socket alone.
     pub(super) fn remove(&mut self, watch: &mut Watch, port: usize) {
+        self.waiting.remove(&port);
         if let Some(port) = self.all.try_remove(port) {
             watch.forget(port.token);
         }
@@ -200,19 +203,64 @@ impl UdpPorts {
         self.reporters.get(from).copied()
     }
 
-    /// Waits until those take packets again that are full. Others are not waited for: they would wake the
-    /// worker whenever a packet has left.
-    pub(super) fn wait_for_full(&self, watch: &Watch) {
-        for (_, port) in self.all.iter().filter(|(_, port)| port.full) {
+    /// A socket is full, and a sink was to be sent to: waits until it takes packets again. Others are not waited
+    /// for: they would wake the worker whenever a packet has left.
+    pub(super) fn wait_for_full(&mut self, watch: &Watch, number: usize, sink: (usize, SinkKey)) {
+        let Some(port) = self.all.get(number) else { return };
+        let waiting = self.waiting.entry(number).or_insert_with(|| {
             if let Err(error) = watch.change(port.token, &port.socket, EventFlags::OUT | EventFlags::ONESHOT)
             {
                 tracing::error!(%error, "cannot wait for a socket that is full");
             }
-        }
+            BTreeSet::new()
+        });
+        waiting.insert(sink);
     }
 
-    /// A socket takes packets again. Returns whether it was full.
-    pub(super) fn take_full(&mut self, port: usize) -> bool {
-        self.all.get_mut(port).is_some_and(|port| core::mem::take(&mut port.full))
+    /// A socket takes packets again. Answers the sinks that have waited for it; some may have left since.
+    pub(super) fn take_full(&mut self, number: usize) -> BTreeSet<(usize, SinkKey)> {
+        let Some(waiting) = self.waiting.remove(&number) else { return BTreeSet::new() };
+        self.all.get_mut(number).into_iter().for_each(|port| port.full = false);
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::receive::bind_pair;
+
+    #[test]
+    fn a_full_socket_is_waited_for_once_by_the_sinks_that_were_to_be_sent_to() {
+        let mut watch = Watch::new(Duration::ZERO).expect("a descriptor");
+        let pair = bind_pair(IpAddr::from(Ipv4Addr::LOCALHOST), &(21_000..=21_998)).expect("two ports");
+        let mut ports = UdpPorts::open(&mut watch, pair).expect("waited for");
+        let number = ports.own[0].expect("of IPv4");
+        let clock = Clock::start();
+        let woken = |watch: &mut Watch| {
+            let mut events = Vec::with_capacity(4);
+            watch.wait(&clock, clock.now() + Duration::from_millis(20), &mut events).expect("waits");
+            let ports = |token| matches!(watch.get(token), Some(Watched::Port { port }) if *port == number);
+            events.iter().filter(|event| ports(event.data.u64() as usize)).count()
+        };
+        assert_eq!(woken(&mut watch), 1, "each is looked at when it comes");
+        assert!(ports.take_full(number).is_empty(), "it was not full");
+        assert_eq!(woken(&mut watch), 0);
+
+        ports.all[number].full = true;
+        let sinks = [(1, SinkKey(4)), (0, SinkKey(7)), (1, SinkKey(4)), (1, SinkKey(2))];
+        sinks.into_iter().for_each(|sink| ports.wait_for_full(&watch, number, sink));
+        assert_eq!(woken(&mut watch), 1);
+        let waited: Vec<_> = ports.take_full(number).into_iter().collect();
+        assert_eq!(waited, [(0, SinkKey(7)), (1, SinkKey(2)), (1, SinkKey(4))]);
+        assert!(!ports.all[number].full && ports.take_full(number).is_empty());
+
+        ports.wait_for_full(&watch, number, (0, SinkKey(7)));
+        ports.remove(&mut watch, number);
+        assert!(ports.take_full(number).is_empty(), "another one may have its number");
     }
 }

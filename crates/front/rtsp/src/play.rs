@@ -242,7 +242,7 @@ fn starts(place: &Playing) -> Answer<Wanted> {
 /// What a receiver's newest reports say, in a form that can be compared.
 fn reports(control: &Control, stream: &str, receiver: u64) -> Vec<[u64; 4]> {
     let state = control.state();
-    let stream = state.streams.iter().find(|state| state.name == stream);
+    let stream = state.stream(stream);
     let receiver = stream.and_then(|stream| stream.receivers.get(receiver));
     let numbers = |report: &outflow_engine::message::ReceiverReport| {
         let rtt = report.rtt_ms.map_or(0, f64::to_bits);

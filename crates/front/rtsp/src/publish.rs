@@ -101,7 +101,7 @@ impl Publication {
     /// Of a publisher over UDP, packets are signs of life.
     pub(super) fn shows_life(&mut self, control: &Control) -> bool {
         let state = control.state();
-        let stream = state.streams.iter().find(|state| state.name == *self.stream);
+        let stream = state.stream(&self.stream);
         let packets = stream.map_or(0, |stream| stream.source.packets);
         let news = self.publisher.is_some() && packets != self.packets;
         self.packets = packets;

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_come_is_not_waited_for_any_longer() {
+    fn one_that_has_come_is_not_waited_for_any_longer() {
         let mut wants = Wants::default();
         let [one, two, three] = [1, 2, 3].map(Level::new);
         let until = Some(Time::from_millis(100));

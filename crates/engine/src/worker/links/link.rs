@@ -5,7 +5,7 @@ use outflow_config::LinkConfig;
 use outflow_link::{ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::DropReason;
-use outflow_relay::{LinkId, Report, SinkKey};
+use outflow_relay::{Report, SinkKey};
 
 use super::super::sink::LiveSink;
 use super::behind::Behind;
@@ -18,7 +18,6 @@ use crate::send::Piece;
 
 /// A link, and what is counted of it.
 pub(in super::super) struct LiveLink {
-    id: LinkId,
     name: String,
     link: Link<Parcel>,
     similar: Similar,
@@ -32,9 +31,8 @@ pub(in super::super) struct LiveLink {
 
 impl LiveLink {
     /// One that is as this says.
-    pub(super) fn new(now: Time, id: LinkId, name: String, config: &LinkConfig) -> Self {
+    pub(super) fn new(now: Time, name: String, config: &LinkConfig) -> Self {
         let mut live = LiveLink {
-            id,
             name,
             link: Link::new(options(config, config.rate_at_first().0)),
             similar: Similar::default(),
@@ -83,10 +81,6 @@ impl LiveLink {
                 Next::Nothing => break None,
             }
         };
-    }
-
-    pub(super) fn id(&self) -> LinkId {
-        self.id
     }
 
     pub(super) fn name(&self) -> &str {

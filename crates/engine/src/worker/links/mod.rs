@@ -9,14 +9,19 @@ mod link;
 mod offered;
 mod parcel;
 mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 
 use arrayvec::ArrayVec;
 use outflow_config::LinkConfig;
-use outflow_link::Reported;
+use outflow_link::{Follow, Reported};
 use outflow_media::Time;
 use outflow_relay::{LinkId, Report, SinkKey};
 
 use super::sink::{LiveSink, Out};
+use super::timers::Timers;
 use crate::message::{LinkState, ReceiverId};
 pub(super) use behind::Behind;
 use link::LiveLink;
@@ -26,7 +31,9 @@ pub(super) use parcel::Parcel;
 /// The links of a worker.
 #[derive(Default)]
 pub(super) struct Links {
-    all: Vec<LiveLink>,
+    all: BTreeMap<LinkId, LiveLink>,
+    /// When each is to be asked again at which something waits.
+    due: Timers<LinkId>,
     /// What departs at a time; kept so that no memory is asked for it.
     batch: Vec<Parcel>,
 }
@@ -39,7 +46,7 @@ const TCP_OVERHEAD: [usize; 2] = [20 + 20, 40 + 20];
 impl Links {
     /// What a sink is to have at the link that it is behind, if that is here.
     pub(super) fn behind(&self, link: LinkId, out: &Out, to: &str) -> Option<Behind> {
-        let name = self.all[self.place(link)?].name().to_owned();
+        self.all.get(&link)?;
         let v6 = |to: &str| to.parse::<std::net::SocketAddr>().is_ok_and(|to| to.is_ipv6());
         let overhead = match out {
             Out::Udp { route, .. } => {
@@ -49,45 +56,54 @@ impl Links {
             Out::Peer { overhead, .. } => UDP_OVERHEAD[usize::from(v6(to))] + overhead,
             Out::Stream { framing, .. } => TCP_OVERHEAD[usize::from(v6(to))] + framing.prefix_bytes(),
         };
-        Some(Behind { link, name, flows: ArrayVec::new(), overhead })
+        Some(Behind { link, flows: ArrayVec::new(), overhead })
     }
 
-    fn place(&self, id: LinkId) -> Option<usize> {
-        self.all.iter().position(|link| link.id() == id)
+    /// What the link is called that a sink is behind; none if that is no more.
+    pub(super) fn name(&self, behind: &Behind) -> Option<&str> {
+        self.all.get(&behind.link).map(LiveLink::name)
+    }
+
+    /// Changes a link, if it is here. The order in which links are due follows.
+    fn change<T>(&mut self, id: LinkId, change: impl FnOnce(&mut LiveLink) -> T) -> Option<T> {
+        let link = self.all.get_mut(&id)?;
+        let before = link.due();
+        let changed = change(link);
+        self.due.change(id, before, link.due());
+        Some(changed)
     }
 
     /// Whether a link is here.
     pub(super) fn has(&self, id: LinkId) -> bool {
-        self.place(id).is_some()
+        self.all.contains_key(&id)
     }
 
     /// When the next packet is due.
     pub(super) fn due(&self) -> Option<Time> {
-        self.all.iter().filter_map(|link| link.due()).min()
+        self.due.first()
     }
 
     /// Those from which packets are due.
     pub(super) fn are_due(&self, now: Time) -> impl Iterator<Item = LinkId> + '_ {
-        self.all.iter().filter(move |link| link.due().is_some_and(|due| due <= now)).map(|link| link.id())
+        self.due.due(now)
     }
 
     /// Their state.
     pub(super) fn states(&mut self, now: Time) -> Vec<LinkState> {
-        self.all.iter_mut().map(|link| link.state(now)).collect()
+        self.all.values_mut().map(|link| link.state(now)).collect()
     }
 
     /// There is such a link from now on, or it is another one.
     pub(super) fn put(&mut self, now: Time, id: LinkId, name: String, config: &LinkConfig) {
-        match self.place(id) {
-            Some(at) => self.all[at].configure(now, config),
-            None => self.all.push(LiveLink::new(now, id, name, config)),
+        if self.change(id, |link| link.configure(now, config)).is_none() {
+            self.all.insert(id, LiveLink::new(now, name, config));
         }
     }
 
     /// A link is no more: what waits goes at once.
     pub(super) fn remove(&mut self, now: Time, id: LinkId) -> Option<LiveLink> {
-        let at = self.place(id)?;
-        let mut live = self.all.remove(at);
+        let mut live = self.all.remove(&id)?;
+        self.due.change(id, live.due(), None);
         live.release(now);
         Some(live)
     }
@@ -95,22 +111,23 @@ impl Links {
     /// A receiver reports on a track. The rate follows it, where it does so.
     pub(super) fn handle_report(&mut self, now: Time, behind: &Behind, track: u8, reported: Reported) {
         let Some((_, flow)) = behind.flows.iter().find(|(of, _)| *of == track) else { return };
-        let Some(at) = self.place(behind.link) else { return };
-        self.all[at].follow(now, |follow| follow.handle_report(*flow, reported));
+        self.follow(now, behind.link, |follow| follow.handle_report(*flow, reported));
     }
 
     /// A receiver says what its way carries. The rate follows that, where it does so.
     pub(super) fn handle_limit(&mut self, now: Time, behind: &Behind, receiver: ReceiverId, bps: u64) {
-        let Some(at) = self.place(behind.link) else { return };
-        self.all[at].follow(now, |follow| follow.handle_limit(now, receiver, bps));
+        self.follow(now, behind.link, |follow| follow.handle_limit(now, receiver, bps));
+    }
+
+    fn follow(&mut self, now: Time, id: LinkId, tell: impl FnOnce(&mut Follow)) {
+        self.change(id, |link| link.follow(now, tell));
     }
 
     /// A sink leaves: nothing of it waits any longer. What is given up for that is to be settled at the link
     /// that this answers.
     pub(super) fn leave(&mut self, sink: &LiveSink) -> Option<LinkId> {
         let behind = sink.behind.as_ref()?;
-        let at = self.place(behind.link)?;
-        self.all[at].leave(behind, sink.id);
+        self.change(behind.link, |link| link.leave(behind, sink.id))?;
         Some(behind.link)
     }
 
@@ -122,31 +139,32 @@ impl Links {
         offered: &Offered<'_>,
         sinks: &mut [Option<LiveSink>],
     ) -> bool {
-        let Some(at) = self.place(id) else { return false };
-        let live = &mut self.all[at];
-        offered.each(|piece, tag, body| {
-            for key in offered.members {
-                let sink = sinks.get_mut(key.0).and_then(Option::as_mut);
-                if let Some(sink) = sink.filter(|sink| sink.is_reached(piece.track)) {
-                    live.offer(now, offered, (*key, sink), (piece, tag, body));
+        let offer = |link: &mut LiveLink| {
+            offered.each(|piece, tag, body| {
+                for key in offered.members {
+                    let sink = sinks.get_mut(key.0).and_then(Option::as_mut);
+                    if let Some(sink) = sink.filter(|sink| sink.is_reached(piece.track)) {
+                        link.offer(now, offered, (*key, sink), (piece, tag, body));
+                    }
                 }
-            }
-        });
-        live.wake(now)
+            });
+            link.wake(now)
+        };
+        self.change(id, offer).unwrap_or(false)
     }
 
     /// Counts, and tells, what a link gave up.
     pub(super) fn settle(&mut self, id: LinkId, tell: impl FnMut(usize, SinkKey, Report)) {
-        if let Some(at) = self.place(id) {
-            self.all[at].settle(tell);
-        }
+        self.change(id, |link| link.settle(tell));
     }
 
     /// Takes out what a link lets go now, and whether it is to be asked again at once.
     pub(super) fn depart(&mut self, now: Time, id: LinkId, batch: &mut Vec<Parcel>) -> bool {
-        let Some(at) = self.place(id) else { return false };
-        self.all[at].take(now, batch);
-        self.all[at].due().is_some_and(|due| due <= now)
+        let take = |link: &mut LiveLink| {
+            link.take(now, batch);
+            link.due().is_some_and(|due| due <= now)
+        };
+        self.change(id, take).unwrap_or(false)
     }
 
     /// Where what departs is put; to be given back, so that no memory is asked for it.

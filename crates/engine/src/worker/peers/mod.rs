@@ -6,7 +6,7 @@
 
 mod ports;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
 use outflow_media::Time;
@@ -17,6 +17,7 @@ use rustix::event::epoll::EventFlags;
 use slab::Slab;
 
 use super::tasks::{Task, Tasks};
+use super::timers::Timers;
 use super::watch::{Watch, Watched};
 use crate::clock::Clock;
 use crate::limits::WORK_ROUND;
@@ -29,7 +30,7 @@ pub(super) struct Peers {
     all: Slab<LivePeer>,
     /// Whose what comes in is.
     by_receiver: BTreeMap<ReceiverId, usize>,
-    timers: BTreeSet<(Time, usize)>,
+    timers: Timers<usize>,
     /// Those to which something has happened, by class.
     ready: [VecDeque<usize>; Priority::ALL.len()],
     ports: Ports,
@@ -73,7 +74,7 @@ impl Peers {
         Peers {
             all: Slab::new(),
             by_receiver: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             ready: Default::default(),
             ports: Ports::default(),
             parcels,
@@ -103,7 +104,7 @@ impl Peers {
     /// no other peer uses it.
     fn remove(&mut self, now: Time, place: usize, why: Option<&str>) -> Option<ports::Port> {
         let mut live = self.all.try_remove(place)?;
-        live.timer.into_iter().for_each(|at| _ = self.timers.remove(&(at, place)));
+        self.timers.change(place, live.timer, None);
         self.by_receiver.remove(&live.whose.receiver);
         if let Some(why) = why {
             live.peer.close(now, why);
@@ -217,16 +218,12 @@ impl Peers {
 
     /// When the next deadline is.
     pub(super) fn due(&self) -> Option<Time> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.first()
     }
 
     /// Puts those down whose time has come.
     pub(super) fn wake(&mut self, now: Time) {
-        while let Some((at, place)) = self.timers.pop_first() {
-            if at > now {
-                self.timers.insert((at, place));
-                return;
-            }
+        while let Some(place) = self.timers.pop(now) {
             if let Some(live) = self.all.get_mut(place) {
                 live.timer = None;
             }
@@ -280,7 +277,7 @@ impl Peers {
         let Some(live) = self.all.get_mut(place) else { return true };
         if self.ports.waits(live.port, place) {
             // It stays put down, and has nothing to be woken for before there is room.
-            live.timer.take().into_iter().for_each(|at| _ = self.timers.remove(&(at, place)));
+            self.timers.change(place, live.timer.take(), None);
             return true;
         }
         if live.timer.is_none_or(|at| at <= now) {
@@ -299,11 +296,8 @@ impl Peers {
             self.heard.push(Heard { whose: live.whose, event });
         }
         let timer = live.peer.next_timeout();
-        if live.timer != timer {
-            live.timer.into_iter().for_each(|at| _ = self.timers.remove(&(at, place)));
-            live.timer = timer;
-            timer.into_iter().for_each(|at| _ = self.timers.insert((at, place)));
-        }
+        self.timers.change(place, live.timer, timer);
+        live.timer = timer;
         true
     }
 

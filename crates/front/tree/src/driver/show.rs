@@ -31,7 +31,7 @@ impl Driver {
     fn stream(&self, stream: &str) -> StreamView {
         let id = StreamId(number(stream));
         let state = self.control.state();
-        let measured = state.streams.iter().find(|state| state.name == stream);
+        let measured = state.stream(stream);
         let feed = self.feeds.get(stream);
         let receivers = measured.map_or(0, |state| state.receivers.len() as u64);
         // A group is a receiver, and stands for all its members.

@@ -1,0 +1,226 @@
+//! What the book says of streams and receivers.
+
+use super::*;
+use crate::limits::REPLICA_LINGER;
+
+const ALONE: Terms = terms(1, 1);
+
+const fn terms(workers: usize, split: usize) -> Terms {
+    Terms { relay_max: 10, placing: Placing { workers, split }, worker: None }
+}
+
+fn entry(receivers_max: usize) -> StreamEntry {
+    StreamEntry {
+        renditions: Vec::new(),
+        owner: Owner { worker: 0, stream: 1 },
+        options: StreamOptions::default(),
+        bounds: LevelBounds::default(),
+        source: None,
+        receivers_max,
+        receivers: 0,
+        publisher: None,
+        replicas: Vec::new(),
+    }
+}
+
+fn admit(registry: &Registry, stream: &str, receiver: ReceiverId, terms: Terms) -> Admission {
+    let mut replicated = false;
+    let replicate = |_| {
+        replicated = true;
+        vec![tokio::sync::watch::channel(true).1]
+    };
+    let admitted = registry.admit(stream, receiver, terms, || 100 + receiver, replicate);
+    admitted.map(|admitted| (admitted.owner.worker, admitted.owner.stream, replicated))
+}
+
+/// The worker, the stream's number there, and whether it has been told of the stream.
+type Admission = Result<(usize, StreamId, bool), ControlError>;
+
+#[test]
+fn one_publisher_at_a_time() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(1));
+    registry.claim("a", 1, "first").expect("free");
+    assert!(
+        matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, first)) if first == "first")
+    );
+    registry.release("a", 2);
+    assert!(registry.claim("a", 2, "second").is_err(), "only its holder gives the place back");
+    registry.release("a", 1);
+    registry.claim("a", 2, "second").expect("free again");
+}
+
+#[test]
+fn receivers_are_counted_and_limited() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(2));
+    admit(&registry, "a", 1, ALONE).expect("room");
+    admit(&registry, "a", 2, ALONE).expect("room");
+    let limited = admit(&registry, "a", 3, ALONE);
+    assert!(matches!(limited, Err(ControlError::Limit { limit: 2, .. })));
+    registry.discharge(1);
+    registry.discharge(1);
+    admit(&registry, "a", 3, ALONE).expect("room again");
+    assert!(registry.receiver(1).is_none() && registry.receiver(3).is_some());
+    let full = admit(&registry, "a", 4, Terms { relay_max: 2, ..ALONE });
+    assert!(matches!(full, Err(ControlError::Limit { .. })));
+}
+
+#[test]
+fn beyond_the_split_others_help_and_those_that_do_so_are_filled_first() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    let terms = terms(3, 2);
+    let mut places = Vec::new();
+    for receiver in 1..=8 {
+        places.push(admit(&registry, "a", receiver, terms).expect("room"));
+    }
+    let (owner, first, second) = ((0, 1, false), (1, 103, true), (2, 105, true));
+    let again = |(worker, stream, _)| (worker, stream, false);
+    // Two with its owner, two each at the others; then everywhere in turn.
+    assert_eq!(places[..6], [owner, owner, first, again(first), second, again(second)]);
+    assert_eq!(places[6..], [owner, again(first)]);
+    assert_eq!(registry.receiver(3), Some(Owner { worker: 1, stream: 103 }));
+    registry.discharge(1);
+    registry.discharge(2);
+    assert_eq!(admit(&registry, "a", 9, terms), Ok(owner), "there is room at owner again");
+}
+
+#[test]
+fn a_worker_that_has_much_to_do_does_not_help() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    let busy = StreamEntry { owner: Owner { worker: 1, stream: 2 }, ..entry(20) };
+    registry.insert("busy".into(), busy);
+    let (alone, two) = (terms(1, 9), terms(2, 1));
+    for receiver in 1..=2 {
+        admit(&registry, "busy", receiver, alone).expect("room");
+    }
+    let mut workers = Vec::new();
+    for receiver in 3..=6 {
+        workers.push(admit(&registry, "a", receiver, two).expect("room").0);
+    }
+    assert_eq!(workers, [0, 0, 0, 1]);
+    registry.remove("busy");
+    assert_eq!(registry.place("a", two.placing), Ok(1), "its receivers are gone");
+}
+
+#[test]
+fn a_session_goes_with_its_receiver() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    let token = |digit: char| digit.to_string().repeat(32).parse().expect("a token");
+    registry.open_session(1, token('1'));
+    assert_eq!(registry.session(token('1')), None, "none is there");
+    for receiver in 1..=3 {
+        admit(&registry, "a", receiver, ALONE).expect("room");
+    }
+    registry.open_session(1, token('0'));
+    registry.open_session(1, token('1'));
+    registry.open_session(2, token('2'));
+    assert_eq!(['0', '1', '2'].map(|digit| registry.session(token(digit))), [None, Some(1), Some(2)]);
+    registry.discharge(1);
+    assert_eq!(['1', '2'].map(|digit| registry.session(token(digit))), [None, Some(2)]);
+    registry.remove("a");
+    assert_eq!(registry.session(token('2')), None);
+}
+
+#[test]
+fn a_stream_is_known_by_its_number_with_any_worker() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    registry.insert("b".into(), StreamEntry { owner: Owner { worker: 0, stream: 2 }, ..entry(20) });
+    let name = |number| registry.of_number(number).map(|(name, _)| name);
+    let chosen = Terms { worker: Some(1), ..terms(2, 1) };
+    admit(&registry, "a", 1, chosen).expect("room");
+    assert_eq!([1, 101, 2, 3].map(name), [Some("a".into()), Some("a".into()), Some("b".into()), None]);
+    registry.insert("a".into(), StreamEntry { owner: Owner { worker: 0, stream: 3 }, ..entry(20) });
+    assert_eq!([1, 101, 3].map(name), [None, None, Some("a".into())], "another stream of this name");
+    registry.remove("a");
+    assert_eq!([2, 3].map(name), [Some("b".into()), None]);
+}
+
+#[test]
+fn a_worker_that_was_chosen_before_serves() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    let chosen = Terms { worker: Some(1), ..terms(2, 1) };
+    assert_eq!(registry.place("a", chosen.placing), Ok(0));
+    assert_eq!(admit(&registry, "a", 1, chosen), Ok((1, 101, true)));
+}
+
+#[test]
+fn a_replica_without_receivers_rests_after_a_while_and_serves_again_when_needed() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    let terms = terms(2, 1);
+    let resting = |wait| {
+        let mut resting = Vec::new();
+        registry.rest_idle(Instant::now() + wait, |owner| resting.push(owner.stream));
+        resting
+    };
+    admit(&registry, "a", 1, terms).expect("room");
+    assert_eq!(admit(&registry, "a", 2, terms), Ok((1, 102, true)));
+    assert!(resting(2 * REPLICA_LINGER).is_empty(), "it has a receiver");
+    registry.discharge(2);
+    assert!(resting(REPLICA_LINGER / 2).is_empty(), "somebody may come");
+    assert_eq!(resting(2 * REPLICA_LINGER), [102]);
+    assert!(resting(2 * REPLICA_LINGER).is_empty(), "told once");
+    assert_eq!(admit(&registry, "a", 3, terms), Ok((1, 102, true)), "under the same number");
+}
+
+#[test]
+fn streams_are_counted_where_their_sources_are() {
+    let registry = Registry::default();
+    let at = |worker, stream| StreamEntry { owner: Owner { worker, stream }, ..entry(20) };
+    for (name, worker, stream) in [("a", 0, 1), ("b", 2, 2), ("c", 2, 3)] {
+        registry.insert(name.into(), at(worker, stream));
+    }
+    let chosen = Terms { worker: Some(1), ..terms(3, 1) };
+    admit(&registry, "a", 1, chosen).expect("room");
+    assert_eq!(registry.load(3), [1, 0, 2], "a replica does not count");
+    registry.insert("b".into(), at(1, 4));
+    assert_eq!(registry.load(3), [1, 1, 1], "another stream of this name");
+    registry.remove("c");
+    registry.remove("c");
+    assert_eq!(registry.load(4), [1, 1, 0, 0]);
+}
+
+#[test]
+fn the_receivers_of_a_stream_go_with_it_and_no_others() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    registry.insert("b".into(), StreamEntry { owner: Owner { worker: 0, stream: 2 }, ..entry(20) });
+    for (stream, receiver) in [("a", 1), ("b", 2), ("a", 3), ("a", 4)] {
+        admit(&registry, stream, receiver, ALONE).expect("room");
+    }
+    assert_eq!(registry.stream_of(3).as_deref(), Some("a"));
+    registry.discharge(3);
+    registry.insert("a".into(), StreamEntry { owner: Owner { worker: 0, stream: 3 }, ..entry(20) });
+    registry.remove("a");
+    let there = [1, 2, 3, 4].map(|receiver| registry.stream_of(receiver));
+    assert_eq!(there, [None, Some("b".to_owned()), None, None]);
+}
+
+#[test]
+fn a_replica_rests_only_if_it_had_no_receiver_all_the_while_and_its_stream_is_there() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(20));
+    registry.insert("b".into(), StreamEntry { owner: Owner { worker: 0, stream: 2 }, ..entry(20) });
+    let chosen = Terms { worker: Some(1), ..terms(2, 1) };
+    let later = Instant::now() + 2 * REPLICA_LINGER;
+    let resting = || {
+        let mut resting = Vec::new();
+        registry.rest_idle(later, |owner| resting.push((owner.worker, owner.stream)));
+        resting
+    };
+    for (stream, receiver) in [("a", 1), ("a", 2), ("b", 3)] {
+        admit(&registry, stream, receiver, chosen).expect("room");
+        registry.discharge(receiver);
+    }
+    admit(&registry, "a", 4, chosen).expect("room");
+    assert_eq!(resting(), [(1, 103)], "that of the other one has a receiver again");
+    registry.discharge(4);
+    registry.remove("a");
+    assert!(resting().is_empty());
+}

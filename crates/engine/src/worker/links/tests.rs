@@ -1,0 +1,89 @@
+//! Links are found by their numbers, and asked when they are due.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use outflow_config::{BitRate, LinkRate};
+use outflow_media::Format;
+use outflow_packet::Level;
+use outflow_relay::{Encapsulation, Order, Output, Share, SinkSpec, Stream, StreamOptions, Transport};
+use tokio::sync::oneshot;
+
+use super::super::rate::Rate;
+use super::*;
+use crate::send::udp::UdpRoute;
+use crate::send::{Headers, pieces};
+
+const SLOW: LinkId = LinkId(3);
+const FAST: LinkId = LinkId(1);
+
+fn config(bps: u64) -> LinkConfig {
+    LinkConfig { rate: Some(LinkRate::Fixed(BitRate(bps))), ..LinkConfig::default() }
+}
+
+/// A stream that is to send a packet of a kilobyte to its receiver, and that order.
+fn stream() -> (Stream, Order) {
+    let mut stream = Stream::new(StreamOptions::default());
+    stream.handle_source(Time::ZERO, Format::Data);
+    stream.handle_join(Time::ZERO, 7, SinkSpec::new(Encapsulation::Ts, Transport::Datagram));
+    stream.handle_media(Time::ZERO, 0, bytes::Bytes::from_static(&[1; 1000]).into());
+    loop {
+        match stream.poll(Time::ZERO) {
+            Output::Order(order) => return (stream, order),
+            Output::Wait { .. } => panic!("there is a packet to be sent"),
+            _ => {}
+        }
+    }
+}
+
+fn sink(links: &Links, link: LinkId) -> LiveSink {
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    let route = UdpRoute::new(7, 0, vec![(0, to.into())]);
+    let out = Out::Udp { route, rtcp: Vec::new(), own_socket: false };
+    LiveSink {
+        id: 7,
+        kind: "udp",
+        to: to.to_string(),
+        name: None,
+        closed: oneshot::channel().0,
+        behind: links.behind(link, &out, &to.to_string()),
+        out,
+        reports: Vec::new(),
+        sent_bytes: Rate::default(),
+        wants: Some(Level::BEST),
+    }
+}
+
+#[test]
+fn a_link_is_due_when_its_next_packet_is_and_not_because_another_one_is() {
+    let (now, later) = (Time::from_millis(5), Time::from_millis(5000));
+    let mut links = Links::default();
+    links.put(now, SLOW, "slow".to_owned(), &config(8_000));
+    links.put(now, FAST, "fast".to_owned(), &config(1_000_000_000));
+    assert!(links.has(SLOW) && !links.has(LinkId(2)));
+    assert_eq!(links.due(), None, "nothing waits");
+    let (stream, order) = stream();
+    let mut headers = Headers::new();
+    let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
+    let members = stream.members(&order);
+    let offered =
+        Offered { stream: (&stream, 0), order: &order, share: Share::WHOLE, pieces: &pieces, members };
+    let (mut batch, mut sinks) = (Vec::new(), [SLOW, FAST].map(|link| [Some(sink(&links, link))]));
+    assert!(links.offer((now, SLOW), &offered, &mut sinks[0]), "it is to be asked now");
+    assert!(!links.offer((now, SLOW), &offered, &mut sinks[0]), "it is asked already");
+    assert!(!links.offer((now, LinkId(2)), &offered, &mut sinks[0]), "there is no such link");
+    assert_eq!((links.due(), links.are_due(now).collect::<Vec<_>>()), (Some(now), vec![SLOW]));
+    assert!(!links.depart(now, SLOW, &mut batch), "a second passes until the next packet goes");
+    assert!(links.are_due(now).next().is_none() && links.due().is_some_and(|due| due > now));
+    assert!(links.offer((now, FAST), &offered, &mut sinks[1]));
+    assert_eq!(links.are_due(now).collect::<Vec<_>>(), [FAST]);
+    assert_eq!(links.are_due(later).collect::<Vec<_>>(), [FAST, SLOW]);
+    links.depart(now, FAST, &mut batch);
+    assert_eq!((batch.len(), links.are_due(later).collect::<Vec<_>>()), (2, vec![SLOW]));
+    let name = |links: &Links| {
+        let behind = sinks[0][0].as_ref().and_then(|sink| sink.behind.as_ref()).expect("behind it");
+        links.name(behind).map(str::to_owned)
+    };
+    assert_eq!(name(&links).as_deref(), Some("slow"));
+    assert!(links.remove(now, SLOW).is_some() && links.remove(now, SLOW).is_none());
+    assert_eq!((links.due(), name(&links)), (None, None));
+}
