@@ -20,7 +20,7 @@ pub const HEADER: &str = "Outflow-Session";
 /// What a player can change of its session.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SessionWish {
+pub(super) struct SessionRequest {
     /// The quality that it gets from now on, 1 is the best.
     #[schema(example = 3)]
     level: u8,
@@ -68,7 +68,7 @@ pub(super) async fn show(
 #[utoipa::path(
     patch, path = "/api/v1/sessions/{token}", tag = "media",
     params(("token" = String, Path, description = "From Outflow-Session in the answer to GET /NAME.ts")),
-    request_body = SessionWish,
+    request_body = SessionRequest,
     responses(
         (status = OK, body = SessionState),
         (status = UNAUTHORIZED, body = ErrorBody),
@@ -83,7 +83,7 @@ pub(super) async fn change(
     Path(token): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    Body(wish): Body<SessionWish>,
+    Body(wish): Body<SessionRequest>,
 ) -> Result<Json<SessionState>, HttpError> {
     ask(&control, peer, (&headers, query.as_deref()), &token, Some(wish.level)).await
 }

@@ -39,7 +39,7 @@ impl From<PriorityName> for Priority {
 /// What can be changed of a receiver.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReceiverWish {
+pub(super) struct ReceiverRequest {
     /// Its class; as it is if left out.
     priority: Option<PriorityName>,
     /// What it sees of images from now on; as it is if left out.
@@ -90,7 +90,7 @@ pub(super) async fn show(
 #[utoipa::path(
     patch, path = "/api/v1/receivers/{id}", tag = "receivers",
     params(("id" = u64, Path, description = "Number of the receiver")),
-    request_body = ReceiverWish,
+    request_body = ReceiverRequest,
     responses(
         (status = NO_CONTENT),
         (status = NOT_FOUND, body = ErrorBody),
@@ -100,7 +100,7 @@ pub(super) async fn show(
 pub(super) async fn change(
     State(control): State<Control>,
     Path(id): Path<String>,
-    Body(wish): Body<ReceiverWish>,
+    Body(wish): Body<ReceiverRequest>,
 ) -> Result<StatusCode, HttpError> {
     let receiver = receiver_id(&id)?;
     if let Some(priority) = wish.priority {

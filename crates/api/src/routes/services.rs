@@ -12,7 +12,7 @@ use crate::{Body, ErrorBody, HttpError};
 /// Services as in the tables of the configuration.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ServicesWish {
+pub(super) struct ServicesRequest {
     /// As in `[streams.NAME.elements.NAME]`, by name.
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -35,7 +35,7 @@ pub(super) struct ServicesChanged {
 /// How an element works.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ElementWish {
+pub(super) struct ElementRequest {
     /// Let everything pass as it is.
     bypass: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct ElementWish {
 #[utoipa::path(
     put, path = "/api/v1/streams/{name}/services", tag = "services",
     params(("name" = String, Path, description = "Name of the stream")),
-    request_body = ServicesWish,
+    request_body = ServicesRequest,
     responses(
         (status = OK, body = ServicesChanged),
         (status = NOT_FOUND, body = ErrorBody),
@@ -57,7 +57,7 @@ pub(super) struct ElementWish {
 pub(super) async fn replace(
     State(control): State<Control>,
     Path(name): Path<String>,
-    Body(wish): Body<ServicesWish>,
+    Body(wish): Body<ServicesRequest>,
 ) -> Result<Json<ServicesChanged>, HttpError> {
     let (elements, branches) = read(wish)?;
     let Changed { lines, waited } = control.set_services(&name, elements, branches).await?;
@@ -72,13 +72,13 @@ pub(super) async fn replace(
         ("name" = String, Path, description = "Name of the stream"),
         ("element" = String, Path, description = "Name of the element")
     ),
-    request_body = ElementWish,
+    request_body = ElementRequest,
     responses((status = NO_CONTENT), (status = NOT_FOUND, body = ErrorBody))
 )]
 pub(super) async fn change(
     State(control): State<Control>,
     Path((name, element)): Path<(String, String)>,
-    Body(wish): Body<ElementWish>,
+    Body(wish): Body<ElementRequest>,
 ) -> Result<axum::http::StatusCode, HttpError> {
     control.set_bypass(&name, &element, wish.bypass).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
@@ -91,8 +91,8 @@ pub(super) async fn rules(State(control): State<Control>) -> Json<RuleLog> {
 }
 
 /// Reads services by way of a configuration that has nothing else: the same keys, the same checks.
-fn read(wish: ServicesWish) -> Result<(Elements, Branches), HttpError> {
-    let ServicesWish { elements, branches } = wish;
+fn read(wish: ServicesRequest) -> Result<(Elements, Branches), HttpError> {
+    let ServicesRequest { elements, branches } = wish;
     let stream = serde_json::json!({ "elements": elements, "branches": branches });
     let text = toml::to_string(&serde_json::json!({ "streams": { "s": stream } }));
     let text = text.map_err(|e| impossible(format!("this has no form in TOML: {e}")))?;

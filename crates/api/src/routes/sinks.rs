@@ -17,7 +17,7 @@ use crate::{Body, ErrorBody, HttpError};
 /// A receiver to send to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SinkWish {
+pub(super) struct SinkRequest {
     /// Where it is: udp:// (MPEG-TS) or rtp://, with ttl and interface for multicast; or poc://, another relay.
     #[schema(example = "udp://239.2.2.2:6000?ttl=4&interface=eth1")]
     to: String,
@@ -45,7 +45,7 @@ pub(super) struct SinkWish {
     link: Option<String>,
 }
 
-impl SinkWish {
+impl SinkRequest {
     /// When its packets go.
     fn timing(&self, of_stream: Timing) -> Result<Timing, HttpError> {
         let mut timing = of_stream;
@@ -75,7 +75,7 @@ pub(super) struct SinkAdded {
 #[utoipa::path(
     post, path = "/api/v1/streams/{name}/sinks", tag = "sinks",
     params(("name" = String, Path, description = "Name of the stream")),
-    request_body = SinkWish,
+    request_body = SinkRequest,
     responses(
         (status = CREATED, body = SinkAdded),
         (status = NOT_FOUND, body = ErrorBody),
@@ -87,7 +87,7 @@ pub(super) struct SinkAdded {
 pub(super) async fn add(
     State(control): State<Control>,
     Path(stream): Path<String>,
-    Body(wish): Body<SinkWish>,
+    Body(wish): Body<SinkRequest>,
 ) -> Result<(StatusCode, Json<SinkAdded>), HttpError> {
     let to = SinkUrl::parse(&wish.to, control.protocols().vocabulary()).map_err(HttpError::impossible)?;
     check_target(&control, &stream, &to)?;

@@ -47,7 +47,7 @@ pub(super) async fn show(
 /// Limits of a stream; what is left out stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LimitsWish {
+pub(super) struct LimitsRequest {
     /// Bytes kept for receivers that lag.
     #[schema(example = "16 MB")]
     ring: Option<String>,
@@ -81,7 +81,7 @@ pub(super) struct Limits {
 #[utoipa::path(
     patch, path = "/api/v1/streams/{name}", tag = "streams",
     params(("name" = String, Path, description = "Name of the stream")),
-    request_body = LimitsWish,
+    request_body = LimitsRequest,
     responses(
         (status = OK, body = Limits),
         (status = NOT_FOUND, body = ErrorBody),
@@ -91,7 +91,7 @@ pub(super) struct Limits {
 pub(super) async fn change(
     State(control): State<Control>,
     Path(name): Path<String>,
-    Body(wish): Body<LimitsWish>,
+    Body(wish): Body<LimitsRequest>,
 ) -> Result<Json<Limits>, HttpError> {
     let limits = StreamLimits {
         ring: wish.ring.map(|text| text.parse()).transpose().map_err(HttpError::impossible)?,

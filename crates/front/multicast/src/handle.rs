@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::limits::MULTICAST_ASKS_MAX;
 use crate::plan::Plan;
-use crate::state::{MulticastSaid, MulticastState};
+use crate::state::{MulticastReported, MulticastState};
 
 /// Where pages and metrics find the task.
 #[derive(Debug, Default)]
@@ -41,12 +41,12 @@ pub(crate) enum Ask {
     /// What there is.
     State(oneshot::Sender<MulticastState>),
     /// A host says which level it wants of a group.
-    SayLevel(LevelSaid, oneshot::Sender<Result<MulticastSaid, ControlError>>),
+    SayLevel(ReportedLevel, oneshot::Sender<Result<MulticastReported, ControlError>>),
 }
 
 /// Which level a host wants of a group that it is a member of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LevelSaid {
+pub(crate) struct ReportedLevel {
     pub(crate) host: Ipv4Addr,
     pub(crate) group: Ipv4Addr,
     pub(crate) level: Level,
@@ -80,7 +80,7 @@ impl Handle {
     ///
     /// # Errors
     /// It is not known as one, or says too much.
-    pub(crate) async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
+    pub(crate) async fn say_level(&self, said: ReportedLevel) -> Result<MulticastReported, ControlError> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(Ask::SayLevel(said, reply)).await.map_err(|_| ControlError::ShuttingDown)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)?

@@ -27,5 +27,5 @@ mod task;
 pub use self::front::front;
 pub use self::state::{
     MulticastDvmrp, MulticastFlow, MulticastGroup, MulticastInterface, MulticastLevel, MulticastNeighbour,
-    MulticastNeighbours, MulticastRoute, MulticastSaid, MulticastSent, MulticastState, MulticastUpstream,
+    MulticastNeighbours, MulticastReported, MulticastRoute, MulticastSent, MulticastState, MulticastUpstream,
 };

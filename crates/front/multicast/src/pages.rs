@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::handle::{Attached, LevelSaid};
-use crate::state::{MulticastSaid, MulticastState};
+use crate::handle::{Attached, ReportedLevel};
+use crate::state::{MulticastReported, MulticastState};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP")))]
@@ -39,7 +39,7 @@ pub(super) async fn show(State(control): State<Control>) -> Result<Json<Multicas
 /// Which level a host wants of a group.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LevelWish {
+pub(super) struct LevelRequest {
     /// The group, which the host has joined.
     #[schema(value_type = String, example = "239.1.1.1")]
     group: Ipv4Addr,
@@ -61,9 +61,9 @@ pub(super) fn open() -> OpenApiRouter<Http> {
 /// For programs that join by ordinary socket options and cannot say it in their reports. It holds as long as the host is a member, or until it says another one. The host needs no token.
 #[utoipa::path(
     put, path = "/api/v1/multicast/levels", tag = "multicast",
-    request_body = LevelWish,
+    request_body = LevelRequest,
     responses(
-        (status = OK, body = MulticastSaid),
+        (status = OK, body = MulticastReported),
         (status = UNAUTHORIZED, body = ErrorBody),
         (status = FORBIDDEN, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody, description = "The host is not known as a member"),
@@ -76,8 +76,8 @@ pub(super) async fn say_level(
     Extension(Peer(peer)): Extension<Peer>,
     headers: HeaderMap,
     uri: Uri,
-    Body(wish): Body<LevelWish>,
-) -> Result<Json<MulticastSaid>, HttpError> {
+    Body(wish): Body<LevelRequest>,
+) -> Result<Json<MulticastReported>, HttpError> {
     let own = match peer.ip().to_canonical() {
         IpAddr::V4(own) => Some(own),
         IpAddr::V6(_) => None,
@@ -92,5 +92,5 @@ pub(super) async fn say_level(
     let level = Level::try_from(wish.level).map_err(|no_level| {
         HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{no_level}: say one of these"))
     })?;
-    Ok(Json(Attached::of(&control)?.say_level(LevelSaid { host, group: wish.group, level }).await?))
+    Ok(Json(Attached::of(&control)?.say_level(ReportedLevel { host, group: wish.group, level }).await?))
 }

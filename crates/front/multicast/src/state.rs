@@ -153,7 +153,7 @@ pub struct MulticastRoute {
 
 /// What follows from a level that a host said.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct MulticastSaid {
+pub struct MulticastReported {
     /// The host.
     pub host: String,
     /// The group.

@@ -14,11 +14,12 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::demand::{Changes, Demand, Sent, Touched};
-use super::handle::{Ask, LevelSaid};
+use super::handle::{Ask, ReportedLevel};
 use super::interfaces::{Interfaces, ask_alike};
 use super::plan::{Plan, Served};
 use super::state::{
-    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastSaid, MulticastState, MulticastUpstream,
+    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
+    MulticastUpstream,
 };
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 use crate::settings::Forward;
@@ -283,8 +284,8 @@ impl Task {
         PushOptions { from: target.from, loops: false, ..options }
     }
 
-    async fn say_level(&self, said: LevelSaid) -> Result<MulticastSaid, ControlError> {
-        let LevelSaid { host, group, level } = said;
+    async fn say_level(&self, said: ReportedLevel) -> Result<MulticastReported, ControlError> {
+        let ReportedLevel { host, group, level } = said;
         let Some(driver) = &self.driver else {
             let what =
                 "hosts join no groups here: name interfaces with hosts in [multicast] of the configuration";
@@ -295,7 +296,7 @@ impl Task {
             Error::Ended => ControlError::ShuttingDown,
             error => ControlError::NoMember(error.to_string()),
         })?;
-        Ok(MulticastSaid {
+        Ok(MulticastReported {
             host: host.to_string(),
             group: group.to_string(),
             interface: answer.interface.to_string(),

@@ -63,7 +63,7 @@ struct Kept<'a> {
     socket: PocSocket,
     inputs: &'a mpsc::Sender<Input>,
     /// For the driver, as soon as the other end has said which relay it is.
-    greeting: Option<mpsc::Sender<Notice>>,
+    hello: Option<mpsc::Sender<Notice>>,
     heard_at: Instant,
     said_at: Instant,
     /// When something was said that is not only a sign of life.
@@ -74,8 +74,8 @@ struct Kept<'a> {
 async fn keep(terms: Terms, socket: PocSocket, inputs: &mpsc::Sender<Input>) -> String {
     let (to, unsaid) = mpsc::channel::<Notice>(UNSAID_MAX);
     let now = Instant::now();
-    let greeting = Some(to);
-    let mut kept = Kept { terms, socket, inputs, greeting, heard_at: now, said_at: now, used_at: now };
+    let hello = Some(to);
+    let mut kept = Kept { terms, socket, inputs, hello, heard_at: now, said_at: now, used_at: now };
     match kept.run(unsaid).await {
         Ok(never) => match never {},
         Err(why) => why,
@@ -96,7 +96,7 @@ impl Kept<'_> {
                     Err(closed) if closed.text.is_empty() => return Err("it has left".to_owned()),
                     Err(closed) => return Err(closed.text),
                 },
-                said = unsaid.recv(), if self.greeting.is_none() => {
+                said = unsaid.recv(), if self.hello.is_none() => {
                     let said = said.ok_or("this relay ends it")?;
                     self.say(&said, || unsaid.try_recv().ok()).await?;
                     self.used_at = self.said_at;
@@ -122,7 +122,7 @@ impl Kept<'_> {
                     Some(to) => LinkEvent::Up { link, peer, to },
                     None => continue,
                 },
-                _ if self.greeting.is_some() => return Err("it does not say its name".to_owned()),
+                _ if self.hello.is_some() => return Err("it does not say its name".to_owned()),
                 said => {
                     self.used_at = self.heard_at;
                     LinkEvent::Heard { link, said }
@@ -142,7 +142,7 @@ impl Kept<'_> {
         if peer.contact.relay == me.contact.relay {
             return Err(format!("it has the same name as this relay, '{}'", me.name));
         }
-        Ok(self.greeting.take())
+        Ok(self.hello.take())
     }
 
     /// Looks whether the other end is there, and says that this one is.

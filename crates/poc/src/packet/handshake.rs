@@ -24,7 +24,7 @@ pub struct Hello<'a> {
 
 /// What a hello of any version begins with behind its first byte: the version, and how the client calls the
 /// connection. The padding has to be there, in all versions.
-pub(super) fn greeting(reader: &mut Reader<'_>, bytes: usize) -> Result<(u8, ConnectionId), Malformed> {
+pub(super) fn hello(reader: &mut Reader<'_>, bytes: usize) -> Result<(u8, ConnectionId), Malformed> {
     if bytes < HELLO_BYTES_MIN {
         return Err(Malformed { offset: bytes, ..reader.error("a hello of less than 1200 bytes") });
     }

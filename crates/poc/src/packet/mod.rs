@@ -86,7 +86,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     let mut reader = Reader::new(FORMAT, bytes);
     let datagram = match reader.byte()? {
         HELLO => {
-            let (version, client) = handshake::greeting(&mut reader, bytes.len())?;
+            let (version, client) = handshake::hello(&mut reader, bytes.len())?;
             if version == VERSION {
                 Datagram::Hello(Hello::parse(client, &mut reader)?)
             } else {
