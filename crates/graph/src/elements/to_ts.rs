@@ -7,7 +7,7 @@ use outflow_media::{Format, Time, Track};
 use outflow_packet::receive::RtpWrap;
 use outflow_packet::{DropReason, Packet};
 use outflow_rtp::payload::depacketize::Dropped;
-use outflow_ts::{TsReader, UnsupportedCodec};
+use outflow_ts::{FindingsPool, Found, TsReader, UnsupportedCodec};
 use outflow_units::FromRtp;
 
 use crate::{
@@ -47,6 +47,9 @@ struct Works {
     from_rtp: FromRtp,
     to_ts: outflow_units::ToTs,
     reader: TsReader,
+    /// What that found in the datagram that is made. Kept so that no memory is asked for it.
+    found: Vec<Found>,
+    findings: FindingsPool,
     /// RTP headers, for sinks that get the transport stream by RTP; of the source's SSRC.
     wrap: Option<RtpWrap>,
     counted: Dropped,
@@ -62,6 +65,8 @@ impl Works {
             from_rtp: FromRtp::new(tracks, |index| to_ts.carries(index)),
             to_ts,
             reader: TsReader::default(),
+            found: Vec::new(),
+            findings: FindingsPool::default(),
             wrap: None,
             counted: Dropped::default(),
         })
@@ -69,7 +74,7 @@ impl Works {
 
     /// Takes one RTP packet, and hands on the packets that are complete by it.
     fn push(&mut self, mut item: Item, out: &mut Vec<Item>) {
-        let Works { from_rtp, to_ts, reader, wrap, .. } = self;
+        let Works { from_rtp, to_ts, reader, found, findings, wrap, .. } = self;
         if item.rtp_header[0] != 0 {
             item.packet.bytes = item.own(true).freeze();
         }
@@ -78,8 +83,10 @@ impl Works {
         let Packet { bytes, tag, arrived } = &item.packet;
         let mut made = |bytes: Bytes| {
             // What the multiplexer makes is well-formed; were it not, it would not be sent.
-            let Ok(tag) = reader.read(&bytes) else { return };
+            found.clear();
+            let Ok(tag) = reader.read_into(&bytes, found) else { return };
             let mut made = item.made(Packet { bytes, tag, arrived: *arrived });
+            made.found = Some(findings.lend(found));
             made.rtp_header = wrap.next(*arrived);
             made.preamble = if tag.key { reader.preamble() } else { None };
             out.push(made);
@@ -198,6 +205,18 @@ mod tests {
             assert!(item.packet.bytes.chunks(188).all(|packet| packet::Packet::new_checked(packet).is_ok()));
         }
         assert!(out.iter().any(|item| item.packet.tag.key));
+    }
+
+    #[test]
+    fn what_was_found_in_a_datagram_goes_along_with_it() {
+        let mut element = ToTs::default();
+        element.bind(&format()).expect("it can be carried");
+        let out = worked(&mut element, (0..4).map(item));
+        let found = out.iter().flat_map(|item| item.found.iter()).flat_map(|found| found.iter());
+        assert_eq!(found.map(|found| found.begun).sum::<u32>(), 4, "frames");
+        for item in &out {
+            assert_eq!(item.found.as_ref().map(|found| found.len()), Some(item.len() / 188));
+        }
     }
 
     #[test]
