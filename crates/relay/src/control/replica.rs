@@ -28,7 +28,10 @@ impl Stream {
             Handed::Packet(parsed) => self.take_understood(now, parsed),
             Handed::Away => self.state.source.went_away(now),
             Handed::Break => self.break_off(),
-            Handed::Missed { track, packets } => self.state.sharing.miss(track, packets),
+            Handed::Missed { track, packets } => {
+                self.state.sharing.miss(track, packets);
+                self.state.out.miss();
+            }
         }
     }
 
