@@ -98,7 +98,8 @@ impl Chain {
     /// A batch goes in and comes out; timed as the relay times it.
     pub(crate) fn once(&mut self) -> usize {
         for packet in &self.packets {
-            let parsed = Parsed { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None };
+            let parsed =
+                Parsed { packet: packet.clone(), rtp_header: [0; HEADER], preamble: None, found: None };
             self.graph.enter(parsed);
         }
         let mut came = 0;

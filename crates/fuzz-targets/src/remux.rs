@@ -5,7 +5,7 @@ use outflow_media::{Codec, Time, Track};
 use outflow_ts::packet::Packet;
 use outflow_ts::pes::PesHeader;
 use outflow_ts::{PACKET_BYTES, TsReader};
-use outflow_units::RtpToTs;
+use outflow_units::{FromRtp, ToTs};
 
 use crate::packets::packets;
 
@@ -13,7 +13,8 @@ use crate::packets::packets;
 /// arrived. A track beyond the last one makes it a sender report.
 pub(crate) fn remux(data: &[u8]) {
     let tracks = tracks();
-    let mut remux = RtpToTs::new(&tracks).expect("codecs that can be carried");
+    let mut to = ToTs::new(&tracks).expect("codecs that can be carried");
+    let mut from = FromRtp::new(&tracks, |track| to.carries(track));
     let mut reader = TsReader::default();
     let mut now = Time::ZERO;
     for chunk in packets(data) {
@@ -21,14 +22,16 @@ pub(crate) fn remux(data: &[u8]) {
         now = Time::from_millis(now.as_millis() + u64::from(later) * u64::from(later));
         let count = tracks.len() as u8;
         if track < count {
-            remux.push(track, &Bytes::copy_from_slice(packet), now, &mut |datagram: Bytes| {
+            let mut checked = |datagram: Bytes| {
                 reader.read(&datagram).expect("a transport stream");
                 datagram.chunks(PACKET_BYTES).for_each(check);
-            });
+            };
+            let packet = Bytes::copy_from_slice(packet);
+            from.push(track, &packet, now, &mut |unit| to.push(&unit, &mut checked));
         } else if let &[a, b, c, d, e, f, g, h, ref rest @ ..] = packet {
             let ntp = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
             let rtp = rest.iter().take(4).fold(0, |sum, byte| sum << 8 | u32::from(*byte));
-            remux.sender_report(track % count, ntp, rtp, now);
+            from.sender_report(track % count, ntp, rtp, now);
         }
     }
     assert_eq!(reader.continuity_errors(), 0);

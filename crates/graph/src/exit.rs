@@ -28,6 +28,9 @@ pub(super) fn leave(
 ) {
     let Target::Exit(number) = target else { return further(target, item) };
     let Some(exit) = exits.get_mut(usize::from(number)).filter(|exit| exit.wanted) else { return };
+    if exit.from.len() > 1 {
+        item.found = None;
+    }
     exit.numbering.number(&mut item);
     each(usize::from(number), item.parsed());
 }

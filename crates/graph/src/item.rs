@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use outflow_rtp::HEADER;
 
 use outflow_packet::{DropReason, Packet, Parsed};
+use outflow_ts::Findings;
 
 /// A packet between elements.
 #[derive(Debug, Clone)]
@@ -18,6 +19,9 @@ pub struct Item {
     pub rtp_header: [u8; HEADER],
     /// What a receiver that begins with this packet's frame needs first.
     pub preamble: Option<Bytes>,
+    /// What the element that made it found in it, if it is a datagram of a transport stream. It goes along to a
+    /// branch from that element alone: others may leave datagrams out.
+    pub found: Option<Findings>,
     /// By which of its outputs it leaves the element that has it.
     pub port: u8,
     /// What it is counted as if nothing takes it from there.
@@ -35,7 +39,7 @@ pub struct Item {
 impl Item {
     /// A packet as it comes into a graph.
     pub(super) fn entering(parsed: Parsed, ordinal: u32) -> Self {
-        let Parsed { packet, rtp_header, preamble } = parsed;
+        let Parsed { packet, rtp_header, preamble, .. } = parsed;
         Item { packet, rtp_header, preamble, ordinal, ..Item::empty() }
     }
 
@@ -71,6 +75,7 @@ impl Item {
             packet,
             rtp_header: [0; HEADER],
             preamble: None,
+            found: None,
             port: 0,
             otherwise: DropReason::Filtered,
             ordinal: 0,
@@ -160,7 +165,8 @@ impl Item {
 
     /// As a branch takes it.
     pub(crate) fn parsed(self) -> Parsed {
-        Parsed { packet: self.packet, rtp_header: self.rtp_header, preamble: self.preamble }
+        let Item { packet, rtp_header, preamble, found, .. } = self;
+        Parsed { packet, rtp_header, preamble, found }
     }
 }
 

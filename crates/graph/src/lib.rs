@@ -360,6 +360,8 @@ impl Graph {
 
     /// A packet comes back from the last of the stages that were taken out.
     pub fn leave(&mut self, exit: u16, item: Item, each: &mut dyn FnMut(usize, Parsed)) {
+        // Others may have been dropped on the way between contexts.
+        let item = Item { found: None, ..item };
         leave(&mut self.exits, &mut |_, _| {}, each, Target::Exit(exit), item);
     }
 

@@ -120,6 +120,7 @@ impl Node {
             // Ordinals wrap; those of a batch are near each other.
             self.batch.sort_by_key(|item| item.ordinal.wrapping_sub(first).cast_signed());
         }
+        self.batch.iter_mut().for_each(|item| item.found = None);
         let before = self.batch.len();
         self.gauge.enters(&self.batch);
         if self.unfit.is_some() {

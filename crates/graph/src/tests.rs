@@ -28,7 +28,7 @@ fn rtp(sequence: u16) -> Parsed {
     let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp: 0, ssrc: 7 };
     let bytes = Bytes::from([&header.emit()[..], b"body"].concat());
     let packet = Packet { bytes, tag: Tag::default(), arrived: Time::ZERO };
-    Parsed { packet, rtp_header: [0; 12], preamble: None }
+    Parsed { packet, rtp_header: [0; 12], preamble: None, found: None }
 }
 
 fn video() -> Format {
@@ -208,6 +208,21 @@ fn copies_that_are_left_out_leave_no_hole() {
     let mut graph = graph(&plan);
     // The source sends everything twice, and 4 was lost.
     assert_eq!(run(&mut graph, [1, 1, 2, 2, 3, 3, 5, 5]), [(0, 1), (0, 2), (0, 3), (0, 5)]);
+}
+
+#[test]
+fn what_was_found_goes_along_to_a_branch_as_long_as_no_other_element_may_leave_something_out() {
+    let elements: [(&str, &str, &[&str]); 2] = [("ts", "to-ts", &[]), ("p", "pass", &["ts"])];
+    let branches: [(&str, &[&str]); 3] = [("all", &["ts"]), ("both", &["p", "ts"]), ("passed", &["p"])];
+    let mut graph = graph(&plan(&elements, &branches));
+    graph.bind(&Format::Rtp(vec![Track { codec: outflow_media::Codec::Opus, ..Track::mp2t() }]));
+    graph.enter(rtp(1));
+    let mut out = Vec::new();
+    graph.run(Time::ZERO, None, &mut |_, _| panic!("all stages are here"), &mut |exit, parsed| {
+        out.push((branches[exit].0, parsed.found.is_some()));
+    });
+    out.sort_unstable();
+    assert_eq!(out, [("all", true), ("both", false), ("both", false), ("passed", false)]);
 }
 
 /// What comes out of a graph to which this is told.

@@ -117,7 +117,7 @@ fn worked(kind: &str, settings: Settings, track: &Track, packets: &[Vec<u8>]) ->
     for packet in packets {
         let tag = reader.read(packet).expect("RTP");
         let packet = Packet { bytes: packet.clone().into(), tag, arrived: Time::ZERO };
-        graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
+        graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None });
     }
     let mut out = Vec::new();
     graph.run(Time::ZERO, None, &mut |_, _| panic!("all is here"), &mut |_, Parsed { packet, .. }| {

@@ -20,6 +20,7 @@ pub mod tag;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
+mod unit;
 
 pub use backoff::Backoff;
 pub use bucket::{Rate, TokenBucket};
@@ -27,6 +28,7 @@ pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;
 pub use tag::{Content, Kind, Needs, Tag};
 pub use time::Time;
+pub use unit::AccessUnit;
 
 /// Bytes that could not be read as what they claim to be.
 ///

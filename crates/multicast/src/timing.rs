@@ -15,7 +15,7 @@ pub struct Timing {
     pub replies: u32,
     /// From when the kernel had the first one until it was read, by the wall clock.
     pub receive: Duration,
-    /// To check and understand them, and to write the replies.
+    /// To check and parse them, and to write the replies.
     pub process: Duration,
     /// To send these.
     pub reply: Duration,

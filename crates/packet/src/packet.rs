@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use outflow_media::{Tag, Time};
 use outflow_rtp::HEADER;
+use outflow_ts::Findings;
 
 /// One packet on its way: refcounted, immutable bytes and what they mean.
 #[derive(Debug, Clone)]
@@ -37,4 +38,7 @@ pub struct Parsed {
     /// What a receiver needs before anything else if it begins with the frame that this packet
     /// makes known to be a key frame.
     pub preamble: Option<Bytes>,
+    /// What its reader found in the packets of a transport stream, where that goes along: nothing is missing
+    /// between it and the datagram that was read before it. What gets it without that reads it by itself.
+    pub found: Option<Findings>,
 }

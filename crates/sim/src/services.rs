@@ -72,7 +72,7 @@ mod tests {
             for bytes in source.frame(&mut rng) {
                 let tag = parser.tag(0, &bytes).expect("it is H.264");
                 let packet = Packet { bytes, tag, arrived };
-                graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
+                graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None });
                 // Each packet by itself, where the stream gathers them.
                 graph.run(arrived, None, &mut |_, _| {}, &mut |to, Parsed { packet, rtp_header, .. }| {
                     assert_eq!(to, exit);

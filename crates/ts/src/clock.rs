@@ -13,6 +13,12 @@ pub const PTS_MODULUS: u64 = 1 << 33;
 /// Where the programme clock reference begins again.
 pub const PCR_MODULUS: u64 = PTS_MODULUS * 300;
 
+/// A time in ticks of 90 kHz as PTS and DTS have it.
+pub(crate) const fn wrapped(ticks: i64) -> u64 {
+    // What is negative wraps as the rest does: the modulus divides 2^64.
+    ticks.cast_unsigned() % PTS_MODULUS
+}
+
 /// The time stamp `ticks` behind `pts`.
 pub const fn pts_after(pts: u64, ticks: u64) -> u64 {
     pts.wrapping_add(ticks) % PTS_MODULUS
@@ -48,6 +54,8 @@ mod tests {
     #[test]
     fn time_stamps_run_on_over_their_end() {
         assert_eq!(pts_after(PTS_MODULUS - 1, 3), 2);
+        assert_eq!(wrapped(PTS_MODULUS.cast_signed() + 2), 2);
+        assert_eq!(wrapped(-1), PTS_MODULUS - 1);
         assert_eq!(pts_distance(PTS_MODULUS - 1, 2), 3);
         assert_eq!(pts_distance(2, PTS_MODULUS - 1), -3);
         assert_eq!(pts_distance(5, 5), 0);

@@ -130,6 +130,11 @@ impl TsFrames {
         }
     }
 
+    /// Packets were lost behind the reader, in front of the next one.
+    pub fn miss(&mut self) {
+        self.has_gap = true;
+    }
+
     /// Begins again with what the stream is; its frames are counted on.
     pub fn restart(&mut self) {
         self.is_mixed = false;

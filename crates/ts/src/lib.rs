@@ -25,10 +25,10 @@ pub use discontinuity::announce_discontinuity;
 pub use framer::{TsFramer, resync};
 pub use frames::{FrameTag, Part, TsFrames};
 pub use looper::TsLoop;
-pub use mux::{AccessUnit, CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
+pub use mux::{CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
 pub use packet::PACKET_BYTES;
 pub use programme::{Coding, ElementaryStream, Programme};
-pub use reader::{Found, TsReader};
+pub use reader::{Findings, FindingsPool, Found, TsReader};
 
 /// Packets of a full datagram: as many as an Ethernet frame has room for.
 pub const DATAGRAM_PACKETS: usize = 7;

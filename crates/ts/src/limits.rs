@@ -15,6 +15,10 @@ pub const TABLE_PACKETS_BYTES_MAX: usize = 12 * 188;
 /// of the lowest layer.
 pub const UNTOLD_PACKETS_MAX: usize = 64;
 
+/// Datagrams on the way at once whose [`Findings`](crate::Findings) are in memory that is used again. That of
+/// more is asked for, and freed behind them.
+pub const FINDINGS_LENT_MAX: usize = 4096;
+
 /// Tracks that are put into one transport stream, so that one section describes them. Those
 /// beyond are left out.
 pub const MUX_TRACKS_MAX: usize = 32;

@@ -4,11 +4,11 @@ mod parameters;
 mod stream;
 
 use bytes::{Buf, Bytes, BytesMut};
-use outflow_media::{Malformed, Track};
+use outflow_media::{AccessUnit, Malformed, Track};
 
 use self::stream::Stream;
 use super::DATAGRAM_BYTES;
-use super::clock::{PTS_HZ, PTS_MODULUS, pcr_distance, pts_after, pts_distance};
+use super::clock::{PTS_HZ, PTS_MODULUS, pcr_distance, pts_after, pts_distance, wrapped};
 use super::packet::{Header, PACKET_BYTES};
 use super::pes::PesHeader;
 use super::psi::{PAT_PID, emit_packets, emit_pat, emit_pmt};
@@ -43,22 +43,6 @@ const BLOCK_BYTES: usize = 64 << 10;
 pub struct UnsupportedCodec {
     /// What the tracks are ([`Track::name`]).
     pub tracks: String,
-}
-
-/// A picture, or a frame of sound.
-#[derive(Debug, Clone, Copy)]
-pub struct AccessUnit<'a> {
-    /// Index of its track among those given to [`TsMux::new`].
-    pub track: usize,
-    /// When it is presented, in ticks of 90 kHz; the lower 33 bits count.
-    pub pts: u64,
-    /// When it is decoded: not after `pts`, and growing within its track.
-    pub dts: u64,
-    /// Decoding can start here.
-    pub key: bool,
-    /// For H.264 and H.265 the byte stream of annex B, with start codes. For MPEG video and audio
-    /// the elementary stream. For AAC one frame without ADTS header, for Opus one packet.
-    pub data: &'a [u8],
 }
 
 /// Puts access units into transport stream packets.
@@ -126,31 +110,32 @@ impl TsMux {
     }
 
     /// Adds the packets of an access unit to `out`. Those of a track that is not carried are
-    /// passed over.
+    /// passed over. Its track is the index among those given to [`TsMux::new`].
     ///
     /// # Errors
     /// The access unit is empty, is not what its codec says, or is too large to be carried.
-    pub fn push(&mut self, unit: AccessUnit<'_>, out: &mut TsOut) -> Result<(), Malformed> {
+    pub fn push(&mut self, unit: &AccessUnit, out: &mut TsOut) -> Result<(), Malformed> {
         let Some(Some(stream)) = self.streams.get_mut(unit.track) else { return Ok(()) };
         self.inserted.clear();
         let described = stream.stream_type();
-        let lead = stream.prepare(&unit, &mut self.inserted)?;
+        let lead = stream.prepare(unit, &mut self.inserted)?;
         let (lead, rest) = unit.data.split_at(lead);
         let bytes = unit.data.len() + self.inserted.len();
         self.header.clear();
         let length = if stream.is_video() { None } else { Some(bytes) };
-        PesHeader::emit(stream.stream_id(), unit.pts, unit.dts, length, &mut self.header)?;
+        let (pts, dts) = (wrapped(unit.pts), wrapped(unit.dts));
+        PesHeader::emit(stream.stream_id(), pts, dts, length, &mut self.header)?;
         if stream.stream_type() != described {
             self.version = (self.version + 1) & 0x1f;
             self.tables_at = None;
             self.describe();
         }
         out.make_room(bytes + self.header.len());
-        self.tables(&unit, out);
-        let pcr = self.clock(&unit, out);
+        self.tables(unit, out);
+        let pcr = self.clock(unit, out);
         let (header, inserted) = (self.header.split(), self.inserted.split());
         let mut payload = (&header[..]).chain(lead).chain(&inserted[..]).chain(rest);
-        self.packets(&unit, pcr, &mut payload, out);
+        self.packets(unit, pcr, &mut payload, out);
         // Their memory is free again.
         self.header = header;
         self.inserted = inserted;
@@ -160,7 +145,7 @@ impl TsMux {
     /// The packets of a PES packet.
     fn packets(
         &mut self,
-        unit: &AccessUnit<'_>,
+        unit: &AccessUnit,
         pcr: Option<(u64, bool)>,
         payload: &mut impl Buf,
         out: &mut TsOut,
@@ -183,28 +168,30 @@ impl TsMux {
     }
 
     /// Sends PAT and PMT if it is time.
-    fn tables(&mut self, unit: &AccessUnit<'_>, out: &mut TsOut) {
+    fn tables(&mut self, unit: &AccessUnit, out: &mut TsOut) {
         let joint = unit.key && self.has_video && unit.track == self.clock_track;
-        if !joint && !passed(self.tables_at, unit.dts, TABLES_EVERY) {
+        let dts = wrapped(unit.dts);
+        if !joint && !passed(self.tables_at, dts, TABLES_EVERY) {
             return;
         }
-        self.tables_at = Some(unit.dts);
+        self.tables_at = Some(dts);
         emit_packets(&self.pat, PAT_PID, &mut self.pat_continuity, &mut out.packets);
         emit_packets(&self.pmt, PMT_PID, &mut self.pmt_continuity, &mut out.packets);
     }
 
     /// The clock that the unit's first packet is to carry, and whether it begins again with it. If
     /// the unit is of another track, sends it alone if it is time.
-    fn clock(&mut self, unit: &AccessUnit<'_>, out: &mut TsOut) -> Option<(u64, bool)> {
+    fn clock(&mut self, unit: &AccessUnit, out: &mut TsOut) -> Option<(u64, bool)> {
         let main = unit.track == self.clock_track;
         let every = if main { CLOCK_WITH_FRAMES } else { CLOCK_ALONE };
-        if !passed(self.clock_at, unit.dts, every) {
+        let dts = wrapped(unit.dts);
+        if !passed(self.clock_at, dts, every) {
             return None;
         }
         let clock = |dts| pts_after(dts, PTS_MODULUS - CLOCK_DELAY) * 300;
-        let pcr = clock(unit.dts);
+        let pcr = clock(dts);
         let restarts = self.clock_at.is_some_and(|last| pcr_distance(clock(last), pcr) < 0);
-        self.clock_at = Some(unit.dts);
+        self.clock_at = Some(dts);
         if main {
             return Some((pcr, restarts));
         }

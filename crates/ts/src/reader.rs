@@ -1,8 +1,10 @@
 //! What the datagrams of a transport stream mean.
 
+mod findings;
 mod found;
 mod told;
 
+pub use self::findings::{Findings, FindingsPool};
 pub use self::found::Found;
 use bytes::Bytes;
 
@@ -130,7 +132,7 @@ impl TsReader {
     pub fn read(&mut self, datagram: &[u8]) -> Result<Tag, Malformed> {
         check_aligned(datagram)?;
         self.shown = Shown::default();
-        datagram.chunks_exact(PACKET_BYTES).for_each(|bytes| self.checked(bytes));
+        datagram.chunks_exact(PACKET_BYTES).for_each(|bytes| self.checked(Packet::new_checked(bytes).ok()));
         Ok(self.tag())
     }
 
@@ -144,7 +146,8 @@ impl TsReader {
         for bytes in datagram.chunks_exact(PACKET_BYTES) {
             let (number, errors) = (self.frames.number(), self.continuity.errors());
             self.ended = false;
-            self.checked(bytes);
+            let packet = Packet::new_checked(bytes).ok();
+            self.checked(packet);
             let is_main = self.main_pid().is_some() && pid_of(bytes) == self.main_pid();
             let broke_off = is_main && core::mem::take(&mut self.broke_off);
             found.push(Found {
@@ -153,15 +156,16 @@ impl TsReader {
                 is_behind_gap: broke_off || self.continuity.errors() != errors,
                 main_pid: self.main_pid(),
                 arriving: self.arriving(),
-                content: self.beside(bytes),
+                content: self.beside(packet),
             });
         }
         Ok(self.tag())
     }
 
-    fn checked(&mut self, bytes: &[u8]) {
-        match Packet::new_checked(bytes) {
-            Ok(packet) if !packet.transport_error() => self.packet(&packet),
+    /// Takes a packet, if it could be read.
+    fn checked(&mut self, packet: Option<Packet<'_>>) {
+        match packet {
+            Some(packet) if !packet.transport_error() => self.packet(&packet),
             _ => self.transport_errors += 1,
         }
     }
@@ -232,8 +236,7 @@ impl TsReader {
     }
 
     /// What a packet holds beside the main stream; nothing if it is one of that.
-    fn beside(&self, bytes: &[u8]) -> Content {
-        let packet = Packet::new_checked(bytes).ok();
+    fn beside(&self, packet: Option<Packet<'_>>) -> Content {
         let packet = packet.filter(|packet| Some(packet.pid()) != self.main_pid() || !packet.has_payload());
         packet.map_or(Content::Stuffing, |packet| self.content(&packet))
     }

@@ -6,10 +6,10 @@
 mod ts_support;
 
 use bytes::Bytes;
-use outflow_media::{Codec, Track};
+use outflow_media::{AccessUnit, Codec, Track};
 use outflow_ts::packet::Packet;
 use outflow_ts::pes::PesHeader;
-use outflow_ts::{AccessUnit, PACKET_BYTES, TsMux, TsOut};
+use outflow_ts::{PACKET_BYTES, TsMux, TsOut};
 use ts_support::{clip, decode, has, probe, run};
 
 const VIDEO: u16 = 0x100;
@@ -114,7 +114,8 @@ fn mux(tracks: &[Track], video: &[Frame], audio: &[Frame], is_key: fn(&[u8]) -> 
     let (mut mux, mut out) = (TsMux::new(tracks).expect("it can be carried"), TsOut::default());
     let mut stream = Vec::new();
     for (track, key, (pts, dts, data)) in all {
-        mux.push(AccessUnit { track, pts: *pts, dts: *dts, key, data }, &mut out).expect("it can be carried");
+        let (pts, dts, data) = (pts.cast_signed(), dts.cast_signed(), Bytes::copy_from_slice(data));
+        mux.push(&AccessUnit { track, pts, dts, key, data }, &mut out).expect("it can be carried");
         while let Some(datagram) = out.next_datagram() {
             stream.extend_from_slice(&datagram);
         }

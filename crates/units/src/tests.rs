@@ -1,8 +1,40 @@
+use bytes::Bytes;
+use outflow_media::{Codec, Time, Track};
 use outflow_rtp::PlainHeader;
+use outflow_rtp::payload::depacketize::Dropped;
+use outflow_ts::UnsupportedCodec;
 use outflow_ts::packet::Packet;
 use outflow_ts::pes::PesHeader;
 
-use super::*;
+use crate::times::{USUAL_DEPTH, h264_depth, h265_depth, parameter_depth};
+use crate::{FromRtp, ToTs};
+
+/// The two in a row.
+#[derive(Debug)]
+struct RtpToTs {
+    from: FromRtp,
+    to: ToTs,
+}
+
+impl RtpToTs {
+    fn new(tracks: &[Track]) -> Result<Self, UnsupportedCodec> {
+        let to = ToTs::new(tracks)?;
+        Ok(RtpToTs { from: FromRtp::new(tracks, |track| to.carries(track)), to })
+    }
+
+    fn push(&mut self, track: u8, packet: &Bytes, arrived: Time, out: &mut impl FnMut(Bytes)) {
+        self.from.push(track, packet, arrived, &mut |unit| self.to.push(&unit, out));
+    }
+
+    fn sender_report(&mut self, track: u8, ntp: u64, rtp: u32, now: Time) {
+        self.from.sender_report(track, ntp, rtp, now);
+    }
+
+    fn dropped(&self) -> Dropped {
+        let dropped = self.from.dropped();
+        Dropped { malformed: dropped.malformed + self.to.refused(), ..dropped }
+    }
+}
 
 fn track(codec: Codec, clock_rate: u32) -> Track {
     Track {
@@ -131,4 +163,21 @@ fn what_cannot_be_carried_is_passed_over_or_refused() {
     assert_eq!((count, remux.dropped()), (1, Dropped::default()));
     remux.push(1, &Bytes::from_static(b"x"), Time::ZERO, &mut |_: Bytes| count += 1);
     assert_eq!(remux.dropped().malformed, 1);
+}
+
+#[test]
+fn units_have_times_that_do_not_wrap() {
+    let mut from = FromRtp::new(&[opus()], |_| true);
+    let mut times = Vec::new();
+    // Timestamps of RTP wrap after a day; what leaps is put where it arrives, a week later.
+    let week = 7 * 86_400;
+    for (sequence, timestamp, seconds) in [(1, u32::MAX - 959, 0), (2, 0, 0), (3, 7, week)] {
+        let packet = packet(sequence, timestamp, b"opus");
+        from.push(0, &packet, Time::from_millis(seconds * 1_000), &mut |unit| {
+            assert_eq!((unit.track, unit.key, unit.pts), (0, true, unit.dts));
+            times.push(unit.pts);
+        });
+    }
+    let since = |index: usize| times[index] - times[0];
+    assert_eq!((since(1), since(2)), (1_800, 90_000 * week.cast_signed()));
 }

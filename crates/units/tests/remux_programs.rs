@@ -12,7 +12,7 @@ use bytes::Bytes;
 use outflow_media::Track;
 use outflow_rtp::rtcp::Report;
 use outflow_rtp::{rtcp, sdp};
-use outflow_units::RtpToTs;
+use outflow_units::{FromRtp, ToTs};
 use rtp_support::{Ports, Received, has_ffmpeg, receive, run, send};
 
 /// Three seconds of picture and sound, played in real time.
@@ -30,24 +30,26 @@ const INPUTS: &[&str] = &[
 ];
 
 fn remux(tracks: &[Track], received: &[Received]) -> Vec<u8> {
-    let mut remux = RtpToTs::new(tracks).expect("codecs that a transport stream can carry");
+    let mut to = ToTs::new(tracks).expect("codecs that a transport stream can carry");
+    let mut from = FromRtp::new(tracks, |track| to.carries(track));
     let mut stream = Vec::new();
     for datagram in received {
         if datagram.control {
             let told = rtcp::read(&datagram.data, |report| {
                 if let Report::Sender(report) = report {
-                    remux.sender_report(datagram.track, report.ntp, report.rtp, datagram.at);
+                    from.sender_report(datagram.track, report.ntp, report.rtp, datagram.at);
                 }
             });
             told.expect("RTCP of ffmpeg");
             continue;
         }
-        remux.push(datagram.track, &datagram.data, datagram.at, &mut |bytes: Bytes| {
+        let mut made = |bytes: Bytes| {
             assert!(bytes.len().is_multiple_of(188) && bytes.len() <= 7 * 188);
             stream.extend_from_slice(&bytes);
-        });
+        };
+        from.push(datagram.track, &datagram.data, datagram.at, &mut |unit| to.push(&unit, &mut made));
     }
-    assert_eq!(remux.dropped(), Default::default());
+    assert_eq!((from.dropped(), to.refused()), Default::default());
     stream
 }
 

@@ -125,11 +125,11 @@ impl Hop {
                 ForAll::Recall(stages)
             }
             (for_all, None) => for_all,
-            (ForAll::Told(now, mut told), Some(stage)) => {
+            (ForAll::Messages(now, mut told), Some(stage)) => {
                 self.now = now;
                 told.retain(|(to, message)| stage.hear(*to, *message).is_some());
                 stage.tell(now, &mut |to, message| told.push((to, message)));
-                ForAll::Told(now, told)
+                ForAll::Messages(now, told)
             }
             (ForAll::Wanted(wanted), Some(stage)) => {
                 stage.set_wanted(&wanted);

@@ -96,7 +96,7 @@ impl Line {
         match far {
             Far::Packet(to, item) => self.outlet.packet(now, to, item),
             Far::End(now) => self.outlet.end(now),
-            Far::Message(now, to, message) => self.outlet.all(ForAll::Told(now, vec![(to, message)])),
+            Far::Message(now, to, message) => self.outlet.all(ForAll::Messages(now, vec![(to, message)])),
             Far::Wanted(wanted) => self.outlet.all(ForAll::Wanted(wanted)),
             Far::Bypass(name, bypass) => self.outlet.all(ForAll::Bypass(name, bypass)),
         }
@@ -127,7 +127,7 @@ impl Line {
         while let Some(passed) = self.inlet.take() {
             match passed {
                 Passed::Packet(Target::Exit(exit), item) => return Some(Arrived::Packet(exit, item)),
-                Passed::ForAll(ForAll::Told(now, told)) => return Some(Arrived::Messages(now, told)),
+                Passed::ForAll(ForAll::Messages(now, told)) => return Some(Arrived::Messages(now, told)),
                 Passed::ForAll(ForAll::Recall(stages)) => return Some(Arrived::Stages(stages.joined())),
                 // It has been everywhere.
                 Passed::Packet(..) | Passed::End(_) | Passed::Turn(_) | Passed::ForAll(_) => {}

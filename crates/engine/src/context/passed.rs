@@ -22,7 +22,7 @@ pub(super) enum Passed {
 #[derive(Debug, Clone)]
 pub(super) enum ForAll {
     /// What the source tells, and where it goes.
-    Told(Time, Vec<(Target, Message)>),
+    Messages(Time, Vec<(Target, Message)>),
     /// Whether what comes out of each element is wanted.
     Wanted(Arc<[bool]>),
     /// An element is to let everything pass as it is, or no longer.

@@ -75,7 +75,7 @@ impl Bench {
         let tag = Tag { track, frame, last, ..Tag::default() };
         let bytes = Bytes::copy_from_slice(&[&[0x80, 96][..], &[0; 10], &number.to_be_bytes()].concat());
         let packet = outflow_packet::Packet { bytes, tag, arrived: self.now };
-        self.graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
+        self.graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None });
     }
 
     /// What came in goes to the contexts.

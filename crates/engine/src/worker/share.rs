@@ -1,4 +1,4 @@
-//! A stream too large for one worker: the one that has its source receives and understands its
+//! A stream too large for one worker: the one that has its source receives and parses its
 //! packets, and hands them over, by reference, to others that serve receivers of it, too. Between
 //! two workers there is a bounded queue with one writer and one reader, and neither ever waits: where
 //! it is full, packets are dropped and counted, as on any other way.

@@ -7,8 +7,8 @@ use outflow_media::{Format, Time, Track};
 use outflow_packet::receive::RtpWrap;
 use outflow_packet::{DropReason, Packet};
 use outflow_rtp::payload::depacketize::Dropped;
-use outflow_ts::TsReader;
-use outflow_units::RtpToTs;
+use outflow_ts::{FindingsPool, Found, TsReader, UnsupportedCodec};
+use outflow_units::FromRtp;
 
 use crate::{
     Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Signals, Tally,
@@ -38,54 +38,66 @@ struct ToTs {
     out: Vec<Item>,
 }
 
-/// A multiplexer for certain tracks.
+/// What certain tracks are converted by: their packets into units, these into a transport stream.
 #[derive(Debug)]
 struct Works {
     tracks: Vec<Track>,
     /// Those that the transport stream has no place for, by name.
     left_out: Vec<String>,
-    mux: RtpToTs,
+    from_rtp: FromRtp,
+    to_ts: outflow_units::ToTs,
     reader: TsReader,
+    /// What that found in the datagram that is made. Kept so that no memory is asked for it.
+    found: Vec<Found>,
+    findings: FindingsPool,
     /// RTP headers, for sinks that get the transport stream by RTP; of the source's SSRC.
     wrap: Option<RtpWrap>,
     counted: Dropped,
 }
 
 impl Works {
-    fn new(tracks: &[Track], mux: RtpToTs) -> Self {
-        let left_out = tracks.iter().enumerate().filter(|(index, _)| !mux.carries(*index));
-        Works {
+    fn new(tracks: &[Track]) -> Result<Self, UnsupportedCodec> {
+        let to_ts = outflow_units::ToTs::new(tracks)?;
+        let left_out = tracks.iter().enumerate().filter(|(index, _)| !to_ts.carries(*index));
+        Ok(Works {
             tracks: tracks.to_vec(),
             left_out: left_out.map(|(_, track)| track.name()).collect(),
-            mux,
+            from_rtp: FromRtp::new(tracks, |index| to_ts.carries(index)),
+            to_ts,
             reader: TsReader::default(),
+            found: Vec::new(),
+            findings: FindingsPool::default(),
             wrap: None,
             counted: Dropped::default(),
-        }
+        })
     }
 
     /// Takes one RTP packet, and hands on the packets that are complete by it.
     fn push(&mut self, mut item: Item, out: &mut Vec<Item>) {
-        let Works { mux, reader, wrap, .. } = self;
+        let Works { from_rtp, to_ts, reader, found, findings, wrap, .. } = self;
         if item.rtp_header[0] != 0 {
             item.packet.bytes = item.own(true).freeze();
         }
         let Some([.., s0, s1, s2, s3]) = item.header().copied() else { return };
         let wrap = wrap.get_or_insert_with(|| RtpWrap::new(u32::from_be_bytes([s0, s1, s2, s3])));
         let Packet { bytes, tag, arrived } = &item.packet;
-        mux.push(tag.track, bytes, *arrived, &mut |bytes: Bytes| {
+        let mut made = |bytes: Bytes| {
             // What the multiplexer makes is well-formed; were it not, it would not be sent.
-            let Ok(tag) = reader.read(&bytes) else { return };
+            found.clear();
+            let Ok(tag) = reader.read_into(&bytes, found) else { return };
             let mut made = item.made(Packet { bytes, tag, arrived: *arrived });
+            made.found = Some(findings.lend(found));
             made.rtp_header = wrap.next(*arrived);
             made.preamble = if tag.key { reader.preamble() } else { None };
             out.push(made);
-        });
+        };
+        from_rtp.push(tag.track, bytes, *arrived, &mut |unit| to_ts.push(&unit, &mut made));
     }
 
-    /// Counts what was dropped since the last time.
+    /// Counts what was dropped since the last time. Units that the transport stream cannot carry are malformed.
     fn count(&mut self, tally: &mut Tally) {
-        let now = self.mux.dropped();
+        let mut now = self.from_rtp.dropped();
+        now.malformed += self.to_ts.refused();
         let before = core::mem::replace(&mut self.counted, now);
         tally.drops.add(DropReason::Late, now.late - before.late);
         tally.drops.add(DropReason::Incomplete, now.incomplete - before.incomplete);
@@ -103,8 +115,8 @@ impl Element for ToTs {
         };
         if self.works.as_ref().is_none_or(|works| works.tracks != *tracks) {
             self.works = None;
-            let mux = RtpToTs::new(tracks).map_err(|unsupported| refused(&unsupported.to_string()))?;
-            self.works = Some(Box::new(Works::new(tracks, mux)));
+            let works = Works::new(tracks).map_err(|unsupported| refused(&unsupported.to_string()))?;
+            self.works = Some(Box::new(works));
         }
         Ok(Format::Ts)
     }
@@ -124,7 +136,7 @@ impl Element for ToTs {
         if let (Some(works), Message::Clock(time)) = (&mut self.works, message)
             && time.told
         {
-            works.mux.sender_report(time.track, time.ntp, time.rtp, time.at);
+            works.from_rtp.sender_report(time.track, time.ntp, time.rtp, time.at);
         }
         None
     }
@@ -193,6 +205,18 @@ mod tests {
             assert!(item.packet.bytes.chunks(188).all(|packet| packet::Packet::new_checked(packet).is_ok()));
         }
         assert!(out.iter().any(|item| item.packet.tag.key));
+    }
+
+    #[test]
+    fn what_was_found_in_a_datagram_goes_along_with_it() {
+        let mut element = ToTs::default();
+        element.bind(&format()).expect("it can be carried");
+        let out = worked(&mut element, (0..4).map(item));
+        let found = out.iter().flat_map(|item| item.found.iter()).flat_map(|found| found.iter());
+        assert_eq!(found.map(|found| found.begun).sum::<u32>(), 4, "frames");
+        for item in &out {
+            assert_eq!(item.found.as_ref().map(|found| found.len()), Some(item.len() / 188));
+        }
     }
 
     #[test]

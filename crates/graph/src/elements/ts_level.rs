@@ -175,7 +175,9 @@ impl TsLevel {
 
     fn main_packet(&mut self, piece: &Piece, packet: &[u8], starts: bool) {
         let &[_, _, _, control, ..] = packet else { return };
-        let known = Packet::new_checked(packet).ok();
+        // Without an adaptation field there is nothing to look for.
+        let has_adaptation = control & 0x20 != 0;
+        let known = has_adaptation.then(|| Packet::new_checked(packet).ok()).flatten();
         let is_discontinuity = known.is_some_and(|packet| packet.adaptation().discontinuity());
         let has_payload = control & 0x10 != 0;
         let counts = self.counter.step(control & 0x0f, has_payload, is_discontinuity);
@@ -224,7 +226,7 @@ impl TsLevel {
         }
         self.sequence = Some(sequence.wrapping_add(1));
         let bytes = self.packets.split().freeze();
-        Some(Parsed { packet: Datagram { bytes, tag, arrived }, rtp_header, preamble })
+        Some(Parsed { packet: Datagram { bytes, tag, arrived }, rtp_header, preamble, found: None })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What makes packets out of what comes in from a stream's source: it is received, and understood.
+//! What makes packets out of what comes in from a stream's source: it is received, and parsed.
 
 use bytes::Bytes;
 use outflow_media::{Content, Format, Tag, Time};
@@ -13,7 +13,7 @@ pub(super) struct Intake {
     parser: Parser,
 }
 
-/// A packet that was received and understood.
+/// A packet that was received and parsed.
 #[derive(Debug)]
 pub(super) struct Came {
     pub(super) bytes: Bytes,
@@ -69,7 +69,7 @@ impl Intake {
         let Came { bytes, tag, .. } = came;
         let rtp_header = self.receive.rtp_header(now);
         let preamble = if tag.key { self.parser.preamble() } else { None };
-        Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble }
+        Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble, found: None }
     }
 
     /// What tells decoders that a transport stream does not go on from what came, in front of its next packets.
@@ -77,7 +77,8 @@ impl Intake {
         let bytes = self.parser.discontinuity(next)?;
         let rtp_header = self.receive.rtp_header(now);
         let tag = Tag { content: Content::Tables, ..Tag::default() };
-        Some(Parsed { packet: Packet { bytes, tag, arrived: now }, rtp_header, preamble: None })
+        let packet = Packet { bytes, tag, arrived: now };
+        Some(Parsed { packet, rtp_header, preamble: None, found: None })
     }
 
     /// What is added to the timestamps of a track.

@@ -103,7 +103,7 @@ impl Stream {
     /// Puts a packet into the branches, and down for replicas.
     pub(super) fn spread(&mut self, now: Time, parsed: Parsed) {
         let State { source, out, sharing, feedback, .. } = &mut self.state;
-        sharing.hand_packet(&parsed);
+        sharing.hand_packet(&parsed, &out.found);
         if out.spread(now, parsed) {
             source.key_frame(now);
             feedback.key_frame_came();

@@ -23,12 +23,15 @@ impl Stream {
             Handed::Packet(parsed) if self.state.sharing.has_gap() => {
                 let State { out, sharing, .. } = &mut self.state;
                 let passes = sharing.take_after_gap(&mut out.sinks, parsed);
-                passes.into_iter().for_each(|parsed| self.take_understood(now, parsed));
+                passes.into_iter().for_each(|parsed| self.take_parsed(now, parsed));
             }
-            Handed::Packet(parsed) => self.take_understood(now, parsed),
+            Handed::Packet(parsed) => self.take_parsed(now, parsed),
             Handed::Away => self.state.source.went_away(now),
             Handed::Break => self.break_off(),
-            Handed::Missed { track, packets } => self.state.sharing.miss(track, packets),
+            Handed::Missed { track, packets } => {
+                self.state.sharing.miss(track, packets);
+                self.state.out.miss();
+            }
         }
     }
 
@@ -42,7 +45,7 @@ impl Stream {
         source.went_away(now);
     }
 
-    fn take_understood(&mut self, now: Time, parsed: Parsed) {
+    fn take_parsed(&mut self, now: Time, parsed: Parsed) {
         // By its arrival: those of an introduction come all at once, and make no rate.
         self.state.source.packet(parsed.packet.arrived, parsed.packet.bytes.len());
         self.spread(now, parsed);

@@ -3,6 +3,7 @@
 //! that, and serve sinks of their own with the very same packets.
 
 use outflow_packet::Parsed;
+use outflow_ts::{FindingsPool, Found};
 
 use super::gap::Gap;
 use super::handed::{Handed, TrackClock};
@@ -13,6 +14,8 @@ use crate::schedule::Sinks;
 pub(super) struct Sharing {
     /// What replicas are to be handed, if there are any.
     handed: Option<Vec<Handed>>,
+    /// What goes with the datagrams of a transport stream.
+    findings: FindingsPool,
     /// The driver knows that there is something.
     is_told: bool,
     /// What got lost on the way to this replica.
@@ -27,11 +30,11 @@ impl Sharing {
         }
     }
 
-    /// Puts a packet down for them.
-    pub(super) fn hand_packet(&mut self, parsed: &Parsed) {
-        if let Some(handed) = &mut self.handed {
-            handed.push(Handed::Packet(parsed.clone()));
-        }
+    /// Puts a packet down for them, with what was found in it, if it was read here.
+    pub(super) fn hand_packet(&mut self, parsed: &Parsed, found: &[Found]) {
+        let Some(handed) = &mut self.handed else { return };
+        let found = (!found.is_empty()).then(|| self.findings.lend(found));
+        handed.push(Handed::Packet(Parsed { found, ..parsed.clone() }));
     }
 
     /// Puts down what a track's sender reports say, if that is known.

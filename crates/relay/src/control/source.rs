@@ -8,7 +8,7 @@ use super::Meter;
 /// What came from the source. Cumulative.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SourceCounters {
-    /// Packets that came in and were understood.
+    /// Packets that came in and were parsed.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -1,10 +1,10 @@
-use outflow_media::Track;
 use outflow_media::format::Codec;
+use outflow_media::{AccessUnit, Track};
 
 use super::*;
 use crate::clock::pcr_distance;
 use crate::pes::PesHeader;
-use crate::{AccessUnit, TsMux, TsOut, TsReader};
+use crate::{TsMux, TsOut, TsReader};
 
 const FRAME: u64 = 3_600;
 const VIDEO: u16 = 0x100;
@@ -30,15 +30,16 @@ fn clip(frames: u64, start: u64, sounds: u64) -> Bytes {
     let mut bytes = BytesMut::new();
     for frame in 0..frames.max(sounds) {
         let data = [&[0, 0, 1, if frame == 0 { 0x65 } else { 0x41 }, 0x88, 0x84][..], &[7; 900]].concat();
-        let dts = start + frame * FRAME;
+        let dts = (start + frame * FRAME).cast_signed();
         if frame < frames {
-            let unit = AccessUnit { track: 0, pts: dts + 7_200, dts, key: frame == 0, data: &data };
-            mux.push(unit, &mut out).unwrap();
+            let unit = AccessUnit { track: 0, pts: dts + 7_200, dts, key: frame == 0, data: data.into() };
+            mux.push(&unit, &mut out).unwrap();
         }
         if frame < sounds {
-            let dts = start + frame * 2_160;
-            let unit = AccessUnit { track: 1, pts: dts, dts, key: true, data: &[0xff, 0xfd, 0, 0] };
-            mux.push(unit, &mut out).unwrap();
+            let dts = (start + frame * 2_160).cast_signed();
+            let data = Bytes::from_static(&[0xff, 0xfd, 0, 0]);
+            let unit = AccessUnit { track: 1, pts: dts, dts, key: true, data };
+            mux.push(&unit, &mut out).unwrap();
         }
         while let Some(datagram) = out.next_datagram() {
             bytes.extend_from_slice(&datagram);

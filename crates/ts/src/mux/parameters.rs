@@ -6,7 +6,6 @@ use outflow_media::Malformed;
 use outflow_media::codec::{Unit, h264, h265};
 use outflow_media::limits::PARAMETER_SET_BYTES_MAX;
 
-use super::AccessUnit;
 use crate::units::{Syntax, after_start_code};
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
@@ -31,15 +30,16 @@ impl Parameters {
         self.syntax
     }
 
-    /// Writes the delimiter and the parameter sets that `unit` lacks, and says behind how many of
+    /// Writes the delimiter and the parameter sets that an access unit lacks, and says behind how many of
     /// its bytes they belong. Keeps the sets that it has.
     pub(super) fn prepare(
         &mut self,
-        unit: &AccessUnit<'_>,
+        key: bool,
+        data: &[u8],
         inserted: &mut BytesMut,
     ) -> Result<usize, Malformed> {
         let syntax = self.syntax;
-        let units = || LeadingUnits::new(syntax, unit.data);
+        let units = || LeadingUnits::new(syntax, data);
         let delimiter = units()?.find(|(_, nal)| syntax.classify(nal) == Unit::Delimiter);
         let has_sps = units()?.any(|(_, nal)| self.is_sps(nal));
         let parameters = units()?.filter(|(_, nal)| syntax.classify(nal).is_parameters());
@@ -51,7 +51,7 @@ impl Parameters {
             inserted.put_slice(&START_CODE);
             inserted.put_slice(self.delimiter());
         }
-        if unit.key && !has_sps {
+        if key && !has_sps {
             inserted.put_slice(&self.sets);
         }
         Ok(delimiter.map_or(0, |(end, _)| end))
@@ -138,9 +138,8 @@ mod tests {
     /// The access unit as it is carried.
     fn carried(parameters: &mut Parameters, key: bool, units: &[&[u8]]) -> Vec<u8> {
         let data = stream(units);
-        let unit = AccessUnit { track: 0, pts: 0, dts: 0, key, data: &data };
         let mut inserted = BytesMut::new();
-        let lead = parameters.prepare(&unit, &mut inserted).unwrap();
+        let lead = parameters.prepare(key, &data, &mut inserted).unwrap();
         [&data[..lead], &inserted, &data[lead..]].concat()
     }
 
@@ -199,8 +198,7 @@ mod tests {
     #[test]
     fn what_is_no_byte_stream_is_refused() {
         for data in [&[1][..], &[0, 0], &[5, 0, 0, 0, 1, 0x65], &[0, 0, 2, 0x65]] {
-            let unit = AccessUnit { track: 0, pts: 0, dts: 0, key: true, data };
-            assert!(described().prepare(&unit, &mut BytesMut::new()).is_err(), "{data:?}");
+            assert!(described().prepare(true, data, &mut BytesMut::new()).is_err(), "{data:?}");
         }
     }
 }

@@ -1,11 +1,10 @@
 //! How a track is carried: its entry in the PMT, and what goes with its access units.
 
 use bytes::{BufMut, BytesMut};
-use outflow_media::Malformed;
 use outflow_media::codec::aac::AudioSpecificConfig;
 use outflow_media::format::{Codec, Track};
+use outflow_media::{AccessUnit, Malformed};
 
-use super::AccessUnit;
 use super::parameters::Parameters;
 use crate::pes::{AUDIO_ID, PRIVATE_ID, VIDEO_ID};
 use crate::units::Syntax;
@@ -127,17 +126,13 @@ impl Stream {
 
     /// Writes what goes into the PES packet beside the unit's own bytes, and says behind how many
     /// of those it belongs.
-    pub(super) fn prepare(
-        &mut self,
-        unit: &AccessUnit<'_>,
-        inserted: &mut BytesMut,
-    ) -> Result<usize, Malformed> {
+    pub(super) fn prepare(&mut self, unit: &AccessUnit, inserted: &mut BytesMut) -> Result<usize, Malformed> {
         let bad = |reason| Malformed { format: "access unit", offset: 0, reason };
         if unit.data.is_empty() {
             return Err(bad("it is empty"));
         }
         match &mut self.encapsulation {
-            Encapsulation::Nal(parameters) => return parameters.prepare(unit, inserted),
+            Encapsulation::Nal(parameters) => return parameters.prepare(unit.key, &unit.data, inserted),
             Encapsulation::MpegVideo => {}
             Encapsulation::Aac(config) => {
                 let header = config.adts_header(unit.data.len());

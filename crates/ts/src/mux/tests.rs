@@ -45,7 +45,9 @@ impl Sender {
     }
 
     fn push(&mut self, track: usize, dts: u64, key: bool, data: &[u8]) -> Vec<u8> {
-        self.mux.push(AccessUnit { track, pts: dts, dts, key, data }, &mut self.out).unwrap();
+        let (time, data) = (dts.cast_signed(), Bytes::copy_from_slice(data));
+        let unit = AccessUnit { track, pts: time, dts: time, key, data };
+        self.mux.push(&unit, &mut self.out).unwrap();
         let mut all = Vec::new();
         while let Some(datagram) = self.out.next_datagram() {
             assert!(datagram.len() <= DATAGRAM_BYTES && datagram.len().is_multiple_of(PACKET_BYTES));
@@ -178,8 +180,8 @@ fn units_that_cannot_be_carried_are_refused() {
     for (track, data) in
         [(0, &[][..]), (0, &[1, 2, 3]), (1, &large), (1, &[]), (2, &[0, 1]), (2, &[]), (3, &large), (3, &[])]
     {
-        let unit = AccessUnit { track, pts: 0, dts: 0, key: true, data };
-        assert!(mux.push(unit, &mut out).is_err(), "track {track}, {} bytes", data.len());
+        let unit = AccessUnit { track, pts: 0, dts: 0, key: true, data: Bytes::copy_from_slice(data) };
+        assert!(mux.push(&unit, &mut out).is_err(), "track {track}, {} bytes", data.len());
     }
     assert_eq!(out.next_datagram(), None, "nothing half done");
 }

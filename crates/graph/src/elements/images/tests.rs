@@ -42,7 +42,7 @@ impl Bench {
     fn enter(&mut self, bytes: Vec<u8>, track: u8) {
         let tag = self.readers.get_mut(usize::from(track)).map(|reader| reader.read(&bytes).unwrap());
         let packet = Packet { bytes: bytes.into(), tag: tag.unwrap_or_default(), arrived: Time::ZERO };
-        self.graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None });
+        self.graph.enter(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None });
     }
 
     /// Payloads of a frame as RTP, but for those that get lost.

@@ -82,7 +82,7 @@ impl Distribution {
         let levels = self.levels_at(index);
         let coming = levels.comes(self, index, &parsed);
         let Some(branch) = self.branches.get_mut(index) else { return };
-        let Parsed { packet, rtp_header, preamble } = parsed;
+        let Parsed { packet, rtp_header, preamble, .. } = parsed;
         let at = branch.ring().head();
         branch.push(now, &mut self.sinks, packet, rtp_header, || preamble);
         let is_there = branch.ring().head() > at;

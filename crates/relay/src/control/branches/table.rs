@@ -156,7 +156,7 @@ pub(in crate::control) fn held(ring: &Ring, from: Seq) -> Vec<Parsed> {
     let parsed = |(_, entry): (_, &Entry)| {
         newest = entry.preamble.clone().or(newest.take());
         let preamble = newest.clone().filter(|_| entry.packet.tag.key);
-        Parsed { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble }
+        Parsed { packet: entry.packet.clone(), rtp_header: entry.rtp_header, preamble, found: None }
     };
     ring.range(from, ring.head()).map(parsed).collect()
 }

@@ -54,7 +54,8 @@ impl Mark {
 /// The frames of a transport stream that is a branch, and its levels.
 #[derive(Debug, Default)]
 pub(in crate::control) struct TsLevels {
-    /// For a stream that has not been parsed before: one that is handed over, or made here.
+    /// For datagrams with which nothing comes that was found in them: of a replica's introduction, or made by
+    /// services.
     reader: Option<Box<TsReader>>,
     /// What that found in the datagram that comes. Kept so that no memory is asked for it.
     found: Vec<Found>,
@@ -136,6 +137,11 @@ impl TsLevels {
         }
     }
 
+    /// Packets got lost behind the reader that found what comes along.
+    pub(super) fn miss(&mut self) {
+        self.frames.miss();
+    }
+
     /// The source begins again.
     pub(in crate::control) fn restart(&mut self) {
         self.frames.restart();
@@ -152,6 +158,7 @@ impl TsLevels {
         out: &mut Vec<Piece>,
     ) {
         if !found.is_empty() {
+            self.reader = None;
             return self.push_read(now, (at, is_there), (datagram, found), out);
         }
         let mut own = core::mem::take(&mut self.found);

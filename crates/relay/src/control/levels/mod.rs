@@ -25,6 +25,7 @@ pub(in crate::control) use ts::TsBranches;
 pub(in crate::control) use way::Levels;
 
 use self::layers::Layers;
+use super::branches::ORIGINAL;
 use super::distribution::Distribution;
 use super::renditions::Simulcast;
 use crate::buffer::Seq;
@@ -121,6 +122,12 @@ impl Distribution {
             true => Kind::Ts(TsBranches::of(whole)),
             false => Kind::Layers(Layers { branch: index }),
         }
+    }
+
+    /// Packets got lost that the source's reader has seen.
+    pub(in crate::control) fn miss(&mut self) {
+        let levels = self.branches.slot_mut(ORIGINAL).and_then(|slot| slot.levels.as_mut());
+        levels.into_iter().for_each(|levels| levels.miss());
     }
 
     /// Looks where sinks change their levels that want to. Returns whether any may have something to do.

@@ -407,3 +407,24 @@ fn what_its_reader_has_read_is_not_read_again() {
     let slot = bench.stream.out.branches.slot(0).expect("the original");
     assert!(!slot.levels.as_ref().expect("a transport stream").has_reader());
 }
+
+#[test]
+fn a_replica_is_handed_what_was_found_and_reads_only_what_it_is_introduced_to() {
+    let mut bench = h264();
+    let mut replica = Stream::new(StreamOptions::default());
+    bench.group(None);
+    bench.stream.set_shared(true);
+    bench.stream.introduction().into_iter().for_each(|handed| replica.handle_handed(bench.now, handed));
+    let has_reader = |replica: &Stream| {
+        let slot = replica.out.branches.slot(0).expect("the original");
+        slot.levels.as_ref().expect("a transport stream").has_reader()
+    };
+    assert!(has_reader(&replica), "what a ring held");
+    (0..3).for_each(|_| bench.group(None));
+    bench.stream.handle_source(bench.now, Format::Ts);
+    bench.group(None);
+    let handed: Vec<_> = bench.stream.handed().collect();
+    handed.into_iter().for_each(|handed| replica.handle_handed(bench.now, handed));
+    assert!(!has_reader(&replica), "it is not read again");
+    assert_eq!((replica.levels(), bench.stream.levels()), (3, 3));
+}

@@ -127,7 +127,11 @@ impl TsBranches {
         let Some(slot) = out.branches.slot_mut(self.whole) else { return };
         let Some(levels) = &mut slot.levels else { return };
         let mut pieces = core::mem::take(&mut out.pieces);
-        let found = if self.whole == ORIGINAL { &out.found[..] } else { &[] };
+        let found = match &datagram.found {
+            Some(found) => &found[..],
+            None if self.whole == ORIGINAL => &out.found[..],
+            None => &[],
+        };
         levels.push(now, at, (datagram, found), &mut pieces);
         levels.forget_before(slot.branch.ring().first());
         for level in 0..out.branches.end() {

@@ -97,7 +97,7 @@ fn stamp(parsed: &Parsed) -> Stamp {
 /// The packet as one of the stream's: of this track, with this payload type and SSRC, and so much later. Its
 /// layers are not told: a rendition is taken whole. `None` if it is no RTP.
 fn relabel(parsed: Parsed, (track, payload_type, ssrc, shift): (u8, u8, u32, u32)) -> Option<Parsed> {
-    let Parsed { mut packet, rtp_header, preamble } = parsed;
+    let Parsed { mut packet, rtp_header, preamble, .. } = parsed;
     let mut header: [u8; HEADER] = *packet.rtp_header(&rtp_header)?;
     if rtp_header[0] == 0 {
         packet.bytes = packet.bytes.slice(HEADER..);
@@ -107,5 +107,5 @@ fn relabel(parsed: Parsed, (track, payload_type, ssrc, shift): (u8, u8, u32, u32
     set_timestamp(&mut header, timestamp.wrapping_add(shift));
     set_ssrc(&mut header, ssrc);
     packet.tag = Tag { track, layer: 0, layers: 1, grown: 0, adds: false, ends: None, ..packet.tag };
-    Some(Parsed { packet, rtp_header: header, preamble })
+    Some(Parsed { packet, rtp_header: header, preamble, found: None })
 }

@@ -1,5 +1,5 @@
 //! Renditions: several sources that carry the same in different quality (simulcast). Each is a stream of its
-//! own, with an owner, where its packets are received and understood; the stream that has it as a rendition is
+//! own, with an owner, where its packets are received and parsed; the stream that has it as a rendition is
 //! handed them, as a replica is.
 //!
 //! Each rendition has a branch, and is a level: 1 is the first. All that is told of a receiver's RTP session

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-/// One access unit, or one frame of audio.
+/// One access unit, or one frame of audio, as it comes by RTP: it has its times once the clocks of the tracks
+/// are brought together, and is an [`AccessUnit`](outflow_media::AccessUnit) then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DepacketizedUnit {
     /// Its RTP timestamp.
