@@ -249,8 +249,8 @@ pub struct StreamPart {
     pub state: StreamState,
 }
 
-/// Puts the parts of streams together, in the order of their names, which [`RelayState::stream`] relies on. A replica whose owner is not there yet, or no
-/// longer, is left out.
+/// Puts the parts of streams together, in the order of their names, which [`RelayState::stream`] relies on. A
+/// replica whose owner is not there yet, or no longer, is left out.
 pub fn together<'a>(parts: impl Iterator<Item = &'a StreamPart> + Clone) -> Vec<StreamState> {
     let owners = parts.clone().filter(|part| !part.is_replica);
     let mut streams: BTreeMap<_, _> = owners.map(|part| (part.owner, part.state.clone())).collect();

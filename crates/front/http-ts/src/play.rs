@@ -20,8 +20,8 @@ use tokio::net::{TcpStream, UnixStream};
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";
 
-/// What a request of `peer` asks for, if it is a stream, and whether only the answer's head is wanted (HEAD). What is no request
-/// for a stream that could be there is answered by [`through_http`].
+/// What a request of `peer` asks for, if it is a stream, and whether only the answer's head is wanted (HEAD). What
+/// is no request for a stream that could be there is answered by [`through_http`].
 pub(super) fn plain_request(
     peer: SocketAddr,
     request: &httparse::Request<'_, '_>,
