@@ -32,19 +32,31 @@ pub(crate) fn measure(quick: bool) -> Result<Value> {
     for _ in 0..rounds {
         plain.push(round(false, Duration::from_secs(time))?);
         sealed.push(round(true, Duration::from_secs(time))?);
-        progress(format!("served: {:?} ns a unit, encrypted {:?}", plain.last(), sealed.last()));
+        progress(format!("served: {:?}, encrypted {:?}", plain.last(), sealed.last()));
     }
-    let of = |values: &[f64]| rounded(quantile(values, 0.5));
+    let of = |rounds: &[Served]| {
+        rounded(quantile(&rounds.iter().map(|served| served.cpu_ns).collect::<Vec<_>>(), 0.5))
+    };
+    let least = plain.iter().chain(&sealed).map(|served| served.delivered_pct).fold(100.0, f64::min);
     Ok(json!({
         "receivers": RECEIVERS,
         "rate_bps": STREAM.rate_bps,
         "cpu_ns_per_packet": of(&plain),
         "encrypted_cpu_ns_per_packet": of(&sealed),
+        "delivered_pct": rounded(least),
     }))
 }
 
-/// Nanoseconds of the relay's processor time for a unit that was delivered.
-fn round(is_sealed: bool, time: Duration) -> Result<f64> {
+/// What a round showed.
+#[derive(Debug)]
+struct Served {
+    /// Nanoseconds of the relay's processor time for a unit that was delivered.
+    cpu_ns: f64,
+    /// How much of what was sent was delivered meanwhile.
+    delivered_pct: f64,
+}
+
+fn round(is_sealed: bool, time: Duration) -> Result<Served> {
     let paths = Paths::new()?;
     let folder = tempfile::tempdir()?;
     let (how, security) = if is_sealed {
@@ -81,8 +93,9 @@ fn round(is_sealed: bool, time: Duration) -> Result<f64> {
         crowd.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let (units, used) = served?;
         let sent = STREAM.datagrams_per_second() * time.as_secs_f64() * f64::from(RECEIVERS);
-        ensure!(units as f64 > 0.95 * sent, "{units} of some {sent:.0} units came");
-        Ok(used.as_nanos() as f64 / units as f64)
+        let delivered_pct = 100.0 * units as f64 / sent;
+        ensure!(delivered_pct > 95.0, "{units} of some {sent:.0} units came");
+        Ok(Served { cpu_ns: used.as_nanos() as f64 / units as f64, delivered_pct })
     })
 }
 

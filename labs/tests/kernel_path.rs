@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const PORT: u16 = 5000;
 /// A host that is not there.
-const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 77);
+const NOWHERE: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 77);
 /// A host behind others.
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
 
@@ -124,7 +124,7 @@ fn what_is_missing_comes_twice_or_late_is_a_gap() {
 #[test]
 fn a_neighbour_that_does_not_answer_concerns_no_other() -> Result<()> {
     let Some(paths) = scene("a neighbour that does not answer", &[])? else { return Ok(()) };
-    let (here, nowhere) = (SocketAddr::from((PLAYER, 6000)), SocketAddr::from((NOBODY, 6000)));
+    let (here, nowhere) = (SocketAddr::from((PLAYER, 6000)), SocketAddr::from((NOWHERE, 6000)));
     let socket = listening(&paths.players, (PLAYER, 6000))?;
     let mut bench = Bench::new(&paths, &[nowhere, here])?;
     bench.send_until(here, "the one that is there is reached by the kernel", by_tc)?;

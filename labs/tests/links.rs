@@ -14,7 +14,7 @@ use outflow_labs::programs::ffmpeg;
 use outflow_labs::receive::Stamped;
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{PATIENCE, all_play_clean, ffmpeg_http, ffmpeg_rtsp, scene, wait_for};
-use outflow_media::{Codec, Tag, Time, Track};
+use outflow_media::{Tag, Time, Track};
 use outflow_rtp::payload::RtpReader;
 use outflow_rtp::{Reception, RtpHeader, rtcp};
 use serde_json::Value;
@@ -179,15 +179,7 @@ fn sequence(packet: &[u8]) -> u16 {
 
 /// The frames of a stream that came whole to the receiver of all: their tags and packets.
 fn frames(whole: &Heard) -> Result<BTreeMap<u32, (Tag, BTreeSet<u16>)>> {
-    let track = Track {
-        codec: Codec::H264 { sps: None, pps: None },
-        payload_type: 96,
-        clock_rate: 90_000,
-        channels: 0,
-        fmtp: "packetization-mode=1".to_owned(),
-        encoding: "H264".to_owned(),
-        extensions: Vec::new(),
-    };
+    let track = Track { fmtp: "packetization-mode=1".to_owned(), ..Track::h264() };
     let mut reader = RtpReader::new(0, &track);
     let mut frames: BTreeMap<u32, (Tag, BTreeSet<u16>)> = BTreeMap::new();
     for (_, packet) in whole {

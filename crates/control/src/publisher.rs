@@ -50,24 +50,17 @@ pub struct Publisher {
 pub struct Heard(Option<mpsc::Receiver<Feedback>>);
 
 impl Heard {
-    /// Waits for what they say next; for ever when the turn is over. Nothing is lost if this is cancelled.
-    pub async fn next(&mut self) -> Feedback {
-        if let Some(feedback) = &mut self.0
-            && let Some(said) = feedback.recv().await
-        {
-            return said;
-        }
-        std::future::pending().await
-    }
-
     /// Waits until they want a key frame, and says of which track; for ever when the turn is over. What else they say
     /// meanwhile is passed over. Nothing is lost if this is cancelled.
     pub async fn key_frame(&mut self) -> u8 {
-        loop {
-            if let Feedback::KeyFrame { track } = self.next().await {
+        while let Some(feedback) = &mut self.0
+            && let Some(said) = feedback.recv().await
+        {
+            if let Feedback::KeyFrame { track } = said {
                 return track;
             }
         }
+        std::future::pending().await
     }
 }
 

@@ -11,7 +11,7 @@ use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay};
 use outflow_engine::Packets;
 use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, Receiver};
 use outflow_media::ecn::Mark;
-use outflow_media::{Codec, Format, Time, Track};
+use outflow_media::{Format, Time, Track};
 use outflow_relay::{Encapsulation, Report};
 use outflow_rtp::{PlainHeader, RtpHeader};
 use outflow_udp::{HandedOver, Options, Parcel, Udp};
@@ -81,15 +81,7 @@ async fn relay() -> Relay {
 }
 
 async fn camera(control: &Control) -> Publisher {
-    let format = Format::Rtp(vec![Track {
-        codec: Codec::H264 { sps: None, pps: None },
-        payload_type: 96,
-        clock_rate: 90_000,
-        channels: 0,
-        fmtp: String::new(),
-        encoding: "H264".to_owned(),
-        extensions: Vec::new(),
-    }]);
+    let format = Format::Rtp(vec![Track::h264()]);
     let options = PublishOptions { format, peer: "test".to_owned(), configured: false };
     control.publish("live", options).await.expect("free")
 }

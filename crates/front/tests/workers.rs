@@ -13,7 +13,7 @@ use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay, Stream
 use outflow_engine::message::{
     CloseReason, Delivery, Framing, Receiver, StreamState, TrackChannel, WriteSide,
 };
-use outflow_media::{Codec, Format, Track};
+use outflow_media::{Format, Track};
 use outflow_relay::Encapsulation;
 use outflow_rtp::{PlainHeader, RtpHeader};
 use tokio::io::AsyncReadExt as _;
@@ -43,15 +43,7 @@ fn configuration(streams: &str) -> String {
 }
 
 fn format() -> Format {
-    Format::Rtp(vec![Track {
-        codec: Codec::H264 { sps: None, pps: None },
-        payload_type: 96,
-        clock_rate: 90_000,
-        channels: 0,
-        fmtp: String::new(),
-        encoding: "H264".to_owned(),
-        extensions: Vec::new(),
-    }])
+    Format::Rtp(vec![Track::h264()])
 }
 
 /// A publisher of one access unit a packet, every tenth of them a key frame.

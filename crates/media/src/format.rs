@@ -100,6 +100,17 @@ impl Track {
         }
     }
 
+    /// The track of an H.264 camera by RTP (RFC 6184), of the first dynamic payload type; its parameter sets come in
+    /// its packets.
+    pub fn h264() -> Self {
+        Track {
+            codec: Codec::H264 { sps: None, pps: None },
+            payload_type: 96,
+            encoding: "H264".to_owned(),
+            ..Track::mp2t()
+        }
+    }
+
     /// What it is, for people: "video AV1", "PCMU".
     pub fn name(&self) -> String {
         match (self.codec.is_video(), self.encoding.as_str()) {

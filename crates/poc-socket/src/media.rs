@@ -52,14 +52,8 @@ pub struct Packet {
 }
 
 impl Form {
-    /// What a resource asks for; `None` for a form that there is not.
-    pub fn of(resource: &str) -> Option<Form> {
-        let (_, query) = resource.split_once('?').unwrap_or_default();
-        Form::of_query(query)
-    }
-
     /// What the query of a resource asks for; `None` for a form that there is not.
-    pub fn of_query(query: &str) -> Option<Form> {
+    pub fn of(query: &str) -> Option<Form> {
         match query.split('&').find_map(|pair| pair.strip_prefix("as=")) {
             None | Some("ts") => Some(Form::Ts),
             Some("rtp") => Some(Form::Rtp),
@@ -167,9 +161,9 @@ mod tests {
 
     #[test]
     fn the_form_is_said_in_the_query() {
-        assert_eq!(Form::of("/cam"), Some(Form::Ts));
-        assert_eq!(Form::of("/cam?level=2&as=rtp"), Some(Form::Rtp));
-        assert_eq!(Form::of("/cam?as=x"), None);
+        assert_eq!(Form::of(""), Some(Form::Ts));
+        assert_eq!(Form::of("level=2&as=rtp"), Some(Form::Rtp));
+        assert_eq!(Form::of("as=x"), None);
         assert_eq!(Form::Rtp.asked("/cam?level=2"), "/cam?level=2&as=rtp");
         assert_eq!(Form::Rtp.asked("/cam"), "/cam?as=rtp");
         assert_eq!(Form::Rtp.asked("/cam?as=ts"), "/cam?as=ts");

@@ -1,7 +1,7 @@
 //! A live source: H.264 access units as RTP packets.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use outflow_media::{Codec, Format, Time, Track};
+use outflow_media::{Format, Time, Track};
 use outflow_rtp::PlainHeader;
 
 use crate::scenario::SourceModel;
@@ -24,13 +24,9 @@ impl Source {
 
     pub(crate) fn format() -> Format {
         Format::Rtp(vec![Track {
-            codec: Codec::H264 { sps: None, pps: None },
             payload_type: PAYLOAD_TYPE,
-            clock_rate: CLOCK_RATE,
-            channels: 0,
             fmtp: "packetization-mode=1".to_owned(),
-            encoding: "H264".to_owned(),
-            extensions: Vec::new(),
+            ..Track::h264()
         }])
     }
 

@@ -218,7 +218,7 @@ impl Queues {
 mod tests {
 
     use bytes::BytesMut;
-    use outflow_media::{Codec, Format, Track};
+    use outflow_media::{Format, Track};
     use outflow_packet::DropReason;
     use outflow_relay::control::Output;
     use outflow_relay::{Encapsulation, SinkKey, SinkSpec, StreamOptions, Transport};
@@ -233,15 +233,7 @@ mod tests {
     }
 
     fn h264() -> Format {
-        Format::Rtp(vec![Track {
-            codec: Codec::H264 { sps: None, pps: None },
-            payload_type: 96,
-            clock_rate: 90_000,
-            channels: 0,
-            fmtp: String::new(),
-            encoding: "H264".to_owned(),
-            extensions: Vec::new(),
-        }])
+        Format::Rtp(vec![Track::h264()])
     }
 
     /// An owner and its replica, which can be read at any time, as by two workers.

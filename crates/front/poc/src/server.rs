@@ -58,7 +58,7 @@ impl ServiceRequest {
     /// Reads the path and the query of a resource that `peer` asks for.
     fn of(peer: SocketAddr, (path, query): (&str, &str)) -> Result<Self, ControlError> {
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
-        let form = Form::of_query(query).ok_or_else(unknown)?;
+        let form = Form::of(query).ok_or_else(unknown)?;
         Ok(ServiceRequest { request: Request::parse(peer, path.trim_start_matches('/'), query)?, form })
     }
 }

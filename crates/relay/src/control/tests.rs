@@ -9,7 +9,7 @@ mod share;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_media::{Codec, Format, Time, Track};
+use outflow_media::{Format, Time, Track};
 use outflow_packet::DropReason;
 use outflow_rtp::{PlainHeader, RtpHeader};
 
@@ -22,15 +22,7 @@ use crate::send::Report;
 const PAYLOAD_TYPE: u8 = 96;
 
 fn format() -> Format {
-    Format::Rtp(vec![Track {
-        codec: Codec::H264 { sps: None, pps: None },
-        payload_type: PAYLOAD_TYPE,
-        clock_rate: 90_000,
-        channels: 0,
-        fmtp: String::new(),
-        encoding: "H264".to_owned(),
-        extensions: Vec::new(),
-    }])
+    Format::Rtp(vec![Track { payload_type: PAYLOAD_TYPE, ..Track::h264() }])
 }
 
 fn options() -> StreamOptions {

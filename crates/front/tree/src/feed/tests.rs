@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::BytesMut;
 use outflow_config::Config;
 use outflow_control::Relay;
-use outflow_media::{Codec, Track};
+use outflow_media::Track;
 use outflow_poc_socket::{PocListener, Security};
 use outflow_rtp::PlainHeader;
 use tokio::time::{sleep, timeout};
@@ -40,15 +40,7 @@ fn plain() -> outflow_poc_socket::Options {
 
 /// A camera that has sent one key frame.
 async fn camera(control: &Control) -> Publisher {
-    let format = Format::Rtp(vec![Track {
-        codec: Codec::H264 { sps: None, pps: None },
-        payload_type: 96,
-        clock_rate: 90_000,
-        channels: 0,
-        fmtp: String::new(),
-        encoding: "H264".to_owned(),
-        extensions: Vec::new(),
-    }]);
+    let format = Format::Rtp(vec![Track::h264()]);
     let options = PublishOptions { format, peer: "a camera".to_owned(), configured: false };
     let publisher = control.publish("live", options).await.expect("it takes one");
     let header = PlainHeader { marker: true, payload_type: 96, sequence: 1, timestamp: 3_600, ssrc: 7 };

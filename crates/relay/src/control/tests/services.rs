@@ -270,7 +270,7 @@ fn a_level_can_be_bounded_for_receivers_of_a_branch_alone() {
 #[test]
 fn sinks_know_which_tracks_have_no_place_in_what_they_get() {
     let track = |codec, encoding: &str| Track { codec, encoding: encoding.to_owned(), ..Track::mp2t() };
-    let (av1, opus) = (track(Codec::Av1, "AV1"), track(Codec::Opus, "opus"));
+    let (av1, opus) = (track(outflow_media::Codec::Av1, "AV1"), track(outflow_media::Codec::Opus, "opus"));
     let mut bench = Bench::new();
     bench.stream.set_services(Time::ZERO, services("b", &[("t", "to-ts")]));
     let ts = SinkSpec::new(Encapsulation::Ts, Transport::Datagram);
