@@ -231,6 +231,9 @@ fn a_rule_lowers_receivers_and_what_they_asked_for_comes_back() -> Result<()> {
     wait_for("B pictures", || has_b_pictures(&media))?;
     report(200)?;
     wait_levels(json!([[2, 1], [3, 3], [3, 1]]))?;
+    relay.wait_stream("cam", "what was reported", |stream| {
+        stream["reported"]["reports"] == 1 && stream["reported"]["fraction_lost_most"] == 200.0 / 256.0
+    })?;
     wait_for("no B pictures", || Ok(!has_b_pictures(&media)?))?;
     let log = relay.json("/api/v1/rules")?;
     ensure!(log["in_force"]["cam"] == json!(["lossy"]), "{log}");

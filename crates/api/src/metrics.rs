@@ -46,6 +46,9 @@ const STREAM_LEVELS: &[Level<StreamState>] = &[
     ("ring_limit", Some(Unit::Bytes), "Bytes that may be kept", |s| s.ring_bytes_max as f64),
     ("ring_packets", None, "Packets kept for receivers", |s| s.ring_packets as f64),
     ("stream_receivers", None, "Receivers now", |s| s.receivers.len() as f64),
+    ("stream_reported_loss", Some(Unit::Ratios), "Share of packets lost on average, as receivers say", |s| {
+        s.reported.map_or(0.0, |reported| reported.fraction_lost_mean)
+    }),
 ];
 
 const RECEIVER_COUNTS: &[Count<ReceiverState>] = &[

@@ -1,9 +1,10 @@
 //! The relay as the API, the events and the status page show it.
 
-use std::collections::BTreeMap;
-
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
+use outflow_config::{Listener, StreamAddress};
 use outflow_control::Control;
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
@@ -27,6 +28,8 @@ pub(super) struct Overview {
     connections: Counts,
     /// Ports that the relay listens at.
     ports: Ports,
+    /// How the addresses of streams there are made.
+    addresses: Vec<AddressView>,
     /// All streams by name, each with its receivers that fare worst.
     streams: Vec<StreamView>,
     /// All links, by name.
@@ -36,6 +39,27 @@ pub(super) struct Overview {
 /// Ports that the relay listens at, by the key of `[listen]`; null where it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Ports(BTreeMap<&'static str, Option<u16>>);
+
+/// How the address of a stream at a listener is made: `SCHEME://HOST:PORT/STREAM`, and the suffix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct AddressView {
+    /// What it is, for people.
+    label: &'static str,
+    scheme: &'static str,
+    port: u16,
+    /// The port that an address leaves out.
+    usual_port: Option<u16>,
+    suffix: &'static str,
+    /// A command that publishes there, with `URL` in the place of the address.
+    publish: Option<&'static str>,
+}
+
+impl AddressView {
+    fn new((listener, at): (&Listener, Option<SocketAddr>)) -> Option<Self> {
+        let StreamAddress { label, usual_port, suffix, publish } = listener.address;
+        at.map(|at| AddressView { label, scheme: listener.key, port: at.port(), usual_port, suffix, publish })
+    }
+}
 
 /// A stream, and how many receivers it has besides those that are shown.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -60,6 +84,7 @@ impl Overview {
             rss_bytes: state.rss_bytes,
             connections,
             ports: Ports::new(&config.listen),
+            addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }
@@ -98,6 +123,7 @@ impl StreamView {
             elements: stream.elements.clone(),
             branches: stream.branches.clone(),
             services_note: stream.services_note.clone(),
+            reported: stream.reported,
         };
         StreamView { state, receiver_count: stream.receivers.len() }
     }

@@ -49,7 +49,7 @@ pub use extension::{Extensions, Table};
 pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
-pub use listen::{Listen, Listener};
+pub use listen::{Listen, Listener, StreamAddress};
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};
 pub use name::check_name;
 pub use net::{Interface, Interfaces, Prefix, Prefixes};

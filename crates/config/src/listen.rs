@@ -24,6 +24,21 @@ pub struct Listener {
     pub is_tcp: bool,
     /// Receivers that come in there, as a graph names them, and what they get.
     pub players: (&'static str, Contract),
+    /// How its address is shown to people.
+    pub address: StreamAddress,
+}
+
+/// How the address of a stream at a listener is shown to people: `KEY://HOST:PORT/STREAM`, and what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamAddress {
+    /// What it is, in a word or two.
+    pub label: &'static str,
+    /// The port of addresses that name none (RFC 3986, section 3.2.3).
+    pub usual_port: Option<u16>,
+    /// What follows the stream's name.
+    pub suffix: &'static str,
+    /// A command that publishes there, with `URL` in the place of the address.
+    pub publish: Option<&'static str>,
 }
 
 /// The key of [`Listen::rtp_ports`].

@@ -193,6 +193,10 @@ pub const REPORT_STEP: usize = 64;
 /// Receivers that a snapshot takes in before other tasks have their turn.
 pub const SNAPSHOT_STEP: usize = 64;
 
+/// What receivers have reported is shown this long: they report every five seconds or more often (RFC 3550,
+/// section 6.2).
+pub const REPORTED_SHOWN: Duration = Duration::from_secs(10);
+
 /// How long a peer may leave data unacknowledged, or not take it, before the TCP stack gives it up.
 /// A receiver's media are an exception: `hopeless_after` judges there.
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);

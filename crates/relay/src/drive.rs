@@ -3,7 +3,7 @@
 use outflow_media::Time;
 
 use crate::Stream;
-use crate::control::{Event, Output, ReportTo, Stages};
+use crate::control::{Event, Handed, Output, ReportTo, Stages};
 use crate::feedback::Feedback;
 use crate::schedule::{Priority, Room};
 use crate::send::Order;
@@ -42,8 +42,8 @@ pub trait Driver {
     /// The publisher is to be told what receivers say.
     fn feedback(&mut self, _feedback: Feedback) {}
 
-    /// Replicas are to be given what [`Stream::handed`] yields.
-    fn hand_over(&mut self) {}
+    /// Replicas are to be given this.
+    fn hand_over(&mut self, _handed: Vec<Handed>) {}
 
     /// The stages of services that run elsewhere are to be seen to.
     fn stages(&mut self, _now: Time, _what: Stages) {}
@@ -77,7 +77,7 @@ pub fn drive(driver: &mut impl Driver, class: Option<Priority>) -> Driven {
             Output::Order(order) => driver.send(now, &order),
             Output::SenderReports(to) => driver.sender_reports(to),
             Output::Feedback(feedback) => driver.feedback(feedback),
-            Output::HandOver => driver.hand_over(),
+            Output::HandOver(handed) => driver.hand_over(handed),
             Output::Stages(what) => driver.stages(now, what),
             Output::Event(event) => driver.event(event),
             Output::Wait { until } => return Driven::Until(until.map(|(at, _)| at)),

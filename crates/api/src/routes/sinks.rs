@@ -18,7 +18,7 @@ use crate::{Body, ErrorBody, HttpError};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SinkRequest {
-    /// Where it is: udp:// (MPEG-TS) or rtp://, with ttl and interface for multicast; or poc://, another relay.
+    /// Where it is: an address of a scheme that sinks have, with its parameters.
     #[schema(example = "udp://239.2.2.2:6000?ttl=4&interface=eth1")]
     to: String,
     /// What it is called; its address if left out.

@@ -83,22 +83,16 @@ const draw = (line, values, peak) => {
 
 const path = (name) => name.split("/").map(encodeURIComponent).join("/");
 
-const addresses = (stream, ports) => {
-  const at = (scheme, port, usual, rest) =>
-    port ? `${scheme}://${host}${port === usual ? "" : `:${port}`}/${path(stream.name)}${rest}` : null;
-  const list = [
-    ["RTSP", at("rtsp", ports.rtsp, 554, "")],
-    ["HTTP", at("http", ports.http, 80, ".ts")],
-    ["RTSP, TLS", at("rtsps", ports.rtsps, 322, "")],
-    ["HTTPS", at("https", ports.https, 443, ".ts")],
+// The addresses of a stream at all listeners, and how to publish there while it waits for a publisher.
+const addresses = (stream, listeners) => {
+  const url = ({ scheme, port, usual_port, suffix }) =>
+    `${scheme}://${host}${port === usual_port ? "" : `:${port}`}/${path(stream.name)}${suffix}`;
+  const waits = stream.source.url === "push" && !stream.source.up;
+  const commands = listeners.filter((listener) => waits && listener.publish);
+  return [
+    ...listeners.map((listener) => [listener.label, url(listener)]),
+    ...commands.map((listener) => ["publish", listener.publish.replace("URL", () => url(listener))]),
   ];
-  if (stream.source.url === "push" && !stream.source.up) {
-    const http = at("http", ports.http, 80, ".ts");
-    const rtsp = at("rtsp", ports.rtsp, 554, "");
-    list.push(["publish", rtsp && `ffmpeg -re -i FILE -c copy -f rtsp ${rtsp}`]);
-    list.push(["publish", http && `ffmpeg -re -i FILE -c copy -f mpegts -method PUT ${http}`]);
-  }
-  return list.filter(([, address]) => address);
 };
 
 const copy = async (button, text) => {
@@ -178,7 +172,7 @@ const newCard = () => {
   return Object.assign(section, { rates: { in: [], out: [] } });
 };
 
-const showStream = (card, stream, ports) => {
+const showStream = (card, stream, listeners) => {
   const { source } = stream;
   setText($("h2", card), stream.name);
   const state = $(".state", card);
@@ -209,7 +203,7 @@ const showStream = (card, stream, ports) => {
     ...reasons(stream.out_drops).map((text) => `receivers: ${text}`),
   ];
   keep($(".drops", card), drops, (text) => text, (text) => make("span", { className: "pill bad", textContent: text }), () => {});
-  keep($(".addresses", card), addresses(stream, ports), ([, address]) => address, newAddress, () => {});
+  keep($(".addresses", card), addresses(stream, listeners), ([, address]) => address, newAddress, () => {});
   $(".receivers", card).hidden = stream.receivers.length === 0;
   const hidden = stream.receiver_count - stream.receivers.length;
   $("h3", card).replaceChildren("Receivers ", make("small", { textContent: hidden > 0 ? `those that fare worst; ${count(hidden)} more` : "" }));
@@ -247,7 +241,7 @@ const show = (relay) => {
     ["connections", count(relay.connections.open)],
     ["up", span(relay.uptime_ms)],
   ]);
-  keep($("#streams"), relay.streams, (stream) => stream.name, newCard, (card, stream) => showStream(card, stream, relay.ports));
+  keep($("#streams"), relay.streams, (stream) => stream.name, newCard, (card, stream) => showStream(card, stream, relay.addresses));
   keep($("#links"), relay.links, (link) => link.name, newLink, showLink);
   $("#none").hidden = relay.streams.length > 0;
 };

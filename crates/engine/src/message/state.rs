@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use outflow_relay::feedback::Reception;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -139,9 +140,36 @@ pub struct StreamState {
     pub branches: Vec<BranchState>,
     /// What there is to say of its services: that they were put back, and why.
     pub services_note: Option<String>,
+    /// What receivers have reported of it in the last seconds, put together; none if none did.
+    pub reported: Option<ReceptionState>,
     /// Its receivers, by id.
     #[schema(value_type = Vec<ReceiverState>)]
     pub receivers: Receivers,
+}
+
+/// What the receivers of a stream have reported (RFC 3550, section 6.4.1; REMB, TMMBR), put together over a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct ReceptionState {
+    /// Reports that say what was lost.
+    pub reports: u32,
+    /// Share of packets lost on average, 0 to 1.
+    pub fraction_lost_mean: f64,
+    /// The largest share that one of them lost, 0 to 1.
+    pub fraction_lost_most: f64,
+    /// Bits a second that the best path to one of them carries, if one said that.
+    pub estimate_bps: Option<u64>,
+}
+
+impl From<Reception> for ReceptionState {
+    fn from(Reception { reports, lost_most, lost_mean, estimate_bps }: Reception) -> Self {
+        let fraction = |share: u8| f64::from(share) / 256.0;
+        ReceptionState {
+            reports,
+            fraction_lost_mean: fraction(lost_mean),
+            fraction_lost_most: fraction(lost_most),
+            estimate_bps,
+        }
+    }
 }
 
 /// A stream's source.

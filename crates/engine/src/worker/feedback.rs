@@ -16,6 +16,9 @@ impl Worker {
     pub(super) fn hand_up(&mut self, index: usize, feedback: Feedback) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         stream.queues.hand_up(feedback);
+        if let Feedback::Reception(reception) = feedback {
+            stream.reported = Some((self.clock.now(), reception));
+        }
         let Some(source) = &mut stream.source else { return };
         if let Some((track, number)) = source.hand_up(feedback) {
             ask_sender(&self.watch, source.sockets(), track, number);

@@ -239,13 +239,12 @@ fn plan_stream(tasks: &mut Tasks, now: Time, index: usize, stream: &mut LiveStre
     if !core::mem::take(&mut stream.touched) && stream.wake.is_none_or(|wake| wake > now) {
         return;
     }
-    // First of all, so that other workers can begin.
-    stream.hand_over();
     stream.tell_class();
-    // One task sees to what is of no class: deadlines and events.
+    // One task sees to what is of no class: deadlines, events, and what other workers are handed.
     stream.wake = None;
-    tasks.add(stream.core.classes().next().unwrap_or_default(), Task::Serve(index));
-    for class in stream.core.classes().skip(1) {
+    let first = stream.class();
+    tasks.add(first, Task::Serve(index));
+    for class in stream.core.classes().filter(|class| *class != first) {
         tasks.add(class, Task::Serve(index));
     }
 }

@@ -1,7 +1,7 @@
 //! The streams served: what each core asks is carried out, what did not go is reported.
 
 use outflow_media::Time;
-use outflow_relay::control::{Event, ReportTo, SinkEnd, Stages};
+use outflow_relay::control::{Event, Handed, ReportTo, SinkEnd, Stages};
 use outflow_relay::{
     Driven, Driver, Feedback, Order, Priority, Recipients, Report, Room, Share, SinkKey, Stream, Transport,
     drive,
@@ -102,12 +102,16 @@ impl Driver for Turn<'_> {
         self.worker.hand_up(self.index, feedback);
     }
 
-    fn hand_over(&mut self) {
-        self.live().into_iter().for_each(LiveStream::hand_over);
+    fn hand_over(&mut self, handed: Vec<Handed>) {
+        if let Some(live) = self.live() {
+            live.hand_over(handed);
+        }
     }
 
-    fn stages(&mut self, now: Time, _: Stages) {
-        self.live().into_iter().for_each(|live| live.give_far(now));
+    fn stages(&mut self, now: Time, what: Stages) {
+        if let Some(live) = self.live() {
+            live.see_to_stages(now, what);
+        }
     }
 }
 

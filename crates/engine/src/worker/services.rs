@@ -3,6 +3,7 @@
 use outflow_graph::NodeReport;
 use outflow_media::Time;
 use outflow_relay::Stream;
+use outflow_relay::control::Stages;
 
 use crate::clock::Clock;
 use crate::context::{Arrived, Line};
@@ -66,21 +67,22 @@ impl LiveServices {
         is_here
     }
 
-    /// Gives to other contexts what is for them.
-    pub(super) fn give_far(&mut self, core: &mut Stream, now: Time) {
-        if core.services_wait() && self.next.is_none() {
-            self.recall(core, now);
-            self.next = Some(Next { began: now, put: None });
-        }
-        self.launch(core);
-        let Some(line) = &mut self.line else { return };
-        let mut any = false;
-        for far in core.far() {
-            line.give(now, far);
-            any = true;
-        }
-        if any {
-            line.wake();
+    /// Does what the stream asks for its stages in other contexts.
+    pub(super) fn see_to_stages(&mut self, core: &mut Stream, now: Time, what: Stages) {
+        match what {
+            Stages::Give(far) => {
+                if let Some(line) = &mut self.line {
+                    far.into_iter().for_each(|far| line.give(now, far));
+                    line.wake();
+                }
+            }
+            Stages::TakeOut => self.launch(core),
+            Stages::Recall if self.next.is_none() => {
+                self.recall(core, now);
+                self.next = Some(Next { began: now, put: None });
+            }
+            // They are on their way back.
+            Stages::Recall => {}
         }
     }
 
@@ -99,8 +101,7 @@ impl LiveServices {
     fn recall(&mut self, core: &mut Stream, now: Time) {
         let is_on_its_way = self.next.is_some();
         let Some(line) = &mut self.line else { return };
-        core.hold_services(now);
-        core.far().for_each(|far| line.give(now, far));
+        core.hold_services(now).into_iter().for_each(|far| line.give(now, far));
         if !is_on_its_way {
             line.recall();
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 
 use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_relay::control::Joining;
 use outflow_relay::{Feedback, Handed, Priority, Stream};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::watch;
@@ -157,18 +158,13 @@ impl Queues {
     }
 
     /// Hands over what has come since.
-    pub(super) fn hand_over(&mut self, core: &mut Stream) {
-        if self.owner_ends.is_empty() {
-            return;
-        }
+    pub(super) fn hand_over(&mut self, core: &mut Stream, handed: Vec<Handed>) {
         self.owner_ends.retain(|owner_end| !owner_end.queue.is_abandoned());
-        core.set_shared(!self.owner_ends.is_empty());
-        let mut some = false;
-        for handed in core.handed() {
-            self.owner_ends.iter_mut().for_each(|owner_end| owner_end.give(&handed));
-            some = true;
+        if self.owner_ends.is_empty() {
+            return core.end_replicas();
         }
-        for owner_end in self.owner_ends.iter_mut().filter(|_| some) {
+        for owner_end in &mut self.owner_ends {
+            handed.iter().for_each(|handed| owner_end.give(handed));
             owner_end.go_on(core);
             owner_end.reader.ring();
         }
@@ -176,10 +172,12 @@ impl Queues {
 
     /// Hands over to one more worker from now on.
     pub(super) fn share(&mut self, core: &mut Stream, mut owner_end: OwnerEnd) {
-        self.hand_over(core);
-        core.set_shared(true);
+        let Joining { before, introduction } = core.handle_replica();
+        if !before.is_empty() {
+            self.hand_over(core, before);
+        }
         // A new queue is empty.
-        let _ = owner_end.queue.push(Passed::Introduction(core.introduction()));
+        let _ = owner_end.queue.push(Passed::Introduction(introduction));
         owner_end.reader.ring();
         self.owner_ends.push(owner_end);
     }
@@ -268,7 +266,20 @@ mod tests {
                 self.owner.core.handle_media(Time::ZERO, 0, packet.into());
                 self.sent += 1;
             }
-            self.owner.hand_over();
+            self.hand_over();
+        }
+
+        /// Returns whether there was anything.
+        fn hand_over(&mut self) -> bool {
+            let mut any = false;
+            loop {
+                match self.owner.core.poll(Time::ZERO) {
+                    Output::HandOver(handed) => self.owner.hand_over(handed),
+                    Output::Wait { .. } => return any,
+                    _ => continue,
+                }
+                any = true;
+            }
         }
 
         fn drain(&mut self) {
@@ -327,6 +338,7 @@ mod tests {
         pair.replica.queues.replica_ends.clear();
         pair.send(1, true);
         assert!(pair.owner.queues.owner_ends.is_empty());
-        assert_eq!(pair.owner.core.handed().count(), 0);
+        pair.send(1, false);
+        assert!(!pair.hand_over(), "nothing is put down for replicas");
     }
 }

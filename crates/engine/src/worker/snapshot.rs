@@ -15,7 +15,7 @@ use super::rate::Rate;
 use super::sink::{LiveSink, Out};
 use super::stream::LiveStream;
 use super::streams::Streams;
-use crate::limits::{SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
+use crate::limits::{REPORTED_SHOWN, SNAPSHOT_EVERY, SNAPSHOT_EVERY_RECEIVER, SNAPSHOT_LATE, SNAPSHOT_STEP};
 use crate::message::{
     BranchState, ElementState, LinkState, ReceiverId, ReceiverState, SourceState, StreamPart, StreamState,
     WorkerState, named,
@@ -185,6 +185,10 @@ impl LiveStream {
             elements: self.elements(now),
             branches: self.branches(),
             services_note: self.services.note().cloned(),
+            reported: self
+                .reported
+                .filter(|(at, _)| now.since(*at) < REPORTED_SHOWN)
+                .map(|(_, said)| said.into()),
             receivers: receivers.into(),
         }
     }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use outflow_graph::{Unfit, View};
 use outflow_media::Time;
 use outflow_packet::{Drops, Level};
+use outflow_relay::control::Stages;
+use outflow_relay::feedback::Reception;
 use outflow_relay::schedule::Counters;
-use outflow_relay::{Priority, Report, SinkKey, Stream, StreamOptions};
+use outflow_relay::{Handed, Priority, Report, SinkKey, Stream, StreamOptions};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::agenda::Seen;
@@ -46,6 +48,8 @@ pub(super) struct LiveStream {
     pub(super) work: BTreeMap<String, [Rate; 3]>,
     /// What receivers want.
     pub(super) demands: Demands,
+    /// What they have reported last, wherever they are served.
+    pub(super) reported: Option<(Time, Reception)>,
     /// The sink at which the sender reports that are due go on.
     pub(super) reporting: Option<usize>,
 }
@@ -83,6 +87,7 @@ impl LiveStream {
             services: LiveServices::default(),
             work: BTreeMap::new(),
             demands: Demands::new(id, told),
+            reported: None,
             reporting: None,
         }
     }
@@ -179,9 +184,9 @@ impl LiveStream {
         taken == INGEST_ROUND_PACKETS
     }
 
-    /// Hands over to other workers what has come since.
-    pub(super) fn hand_over(&mut self) {
-        self.queues.hand_over(&mut self.core);
+    /// Hands this over to other workers.
+    pub(super) fn hand_over(&mut self, handed: Vec<Handed>) {
+        self.queues.hand_over(&mut self.core, handed);
     }
 
     /// Hands over to one more worker from now on.
@@ -206,9 +211,9 @@ impl LiveStream {
         self.touched |= self.services.put(&mut self.core, services, reply, clock);
     }
 
-    /// Gives to other contexts what is for them.
-    pub(super) fn give_far(&mut self, now: Time) {
-        self.services.give_far(&mut self.core, now);
+    /// Does what is to be done for stages of its services in other contexts.
+    pub(super) fn see_to_stages(&mut self, now: Time, what: Stages) {
+        self.services.see_to_stages(&mut self.core, now, what);
     }
 
     /// Takes what comes back from other contexts.

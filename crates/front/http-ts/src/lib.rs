@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use axum::routing::get;
 use outflow_api::{Http, Page, Pages};
-use outflow_config::{Contract, Listener, Protocol};
+use outflow_config::{Contract, Listener, Protocol, StreamAddress};
 use outflow_control::{Control, Front, Started, Task};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -37,11 +37,28 @@ struct HttpTs;
 
 const PLAIN: &str = "http";
 const ENCRYPTED: &str = "https";
-const PLAYERS: (&str, Contract) = ("HTTP players", Contract::Ts);
-
 const LISTENERS: &[Listener] = &[
-    Listener { key: PLAIN, port: Some(8080), needs_tls: false, is_tcp: true, players: PLAYERS },
-    Listener { key: ENCRYPTED, port: Some(8443), needs_tls: true, is_tcp: true, players: PLAYERS },
+    Listener {
+        key: PLAIN,
+        port: Some(8080),
+        needs_tls: false,
+        is_tcp: true,
+        players: ("HTTP players", Contract::Ts),
+        address: StreamAddress {
+            label: "HTTP",
+            usual_port: Some(80),
+            suffix: ".ts",
+            publish: Some("ffmpeg -re -i FILE -c copy -f mpegts -method PUT URL"),
+        },
+    },
+    Listener {
+        key: ENCRYPTED,
+        port: Some(8443),
+        needs_tls: true,
+        is_tcp: true,
+        players: ("HTTP players", Contract::Ts),
+        address: StreamAddress { label: "HTTPS", usual_port: Some(443), suffix: ".ts", publish: None },
+    },
 ];
 
 impl Front for HttpTs {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use outflow_config::Step::{Index, Key};
 use outflow_config::{
-    Address, BitRate, Check, Contract, Invalid, Listener, Protocol, Scheme, Step, Table, Written, out_of,
-    parse_duration, section, words,
+    Address, BitRate, Check, Contract, Invalid, Listener, Protocol, Scheme, Step, StreamAddress, Table,
+    Written, out_of, parse_duration, section, words,
 };
 
 use crate::limits::POC_LATENCY;
@@ -51,9 +51,15 @@ const SCHEME: Scheme = Scheme {
 };
 
 pub(crate) fn protocol() -> Protocol {
-    const PLAYERS: (&str, Contract) = ("POC players", Contract::Rtp);
     Protocol {
-        listeners: &[Listener { key: NAME, port: None, needs_tls: false, is_tcp: false, players: PLAYERS }],
+        listeners: &[Listener {
+            key: NAME,
+            port: None,
+            needs_tls: false,
+            is_tcp: false,
+            players: ("POC players", Contract::Rtp),
+            address: StreamAddress { label: "POC", usual_port: None, suffix: "", publish: None },
+        }],
         tables: vec![Table::of::<Poc>(NAME)],
         sources: &[SCHEME],
         sinks: &[SCHEME],
@@ -72,7 +78,7 @@ fn check(check: &mut Check<'_, '_, '_>) {
     let is_plain = poc.encryption == Encryption::Off;
     if poc.key_file.is_some() && is_plain {
         let help = "leave it or encryption = \"off\" out";
-        check.add(&[Key(NAME), Key("key_file")], "a key that encrypts nothing".to_owned(), help);
+        check.add(&[Key(NAME), Key("key_file")], "`key_file` is set but encryption is off".to_owned(), help);
     }
     let needs_keys = poc.key_file.is_none() && !is_plain;
     if needs_keys && config.listen.at(NAME).is_some() {
@@ -163,7 +169,7 @@ impl FromStr for PocUrl {
         }
         if url.is_plain && url.key_file.is_some() {
             let help = "leave key-file or encryption=off out";
-            return Err(Invalid::new("a key that encrypts nothing", help));
+            return Err(Invalid::new("a key file is named but encryption is off", help));
         }
         Ok(url)
     }
@@ -233,6 +239,6 @@ mod tests {
         assert!(what("poc://relay:7000/a?latency=soon").contains("soon"));
         assert!(what("poc://relay:7000/a?encryption=on").contains("encryption=off"));
         assert!(what("poc://relay:7000/a?as=ts").contains("leave as= out"));
-        assert!(what("poc://relay:7000/a?encryption=off&key-file=k").contains("encrypts nothing"));
+        assert!(what("poc://relay:7000/a?encryption=off&key-file=k").contains("encryption is off"));
     }
 }

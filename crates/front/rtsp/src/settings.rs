@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use outflow_config::Step::Key;
 use outflow_config::{
-    Address, Check, Contract, Invalid, Listener, Protocol, Scheme, Secret, StreamConfig, Table, section,
-    without_user, words,
+    Address, Check, Contract, Invalid, Listener, Protocol, Scheme, Secret, StreamAddress, StreamConfig,
+    Table, section, without_user, words,
 };
 use outflow_front_groups::GroupSettings;
 use url::{Host, Url};
@@ -53,8 +53,32 @@ pub(crate) fn protocol() -> Protocol {
     const PLAYERS: (&str, Contract) = ("RTSP players", Contract::Rtp);
     Protocol {
         listeners: &[
-            Listener { key: PLAIN, port: Some(8554), needs_tls: false, is_tcp: true, players: PLAYERS },
-            Listener { key: ENCRYPTED, port: Some(8322), needs_tls: true, is_tcp: true, players: PLAYERS },
+            Listener {
+                key: PLAIN,
+                port: Some(8554),
+                needs_tls: false,
+                is_tcp: true,
+                players: PLAYERS,
+                address: StreamAddress {
+                    label: "RTSP",
+                    usual_port: Some(554),
+                    suffix: "",
+                    publish: Some("ffmpeg -re -i FILE -c copy -f rtsp URL"),
+                },
+            },
+            Listener {
+                key: ENCRYPTED,
+                port: Some(8322),
+                needs_tls: true,
+                is_tcp: true,
+                players: PLAYERS,
+                address: StreamAddress {
+                    label: "RTSP, TLS",
+                    usual_port: Some(322),
+                    suffix: "",
+                    publish: None,
+                },
+            },
         ],
         tables: vec![Table::of_source::<SourceSettings>()],
         sources: &[Scheme {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use outflow_config::{Contract, Listener, Protocol};
+use outflow_config::{Contract, Listener, Protocol, StreamAddress};
 use outflow_control::{Control, Front, Playing, PublishOptions, Push, Started, Task};
 use outflow_door::{Request, Right};
 use outflow_engine::message::{Delivery, Framing, Receiver, WriteSide};
@@ -24,6 +24,7 @@ const LISTENERS: &[Listener] = &[Listener {
     needs_tls: false,
     is_tcp: true,
     players: ("raw players", Contract::Ts),
+    address: StreamAddress { label: "raw", usual_port: None, suffix: "", publish: None },
 }];
 
 #[derive(Debug)]

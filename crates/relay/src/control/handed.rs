@@ -33,6 +33,15 @@ pub enum Handed {
     },
 }
 
+/// What is to be given when a replica begins.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// For the replicas that were there: what came before.
+    pub before: Vec<Handed>,
+    /// For the new one: how things stand, with the packets from the newest key frame on.
+    pub introduction: Vec<Handed>,
+}
+
 /// What sender reports of a track are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackClock {

@@ -24,13 +24,13 @@ mod stream;
 mod tests;
 mod view;
 
-pub use branches::Far;
-pub use handed::{Handed, TrackClock};
+pub use branches::{Far, Stages};
+pub use handed::{Handed, Joining, TrackClock};
 pub use levels::LevelBounds;
 pub use meter::Meter;
 pub use negotiation::Granted;
 pub use options::StreamOptions;
-pub use output::{Event, Output, ReportTo, SinkEnd, Stages, Wake};
+pub use output::{Event, Output, ReportTo, SinkEnd, Wake};
 pub use source::SourceCounters;
 pub use state::State;
 pub use stream::Stream;

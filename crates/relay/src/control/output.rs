@@ -4,12 +4,14 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
+use super::branches::Stages;
+use super::handed::Handed;
 use crate::feedback::Feedback;
 use crate::schedule::SinkKey;
 use crate::send::Order;
 
 /// What the driver has to do next. This is all: when it is [`Output::Wait`], nothing else has to be asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Output {
     /// Send these packets, then report what did not go.
     Order(Order),
@@ -17,9 +19,8 @@ pub enum Output {
     SenderReports(ReportTo),
     /// What receivers say of the stream, for its publisher: where its source is.
     Feedback(Feedback),
-    /// Give what [`Stream::handed`](crate::Stream::handed) yields to each replica. Said once for all that is
-    /// there.
-    HandOver,
+    /// Give this, in this order, to each replica ([`Stream::handle_handed`](crate::Stream::handle_handed)).
+    HandOver(Vec<Handed>),
     /// See to the services' stages that run elsewhere.
     Stages(Stages),
     /// Something happened that people or other parts of the program want to know.
@@ -30,19 +31,6 @@ pub enum Output {
         /// When to poll again at the latest, and why.
         until: Option<(Time, Wake)>,
     },
-}
-
-/// What is to be done for the stages of the services that run elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stages {
-    /// Give them what [`Stream::far`](crate::Stream::far) yields. Said once for all that is there.
-    Give,
-    /// The services know what comes in: stages of other contexts can be taken out
-    /// ([`Stream::take_stages`](crate::Stream::take_stages)) and sent there. Until that is done, they work here.
-    TakeOut,
-    /// What comes in is something else, and the services are to be bound to it: call the stages back, and put
-    /// them back ([`Stream::put_stages`](crate::Stream::put_stages)).
-    Recall,
 }
 
 /// The sinks that sender reports go to.

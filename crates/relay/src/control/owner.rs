@@ -1,21 +1,21 @@
 //! A stream at its owner: what its replicas are handed.
 
 use super::branches::{ORIGINAL, held};
-use super::handed::Handed;
+use super::handed::{Handed, Joining};
 use super::state::State;
 use super::stream::Stream;
 
 impl Stream {
-    /// From now on what replicas need is put down for [`Stream::handed`], or no longer.
-    pub fn set_shared(&mut self, shared: bool) {
-        self.state.sharing.set_shared(shared);
+    /// One more replica begins: what comes from now on is handed to it, too
+    /// ([`Output::HandOver`](super::Output::HandOver)).
+    pub fn handle_replica(&mut self) -> Joining {
+        let before = self.state.sharing.begin();
+        Joining { before, introduction: self.state.introduction() }
     }
 
-    /// Takes out what replicas are to be handed; the driver does so when it is told to
-    /// ([`Output::HandOver`](super::Output::HandOver)), or earlier, and gives it to each replica by
-    /// [`Stream::handle_handed`].
-    pub fn handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
-        self.state.sharing.take_handed()
+    /// There are no replicas any more.
+    pub fn end_replicas(&mut self) {
+        self.state.sharing.end();
     }
 }
 
@@ -28,7 +28,7 @@ impl State {
 
     /// The same with the packets from the newest key frame on, so that a sink that joins there is served
     /// at once.
-    pub fn introduction(&self) -> Vec<Handed> {
+    pub(super) fn introduction(&self) -> Vec<Handed> {
         self.introduce(true)
     }
 

@@ -16,8 +16,6 @@ pub(super) struct Sharing {
     handed: Option<Vec<Handed>>,
     /// What goes with the datagrams of a transport stream.
     findings: FindingsPool,
-    /// The driver knows that there is something.
-    is_told: bool,
     /// What got lost on the way to this replica.
     gap: Option<Box<Gap>>,
 }
@@ -42,25 +40,21 @@ impl Sharing {
         clock.into_iter().for_each(|clock| self.hand(Handed::Clock(clock)));
     }
 
-    /// From now on what replicas need is put down, or no longer.
-    pub(super) fn set_shared(&mut self, shared: bool) {
-        match (shared, &self.handed) {
-            (true, None) => self.handed = Some(Vec::new()),
-            (false, Some(_)) => self.handed = None,
-            _ => {}
-        }
+    /// From now on what replicas need is put down. Returns what was put down before.
+    pub(super) fn begin(&mut self) -> Vec<Handed> {
+        self.handed.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Takes out what was put down.
-    pub(super) fn take_handed(&mut self) -> impl Iterator<Item = Handed> + '_ {
-        self.is_told = false;
-        self.handed.iter_mut().flat_map(|handed| handed.drain(..))
+    /// There are no replicas any more.
+    pub(super) fn end(&mut self) {
+        self.handed = None;
     }
 
-    /// Whether there is something to hand over that the driver was not told of.
-    pub(super) fn is_due(&mut self) -> bool {
-        let is_any = self.handed.as_ref().is_some_and(|handed| !handed.is_empty());
-        is_any && !core::mem::replace(&mut self.is_told, true)
+    /// Takes out what was put down, if that is anything. As much room is kept for what comes next.
+    pub(super) fn take_handed(&mut self) -> Option<Vec<Handed>> {
+        let handed = self.handed.as_mut().filter(|handed| !handed.is_empty())?;
+        let room = Vec::with_capacity(handed.len());
+        Some(core::mem::replace(handed, room))
     }
 
     /// Packets of a track got lost on the way to this replica.

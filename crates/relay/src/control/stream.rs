@@ -53,10 +53,10 @@ use crate::send::{Order, Report};
 ///             Output::SenderReports(_to) => {}
 ///             // What receivers say, for the publisher: a key frame is wanted, or what they lose.
 ///             Output::Feedback(feedback) => println!("{feedback:?}"),
-///             // Replicas elsewhere, if `set_shared` says that there are any.
-///             Output::HandOver => stream.handed().for_each(drop),
+///             // For replicas elsewhere, if `handle_replica` said that there are any.
+///             Output::HandOver(handed) => println!("{handed:?}"),
 ///             // Stages of the services in other threads, if there are any.
-///             Output::Stages(_) => stream.far().for_each(drop),
+///             Output::Stages(stages) => println!("{stages:?}"),
 ///             Output::Event(event) => println!("{event:?}"),
 ///             Output::Wait { until } => return until.map(|(at, _reason)| at),
 ///         }
@@ -173,6 +173,10 @@ impl Stream {
     fn poll_with(&mut self, now: Time, order: impl Fn(&mut State) -> Option<Order>) -> Output {
         self.state.out.serve(now);
         self.check_source(now);
+        // First of all, so that replicas can begin.
+        if let Some(handed) = self.state.sharing.take_handed() {
+            return Output::HandOver(handed);
+        }
         let out = &mut self.state.out;
         out.check_hopeless(now);
         out.check_linger(now);
@@ -191,12 +195,9 @@ impl Stream {
                 break;
             }
         }
-        let State { out, source, feedback, reports_due, sharing, .. } = &mut self.state;
+        let State { out, source, feedback, reports_due, .. } = &mut self.state;
         if let Some(feedback) = feedback.poll(now) {
             return Output::Feedback(feedback);
-        }
-        if sharing.is_due() {
-            return Output::HandOver;
         }
         if let Some(key) = out.audience.next_begun() {
             return Output::SenderReports(ReportTo::One(key));

@@ -104,7 +104,7 @@ impl Bench {
                 Output::Event(event) => self.events.push(event),
                 Output::SenderReports(to) => self.reports.push(to),
                 Output::Feedback(feedback) => self.feedback.push(feedback),
-                Output::HandOver | Output::Stages(_) => {}
+                Output::HandOver(_) | Output::Stages(_) => {}
                 Output::Wait { until } => return until,
             }
         }

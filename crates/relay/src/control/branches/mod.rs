@@ -1,6 +1,7 @@
 //! The branches of a stream: the stream itself, those that its services make, and those that are
 //! derived from one because a receiver wants it in another form.
 
+mod far;
 mod lifecycle;
 mod messages;
 mod places;
@@ -11,7 +12,7 @@ mod slot;
 mod stages;
 mod table;
 
-pub use services::Far;
+pub use far::{Far, Stages};
 pub(in crate::control) use services::Services;
 pub(in crate::control) use slot::{Made, Slot, What};
 pub(in crate::control) use table::{Branches, ORIGINAL, held};

@@ -96,11 +96,6 @@ impl State {
         self.out.services.graph()
     }
 
-    /// Whether the services cannot work before they are whole again: they are to be bound again.
-    pub fn services_wait(&self) -> bool {
-        self.services().is_some_and(|graph| !graph.is_whole() && graph.is_unbound())
-    }
-
     /// Whether the services know what comes in.
     pub fn services_are_bound(&self) -> bool {
         self.services().is_some_and(|graph| !graph.is_unbound())

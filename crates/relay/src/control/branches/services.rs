@@ -6,26 +6,11 @@ use outflow_graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Drops, Parsed};
 
+use super::far::{Far, Stages};
 use super::slot::{Made, Slot};
 use super::table::Branches;
-use crate::control::output::Stages;
 use crate::limits::SERVICE_HELD_MAX;
 use crate::schedule::BranchId;
-
-/// What goes to the stages of a graph that run elsewhere, in this order, and from each to the next.
-#[derive(Debug, Clone)]
-pub enum Far {
-    /// A packet, and where it goes.
-    Packet(Target, Item),
-    /// The packets before this belong together: the stage works on them, at this time.
-    End(Time),
-    /// What the source tells, and where it goes.
-    Message(Time, Target, Message),
-    /// Whether what comes out of each element is wanted ([`Graph::wishes`]).
-    Wanted(std::sync::Arc<[bool]>),
-    /// An element is to let everything pass as it is, or no longer.
-    Bypass(std::sync::Arc<str>, bool),
-}
 
 /// The declared services of a stream: their graph, what waits for it, and which branch each exit feeds.
 #[derive(Debug, Default)]
@@ -41,15 +26,20 @@ pub(in crate::control) struct Services {
     held: Option<Vec<Parsed>>,
     /// What is for stages that run elsewhere.
     far: Vec<Far>,
-    /// The driver knows that there is something.
-    is_far_told: bool,
-    /// What the driver was told to do with the stages, as long as that is to be done.
-    told: Option<Stages>,
+    /// Where the driver was told to bring the stages, as long as that is to be done.
+    told: Option<Place>,
     probe: Option<Probe>,
     /// Kept so that no memory is asked for a batch.
     made: Vec<(usize, Parsed)>,
     /// What could not be held.
     drops: Drops,
+}
+
+/// Where the stages of other contexts are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    There,
 }
 
 impl Services {
@@ -173,19 +163,22 @@ impl Services {
     /// What the driver is to do for stages that run elsewhere, if it was not told so.
     pub(in crate::control) fn next_of_stages(&mut self) -> Option<Stages> {
         let graph = self.graph.as_ref()?;
-        if !self.far.is_empty() && !mem::replace(&mut self.is_far_told, true) {
-            return Some(Stages::Give);
+        if !self.far.is_empty() {
+            return Some(Stages::Give(self.take_far()));
         }
         if graph.contexts().next().is_none() && graph.is_whole() {
             return None;
         }
         let next = match (graph.is_whole(), graph.is_unbound()) {
-            (true, false) => Some(Stages::TakeOut),
-            (false, true) => Some(Stages::Recall),
+            (true, false) => Some(Place::There),
+            (false, true) => Some(Place::Here),
             _ => None,
         };
         let before = mem::replace(&mut self.told, next);
-        next.filter(|_| next != before)
+        next.filter(|_| next != before).map(|place| match place {
+            Place::There => Stages::TakeOut,
+            Place::Here => Stages::Recall,
+        })
     }
 
     /// A packet waits in a chain.
@@ -226,15 +219,16 @@ impl Services {
         self.graph.as_mut().map(|graph| graph.take_stages()).unwrap_or_default()
     }
 
-    /// Packets that come wait until [`Self::release`].
-    pub(super) fn hold(&mut self) {
+    /// Packets that come wait until [`Self::release`]. Returns what is for stages elsewhere.
+    pub(super) fn hold(&mut self) -> Vec<Far> {
         self.held.get_or_insert_default();
+        self.take_far()
     }
 
-    /// Takes out what is for stages that run elsewhere.
-    pub(super) fn take_far(&mut self) -> impl Iterator<Item = Far> + '_ {
-        self.is_far_told = false;
-        self.far.drain(..)
+    /// Takes out what is for stages that run elsewhere. As much room is kept for what comes next.
+    fn take_far(&mut self) -> Vec<Far> {
+        let room = Vec::with_capacity(self.far.len());
+        mem::replace(&mut self.far, room)
     }
 
     /// A packet comes out of the last of these stages.
@@ -313,7 +307,6 @@ impl Services {
         if let Some(format) = format {
             graph.bind(format);
         }
-        self.is_far_told = false;
         let late = mem::take(&mut self.far).into_iter().filter_map(|far| match far {
             Far::Message(_, target, message) => Some((target, message)),
             _ => None,

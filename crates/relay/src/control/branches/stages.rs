@@ -3,7 +3,7 @@
 use outflow_graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
 use outflow_media::Time;
 
-use super::services::Far;
+use super::far::Far;
 use crate::control::distribution::Distribution;
 use crate::control::stream::Stream;
 use crate::schedule::BranchId;
@@ -52,17 +52,18 @@ impl Stream {
     }
 
     /// Takes out the stages that run in other contexts, in the order in which packets go through. From
-    /// now on [`Stream::far`] is for the first of them; what comes out of the last comes back by
-    /// [`Stream::handle_near`].
+    /// now on what is for the first of them is an output ([`Stages::Give`](crate::control::Stages::Give)); what
+    /// comes out of the last comes back by [`Stream::handle_near`].
     pub fn take_stages(&mut self) -> Vec<Stage> {
         self.state.out.services.take_stages()
     }
 
-    /// Lets no packet into the services until [`Stream::put_stages`]; those that come wait. What came
-    /// before has gone through as far as the services are here.
-    pub fn hold_services(&mut self, now: Time) {
+    /// Lets no packet into the services until [`Stream::release_services`]; those that come wait. What came
+    /// before has gone through as far as the services are here. Returns what is left of that for the stages
+    /// elsewhere.
+    pub fn hold_services(&mut self, now: Time) -> Vec<Far> {
         self.state.out.serve(now);
-        self.state.out.services.hold();
+        self.state.out.services.hold()
     }
 
     /// Puts stages back that were taken out, in their order. Services that had to be bound again for
@@ -80,12 +81,6 @@ impl Stream {
     /// Lets those packets into the services that waited since [`Stream::hold_services`].
     pub fn release_services(&mut self) {
         self.state.out.services.release();
-    }
-
-    /// Takes out what is for the stages that run elsewhere; the driver does so when it is told to
-    /// ([`Stages::Give`](crate::control::Stages::Give)), or earlier.
-    pub fn far(&mut self) -> impl Iterator<Item = Far> + '_ {
-        self.state.out.services.take_far()
     }
 
     /// A packet comes out of the last of the stages that run elsewhere.

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use receiver::Receiver;
 use source::{Choices, Codec, Mux, Sent, Source, VIDEO};
 
-use crate::control::{LevelBounds, Output, Stream, StreamOptions};
+use crate::control::{Handed, LevelBounds, Output, Stream, StreamOptions};
 use crate::schedule::{Encapsulation, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
@@ -41,6 +41,8 @@ struct Bench {
     /// Packets that got lost since one of the video came.
     lost: usize,
     receivers: Vec<Receiver>,
+    /// What replicas are to be handed.
+    handed: Vec<Handed>,
 }
 
 impl Bench {
@@ -56,6 +58,7 @@ impl Bench {
             came: Vec::new(),
             lost: 0,
             receivers: Vec::new(),
+            handed: Vec::new(),
         }
     }
 
@@ -155,6 +158,10 @@ impl Bench {
             let order = match self.stream.poll(self.now) {
                 Output::Order(order) => order,
                 Output::Wait { .. } => return,
+                Output::HandOver(handed) => {
+                    self.handed.extend(handed);
+                    continue;
+                }
                 _ => continue,
             };
             let members = self.stream.members(&order).to_vec();
@@ -413,8 +420,8 @@ fn a_replica_is_handed_what_was_found_and_reads_only_what_it_is_introduced_to() 
     let mut bench = h264();
     let mut replica = Stream::new(StreamOptions::default());
     bench.group(None);
-    bench.stream.set_shared(true);
-    bench.stream.introduction().into_iter().for_each(|handed| replica.handle_handed(bench.now, handed));
+    let introduction = bench.stream.handle_replica().introduction;
+    introduction.into_iter().for_each(|handed| replica.handle_handed(bench.now, handed));
     let has_reader = |replica: &Stream| {
         let slot = replica.out.branches.slot(0).expect("the original");
         slot.levels.as_ref().expect("a transport stream").has_reader()
@@ -423,8 +430,7 @@ fn a_replica_is_handed_what_was_found_and_reads_only_what_it_is_introduced_to() 
     (0..3).for_each(|_| bench.group(None));
     bench.stream.handle_source(bench.now, Format::Ts);
     bench.group(None);
-    let handed: Vec<_> = bench.stream.handed().collect();
-    handed.into_iter().for_each(|handed| replica.handle_handed(bench.now, handed));
+    bench.handed.drain(..).for_each(|handed| replica.handle_handed(bench.now, handed));
     assert!(!has_reader(&replica), "it is not read again");
     assert_eq!((replica.levels(), bench.stream.levels()), (3, 3));
 }

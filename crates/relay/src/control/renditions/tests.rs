@@ -85,7 +85,7 @@ impl Bench {
     fn new(shape: &Shape) -> Self {
         let source = |rendition: usize| {
             let mut owner = Stream::new(StreamOptions::default());
-            owner.set_shared(true);
+            owner.handle_replica();
             owner.handle_source(Time::ZERO, format(rendition, shape));
             Source { owner, is_on: true, sequence: 65_500, sound: 65_530, frame: 0, begun: 0 }
         };
@@ -100,7 +100,8 @@ impl Bench {
 
     fn hand_over(&mut self) {
         for (index, source) in self.sources.iter_mut().enumerate() {
-            let handed: Vec<_> = source.owner.handed().collect();
+            // Time stands still there: no owner says that its source is away.
+            let Output::HandOver(handed) = source.owner.poll(Time::ZERO) else { continue };
             handed.into_iter().for_each(|handed| self.stream.handle_rendition(self.now, index, handed));
         }
     }

@@ -68,7 +68,7 @@ impl Silence {
                 Output::Event(_)
                 | Output::SenderReports(_)
                 | Output::Feedback(_)
-                | Output::HandOver
+                | Output::HandOver(_)
                 | Output::Stages(_) => {}
             }
         }

@@ -308,23 +308,24 @@ fn poll_says_what_is_to_be_done_for_stages_elsewhere() {
         let outputs = core::iter::from_fn(|| Some(stream.poll(now)));
         let outputs = outputs.take_while(|output| !matches!(output, Output::Wait { .. }));
         let stages = outputs.filter_map(|output| match output {
-            Output::Stages(stages) => Some(stages),
+            Output::Stages(Stages::TakeOut) => Some("take out"),
+            Output::Stages(Stages::Recall) => Some("recall"),
+            Output::Stages(Stages::Give(far)) => Some(if far.is_empty() { "nothing" } else { "give" }),
             _ => None,
         });
         stages.collect::<Vec<_>>()
     };
     stream.set_services(now, Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits"))));
-    assert_eq!(told(&mut stream), [], "it is not known what comes in");
+    assert!(told(&mut stream).is_empty(), "it is not known what comes in");
     stream.handle_source(now, format());
-    assert_eq!(told(&mut stream), [Stages::TakeOut]);
+    assert_eq!(told(&mut stream), ["take out"]);
     let stages = stream.take_stages();
     assert_eq!((stages.len(), told(&mut stream)), (1, vec![]));
     let branch = Some(stream.branch_named("b").expect("declared"));
     stream.handle_join(now, 5, SinkSpec { branch, ..spec() });
-    assert_eq!(told(&mut stream), [Stages::Give], "what is wanted");
-    assert!(stream.far().count() > 0);
+    assert_eq!(told(&mut stream), ["give"], "what is wanted");
     stream.handle_source(now, Format::Ts);
-    assert!(told(&mut stream).contains(&Stages::Recall));
+    assert!(told(&mut stream).contains(&"recall"));
     stream.put_stages(now, stages);
-    assert!(told(&mut stream).contains(&Stages::TakeOut), "they may go again");
+    assert!(told(&mut stream).contains(&"take out"), "they may go again");
 }

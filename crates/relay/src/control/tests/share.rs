@@ -1,5 +1,7 @@
 //! A stream and its replica: a receiver gets the same from both.
 
+use core::mem;
+
 use outflow_ts::TsLoop;
 
 use super::*;
@@ -11,11 +13,13 @@ struct Site {
     stream: Stream,
     sent: Vec<Vec<Bytes>>,
     events: Vec<Event>,
+    handed: Vec<Handed>,
 }
 
 impl Site {
     fn new() -> Self {
-        Site { stream: Stream::new(options()), sent: vec![Vec::new(); 8], events: Vec::new() }
+        let (sent, events, handed) = (vec![Vec::new(); 8], Vec::new(), Vec::new());
+        Site { stream: Stream::new(options()), sent, events, handed }
     }
 
     fn join(&mut self, now: Time, encapsulation: Encapsulation) -> SinkKey {
@@ -45,7 +49,8 @@ impl Site {
                     members.iter().for_each(|key| self.sent[key.0].extend(wire.iter().cloned()));
                 }
                 Output::Event(event) => self.events.push(event),
-                Output::SenderReports(_) | Output::Feedback(_) | Output::HandOver | Output::Stages(_) => {}
+                Output::HandOver(handed) => self.handed.extend(handed),
+                Output::SenderReports(_) | Output::Feedback(_) | Output::Stages(_) => {}
                 Output::Wait { until } => {
                     assert!(until.is_none_or(|(at, why)| at > now || why == Wake::CatchUp), "{until:?}");
                     return;
@@ -88,8 +93,7 @@ impl Pair {
 
     /// The replica begins now.
     fn replicate(&mut self) {
-        self.owner.stream.set_shared(true);
-        for handed in self.owner.stream.introduction() {
+        for handed in self.owner.stream.handle_replica().introduction {
             self.replica.stream.handle_handed(self.now, handed);
         }
         self.replica.serve(self.now);
@@ -98,7 +102,7 @@ impl Pair {
     /// The owner and the replica do what there is to do.
     fn serve(&mut self) {
         self.owner.serve(self.now);
-        for handed in self.owner.stream.handed().collect::<Vec<_>>() {
+        for handed in mem::take(&mut self.owner.handed) {
             self.replica.stream.handle_handed(self.now, handed);
         }
         self.replica.serve(self.now);
@@ -107,7 +111,8 @@ impl Pair {
     /// What is handed over now gets lost.
     fn lose(&mut self) {
         let mut missed = 0;
-        for handed in self.owner.stream.handed() {
+        self.owner.serve(self.now);
+        for handed in mem::take(&mut self.owner.handed) {
             missed += u64::from(matches!(handed, Handed::Packet(_)));
         }
         self.replica.stream.handle_handed(self.now, Handed::Missed { track: 0, packets: missed });
@@ -355,7 +360,8 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_again() {
         pair.send_frame(pair.frame.is_multiple_of(5));
         pair.owner.serve(pair.now);
     }
-    pair.owner.stream.set_shared(false);
+    pair.owner.stream.end_replicas();
+    pair.owner.handed.clear();
     pair.replicate();
     pair.replica.sent[replica.0].clear();
     let keys = pair.join(Encapsulation::Rtp);
@@ -365,19 +371,21 @@ fn a_replica_that_rests_holds_nothing_and_can_be_introduced_again() {
 }
 
 #[test]
-fn poll_says_once_that_there_is_something_to_hand_over() {
+fn poll_gives_once_what_there_is_to_hand_over() {
     let mut pair = Pair::new();
-    pair.owner.stream.set_shared(true);
+    pair.owner.stream.handle_replica();
     pair.owner.stream.handle_source(pair.now, Format::Ts);
     let told = |stream: &mut Stream, now: Time| {
         let outputs = core::iter::from_fn(|| Some(stream.poll(now)));
         let outputs = outputs.take_while(|output| !matches!(output, Output::Wait { .. }));
-        outputs.filter(|output| *output == Output::HandOver).count()
+        let handed = outputs.filter_map(|output| match output {
+            Output::HandOver(handed) => Some(handed.len()),
+            _ => None,
+        });
+        handed.collect::<Vec<_>>()
     };
-    assert_eq!(told(&mut pair.owner.stream, pair.now), 1);
-    assert_eq!(told(&mut pair.owner.stream, pair.now), 0, "the driver knows");
-    assert_eq!(pair.owner.stream.handed().count(), 1);
-    assert_eq!(told(&mut pair.owner.stream, pair.now), 0, "it is taken");
+    assert_eq!(told(&mut pair.owner.stream, pair.now), [1], "the format");
+    assert_eq!(told(&mut pair.owner.stream, pair.now), [], "it is taken");
     pair.owner.stream.handle_source(pair.now, Format::Data);
-    assert_eq!(told(&mut pair.owner.stream, pair.now), 1);
+    assert_eq!(told(&mut pair.owner.stream, pair.now), [1]);
 }
