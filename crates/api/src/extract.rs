@@ -8,12 +8,19 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
+use outflow_door::local::User;
+
 use crate::HttpError;
 use crate::limits::{API_BODY_BYTES, REQUEST_TIMEOUT};
 
 /// The other end of a connection, for handlers.
 #[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
+pub struct Peer {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Which user it belongs to, if it is on this machine.
+    pub user: Option<User>,
+}
 
 /// A JSON body. No other content type is asked for: what counts is what the body says.
 pub struct Body<T>(pub T);

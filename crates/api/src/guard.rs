@@ -1,22 +1,21 @@
 //! Looking at the relay and changing it takes the right to control, and no page of another site.
 
-use std::net::SocketAddr;
-
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use outflow_control::Control;
 use outflow_door::Right;
+use outflow_door::local::{User, own_user};
 
 use crate::{HttpError, Peer, credentials};
 
 /// Lets a request through if it comes with the right to control.
 pub(crate) async fn control_only(
     State(control): State<Control>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Result<Response, HttpError> {
@@ -27,28 +26,66 @@ pub(crate) async fn control_only(
 /// Whether a request comes with the right to control.
 pub fn may_control(
     control: &Control,
-    peer: SocketAddr,
+    peer: Peer,
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<(), HttpError> {
     same_origin(headers, uri)?;
     if control.config().access.control.is_empty() {
         named_locally(headers, uri)?;
+        directly(headers)?;
+        credentials::check(control, Right::Control, peer.address, (headers, uri.query()))?;
+        return of_this_user(peer.user, own_user());
     }
-    credentials::check(control, Right::Control, peer, (headers, uri.query()))
+    credentials::check(control, Right::Control, peer.address, (headers, uri.query()))
+}
+
+/// Lets a request through unless a page of another site has made a browser send it.
+pub async fn own_pages_only(request: Request, next: Next) -> Result<Response, HttpError> {
+    same_origin(request.headers(), request.uri())?;
+    Ok(next.run(request).await)
 }
 
 /// A browser that is at the relay's page, or is local, must not lend its rights to other pages
-/// (cross-site request forgery).
+/// (cross-site request forgery): it says where a request comes from by Origin (RFC 6454) or Fetch Metadata.
 fn same_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    if origin.is_some() && origin == host(headers, uri) {
+    let origin = headers.get(header::ORIGIN).map(|origin| {
+        origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host)
+    });
+    let is_other = origin.is_some_and(|origin| origin.is_none() || origin != host(headers, uri));
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    if !is_other && !matches!(site, Some(b"cross-site" | b"same-site")) {
         return Ok(());
     }
-    let text = "pages of other sites may not control this relay: use its own page, or a program";
+    let text = "pages of other sites may neither control this relay nor publish: use its own page, or a program";
     Err(HttpError::new(StatusCode::FORBIDDEN, text))
 }
+
+/// Where being local is all that is asked, what a proxy on this machine hands on does not count: it comes from
+/// elsewhere.
+fn directly(headers: &HeaderMap) -> Result<(), HttpError> {
+    if !PROXIES_ADD.iter().any(|name| headers.contains_key(*name)) {
+        return Ok(());
+    }
+    let text = "without a token, control does not answer through a proxy: list a token in [access] control";
+    Err(HttpError::new(StatusCode::FORBIDDEN, text))
+}
+
+/// What proxies add to requests (RFC 7239; RFC 9110, section 7.6.3).
+const PROXIES_ADD: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
+/// Where being local is all that is asked, other users of this machine do not control the relay.
+fn of_this_user(user: Option<User>, own: User) -> Result<(), HttpError> {
+    if user.is_some_and(|user| user == own || user == ROOT) {
+        return Ok(());
+    }
+    let text = "without a token, control answers to root and to the user that the relay runs as only: \
+                list a token in [access] control";
+    Err(HttpError::new(StatusCode::FORBIDDEN, text))
+}
+
+const ROOT: User = 0;
 
 /// Where being local is all that is asked, the relay must be called by a local name: else the
 /// page of a site whose name is made to point here could ask as well (DNS rebinding).
@@ -94,6 +131,27 @@ mod tests {
             same_origin(&headers(&[(header::HOST, "relay:8080")]), &uri).is_ok(),
             "programs say no origin"
         );
+        let site = |site| {
+            let name = header::HeaderName::from_static("sec-fetch-site");
+            same_origin(&headers(&[(header::HOST, "relay:8080"), (name, site)]), &uri)
+        };
+        assert!(site("same-origin").is_ok() && site("none").is_ok());
+        assert!(site("cross-site").is_err() && site("same-site").is_err());
+    }
+
+    #[test]
+    fn what_a_proxy_hands_on_is_not_local() {
+        assert!(directly(&headers(&[(header::HOST, "localhost")])).is_ok());
+        for name in PROXIES_ADD {
+            let name = header::HeaderName::from_static(name);
+            assert!(directly(&headers(&[(name.clone(), "x")])).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_users_of_this_machine_need_a_token() {
+        assert!(of_this_user(Some(1000), 1000).is_ok() && of_this_user(Some(0), 1000).is_ok());
+        assert!(of_this_user(Some(1001), 1000).is_err() && of_this_user(None, 1000).is_err());
     }
 
     #[test]

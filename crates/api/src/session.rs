@@ -90,7 +90,7 @@ pub(super) async fn change(
 
 async fn ask(
     control: &Control,
-    Peer(peer): Peer,
+    Peer { address: peer, .. }: Peer,
     (headers, query): (&HeaderMap, Option<&str>),
     token: &str,
     level: Option<u8>,

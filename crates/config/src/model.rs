@@ -54,7 +54,7 @@ impl Config {
 
 section! {
     /// Tokens, by the right that they give. A right without tokens is open: publishing and playing
-    /// to every client, control to the machine itself.
+    /// to every client, control to root and the relay's own user on this machine.
     pub struct Access {
         /// To be a stream's source.
         publish: Vec<Secret> = Vec::new(),

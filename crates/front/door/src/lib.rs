@@ -6,6 +6,7 @@
 //! | TLS | [`tls`] |
 //! | the path, the query and the token of a request are read | [`request`] |
 //! | the token is compared, unless too many wrong ones came from the address | [`access`], `failures` |
+//! | which user of this machine a peer is | [`local`] |
 //! | what is refused | [`refused`] |
 //!
 //! A front brings its own words: how a request is written, and how each [`Refused`] is answered.
@@ -16,6 +17,7 @@ pub mod access;
 pub mod admission;
 mod failures;
 pub mod limits;
+pub mod local;
 pub mod refused;
 pub mod request;
 mod seldom;

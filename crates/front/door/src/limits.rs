@@ -17,5 +17,8 @@ pub const FAILING_ADDRESSES_MAX: usize = 4096;
 /// Time between two lines of the log about the same thing; what happens in between is counted in the next line.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// How often the files of the certificate are looked at, at a handshake.
+pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// Waits after connections that could not be accepted, until one can be.
 pub const ACCEPT_AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));

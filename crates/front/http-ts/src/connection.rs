@@ -13,6 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use outflow_api::Peer;
 use outflow_api::limits::REQUEST_TIMEOUT;
 use outflow_control::Control;
+use outflow_door::local::user_of;
 use outflow_door::{Permit, Request};
 use outflow_engine::limits::TCP_USER_TIMEOUT;
 use socket2::{SockRef, TcpKeepalive};
@@ -93,6 +94,7 @@ async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router
             play::hand_over(playing, connection).await;
         }
         Ok(Some(FirstRequest::Http)) => {
+            let peer = peer_of(&socket, peer);
             Box::pin(hyper(Rewound { head, io: socket }, peer, router)).await;
         }
         Ok(None) => {}
@@ -100,7 +102,14 @@ async fn plain(control: Control, mut socket: TcpStream, peer: SocketAddr, router
     }
 }
 
+/// Which user of this machine a peer is, is asked for requests to the API alone: players come by thousands.
+fn peer_of(socket: &TcpStream, address: SocketAddr) -> Peer {
+    let user = socket.local_addr().ok().and_then(|here| user_of(address, here));
+    Peer { address, user }
+}
+
 async fn encrypted(tls: TlsAcceptor, socket: TcpStream, peer: SocketAddr, router: Router, permit: Permit) {
+    let peer = peer_of(&socket, peer);
     match tokio::time::timeout(REQUEST_TIMEOUT, tls.accept(socket)).await {
         Ok(Ok(io)) => hyper(Rewound { head: BytesMut::new(), io }, peer, router).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
@@ -121,8 +130,8 @@ async fn read_first(peer: SocketAddr, socket: &mut TcpStream, head: &mut BytesMu
     }
 }
 
-async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr, router: Router) {
-    let router = router.layer(Extension(Peer(peer)));
+async fn hyper(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, router: Router) {
+    let router = router.layer(Extension(peer));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIMEOUT)

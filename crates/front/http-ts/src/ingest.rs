@@ -38,7 +38,7 @@ pub(super) struct Published {
 )]
 pub(super) async fn publish(
     State(control): State<Control>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(Peer { address: peer, .. }): Extension<Peer>,
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,

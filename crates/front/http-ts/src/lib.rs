@@ -18,7 +18,9 @@ mod play;
 
 use std::sync::Arc;
 
-use axum::routing::get;
+use axum::middleware::from_fn;
+use axum::routing::{get, put};
+use outflow_api::guard::own_pages_only;
 use outflow_api::{Http, Page, Pages};
 use outflow_config::{Contract, Listener, Protocol, StreamAddress};
 use outflow_control::{Control, Front, Started, Task};
@@ -92,6 +94,8 @@ struct Description;
 
 /// Streams, which no other path is in front of.
 fn streams() -> OpenApiRouter<Http> {
-    let streams = get(play::through_http).put(ingest::publish).post(ingest::publish);
+    // A form on a page of another site can post, but must not publish.
+    let publish = put(ingest::publish).post(ingest::publish).route_layer(from_fn(own_pages_only));
+    let streams = get(play::through_http).merge(publish);
     OpenApiRouter::with_openapi(Description::openapi()).route("/{*stream}", streams)
 }

@@ -101,7 +101,7 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
 )]
 pub(super) async fn through_http(
     State(control): State<Control>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(Peer { address: peer, .. }): Extension<Peer>,
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,

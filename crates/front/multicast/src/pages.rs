@@ -73,12 +73,12 @@ pub(super) fn open() -> OpenApiRouter<Http> {
 )]
 pub(super) async fn say_level(
     State(control): State<Control>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     uri: Uri,
     Body(wish): Body<LevelRequest>,
 ) -> Result<Json<MulticastReported>, HttpError> {
-    let own = match peer.ip().to_canonical() {
+    let own = match peer.address.ip().to_canonical() {
         IpAddr::V4(own) => Some(own),
         IpAddr::V6(_) => None,
     };

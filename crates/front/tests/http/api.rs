@@ -88,6 +88,23 @@ async fn a_page_of_another_site_cannot_control() {
     assert_eq!(other.status, StatusCode::FORBIDDEN);
     let own = bench.ask_as(local, &from("http://localhost:8080"), Method::GET, "/api/v1/relay", "").await;
     assert_eq!(own.status, StatusCode::OK);
+    let posted = bench.ask_as(local, &from("http://evil.example"), Method::POST, "/a.ts", "").await;
+    assert_eq!(posted.status, StatusCode::FORBIDDEN, "nor publish: {}", posted.text());
+    let program = bench.ask_as(local, &[], Method::POST, "/a.ts", "").await;
+    assert_eq!(program.status, StatusCode::OK, "{}", program.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_comes_through_a_proxy_is_not_local() {
+    let bench = Bench::start("[streams.a]\n").await;
+    let local = SocketAddr::from(([127, 0, 0, 1], 9));
+    let headers = [(header::HeaderName::from_static("x-forwarded-for"), "203.0.113.9")];
+    let refused = bench.ask_as(local, &headers, Method::GET, "/api/v1/relay", "").await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert!(refused.error().contains("[access] control"), "{}", refused.text());
+    let bench = Bench::start("[access]\ncontrol = [\"c\"]\n").await;
+    let allowed = bench.ask_as(local, &headers, Method::GET, "/api/v1/relay?token=c", "").await;
+    assert_eq!(allowed.status, StatusCode::OK, "a token is as good as ever");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -18,6 +18,7 @@ use http_body_util::BodyExt;
 use outflow_api::Peer;
 use outflow_config::Config;
 use outflow_control::Relay;
+use outflow_door::local::own_user;
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -83,7 +84,7 @@ impl Bench {
             request = request.header(name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).expect("a request");
-        let router = self.router.clone().layer(Extension(Peer(peer)));
+        let router = self.router.clone().layer(Extension(Peer { address: peer, user: Some(own_user()) }));
         let response = router.oneshot(request).await.expect("routers do not fail");
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.into_body().collect().await.expect("a whole body").to_bytes().to_vec();
