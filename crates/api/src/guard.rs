@@ -24,12 +24,7 @@ pub(crate) async fn control_only(
 }
 
 /// Whether a request comes with the right to control.
-pub fn may_control(
-    control: &Control,
-    peer: Peer,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<(), HttpError> {
+pub fn may_control(control: &Control, peer: Peer, headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
     same_origin(headers, uri)?;
     if control.config().access.control.is_empty() {
         named_locally(headers, uri)?;
@@ -49,15 +44,16 @@ pub async fn own_pages_only(request: Request, next: Next) -> Result<Response, Ht
 /// A browser that is at the relay's page, or is local, must not lend its rights to other pages
 /// (cross-site request forgery): it says where a request comes from by Origin (RFC 6454) or Fetch Metadata.
 fn same_origin(headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
-    let origin = headers.get(header::ORIGIN).map(|origin| {
-        origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host)
-    });
+    let origin = headers
+        .get(header::ORIGIN)
+        .map(|origin| origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host));
     let is_other = origin.is_some_and(|origin| origin.is_none() || origin != host(headers, uri));
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if !is_other && !matches!(site, Some(b"cross-site" | b"same-site")) {
         return Ok(());
     }
-    let text = "pages of other sites may neither control this relay nor publish: use its own page, or a program";
+    let text =
+        "pages of other sites may neither control this relay nor publish: use its own page, or a program";
     Err(HttpError::new(StatusCode::FORBIDDEN, text))
 }
 

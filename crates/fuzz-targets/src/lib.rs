@@ -2,12 +2,13 @@
 //!
 //! A new parser is one function in a module here, one line in [`TARGETS`], and one or more seeds
 //! in `fuzz/seeds/NAME/`; the tests of this crate say what else is missing. `cargo test` runs all
-//! seeds and some thousands of mutations of each, `scripts/fuzz SECONDS` runs the fuzzer itself.
+//! seeds and some thousands of mutations of each, and what the fuzzer has kept; `scripts/fuzz` runs the fuzzer itself.
 
 mod capture;
 mod codecs;
 mod config;
 mod directory;
+mod door;
 mod dvmrp;
 mod http;
 mod image;
@@ -24,6 +25,7 @@ mod rtsp_client;
 mod rtsp_server;
 mod scenario;
 mod sdp;
+mod stream;
 mod tree;
 mod ts;
 mod tspn;
@@ -63,6 +65,8 @@ pub const TARGETS: &[Target] = &[
     ("rtsp_headers", rtsp::rtsp_headers),
     ("rtsp_client", rtsp_client::rtsp_client),
     ("rtsp_server", rtsp_server::rtsp_server),
+    ("stream", stream::stream),
+    ("door", door::door),
     ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),

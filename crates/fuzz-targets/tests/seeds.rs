@@ -86,6 +86,17 @@ fn seeds_and_their_mutations_are_read_without_harm() {
 }
 
 #[test]
+fn what_the_fuzzer_has_found_to_be_new_is_read_without_harm() {
+    for target in TARGETS {
+        let kept = fuzz_dir().join("kept").join(target.0);
+        for path in if kept.is_dir() { files(&kept) } else { Vec::new() } {
+            let input = fs::read(&path).expect("readable");
+            check(target, &input, &path.display().to_string());
+        }
+    }
+}
+
+#[test]
 fn every_target_has_seeds_and_a_program_for_the_fuzzer() {
     let manifest = fs::read_to_string(fuzz_dir().join("Cargo.toml")).expect("fuzz/Cargo.toml");
     for (name, _) in TARGETS {

@@ -11,6 +11,7 @@ mod commands;
 mod demand;
 mod depart;
 mod feedback;
+mod goodbye;
 mod handle;
 mod ingest;
 mod links;

@@ -234,6 +234,9 @@ impl Worker {
     /// Ends a receiver from this side.
     pub(super) fn end(&mut self, index: usize, key: SinkKey, reason: CloseReason) {
         let now = self.clock.now();
+        if reason != CloseReason::PeerGone {
+            self.say_goodbye(index, key);
+        }
         if let Some(stream) = self.streams.get_mut(index) {
             stream.core.handle_leave(now, key);
             stream.touched = true;
