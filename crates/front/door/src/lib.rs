@@ -10,7 +10,11 @@
 //! | what is refused | [`refused`] |
 //!
 //! A front brings its own words: how a request is written, and how each [`Refused`] is answered.
-#![allow(clippy::disallowed_types, reason = "a driver owns sockets and locks; no packet passes here")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a driver owns files, sockets and locks; no packet passes here"
+)]
 
 pub mod accept;
 pub mod access;
