@@ -72,7 +72,8 @@ impl End {
     }
 
     fn next(&self) -> Option<Time> {
-        self.connection.next_timeout().into_iter().chain(self.inbox.first().map(|(at, _)| *at)).min()
+        let timer = self.connection.next_timeout().map(|(at, _)| at);
+        timer.into_iter().chain(self.inbox.first().map(|(at, _)| *at)).min()
     }
 
     /// Does what is due; what it sends goes to `out`.
@@ -82,7 +83,7 @@ impl End {
         for (_, mut datagram) in self.inbox.drain(..count) {
             self.connection.handle_datagram(now, from, Mark::None, &mut datagram);
         }
-        if self.connection.next_timeout().is_some_and(|due| due <= now) {
+        if self.connection.next_timeout().is_some_and(|(due, _)| due <= now) {
             self.connection.handle_timeout(now);
         }
         while let Some(event) = self.connection.poll() {

@@ -134,7 +134,7 @@ fn delta<T>(
 }
 
 fn streams(config: &Config) -> BTreeMap<&str, &StreamConfig> {
-    config.streams.iter().map(|(name, stream)| (name.as_str(), stream)).collect()
+    config.streams.iter().map(|(name, stream)| (name.as_str(), &**stream)).collect()
 }
 
 fn links(config: &Config) -> BTreeMap<&str, &LinkConfig> {
@@ -295,7 +295,8 @@ mod tests {
             ("c", "[streams.c]\nring = \"9 MB\"\nmax_receivers = 4"),
         ] {
             let (old, new) = (config(OLD), config(&OLD.replace("[streams.c]", to)));
-            let changes = Changes::of_stream(name, old.streams.get(name), new.streams.get(name));
+            let of = |config: &Config| config.streams.get(name).cloned();
+            let changes = Changes::of_stream(name, of(&old).as_deref(), of(&new).as_deref());
             assert_eq!(changes, diff(&old, &new));
         }
     }

@@ -52,7 +52,7 @@ pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};
 pub use name::check_name;
-pub use net::{Interface, Interfaces, Prefix, Prefixes};
+pub use net::{Interface, Interfaces, Prefixes};
 pub use plan::plan;
 pub use protocol::{Protocol, Protocols};
 pub use rules::{Action, Condition, Measure, Rule, Rules};

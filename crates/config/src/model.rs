@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_graph::View;
@@ -31,8 +32,8 @@ pub struct Config {
     pub fanout: Fanout,
     /// What streams are like that do not say otherwise.
     pub defaults: StreamConfig,
-    /// The streams, by name.
-    pub streams: BTreeMap<String, StreamConfig>,
+    /// The streams, by name; each is shared, so that a change of one leaves the others where they are.
+    pub streams: BTreeMap<String, Arc<StreamConfig>>,
     /// Links that streams and sinks may be behind, by name.
     pub links: BTreeMap<String, LinkConfig>,
     /// Receivers that are sent to without asking, in the order of the file; their names differ.

@@ -1,6 +1,7 @@
 //! From text to a configuration: first the structure of each table, then what they say together.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
@@ -159,7 +160,7 @@ fn streams(
         read_section(&mut stream, table, &format!("streams.{}", name.get_ref()), known, errors);
         Section::beside(&mut stream, file);
         stream.place_files(file);
-        config.streams.insert(name.get_ref().to_string(), stream);
+        config.streams.insert(name.get_ref().to_string(), Arc::new(stream));
     }
 }
 
@@ -216,7 +217,7 @@ fn sinks(
             }
         }
         if let (Some(stream), Some(to)) = (keys.stream, keys.to) {
-            let of = config.streams.get(&stream).unwrap_or(defaults);
+            let of = config.streams.get(&stream).map_or(defaults, |of| of);
             let priority = keys.priority.unwrap_or(of.priority);
             let latency_budget = keys.latency_budget.unwrap_or(of.latency_budget);
             let pace = if table.contains_key("pace") { keys.pace } else { of.pace };

@@ -133,7 +133,8 @@ impl Control {
     pub async fn set_limits(&self, stream: &str, limits: StreamLimits) -> Result<StreamConfig, ControlError> {
         self.change(ConfigChange::Limits { stream: stream.to_owned(), limits }).await?;
         let config = self.config();
-        config.streams.get(stream).cloned().ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
+        let changed = config.streams.get(stream).cloned().map(Arc::unwrap_or_clone);
+        changed.ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
     }
 
     /// Gives a stream other services, until the configuration file is loaded again. No packet gets

@@ -2,6 +2,7 @@
 //! from it is decided here; carrying it out is the supervisor's.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
@@ -22,10 +23,20 @@ const OWN_CONTEXT: &str = "(own context)";
 pub(crate) struct Rules {
     /// By stream and rule.
     standing: BTreeMap<(String, String), Standing>,
-    /// What came in and was lost when it was last looked at, by stream.
-    source: BTreeMap<String, (u64, u64)>,
+    /// The configuration as it was looked at last.
+    config: Arc<Config>,
+    /// Its streams that are under rules; the others are not looked at.
+    ruled: BTreeMap<String, Ruled>,
     /// A thread more can run while one of the workers does.
     has_room: bool,
+}
+
+/// A stream under rules.
+#[derive(Debug)]
+struct Ruled {
+    rules: Vec<(String, Rule)>,
+    /// What came in and was lost when it was last looked at.
+    counts: Option<(u64, u64)>,
 }
 
 /// How a rule stands.
@@ -59,29 +70,52 @@ impl Rules {
     }
 
     /// Looks at what is measured now. Returns what is to be done; it counts as done.
-    pub(crate) fn look(&mut self, now: Instant, state: &RelayState, config: &Config) -> Vec<Decision> {
-        let mut decisions = Vec::new();
-        for stream in &state.streams {
-            let Some(of) = config.streams.get(&stream.name) else { continue };
-            let measured = Measured::new(stream, self.source.insert(stream.name.clone(), counts(stream)));
-            let own = own_context(of);
-            let rules = of.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
-            for (name, rule) in rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule))) {
-                decisions.extend(self.judge(now, stream, (name, rule), &measured));
+    pub(crate) fn look(&mut self, now: Instant, state: &RelayState, config: &Arc<Config>) -> Vec<Decision> {
+        let gone = self.follow(config);
+        let (mut decisions, mut ruled) = (Vec::new(), std::mem::take(&mut self.ruled));
+        for (name, Ruled { rules, counts: before }) in &mut ruled {
+            let from = state.streams.partition_point(|stream| stream.name < *name);
+            for stream in state.streams[from..].iter().take_while(|stream| stream.name == *name) {
+                let measured = Measured::new(stream, before.replace(counts(stream)));
+                for (name, rule) in rules.iter() {
+                    decisions.extend(self.judge(now, stream, (name, rule), &measured));
+                }
             }
         }
+        self.ruled = ruled;
+        decisions.extend(gone);
+        decisions
+    }
+
+    /// Follows what changed in the configuration. Returns the end of rules that it has no more.
+    fn follow(&mut self, config: &Arc<Config>) -> Vec<Decision> {
+        if Arc::ptr_eq(&self.config, config) {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut self.config, Arc::clone(config));
+        let is_same = |name: &str, of: &Arc<StreamConfig>| {
+            before.streams.get(name).is_some_and(|before| Arc::ptr_eq(before, of))
+        };
+        for (name, of) in config.streams.iter().filter(|(name, of)| !is_same(name, of)) {
+            let counts = self.ruled.remove(name).and_then(|ruled| ruled.counts);
+            let own = own_context(of).map(|rule| (OWN_CONTEXT.to_owned(), rule));
+            let rules: Vec<_> = of.rules.0.clone().into_iter().chain(own).collect();
+            if !rules.is_empty() {
+                self.ruled.insert(name.clone(), Ruled { rules, counts });
+            }
+        }
+        self.ruled.retain(|name, _| config.streams.contains_key(name));
         let is_there = |(stream, rule): &(String, String)| {
             let of = config.streams.get(stream);
             of.is_some_and(|of| of.rules.0.contains_key(rule) || rule == OWN_CONTEXT)
         };
-        let gone: Vec<_> = self.standing.keys().filter(|key| !is_there(key)).cloned().collect();
-        for key in gone {
-            if let Some(Standing::InForce(_)) = self.standing.remove(&key) {
-                let ((stream, rule), why) = (key, "the configuration has it no more".to_owned());
-                decisions.push(Decision { stream, rule, begins: false, why, changes: Vec::new() });
-            }
-        }
-        decisions
+        let gone = self.standing.extract_if(.., |key, _| !is_there(key));
+        let ended = gone.filter(|(_, standing)| matches!(standing, Standing::InForce(_)));
+        let decision = |((stream, rule), _)| {
+            let why = "the configuration has it no more".to_owned();
+            Decision { stream, rule, begins: false, why, changes: Vec::new() }
+        };
+        ended.map(decision).collect()
     }
 
     fn judge(
@@ -278,8 +312,8 @@ until = "cpu of heavy < 40 %"
 hold = "10 s"
 "#;
 
-    fn config(text: &str) -> Config {
-        Config::parse(text, "a.toml", &Protocols::default()).unwrap_or_else(|e| panic!("{e}"))
+    fn config(text: &str) -> Arc<Config> {
+        Arc::new(Config::parse(text, "a.toml", &Protocols::default()).unwrap_or_else(|e| panic!("{e}")))
     }
 
     fn state(cpu_percent: f64) -> RelayState {
@@ -324,7 +358,7 @@ hold = "0 s"
 "#;
         let (config, mut rules, now) =
             (config(&format!("{RULED}{levels}")), Rules::default(), Instant::now());
-        let mut look = |config: &Config, cpu: f64| {
+        let mut look = |config: &Arc<Config>, cpu: f64| {
             rules.look(now, &state(cpu), config);
             let decisions = rules.look(now, &state(cpu), config);
             let bounds = config.streams.get("s").map(|of| rules.bounds("s", of)).unwrap_or_default();
@@ -340,6 +374,22 @@ hold = "0 s"
         let gone = rules.look(now, &state(60.0), &without);
         assert_eq!(gone.iter().map(|d| (&*d.rule, d.begins)).collect::<Vec<_>>(), [("less", false)]);
         assert!(gone[0].changes.is_empty() && rules.in_force("s").is_empty());
+    }
+
+    #[test]
+    fn only_streams_under_rules_are_looked_at_as_the_configuration_changes() {
+        let plain = format!("[streams.before]\n[streams.plain]\n{RULED}");
+        let (mut rules, now) = (Rules::default(), Instant::now());
+        let mut ruled = |text: &str| {
+            rules.look(now, &state(0.0), &config(text));
+            rules.ruled.iter().map(|(name, ruled)| (name.clone(), ruled.rules.len())).collect::<Vec<_>>()
+        };
+        let s = || ("s".to_owned(), 1);
+        assert_eq!(ruled(&plain), [s()]);
+        let other =
+            "[streams.plain.rules.busy]\nwhen = \"cpu > 80 %\"\nfor = \"5 s\"\nthen = [\"lower to 2\"]\n";
+        assert_eq!(ruled(&format!("{plain}{other}")), [("plain".to_owned(), 1), s()]);
+        assert!(ruled("[streams.plain]").is_empty());
     }
 
     #[test]

@@ -136,9 +136,10 @@ impl Supervisor {
     /// A stream is configured so now, or no more. Returns a line for what changed.
     fn put_one(&self, name: &str, stream: Option<StreamConfig>) -> Vec<String> {
         let mut config = Config::clone(&self.control.config());
-        let changes = Changes::of_stream(name, config.streams.get(name), stream.as_ref());
+        let known = config.streams.get(name).map(Arc::as_ref);
+        let changes = Changes::of_stream(name, known, stream.as_ref());
         match stream {
-            Some(stream) => config.streams.insert(name.to_owned(), stream),
+            Some(stream) => config.streams.insert(name.to_owned(), Arc::new(stream)),
             None => config.streams.remove(name),
         };
         self.is_now(&changes, config)
@@ -226,7 +227,7 @@ impl Supervisor {
             note("stream", name, self.add_stream(name, &new.streams[name]).await);
         }
         for name in &changes.streams_changed {
-            let old = self.control.config().streams[name].clone();
+            let old = Arc::clone(&self.control.config().streams[name]);
             let changed = self.change_stream(name, &old, &new.streams[name], &mut waited).await;
             note("stream", name, changed);
         }
@@ -374,7 +375,8 @@ impl Supervisor {
 
 /// A stream as it is configured.
 fn configured<'c>(config: &'c Config, stream: &str) -> Result<&'c StreamConfig, ControlError> {
-    config.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
+    let known = config.streams.get(stream).map(Arc::as_ref);
+    known.ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))
 }
 
 /// These streams, in an order in which each comes behind its renditions.

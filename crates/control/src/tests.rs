@@ -1,5 +1,7 @@
 //! What control promises of a running relay.
 
+use std::sync::Arc;
+
 use outflow_config::{Config, Protocols, SourceUrl};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
@@ -63,5 +65,19 @@ async fn a_stream_that_is_not_configured_goes_though_limits_of_another_were_chan
     assert!(control.known("b").is_some() && control.config().streams.contains_key("b"));
     control.abandon("b").await;
     assert!(control.known("b").is_none() && !control.config().streams.contains_key("b"));
+    relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_change_of_one_stream_leaves_the_others_where_they_are() {
+    let relay = relay().await;
+    let control = relay.control();
+    control.adopt("b", SourceUrl::Push).await.expect("made");
+    let before = control.config();
+    let limits = StreamLimits { max_receivers: Some(7), ..StreamLimits::default() };
+    control.set_limits("a", limits).await.expect("possible");
+    let after = control.config();
+    let is_same = |name: &str| Arc::ptr_eq(&before.streams[name], &after.streams[name]);
+    assert_eq!((is_same("a"), is_same("b")), (false, true));
     relay.shut_down();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay};
 use outflow_engine::Packets;
-use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, Receiver};
+use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
 use outflow_relay::{Encapsulation, Report};
@@ -57,7 +57,7 @@ impl Peer for Slow {
         Some((self.to, Mark::None))
     }
 
-    fn next_timeout(&self) -> Option<Time> {
+    fn next_timeout(&self) -> Option<(Time, PeerWake)> {
         None
     }
 

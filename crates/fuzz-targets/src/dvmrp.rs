@@ -3,11 +3,11 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 use outflow_routing::demand;
 use outflow_routing::demand::Level;
 use outflow_routing::dvmrp::packet::{ALL_ROUTERS, IP_HEADER_BYTES, Message, Packet, emit_ip};
-use outflow_routing::dvmrp::{InterfaceId, InterfaceSettings, Link, Prefix, Router, Settings};
+use outflow_routing::dvmrp::{InterfaceId, InterfaceSettings, Link, Router, Settings};
 
 /// What our neighbours can do: prunes, generations and levels.
 const CAPABILITIES: u8 = 0x46;

@@ -138,7 +138,7 @@ impl Pair {
         let mut out = Vec::new();
         for at in [0, 1] {
             let end = &mut self.ends[at];
-            if end.next_timeout().is_some_and(|due| due <= self.now) {
+            if end.next_timeout().is_some_and(|(due, _)| due <= self.now) {
                 end.handle_timeout(self.now);
             }
             for count in 0.. {

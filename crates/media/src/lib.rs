@@ -16,6 +16,7 @@ pub mod image;
 pub mod importance;
 pub mod jpeg2000;
 pub mod limits;
+mod prefix;
 pub mod tag;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -26,6 +27,7 @@ pub use backoff::Backoff;
 pub use bucket::{Rate, TokenBucket};
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;
+pub use prefix::{NoPrefix, Prefix};
 pub use tag::{Content, Kind, Needs, Tag};
 pub use time::Time;
 pub use unit::AccessUnit;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use outflow_media::Prefix;
 use outflow_routing::membership::Level;
 use tokio::sync::mpsc;
 
@@ -198,10 +199,8 @@ pub struct NeighbourState {
 /// A route of DVMRP: where sources are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteState {
-    /// The network's lowest address.
-    pub address: Ipv4Addr,
-    /// How many bits of it count.
-    pub bits: u8,
+    /// The network.
+    pub network: Prefix,
     /// How far it is.
     pub metric: u8,
     /// Where its data comes in.

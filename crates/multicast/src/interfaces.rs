@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
-use outflow_routing::membership::{Link, Prefix};
+use outflow_media::Prefix;
+use outflow_routing::membership::Link;
 
 use crate::error::Error;
 
@@ -18,7 +19,9 @@ pub struct Interface {
     pub index: u32,
     /// The address that packets are sent from: the first.
     pub address: Ipv4Addr,
-    /// All addresses of the link.
+    /// All addresses that packets may be sent from.
+    pub own: Vec<Ipv4Addr>,
+    /// The networks on the link.
     pub prefixes: Vec<Prefix>,
 }
 
@@ -40,12 +43,12 @@ impl Interface {
 
     /// Whether this is an address of the link.
     pub fn is_of_link(&self, address: Ipv4Addr) -> bool {
-        self.prefixes.iter().any(|prefix| prefix.contains(address.into()))
+        self.prefixes.iter().any(|prefix| prefix.contains(address))
     }
 
     /// Whether this is an address of the interface itself.
     pub fn is_own(&self, address: Ipv4Addr) -> bool {
-        self.prefixes.iter().any(|prefix| prefix.address == address)
+        self.own.contains(&address)
     }
 
     /// What keeps packets away, if anything does.
@@ -60,6 +63,7 @@ impl Interface {
 #[derive(Debug)]
 struct Address {
     interface: String,
+    ip: Ipv4Addr,
     prefix: Prefix,
     is_up: bool,
 }
@@ -84,7 +88,7 @@ impl Addresses {
             let is_up = one.flags.contains(InterfaceFlags::IFF_UP);
             // A label (`eth0:1`) is a second address of the same interface.
             let interface = one.interface_name.split(':').next()?.to_owned();
-            Some(Address { interface, prefix: Prefix { address: ip.into(), bits }, is_up })
+            Some(Address { interface, ip, prefix: Prefix::of(ip, bits), is_up })
         };
         Ok(Addresses(getifaddrs().map_err(failed)?.filter_map(address).collect()))
     }
@@ -103,9 +107,9 @@ impl Addresses {
     /// The interface of this name, if it has an address.
     fn of(&self, name: &str, index: u32) -> Option<Interface> {
         let there = self.0.iter().filter(|one| one.interface == name);
-        let prefixes = there.map(|one| one.prefix).collect::<Vec<_>>();
-        let IpAddr::V4(address) = prefixes.first()?.address else { return None };
-        Some(Interface { name: name.to_owned(), index, address, prefixes })
+        let (own, prefixes): (Vec<_>, Vec<_>) = there.map(|one| (one.ip, one.prefix)).unzip();
+        let address = *own.first()?;
+        Some(Interface { name: name.to_owned(), index, address, own, prefixes })
     }
 
     /// Whether an interface was set up. It need not have a carrier: hosts may come back.

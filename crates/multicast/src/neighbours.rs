@@ -6,14 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
+use outflow_routing::demand;
 use outflow_routing::dvmrp::forwarding::Flow;
 use outflow_routing::dvmrp::packet::ALL_ROUTERS;
-use outflow_routing::dvmrp::{
-    InterfaceId, InterfaceSettings, Link, Prefix, Refusal, Router, Settings, Transmit,
-};
+use outflow_routing::dvmrp::{InterfaceId, InterfaceSettings, Link, Refusal, Router, Settings, Transmit};
 use outflow_routing::membership::Level;
-use outflow_routing::{demand, membership};
 
 use crate::error::Error;
 use crate::interfaces::Interface;
@@ -95,7 +93,7 @@ impl Dvmrp {
         now: Time,
         interface: &Interface,
         metric: Option<u8>,
-        behind: &[membership::Prefix],
+        behind: &[Prefix],
     ) -> Result<(), Error> {
         self.remove(now, interface.index);
         let membership = match metric {
@@ -105,7 +103,7 @@ impl Dvmrp {
             ),
             None => None,
         };
-        let mut networks = interface.prefixes.iter().chain(behind).filter_map(network).collect::<Vec<_>>();
+        let mut networks = interface.prefixes.iter().chain(behind).copied().collect::<Vec<_>>();
         let mut seen = BTreeSet::new();
         networks.retain(|network| seen.insert(*network));
         let mut networks = networks.into_iter();
@@ -236,12 +234,5 @@ impl Dvmrp {
             }
         }
         None
-    }
-}
-
-fn network(prefix: &membership::Prefix) -> Option<Prefix> {
-    match prefix.address {
-        IpAddr::V4(address) => Some(Prefix::of(address, prefix.bits)),
-        IpAddr::V6(_) => None,
     }
 }

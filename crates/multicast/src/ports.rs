@@ -88,7 +88,8 @@ mod tests {
     use super::*;
 
     fn interface(index: u32) -> Interface {
-        Interface { name: format!("eth{index}"), index, address: Ipv4Addr::LOCALHOST, prefixes: Vec::new() }
+        let (own, prefixes) = (Vec::new(), Vec::new());
+        Interface { name: format!("eth{index}"), index, address: Ipv4Addr::LOCALHOST, own, prefixes }
     }
 
     #[test]

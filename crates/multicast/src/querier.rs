@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 use outflow_routing::membership;
-use outflow_routing::membership::{Level, Prefix, Router, RouterSettings};
+use outflow_routing::membership::{Level, Router, RouterSettings};
 
 use crate::error::Error;
 use crate::event::{Event, InterfaceState, Name};
@@ -104,7 +104,7 @@ impl Querier {
 
     /// Whether packets of this source may come in here.
     pub(crate) fn may_send(&self, source: Ipv4Addr) -> bool {
-        self.interface.is_of_link(source) || self.sources.iter().any(|prefix| prefix.contains(source.into()))
+        self.interface.is_of_link(source) || self.sources.iter().any(|prefix| prefix.contains(source))
     }
 
     pub(crate) fn state(&self) -> InterfaceState {

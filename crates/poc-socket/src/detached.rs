@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use outflow_media::Time;
-use outflow_poc::connection::{Connection, Event};
+use outflow_poc::connection::{Connection, Event, Wake};
 use outflow_poc::endpoint::Handle;
 use outflow_udp::{HandedOver, Inbox, Parcel, Udp};
 
@@ -53,10 +53,10 @@ impl Detached {
         (own, self.connection.as_mut().expect("it is only taken out by dropping this"))
     }
 
-    /// When to come back, as [`Connection::next_timeout`].
-    pub fn next_timeout(&self) -> Option<Time> {
-        let own = self.connection().next_timeout()?;
-        Some(Time::from_nanos(own.as_nanos().saturating_add_signed(-self.ahead)))
+    /// When to come back, and why, as [`Connection::next_timeout`].
+    pub fn next_timeout(&self) -> Option<(Time, Wake)> {
+        let (own, why) = self.connection().next_timeout()?;
+        Some((Time::from_nanos(own.as_nanos().saturating_add_signed(-self.ahead)), why))
     }
 
     /// What happened, as [`Connection::poll`].

@@ -57,7 +57,7 @@ impl Elsewhere {
         while !is_over(&self.detached) {
             self.turn();
             let now = Time::ZERO + self.epoch.elapsed();
-            let next = self.detached.next_timeout().expect("it is open");
+            let (next, _) = self.detached.next_timeout().expect("it is open");
             assert!(next.since(now) < PATIENCE, "in the time of its driver");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

@@ -68,7 +68,7 @@ fn play(order: Order, milliseconds: u64) -> (u64, u64, [u64; 2]) {
                 connection.handle_datagram(now, address(1 - at), Mark::None, &mut datagram);
                 spare.push(datagram);
             }
-            if connection.next_timeout().is_some_and(|due| due <= now) {
+            if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
                 connection.handle_timeout(now);
             }
             while let Some(event) = connection.poll() {

@@ -1,5 +1,7 @@
 //! Services of a stream.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use outflow_config::{Branches, Config, Elements, Protocols};
@@ -100,7 +102,7 @@ fn read(wish: ServicesRequest) -> Result<(Elements, Branches), HttpError> {
         let each = errors.errors().iter().map(|error| format!("{}: {}", error.what, error.help));
         impossible(each.collect::<Vec<_>>().join("; "))
     })?;
-    let stream = config.streams.get("s").cloned().unwrap_or_default();
+    let stream = config.streams.get("s").cloned().map(Arc::unwrap_or_clone).unwrap_or_default();
     if stream.plan().elements.values().any(|element| element.kind == "external") {
         let what = "programs are run from the configuration file only: write it there, and reload";
         return Err(impossible(what.to_owned()));

@@ -1,5 +1,7 @@
 //! Streams that are not configured, and that there are while a receiver wants them.
 
+use std::sync::Arc;
+
 use outflow_config::{Config, SourceUrl, StreamConfig};
 use outflow_engine::message::ControlError;
 
@@ -34,7 +36,7 @@ impl Supervisor {
         self.adopted.retain(|stream, _| !new.streams.contains_key(stream));
         for (stream, source) in &self.adopted {
             let config = StreamConfig { source: source.clone(), ..new.defaults.clone() };
-            new.streams.insert(stream.clone(), config);
+            new.streams.insert(stream.clone(), Arc::new(config));
         }
     }
 }

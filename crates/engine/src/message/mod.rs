@@ -17,7 +17,7 @@ pub use command::{
 };
 pub use error::{CloseReason, ControlError};
 pub use ids::{ReceiverId, SourceId, StreamId};
-pub use peer::{Peer, PeerEvent, PeerPath};
+pub use peer::{Peer, PeerEvent, PeerPath, PeerWake};
 pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };

@@ -34,8 +34,8 @@ pub trait Peer: Send + fmt::Debug {
     /// goes, and how it is marked.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)>;
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), or to ask for datagrams at the latest.
-    fn next_timeout(&self) -> Option<Time>;
+    /// When to call [`handle_timeout`](Self::handle_timeout), or to ask for datagrams at the latest, and why.
+    fn next_timeout(&self) -> Option<(Time, PeerWake)>;
 
     /// Time has passed.
     fn handle_timeout(&mut self, now: Time);
@@ -45,6 +45,21 @@ pub trait Peer: Send + fmt::Debug {
 
     /// The relay ends it, and this is why. It is asked for datagrams once more, and dropped.
     fn close(&mut self, now: Time, why: &str);
+}
+
+/// Why a [`Peer`] wants to be called at a certain time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeerWake {
+    /// The receiver counts as gone, if nothing is heard of it.
+    Gone,
+    /// Something counts as lost, and is sent again or asked for.
+    Repair,
+    /// What waits to be sent, or is waited for, is of no use any more.
+    Late,
+    /// The receiver is told something of the protocol: what came, that the relay is still there.
+    Tell,
+    /// The next datagram may go.
+    Pace,
 }
 
 /// What a worker learns from a [`Peer`].

@@ -24,10 +24,30 @@ pub(super) enum Task {
     Snapshot,
 }
 
+/// Kinds of tasks.
+const KINDS: usize = 6;
+
+impl Task {
+    /// Its kind, and its number among those of this kind.
+    const fn place(self) -> (usize, usize) {
+        match self {
+            Task::Receive(token) => (0, token),
+            Task::Serve(stream) => (1, stream),
+            Task::Depart(link) => (2, link.0 as usize),
+            Task::Transmit => (3, 0),
+            Task::Report(stream) => (4, stream),
+            Task::Snapshot => (5, 0),
+        }
+    }
+}
+
 /// The queues, one a class.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     queues: [VecDeque<Task>; Priority::ALL.len()],
+    /// In which classes a task stands, a bit each: by kind and number. These are small, as places of streams and
+    /// sockets are used again and links are made by people: a byte each.
+    queued: [Vec<u8>; KINDS],
     /// The highest class of any receiver here.
     highest: Priority,
 }
@@ -35,16 +55,25 @@ pub(super) struct Tasks {
 impl Tasks {
     /// Adds a task at the end of its class, unless it stands there.
     pub(super) fn add(&mut self, class: Priority, task: Task) {
-        let queue = &mut self.queues[class as usize];
-        // Queues are short: a task a stream and socket that have something to do right now.
-        if !queue.contains(&task) {
-            queue.push_back(task);
+        let (kind, number) = task.place();
+        let queued = &mut self.queued[kind];
+        if queued.len() <= number {
+            queued.resize(number + 1, 0);
+        }
+        let bit = 1 << class as u8;
+        if queued[number] & bit == 0 {
+            queued[number] |= bit;
+            self.queues[class as usize].push_back(task);
         }
     }
 
     /// Takes the next task of the highest class that has one.
     pub(super) fn next(&mut self) -> Option<(Priority, Task)> {
-        Priority::ALL.into_iter().find_map(|class| Some((class, self.queues[class as usize].pop_front()?)))
+        let mut first = |class: Priority| Some((class, self.queues[class as usize].pop_front()?));
+        let (class, task) = Priority::ALL.into_iter().find_map(&mut first)?;
+        let (kind, number) = task.place();
+        self.queued[kind][number] &= !(1 << class as u8);
+        Some((class, task))
     }
 
     /// This is the highest class of any receiver here now.
@@ -85,5 +114,27 @@ mod tests {
         ];
         assert_eq!(rest, expected);
         assert!(tasks.is_empty());
+    }
+
+    #[test]
+    fn each_task_stands_once_in_a_class() {
+        let mut tasks = Tasks::default();
+        let all = [
+            Task::Receive(3),
+            Task::Serve(3),
+            Task::Depart(LinkId(3)),
+            Task::Transmit,
+            Task::Report(3),
+            Task::Snapshot,
+            Task::Serve(70),
+        ];
+        for _ in 0..2 {
+            for class in [Priority::Normal, Priority::High] {
+                all.into_iter().chain(all).for_each(|task| tasks.add(class, task));
+            }
+            let rest: Vec<_> = std::iter::from_fn(|| tasks.next()).collect();
+            let of = |class| all.map(|task| (class, task));
+            assert_eq!(rest, [of(Priority::High), of(Priority::Normal)].concat());
+        }
     }
 }

@@ -16,10 +16,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outflow_config::{DatagramSink, Prefix, SinkProtocol, SinkUrl};
+use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
 use outflow_control::{Control, PushOptions};
 use outflow_engine::message::{ControlError, Destination};
 use outflow_engine::system::source_address;
+use outflow_media::Prefix;
 use outflow_packet::Level;
 use outflow_relay::Selection;
 use outflow_routing::demand::{Settings, Table};

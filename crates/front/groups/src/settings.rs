@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use outflow_config::Step::Key;
-use outflow_config::{Check, Prefix, Written, out_of, section};
+use outflow_config::{Check, Written, out_of, section};
+use outflow_media::Prefix;
 
 use crate::limits::{HOLD, TTL};
 
@@ -41,9 +42,9 @@ pub fn check(check: &mut Check<'_, '_, '_>) {
     }
     let Some(groups) = groups else { return };
     let last = groups.nth(groups.count() - 1);
-    if !(groups.nth(0).is_multicast() && last.is_multicast()) || groups.has(Ipv4Addr::new(224, 0, 0, 1)) {
-        let what =
-            format!("{}/{} are not all multicast groups that can be joined", groups.address, groups.bits);
+    if !(groups.nth(0).is_multicast() && last.is_multicast()) || groups.contains(Ipv4Addr::new(224, 0, 0, 1))
+    {
+        let what = format!("{groups} are not all multicast groups that can be joined");
         let help = "choose some that hosts join at one source, as \"232.128.0.0/24\" (RFC 4607)";
         add(check, what, help);
     }
@@ -57,7 +58,7 @@ pub fn check(check: &mut Check<'_, '_, '_>) {
 /// Whether a group that a stream is sent to anyway is none of these.
 pub fn check_taken(check: &mut Check<'_, '_, '_>, stream: &str, to: Ipv4Addr) {
     let groups = check.config().section::<GroupSettings>().groups;
-    if groups.is_some_and(|groups| groups.has(to)) {
+    if groups.is_some_and(|groups| groups.contains(to)) {
         let what = format!("stream '{stream}' is sent to {to} already");
         add(check, what, "choose groups that nothing else is sent to");
     }

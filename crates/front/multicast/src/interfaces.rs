@@ -1,10 +1,8 @@
 //! The interfaces that take part: taken when they come, let go when they go.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use outflow_multicast::{Addresses, Downstream, Error, Interface, Multicast, Neighbours, Warning};
-use outflow_routing::membership::Prefix;
 
 use super::demand::Demand;
 
@@ -198,8 +196,7 @@ fn downstream(settings: &crate::settings::Multicast, interface: Interface) -> Do
     router.query_response = settings.query_response;
     router.last_member_interval = settings.last_member_interval;
     router.fast_leave = settings.fast_leave;
-    let prefix = |one: &outflow_config::Prefix| Prefix { address: IpAddr::V4(one.address), bits: one.bits };
-    downstream.sources = settings.sources.0.iter().map(prefix).collect();
+    downstream.sources.clone_from(&settings.sources.0);
     downstream
 }
 

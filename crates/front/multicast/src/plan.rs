@@ -46,7 +46,7 @@ impl Plan {
             Some((*served.group.to.ip(), served))
         });
         let groups = with_group.collect();
-        let received = config.streams.values().filter_map(received).collect();
+        let received = config.streams.values().filter_map(|stream| received(stream)).collect();
         Plan { settings, groups, received }
     }
 

@@ -271,7 +271,7 @@ impl From<&NeighbourState> for MulticastNeighbour {
 impl From<&RouteState> for MulticastRoute {
     fn from(route: &RouteState) -> Self {
         MulticastRoute {
-            network: format!("{}/{}", route.address, route.bits),
+            network: route.network.to_string(),
             metric: route.metric,
             interface: route.interface.to_string(),
             via: route.via.map(|via| via.to_string()),

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use outflow_engine::message::{Peer, PeerEvent};
+use outflow_engine::message::{Peer, PeerEvent, PeerWake};
 use outflow_engine::{PacketHead, Packets};
 use outflow_media::{Importance, Time};
 use outflow_packet::DropReason;
 use outflow_petri::service::Class;
 use outflow_poc::connection as transport;
-use outflow_poc::connection::{Event, SendError};
+use outflow_poc::connection::{Event, SendError, Wake};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Mark;
 use outflow_poc_socket::Detached;
@@ -100,6 +100,17 @@ impl PocPeer {
     }
 }
 
+/// What a wait of the transport is to the worker.
+fn meaning(why: Wake) -> PeerWake {
+    match why {
+        Wake::Silence | Wake::Over => PeerWake::Gone,
+        Wake::Recovery | Wake::Congestion | Wake::Copy => PeerWake::Repair,
+        Wake::TooLate | Wake::Missed => PeerWake::Late,
+        Wake::Acknowledgement | Wake::Progress | Wake::Path | Wake::Size | Wake::KeepAlive => PeerWake::Tell,
+        Wake::Pace => PeerWake::Pace,
+    }
+}
+
 /// Why a packet did not go.
 enum Undelivered {
     /// There is no room now.
@@ -145,8 +156,8 @@ impl Peer for PocPeer {
         Some((transmit.to, transmit.mark))
     }
 
-    fn next_timeout(&self) -> Option<Time> {
-        self.detached.next_timeout()
+    fn next_timeout(&self) -> Option<(Time, PeerWake)> {
+        self.detached.next_timeout().map(|(at, why)| (at, meaning(why)))
     }
 
     fn handle_timeout(&mut self, now: Time) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 use outflow_routing::dvmrp;
 use outflow_routing::dvmrp::forwarding::Flow;
-use outflow_routing::dvmrp::{InterfaceId, Peer, Prefix};
+use outflow_routing::dvmrp::{InterfaceId, Peer};
 use outflow_routing::membership::Level;
 
 use super::Driver;
@@ -135,8 +135,7 @@ impl Driver {
                 dvmrp::routes::Via::Neighbour(peer) => Some(peer.address),
             };
             let interface = name(path.via.interface())?;
-            let (address, bits) = (network.network(), network.length());
-            Some(RouteState { address, bits, metric: path.metric, interface, via })
+            Some(RouteState { network, metric: path.metric, interface, via })
         });
         Some(Neighbourhood {
             neighbours: neighbours.collect(),

@@ -87,5 +87,4 @@ pub use name::Name;
 pub use parts::{Carries, Place, PlaceId, Transition, TransitionId};
 pub use rule::{Driver, Rule, Upper};
 pub use text::TextError;
-pub(crate) use wire::stride;
 pub use wire::{emit, parse};

@@ -2,15 +2,16 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | version | one byte, 1 |
-//! | transitions | how many runs; each: how many alike × 16 + the rule's number. A rule that needs a master is in a run of one, with the number of the master place behind it |
+//! | version | one byte, 2 |
+//! | transitions | how many runs; each: how many of one rule × 16 + the rule's number; if the rule needs a master, the number of the first one's master place: those of the next ones are the next places |
 //! | intervals | how many; each: earliest, nominal − earliest, and 0 for no end or 1 + latest − nominal, in µs |
-//! | places | how many runs; each: tokens × 2 + 1 if it only orders; number of the interval, of the producer, of the consumer; how many alike |
+//! | places | how many runs; each: tokens × 4 + 2 if it only orders + 1 if both ends go on; number of the interval, of the first producer, of the first consumer; how many alike |
+//!
+//! In a run whose ends go on, each place leads from the next transition to the next one: a chain of thousands of
+//! units is a run. The others lead from one transition to one. A place that is like no other is a run of one.
 //!
 //! All numbers are LEB128: 7 bits a byte, the lowest first, the highest bit set where more follow. Names
 //! stay at home.
-
-pub(crate) mod stride;
 
 use core::time::Duration;
 
@@ -20,7 +21,13 @@ use super::{Builder, Carries, Interval, Name, Net, Place, PlaceId, Rule, Transit
 use crate::leb128::{Reader, put};
 use crate::limits::{PLACES_MAX, TRANSITIONS_MAX};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Of a run of places: it goes on at both ends.
+const GOES_ON: u64 = 1;
+
+/// Of a run of places: they only order.
+const ORDERS: u64 = 2;
 
 /// Reads a net, which gets names by position. Errors say where it is wrong; of a net that cannot be run
 /// ([`NetError`](super::NetError)) the offset is the end.
@@ -59,17 +66,16 @@ fn transitions(
             return Err(reader.error("a rule that is not known"));
         };
         let count = head / 16;
-        if count == 0 || (rule.needs_master() && count != 1) {
-            return Err(reader.error("a run of transitions of a wrong length"));
+        if count == 0 || count > TRANSITIONS_MAX as u64 - u64::from(number) {
+            return Err(reader.error("no transitions in a run, or too many"));
         }
-        if count > TRANSITIONS_MAX as u64 - u64::from(number) {
-            return Err(reader.error("too many transitions"));
-        }
-        for _ in 0..count {
+        let needs_master = rule.needs_master();
+        let first = if needs_master { reader.below(PLACES_MAX, "no place of this number")? } else { 0 };
+        for step in 0..count as u32 {
             let id = builder.transition(name.numbered(number), rule);
             number += 1;
-            if rule.needs_master() {
-                masters.push((id, PlaceId(reader.below(PLACES_MAX, "no place of this number")?)));
+            if needs_master {
+                masters.push((id, PlaceId(first + step)));
             }
         }
     }
@@ -94,25 +100,29 @@ fn interval(reader: &mut Reader<'_>) -> Result<Interval, Malformed> {
 }
 
 fn places(reader: &mut Reader<'_>, builder: &mut Builder, intervals: &[Interval]) -> Result<(), Malformed> {
+    let transitions = builder.transitions().len();
     let (name, mut number) = (Name::new("p"), 0_u32);
     for _ in 0..reader.number()? {
         let head = reader.number()?;
-        let Ok(initial) = u32::try_from(head / 2) else {
+        let Ok(initial) = u32::try_from(head / 4) else {
             return Err(reader.error("too many tokens in a place"));
         };
-        let carries = if head % 2 == 1 { Carries::Order } else { Carries::Object };
+        let carries = if head & ORDERS == 0 { Carries::Object } else { Carries::Order };
         let interval = reader.below(intervals.len(), "no interval of this number")?;
         let interval = intervals[interval as usize];
-        let mut transition = || {
-            let id = reader.below(builder.transitions().len(), "no transition of this number")?;
-            Ok::<_, Malformed>(TransitionId(id))
-        };
+        let mut transition = || reader.below(transitions, "no transition of this number");
         let (producer, consumer) = (transition()?, transition()?);
         let count = reader.number()?;
-        if count > PLACES_MAX as u64 - u64::from(number) {
-            return Err(reader.error("too many places"));
+        if count == 0 || count > PLACES_MAX as u64 - u64::from(number) {
+            return Err(reader.error("no places in a run, or too many"));
         }
-        for _ in 0..count {
+        let goes_on = head & GOES_ON != 0;
+        if goes_on && count > transitions as u64 - u64::from(producer.max(consumer)) {
+            return Err(reader.error("a run beyond the last transition"));
+        }
+        for step in 0..count as u32 {
+            let on = |first: u32| TransitionId(if goes_on { first + step } else { first });
+            let (producer, consumer) = (on(producer), on(consumer));
             let name = name.numbered(number);
             builder.place(Place { name, carries, producer, consumer, interval, initial });
             number += 1;
@@ -124,28 +134,36 @@ fn places(reader: &mut Reader<'_>, builder: &mut Builder, intervals: &[Interval]
 /// Writes a net behind what is in `out`.
 pub fn emit(net: &Net, out: &mut Vec<u8>) {
     out.push(VERSION);
-    let alike = |a: &Transition, b: &Transition| a.rule == b.rule && !a.rule.needs_master();
-    put(out, net.transitions.chunk_by(alike).count() as u64);
-    for run in net.transitions.chunk_by(alike) {
-        let rule = Rule::ALL.iter().position(|rule| *rule == run[0].rule).unwrap_or_default();
-        put(out, (run.len() * 16 + rule) as u64);
-        if let Some(master) = run[0].master {
-            put(out, u64::from(master.0));
-        }
-    }
+    put_transitions(&net.transitions, out);
     let mut intervals: Vec<_> = net.places.iter().map(|place| place.interval).collect();
     intervals.sort_unstable();
     intervals.dedup();
     put(out, intervals.len() as u64);
     intervals.iter().for_each(|interval| put_interval(interval, out));
-    put(out, net.places.chunk_by(Place::is_alike).count() as u64);
-    for run in net.places.chunk_by(Place::is_alike) {
+    let runs = runs(&net.places);
+    put(out, runs.len() as u64);
+    for (goes_on, run) in runs {
         let place = &run[0];
-        put(out, u64::from(place.initial) * 2 + u64::from(place.carries == Carries::Order));
+        let orders = if place.carries == Carries::Order { ORDERS } else { 0 };
+        put(out, u64::from(place.initial) * 4 + orders + if goes_on { GOES_ON } else { 0 });
         put(out, intervals.partition_point(|interval| *interval < place.interval) as u64);
         put(out, u64::from(place.producer.0));
         put(out, u64::from(place.consumer.0));
         put(out, run.len() as u64);
+    }
+}
+
+fn put_transitions(transitions: &[Transition], out: &mut Vec<u8>) {
+    let goes_on = |a: &Transition, b: &Transition| {
+        a.rule == b.rule && a.master.map(|master| master.0 + 1) == b.master.map(|master| master.0)
+    };
+    put(out, transitions.chunk_by(goes_on).count() as u64);
+    for run in transitions.chunk_by(goes_on) {
+        let rule = Rule::ALL.iter().position(|rule| *rule == run[0].rule).unwrap_or_default();
+        put(out, (run.len() * 16 + rule) as u64);
+        if let Some(master) = run[0].master {
+            put(out, u64::from(master.0));
+        }
     }
 }
 
@@ -155,6 +173,28 @@ fn put_interval(interval: &Interval, out: &mut Vec<u8>) {
     put(out, earliest);
     put(out, nominal - earliest);
     put(out, interval.latest.map_or(0, |latest| us(latest) - nominal + 1));
+}
+
+/// Places in runs, and whether their ends go on: at each place the longer run. A part of a run is one, so that
+/// there are not fewer otherwise.
+fn runs(mut places: &[Place]) -> Vec<(bool, &[Place])> {
+    let mut runs = Vec::new();
+    while let Some(first) = places.first() {
+        let length = |step: u32| {
+            let belongs = |(i, place): (u32, &Place)| {
+                let on = |end: TransitionId| TransitionId(end.0 + step * i);
+                (place.producer, place.consumer) == (on(first.producer), on(first.consumer))
+                    && (place.carries, place.interval, place.initial)
+                        == (first.carries, first.interval, first.initial)
+            };
+            (0..).zip(places).take_while(|place| belongs(*place)).count()
+        };
+        let (still, on) = (length(0), length(1));
+        let (run, rest) = places.split_at(still.max(on));
+        runs.push((on > still, run));
+        places = rest;
+    }
+    runs
 }
 
 #[cfg(test)]

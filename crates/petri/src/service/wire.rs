@@ -2,14 +2,13 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | version | one byte, 1 |
+//! | version | one byte, 2 |
 //! | of a request: resource | length, UTF-8 |
 //! | what there is | a byte: 1 to the server; of a request 2 "theirs" or 4 "this", of a service 2, to the client |
 //! | flows, to the server first | see below; of "theirs": rounds, bytes, time |
 //!
-//! A flow is: a byte, 0 or 1 for the form of its net, as in [`net::emit`] or in steps, and 2 more if objects
-//! need those before them; the length of the net,
-//! the net; how many classes, each: time × 4 + 0 reliable, 1 partial or 2 unreliable; how many runs of
+//! A flow is: a byte, 1 if objects need those before them, else 0; the length of the net, the net as in
+//! [`net::emit`]; how many classes, each: time × 4 + 0 reliable, 1 partial or 2 unreliable; how many runs of
 //! objects of one class, each: how many × 16 + the class; rounds; bytes; the time of a period. A time is 0 for
 //! none, or 1 + µs. Numbers are LEB128.
 
@@ -21,19 +20,15 @@ use outflow_media::Malformed;
 use super::{Bounds, Class, Flow, FlowError, Request, Service, ServiceClass, Want};
 use crate::leb128::{Reader, TooLong, put, put_prefixed};
 use crate::limits::{AGREED_BYTES_MAX, CLASSES_MAX, RESOURCE_BYTES_MAX};
-use crate::net;
-use crate::net::{Net, stride};
+use crate::net::{self, Net};
 
 const FORMAT: &str = "POC service";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const TO_SERVER: u8 = 1;
 const THEIRS: u8 = 2;
 const THIS: u8 = 4;
 const TO_CLIENT: u8 = 2;
-
-/// Of a flow: objects need those before them.
-const DEPENDENT: u8 = 2;
 
 /// As it is numbered.
 const REPAIRS: [Class; 3] = [Class::Reliable, Class::Partial, Class::Unreliable];
@@ -138,9 +133,8 @@ fn finish(what: &'static str, start: usize, out: &mut Vec<u8>) -> Result<(), Too
 }
 
 fn flow(reader: &mut Reader<'_>) -> Result<Flow, Malformed> {
-    let form = reader.byte()?;
-    let is_dependent = form & DEPENDENT != 0;
-    let net = Arc::new(net(reader, form & !DEPENDENT)?);
+    let is_dependent = reader.below(2, "a flow of a kind that is not known")? == 1;
+    let net = Arc::new(net(reader)?);
     let classes = classes(reader)?;
     let class_of = class_of(reader, net.objects())?;
     let (rounds, buffer_bytes) = room(reader)?;
@@ -150,15 +144,10 @@ fn flow(reader: &mut Reader<'_>) -> Result<Flow, Malformed> {
     Ok(flow)
 }
 
-fn net(reader: &mut Reader<'_>, form: u8) -> Result<Net, Malformed> {
-    let parse = match form {
-        0 => net::parse,
-        1 => stride::parse,
-        _ => return Err(reader.error("a form of net that is not known")),
-    };
+fn net(reader: &mut Reader<'_>) -> Result<Net, Malformed> {
     let bytes = reader.prefixed(AGREED_BYTES_MAX, "a net too long")?;
     let start = reader.at() - bytes.len();
-    parse(bytes).map_err(|error| Malformed { offset: start + error.offset, ..error })
+    net::parse(bytes).map_err(|error| Malformed { offset: start + error.offset, ..error })
 }
 
 fn classes(reader: &mut Reader<'_>) -> Result<Vec<ServiceClass>, Malformed> {
@@ -205,12 +194,10 @@ fn time(number: u64) -> Option<Duration> {
 }
 
 fn put_flow(flow: &Flow, out: &mut Vec<u8>) {
-    let (mut plain, mut steps) = (Vec::new(), Vec::new());
-    net::emit(&flow.net, &mut plain);
-    stride::emit(&flow.net, &mut steps);
-    let is_plain = plain.len() <= steps.len();
-    out.push(u8::from(!is_plain) | (u8::from(flow.is_dependent) * DEPENDENT));
-    put_prefixed(out, if is_plain { &plain } else { &steps });
+    out.push(u8::from(flow.is_dependent));
+    let mut net = Vec::new();
+    net::emit(&flow.net, &mut net);
+    put_prefixed(out, &net);
     put(out, flow.classes.len() as u64);
     for class in &flow.classes {
         let repair = REPAIRS.iter().position(|repair| *repair == class.repair).unwrap_or_default();

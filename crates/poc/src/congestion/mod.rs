@@ -357,7 +357,7 @@ impl Controller {
     /// Bytes that can be sent from now on within a time, if nothing gets worse: what is to be sent after them
     /// comes later than that.
     pub fn affordable(&self, now: Time, horizon: Duration) -> u64 {
-        let paced = self.pacer.allowance(now, horizon, self.rate_bps());
+        let paced = self.pacer.bytes_within(now, horizon, self.rate_bps());
         let room = self.window_bytes().saturating_sub(self.in_flight);
         paced.min(room.saturating_add(pacer::bytes_in(horizon, self.rate_bps())))
     }

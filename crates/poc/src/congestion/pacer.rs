@@ -1,16 +1,23 @@
-//! Spreads packets over time.
+//! Spreads packets over time by one moment: that up to which all that was sent is paid for (virtual scheduling, as
+//! in ITU-T I.371).
+//!
+//! That is no [`TokenBucket`](outflow_media::TokenBucket), on purpose. What is owed is time, at the rates at which
+//! packets went: a rate that follows each acknowledgement does not change what those before cost. A bucket's debt is
+//! tokens, which are paid off at the newest rate; and it takes a division of 128 bits to say when that is over, for
+//! each packet.
 
 use core::time::Duration;
 
 use outflow_media::Time;
 
 /// When the next packet may go. Bytes that go between two moments never exceed the rate over the time between
-/// them and [`Pacer::burst`], and one packet: time in which nothing was sent gives no credit beyond that.
+/// them and [`Pacer::behind_max`], and one packet: what was not sent before that is not made up for.
 #[derive(Debug, Clone)]
 pub(super) struct Pacer {
     /// The moment up to which everything that was sent is paid for.
-    paid: Time,
-    burst: Duration,
+    paid_until: Time,
+    /// How far that moment lies behind a packet that goes, at most.
+    behind_max: Duration,
 }
 
 /// How long bytes take at a rate.
@@ -32,23 +39,23 @@ fn ratio(a: u64, b: u64, c: u64) -> u64 {
 }
 
 impl Pacer {
-    pub(super) fn new(burst: Duration) -> Self {
-        Pacer { paid: Time::ZERO, burst }
+    pub(super) fn new(behind_max: Duration) -> Self {
+        Pacer { paid_until: Time::ZERO, behind_max }
     }
 
     /// When the next packet may go: now, or later.
     pub(super) fn next(&self, now: Time) -> Time {
-        self.paid.max(now)
+        self.paid_until.max(now)
     }
 
     /// A packet went.
     pub(super) fn sent(&mut self, now: Time, bytes: u64, rate_bps: u64) {
-        self.paid = self.paid.max(now - self.burst) + time_of(bytes, rate_bps);
+        self.paid_until = self.paid_until.max(now - self.behind_max) + time_of(bytes, rate_bps);
     }
 
     /// Bytes that may go from now on within a time.
-    pub(super) fn allowance(&self, now: Time, within: Duration, rate_bps: u64) -> u64 {
-        let from = self.paid.max(now - self.burst);
+    pub(super) fn bytes_within(&self, now: Time, within: Duration, rate_bps: u64) -> u64 {
+        let from = self.paid_until.max(now - self.behind_max);
         bytes_in((now + within).since(from), rate_bps)
     }
 }
@@ -80,11 +87,15 @@ mod tests {
             pacer.sent(now, 1000, RATE);
             sent.push(now.as_millis() - 1000);
         }
-        assert_eq!(sent, [0, 0, 0, 1, 2, 3, 4, 5], "two of credit, one to go, then one a millisecond");
+        assert_eq!(
+            sent,
+            [0, 0, 0, 1, 2, 3, 4, 5],
+            "two that are made up for, one to go, then one a millisecond"
+        );
     }
 
     #[test]
-    fn idle_time_gives_no_more_credit_than_a_burst() {
+    fn idle_time_is_made_up_for_by_no_more_than_a_burst() {
         let mut pacer = Pacer::new(Duration::from_millis(2));
         for now in [Time::from_millis(10), Time::from_millis(9_000)] {
             let burst = core::iter::repeat_with(|| {
@@ -100,9 +111,9 @@ mod tests {
     fn what_may_go_within_a_time_counts_what_went() {
         let mut pacer = Pacer::new(Duration::from_millis(2));
         let (now, within) = (Time::from_millis(100), Duration::from_millis(10));
-        assert_eq!(pacer.allowance(now, within, RATE), 12_000);
+        assert_eq!(pacer.bytes_within(now, within, RATE), 12_000);
         pacer.sent(now, 5000, RATE);
-        assert_eq!(pacer.allowance(now, within, RATE), 7000);
-        assert_eq!(pacer.allowance(now, Duration::ZERO, RATE), 0);
+        assert_eq!(pacer.bytes_within(now, within, RATE), 7000);
+        assert_eq!(pacer.bytes_within(now, Duration::ZERO, RATE), 0);
     }
 }

@@ -112,7 +112,7 @@ impl Ends {
         while let Some((_, mut datagram)) = self.back.pop_front_if(|(at, _)| *at <= now) {
             self.client.handle_datagram(now, address(1), Mark::None, &mut datagram);
         }
-        let is_due = |end: &Connection, now: Time| end.next_timeout().is_some_and(|at| at <= now);
+        let is_due = |end: &Connection, now: Time| end.next_timeout().is_some_and(|(at, _)| at <= now);
         if is_due(&self.client, now) {
             self.client.handle_timeout(now);
         }
@@ -207,9 +207,10 @@ impl Sender for Whole {
 
     fn wake(&self, _now: Time) -> Option<Time> {
         let ends = self.0.borrow();
-        let server = ends.server.next_timeout().map(|at| at - AHEAD);
+        let client = ends.client.next_timeout().map(|(at, _)| at);
+        let server = ends.server.next_timeout().map(|(at, _)| at - AHEAD);
         let back = ends.back.front().map(|(at, _)| *at);
-        [ends.client.next_timeout(), server, back, ends.next_frame()].into_iter().flatten().min()
+        [client, server, back, ends.next_frame()].into_iter().flatten().min()
     }
 
     // Its acknowledgements come in datagrams.

@@ -33,6 +33,7 @@ mod receive;
 mod spanset;
 mod transmit;
 mod types;
+mod wake;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -53,6 +54,7 @@ use self::path::Path;
 pub use self::types::{
     By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation, Worth,
 };
+pub use self::wake::Wake;
 use crate::congestion::Controller;
 use crate::limits::EVENTS_MAX;
 use crate::packet::{Code, ConnectionId, Span};
@@ -262,36 +264,6 @@ impl Connection {
     pub fn has_events(&self) -> bool {
         let is_closed = self.closed.is_some() && !self.is_closed_told;
         is_closed || !self.events.is_empty() || self.incoming.as_ref().is_some_and(Incoming::has_unread)
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout), or [`poll_transmit`](Self::poll_transmit) at
-    /// the latest. All other calls may change it.
-    pub fn next_timeout(&self) -> Option<Time> {
-        match self.state {
-            State::Closing { until } | State::Draining { until } => {
-                return if self.is_over() { None } else { Some(until) };
-            }
-            State::Open | State::Finishing => (),
-        }
-        let outgoing = self.outgoing.as_ref();
-        // Nothing is sent before some of what is under way is over, so nothing of that is waited for.
-        let sends = |at: Option<Time>| at.filter(|_| !self.sent.is_full());
-        let waits = outgoing.filter(|outgoing| outgoing.has_data()).map(|_| self.mtu.bytes() as u64);
-        let times = [
-            Some(self.heard + self.settings.idle),
-            self.reset_at,
-            Some(self.spoke + self.settings.keep_alive),
-            self.sent.next_timeout(),
-            sends(self.received.next_timeout()),
-            sends(self.progress_at),
-            self.controller.next_timeout(),
-            sends(self.path.next_timeout()),
-            sends(self.size_to_try().map(|(at, _)| at)),
-            self.incoming.as_ref().and_then(Incoming::next_timeout),
-            outgoing.and_then(|outgoing| outgoing.next_timeout(one_way(self.sent.rtt()))),
-            sends(waits.and_then(|bytes| self.controller.next_send(self.now, bytes))),
-        ];
-        times.into_iter().flatten().min()
     }
 
     /// Time has passed.

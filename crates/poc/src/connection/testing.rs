@@ -165,6 +165,7 @@ impl Pair {
         loop {
             let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
             let timers = [self.client.next_timeout(), self.server.next_timeout()];
+            let timers = timers.map(|timer| timer.map(|(at, _)| at));
             let next = timers.into_iter().chain([flying]).flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             // What is due is done when it is asked for.

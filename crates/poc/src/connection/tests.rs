@@ -4,7 +4,7 @@ use outflow_petri::net::{Builder, Carries, Interval, Net, Place, Rule, samples};
 use outflow_petri::service::Class;
 
 use super::testing::{Pair, Weather, address, chain, data, flow};
-use super::{By, Closed, SendError, Worth};
+use super::{By, Closed, Connection, SendError, Wake, Worth};
 use crate::packet::{Code, ConnectionId, Frame, Mark, Writer};
 
 const BAD: Weather = Weather { jitter: Duration::from_millis(8), lost: 50, doubled: 30, ..Weather::FAIR };
@@ -280,7 +280,21 @@ fn one_that_may_not_send_anything_does_not_ask_to_be_called_at_once() {
         pair.server.handle_datagram(pair.now, address(1), Mark::None, &mut bytes);
         while pair.server.poll_transmit(pair.now, &mut out).is_some() {}
     }
-    assert!(pair.server.next_timeout().is_some_and(|at| at > pair.now));
+    assert!(pair.server.next_timeout().is_some_and(|(at, _)| at > pair.now));
+}
+
+#[test]
+fn a_wait_names_its_reason() {
+    let mut pair = Pair::new(&flow(chain(16, None), Class::Reliable, None), Weather::FAIR, 1);
+    let why = |end: &Connection| end.next_timeout().map(|(_, why)| why);
+    pair.run(Duration::from_millis(1500));
+    assert_eq!(why(&pair.client), Some(Wake::KeepAlive));
+    pair.send(0, data(0)).expect("there is room");
+    assert_eq!(why(&pair.client), Some(Wake::Recovery), "it may be lost");
+    pair.run(Duration::from_millis(21));
+    assert_eq!(why(&pair.server), Some(Wake::Acknowledgement));
+    pair.client.close(pair.now, Code(64), "");
+    assert_eq!(why(&pair.client), Some(Wake::Over));
 }
 
 #[test]

@@ -100,7 +100,7 @@ mod tests {
                     }
                 }
                 self.pair.server.handle_timeout(now);
-                if self.connection.next_timeout().is_some_and(|at| at <= now) {
+                if self.connection.next_timeout().is_some_and(|(at, _)| at <= now) {
                     self.connection.handle_timeout(now);
                 }
                 while let Some(transmit) = self.connection.poll_transmit(now, &mut out) {

@@ -220,7 +220,8 @@ impl Endpoint {
             State::Connecting(connecting) => (Some(connecting.next_timeout()), false),
             State::Asking(asking) => (Some(asking.until), false),
             State::Joined(joined) => {
-                (joined.connection.next_timeout(), joined.connection.is_over() && joined.is_released)
+                let wake = joined.connection.next_timeout();
+                (wake.map(|(at, _)| at), joined.connection.is_over() && joined.is_released)
             }
             State::Elsewhere(_) => (None, false),
         };

@@ -1,8 +1,10 @@
 //! What the driver is to know.
 
+use outflow_media::Prefix;
+
+use super::Peer;
 use super::forwarding::{Flow, Outgoing};
 use super::routes::Via;
-use super::{Peer, Prefix};
 
 /// What the driver is to know.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use super::limits::NEIGHBOURS_MAX;
 use super::neighbour::{Neighbour, Neighbours};
 use super::packet::{ALL_ROUTERS, Packet};
-use super::{InterfaceId, Peer, Prefix, Refusal};
+use super::{InterfaceId, Peer, Refusal};
 
 /// What a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,7 +33,6 @@ pub mod limits;
 pub mod neighbour;
 mod outbox;
 pub mod packet;
-mod prefix;
 mod router;
 pub mod routes;
 
@@ -46,7 +45,6 @@ pub use counters::{Counters, Refusal};
 pub use event::Event;
 pub use interface::{InterfaceSettings, Link};
 pub use outbox::Transmit;
-pub use prefix::Prefix;
 pub use router::{Router, Settings};
 
 /// How the driver calls an interface.

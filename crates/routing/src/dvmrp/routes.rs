@@ -13,11 +13,11 @@ use core::net::Ipv4Addr;
 use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use super::limits::{HOLD_DOWN, ROUTE_TIMEOUT, ROUTES_MAX, ROUTES_OF_NEIGHBOUR_MAX, SWEEP_INTERVAL};
-use super::packet::Advertised;
-use super::{InterfaceId, Peer, Prefix, Refusal};
+use super::packet::{Advertised, is_told};
+use super::{InterfaceId, Peer, Refusal};
 
 /// Not reachable (section 3.4.3).
 pub const INFINITY: u8 = 32;
@@ -111,7 +111,7 @@ impl RouteTable {
 
     pub(super) fn add_interface(&mut self, id: InterfaceId, link: Link, network: Option<Prefix>) {
         self.links.insert(id, link);
-        if let Some(network) = network.filter(|network| network.is_told()) {
+        if let Some(network) = network.filter(|network| is_told(*network)) {
             self.insert(network).connected.insert(id);
             self.settle_connected(network);
         }
@@ -157,7 +157,7 @@ impl RouteTable {
     /// A neighbour tells of a route (section 3.4.6).
     pub(super) fn handle_report(&mut self, now: Time, from: Peer, told: Advertised) -> Result<(), Refusal> {
         let Advertised { network, metric } = told;
-        if metric == 0 || metric >= 2 * INFINITY || !network.is_told() {
+        if metric == 0 || metric >= 2 * INFINITY || !is_told(network) {
             return Err(Refusal::IllegalRoute);
         }
         let known = self.routes.get_mut(&network);

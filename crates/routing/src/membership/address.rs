@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use outflow_media::Prefix;
+
 /// IPv4 with IGMP, or IPv6 with MLD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -67,18 +69,6 @@ impl Family {
             Family::V6 => bytes.first_chunk::<16>().map(|bytes| IpAddr::from(*bytes)),
         }
     }
-
-    /// The groups that are source-specific if nothing else is said: 232.0.0.0/8 and ff3x::/32 (RFC 4607
-    /// section 1).
-    pub fn source_specific(self) -> Vec<Prefix> {
-        match self {
-            Family::V4 => vec![Prefix { address: IpAddr::V4(Ipv4Addr::new(232, 0, 0, 0)), bits: 8 }],
-            Family::V6 => (0xff30..=0xff3f)
-                .map(|first| Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0))
-                .map(|address| Prefix { address: address.into(), bits: 32 })
-                .collect(),
-        }
-    }
 }
 
 /// Writes an address.
@@ -105,29 +95,11 @@ pub(super) fn is_never_reported(group: IpAddr) -> bool {
         || matches!(group, IpAddr::V6(group) if group.octets()[1] & 0x0f <= 1)
 }
 
-/// The addresses whose first bits are those of `address`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// An address of it.
-    pub address: IpAddr,
-    /// How many bits are the same. More than an address has are all.
-    pub bits: u8,
-}
-
-impl Prefix {
-    /// Whether this is one of its addresses.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                let differs = a.to_bits() ^ b.to_bits();
-                differs.leading_zeros() >= u32::from(self.bits.min(32))
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => {
-                let differs = a.to_bits() ^ b.to_bits();
-                differs.leading_zeros() >= u32::from(self.bits.min(128))
-            }
-            _ => false,
-        }
+/// Whether a group is of the source-specific range: 232.0.0.0/8 and ff3x::/32 (RFC 4607 section 1).
+pub(super) const fn is_source_specific(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(group) => group.octets()[0] == 232,
+        IpAddr::V6(group) => matches!(group.segments(), [0xff30..=0xff3f, 0, ..]),
     }
 }
 
@@ -146,7 +118,11 @@ pub struct Link {
 impl Link {
     /// A link with this address, and this many bits of it the same for all on the link.
     pub fn new(address: IpAddr, bits: u8) -> Self {
-        Link { address, prefixes: vec![Prefix { address, bits }], needs_router_alert: true }
+        let prefixes = match address {
+            IpAddr::V4(address) => vec![Prefix::of(address, bits)],
+            IpAddr::V6(_) => Vec::new(),
+        };
+        Link { address, prefixes, needs_router_alert: true }
     }
 
     /// Its family.
@@ -158,9 +134,7 @@ impl Link {
     /// (RFC 3376 section 4.2.13); MLD has no such (RFC 3810 section 5.2.13).
     pub(super) fn reaches(&self, source: IpAddr) -> bool {
         match source {
-            IpAddr::V4(v4) => {
-                v4.is_unspecified() || self.prefixes.iter().any(|prefix| prefix.contains(source))
-            }
+            IpAddr::V4(v4) => v4.is_unspecified() || self.prefixes.iter().any(|prefix| prefix.contains(v4)),
             IpAddr::V6(v6) => v6.is_unicast_link_local(),
         }
     }
@@ -175,21 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_has_its_addresses_and_no_others() {
-        let prefix = Prefix { address: address("10.1.2.3"), bits: 24 };
-        assert!(prefix.contains(address("10.1.2.255")));
-        assert!(!prefix.contains(address("10.1.3.0")));
-        assert!(!prefix.contains(address("::10.1.2.3")));
-        assert!(Prefix { bits: 0, ..prefix }.contains(address("192.0.2.1")));
-        assert!(!Prefix { bits: 200, ..prefix }.contains(address("10.1.2.4")));
-    }
-
-    #[test]
     fn the_source_specific_range_is_that_of_rfc_4607() {
-        let is = |group: &str| {
-            let group = address(group);
-            Family::of(group).source_specific().iter().any(|prefix| prefix.contains(group))
-        };
+        let is = |group: &str| is_source_specific(address(group));
         assert!(is("232.1.2.3") && is("ff3e::1:2") && is("ff35::"));
         assert!(!is("233.1.2.3") && !is("ff0e::1") && !is("ff3e:20::1"));
     }

@@ -24,7 +24,7 @@ pub mod limits;
 pub mod packet;
 mod router;
 
-pub use address::{Family, Link, Prefix};
+pub use address::{Family, Link};
 pub use counters::{Counters, Reason};
 pub use host::{Host, HostSettings, Interest, Refused};
 pub use router::{Event, Router, RouterSettings, Wanted};

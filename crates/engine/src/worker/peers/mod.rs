@@ -295,7 +295,7 @@ impl Peers {
         while let Some(event) = live.peer.poll_event() {
             self.heard.push(Heard { whose: live.whose, event });
         }
-        let timer = live.peer.next_timeout();
+        let timer = live.peer.next_timeout().map(|(at, _)| at);
         self.timers.change(place, live.timer, timer);
         live.timer = timer;
         true

@@ -11,6 +11,7 @@ use outflow_packet::DropReason;
 use outflow_udp::{HandedOver, Inbox, Options, Udp, inbox};
 
 use super::*;
+use crate::message::PeerWake;
 use crate::send::Worth;
 
 /// What a peer was told, and what it is to say.
@@ -72,8 +73,8 @@ impl Peer for Fake {
         Some((script.to.expect("an address"), Mark::None))
     }
 
-    fn next_timeout(&self) -> Option<Time> {
-        self.script().due
+    fn next_timeout(&self) -> Option<(Time, PeerWake)> {
+        self.script().due.map(|at| (at, PeerWake::Tell))
     }
 
     fn handle_timeout(&mut self, now: Time) {

@@ -89,12 +89,12 @@ fn what_is_cut_off_or_goes_on_is_malformed() {
 }
 
 /// A net of one object, as in [`net::emit`].
-const NET: [u8; 13] = [1, 1, 19, 1, 0, 0, 0, 1, 2, 0, 0, 0, 1];
+const NET: [u8; 13] = [2, 1, 19, 1, 0, 0, 0, 1, 4, 0, 0, 0, 1];
 
 #[test]
 fn what_is_wrong_is_told() {
     let reason = |behind_net: &[u8]| {
-        let bytes = [&[1, TO_CLIENT, 0, 13][..], &NET, behind_net].concat();
+        let bytes = [&[VERSION, TO_CLIENT, 0, 13][..], &NET, behind_net].concat();
         Service::parse(&bytes).map_err(|error| error.reason)
     };
     assert!(reason(&[1, 0, 1, 16, 1, 1, 0]).is_ok());
@@ -119,12 +119,12 @@ fn what_is_wrong_is_told() {
         assert_eq!(reason(bytes).map(|_| ()), Err(expected), "{bytes:?}");
     }
     let malformed = |bytes: &[u8]| Service::parse(bytes).expect_err("malformed");
-    assert_eq!(malformed(&[2]).reason, "a version that is not known");
-    assert_eq!(malformed(&[1, 4]).reason, "a direction that is not known");
-    assert_eq!(malformed(&[1, 1, 4]).reason, "a form of net that is not known");
-    assert_eq!((malformed(&[1, 1, 0, 1, 2]).offset, malformed(&[1, 1, 0, 1, 2]).format), (4, "TSPN"));
-    assert_eq!(Request::parse(&[1, 1, 0xff]).expect_err("malformed").reason, "a resource that is not UTF-8");
-    assert_eq!(Request::parse(&[1, 0, 6]).expect_err("malformed").reason, "a direction that is not known");
+    assert_eq!(malformed(&[1]).reason, "a version that is not known");
+    assert_eq!(malformed(&[2, 4]).reason, "a direction that is not known");
+    assert_eq!(malformed(&[2, 1, 2]).reason, "a flow of a kind that is not known");
+    assert_eq!((malformed(&[2, 1, 0, 1, 1]).offset, malformed(&[2, 1, 0, 1, 1]).format), (4, "TSPN"));
+    assert_eq!(Request::parse(&[2, 1, 0xff]).expect_err("malformed").reason, "a resource that is not UTF-8");
+    assert_eq!(Request::parse(&[2, 0, 6]).expect_err("malformed").reason, "a direction that is not known");
 }
 
 fn times() -> impl Strategy<Value = Option<Duration>> {
@@ -194,15 +194,15 @@ proptest! {
     }
 
     #[test]
-    fn any_net_goes_in_steps(flow in flows()) {
+    fn any_net_of_a_flow_arrives(flow in flows()) {
         let mut bytes = Vec::new();
-        stride::emit(&flow.net, &mut bytes);
-        prop_assert!(stride::parse(&bytes).expect("a net") == *flow.net);
+        net::emit(&flow.net, &mut bytes);
+        prop_assert!(net::parse(&bytes).expect("a net") == *flow.net);
     }
 
     #[test]
-    fn any_bytes_are_read_or_malformed(bytes in prop::collection::vec(0..40_u8, 0..60), form in 0..2_u8) {
-        let mut flow = vec![1, TO_SERVER, form, bytes.len() as u8];
+    fn any_bytes_are_read_or_malformed(bytes in prop::collection::vec(0..40_u8, 0..60), kind in 0..2_u8) {
+        let mut flow = vec![VERSION, TO_SERVER, kind, bytes.len() as u8];
         flow.extend(&bytes);
         flow.extend([1, 0, 1, 16, 4, 4, 0]);
         for bytes in [&bytes[..], &flow] {

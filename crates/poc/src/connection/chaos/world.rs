@@ -124,7 +124,7 @@ impl World {
     fn next(&self) -> Time {
         let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
         let ends = self.ends.iter().flat_map(|end| {
-            let timer = end.connection.next_timeout().map(|at| at - end.ahead);
+            let timer = end.connection.next_timeout().map(|(at, _)| at - end.ahead);
             let sends = (end.left > 0 && !end.is_blocked).then_some(end.sends_at);
             [timer, sends, Some(end.reads_at).filter(|at| *at > self.now)]
         });

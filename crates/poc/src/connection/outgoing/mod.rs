@@ -319,13 +319,13 @@ impl Outgoing {
         while self.engine.poll().is_some() {}
     }
 
-    /// When the next unit is to be given up if it is not sent, or a copy is due.
-    pub(super) fn next_timeout(&self, one_way: Duration) -> Option<Time> {
-        self.next_late(one_way).into_iter().chain(self.again.next_timeout()).min()
+    /// When a copy of something lost is due.
+    pub(super) fn next_copy(&self) -> Option<Time> {
+        self.again.next_timeout()
     }
 
-    /// From when on the next unit can no longer be sent in time.
-    fn next_late(&self, one_way: Duration) -> Option<Time> {
+    /// From when on the next unit can no longer be sent in time: it is given up then.
+    pub(super) fn next_late(&self, one_way: Duration) -> Option<Time> {
         let unit = self.unit(self.cursor).filter(|unit| unit.is_open() && !unit.is_begun)?;
         Some(unit.until? - one_way)
     }

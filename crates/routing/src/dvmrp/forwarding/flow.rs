@@ -2,8 +2,10 @@
 
 use core::net::Ipv4Addr;
 
+use outflow_media::Prefix;
+
 use crate::demand::Level;
-use crate::dvmrp::{InterfaceId, Prefix};
+use crate::dvmrp::InterfaceId;
 
 /// Data of the sources in a network to a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,14 +14,14 @@ mod tree;
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet};
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use super::event::Event;
 use super::interface::Interfaces;
 use super::limits::{FLOW_TIMEOUT, FLOWS_OF_INTERFACE_MAX, GROUPS_OF_INTERFACE_MAX};
 use super::outbox::Outbox;
 use super::routes::{RouteTable, Via};
-use super::{Counters, InterfaceId, Peer, Prefix, Refusal, earliest};
+use super::{Counters, InterfaceId, Peer, Refusal, earliest};
 use crate::demand::{Level, Table};
 use crate::{Random, demand};
 use tree::{Above, Tree};
@@ -127,7 +127,7 @@ impl Forwarding {
             Some(level) => self.members.insert((interface, group), level),
             None => self.members.remove(&(interface, group)),
         };
-        let of_group = self.by_group.range((group, Prefix::DEFAULT)..=(group, Prefix::LAST));
+        let of_group = self.by_group.range((group, Prefix::ALL)..=(group, Prefix::LAST));
         for (group, source) in of_group.copied().collect::<Vec<_>>() {
             self.refresh(cx, Flow { source, group });
         }

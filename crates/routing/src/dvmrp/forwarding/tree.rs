@@ -3,12 +3,12 @@
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
-use outflow_media::{Backoff, Time};
+use outflow_media::{Backoff, Prefix, Time};
 
 use super::flow::Outgoing;
 use crate::demand::Level;
 use crate::dvmrp::routes::{RouteTable, Via};
-use crate::dvmrp::{InterfaceId, Peer, Prefix, earliest};
+use crate::dvmrp::{InterfaceId, Peer, earliest};
 
 /// What a dependent neighbour said. One that said nothing wants the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

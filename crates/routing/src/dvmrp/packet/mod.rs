@@ -19,14 +19,14 @@ mod report;
 
 use core::net::Ipv4Addr;
 
-use outflow_media::Malformed;
+use outflow_media::{Malformed, Prefix};
 
 pub use crate::ip::{HEADER_BYTES as IP_HEADER_BYTES, emit_header as emit_ip};
 pub use neighbours2::{Neighbours2, Section};
+pub(super) use report::is_told;
 pub use report::{Advertised, ReportWriter, Routes};
 
 use crate::demand::Level;
-use crate::dvmrp::Prefix;
 use crate::ip;
 use crate::ip::{Ip, checksum};
 

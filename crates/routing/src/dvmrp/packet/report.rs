@@ -2,10 +2,9 @@
 
 use core::net::Ipv4Addr;
 
-use outflow_media::Malformed;
+use outflow_media::{Malformed, Prefix};
 
 use super::FORMAT;
-use crate::dvmrp::Prefix;
 use crate::dvmrp::limits::REPORT_BYTES_MAX;
 
 /// Set in the metric of the last route of a mask.
@@ -83,7 +82,7 @@ impl Iterator for Routes<'_> {
         network[..octets.len()].copy_from_slice(octets);
         let network = u32::from_be_bytes(network);
         if mask == [0; 3] && network == 0 {
-            return Some(Ok(Advertised { network: Prefix::DEFAULT, metric }));
+            return Some(Ok(Advertised { network: Prefix::ALL, metric }));
         }
         let mask = u32::from_be_bytes([0xff, mask[0], mask[1], mask[2]]);
         if mask.leading_ones() + mask.trailing_zeros() != 32 {
@@ -93,7 +92,18 @@ impl Iterator for Routes<'_> {
             return illegal("a network with bits behind its mask");
         }
         let network = Prefix::of(Ipv4Addr::from_bits(network), mask.leading_ones() as u8);
-        if network.is_told() { Some(Ok(Advertised { network, metric })) } else { illegal("not of sources") }
+        if is_told(network) { Some(Ok(Advertised { network, metric })) } else { illegal("not of sources") }
+    }
+}
+
+/// Whether routes to a network may be told: sources have addresses in it, and reports have room for its mask, the
+/// first octet of which is always full, but for the default route (section 3.4.2).
+pub(in crate::dvmrp) const fn is_told(network: Prefix) -> bool {
+    let [first, ..] = network.network().octets();
+    match network.length() {
+        0 => true,
+        1..=7 => false,
+        _ => first != 0 && first != 127 && first < 224,
     }
 }
 
@@ -111,13 +121,13 @@ impl Default for ReportWriter {
 }
 
 impl ReportWriter {
-    /// Adds a route; not if it does not fit any more, or may not be told ([`Prefix::is_told`]). Of the metric
-    /// seven bits are written.
+    /// Adds a route; not if it does not fit any more, or may not be told (section 3.4.2). Of the metric seven
+    /// bits are written.
     pub fn push(&mut self, route: Advertised) -> bool {
         let [_, mask @ ..] = route.network.mask().to_be_bytes();
         let is_new = self.mask != Some(mask);
         let bytes = if is_new { 3 } else { 0 } + width(mask) + 1;
-        if self.bytes.len() + bytes > REPORT_BYTES_MAX || !route.network.is_told() {
+        if self.bytes.len() + bytes > REPORT_BYTES_MAX || !is_told(route.network) {
             return false;
         }
         match self.bytes.last_mut() {

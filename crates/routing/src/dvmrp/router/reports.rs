@@ -1,13 +1,13 @@
 //! Reports of routes: those that are due, and all at once to a neighbour that is new.
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use super::Router;
 use crate::dvmrp::limits::FLASH_ROUTES_MAX;
 use crate::dvmrp::outbox::Transmit;
 use crate::dvmrp::packet::{ALL_ROUTERS, Advertised, Message, ReportWriter};
 use crate::dvmrp::routes::INFINITY;
-use crate::dvmrp::{InterfaceId, Peer, Prefix};
+use crate::dvmrp::{InterfaceId, Peer};
 
 impl Router {
     /// Sends the reports that are due.

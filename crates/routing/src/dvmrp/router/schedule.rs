@@ -1,12 +1,12 @@
 //! When routes are told (section 3.4.5): all of them within a minute, a few at a time; what changed soon, but
 //! not too often.
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use crate::Random;
+use crate::dvmrp::earliest;
 use crate::dvmrp::limits::{FLASH_INTERVAL_MIN, REPORT_INTERVAL, REPORT_ROUTES_MAX};
 use crate::dvmrp::routes::RouteTable;
-use crate::dvmrp::{Prefix, earliest};
 
 /// When the next reports are due.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use core::net::Ipv4Addr;
 
+use outflow_media::Prefix;
 use proptest::prelude::*;
 
 use super::peer::{Bench, GROUP, OURS, PLAIN, on, packet, pair};
@@ -10,7 +11,7 @@ use crate::dvmrp::limits::{
     ROUTES_OF_NEIGHBOUR_MAX,
 };
 use crate::dvmrp::packet::{Advertised, Message, ReportWriter};
-use crate::dvmrp::{Event, InterfaceId, Prefix, Refusal};
+use crate::dvmrp::{Event, InterfaceId, Refusal};
 
 #[test]
 fn a_flood_of_neighbours_is_refused() {

@@ -2,10 +2,12 @@
 
 use core::net::Ipv4Addr;
 
+use outflow_media::Prefix;
+
 use super::peer::{Bench, GROUP, OURS, PLAIN, Sent, on, pair};
 use crate::demand::Level;
+use crate::dvmrp::Refusal;
 use crate::dvmrp::packet::{Demand, DemandAck, Message};
-use crate::dvmrp::{Prefix, Refusal};
 
 fn far() -> Prefix {
     Prefix::of(Ipv4Addr::new(192, 168, 0, 0), 24)

@@ -5,12 +5,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fastrand::Rng;
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use crate::demand;
 use crate::demand::Level;
 use crate::dvmrp::packet::ALL_ROUTERS;
-use crate::dvmrp::{InterfaceId, InterfaceSettings, Link, Prefix, Router, Settings};
+use crate::dvmrp::{InterfaceId, InterfaceSettings, Link, Router, Settings};
 
 #[derive(Debug)]
 pub(super) struct Node {

@@ -3,14 +3,14 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use outflow_media::Time;
+use outflow_media::{Prefix, Time};
 
 use crate::demand;
 use crate::dvmrp::packet::{
     ALL_ROUTERS, Addresses, Advertised, GENERATIONS, LEVELS, Message, PRUNES, Packet, Pair, ReportWriter,
     emit_ip,
 };
-use crate::dvmrp::{Event, InterfaceId, InterfaceSettings, Link, Prefix, Refusal, Router, Settings};
+use crate::dvmrp::{Event, InterfaceId, InterfaceSettings, Link, Refusal, Router, Settings};
 
 pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(225, 1, 2, 3);
 

@@ -4,10 +4,12 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
+use outflow_media::Prefix;
+
 use super::peer::{Bench, GROUP, OURS, PLAIN, Sent, lan, on, packet, pair};
 use crate::dvmrp::packet::{ALL_ROUTERS, Message, Pair};
 use crate::dvmrp::routes::Via;
-use crate::dvmrp::{Event, InterfaceId, InterfaceSettings, Link, Peer, Prefix, Refusal};
+use crate::dvmrp::{Event, InterfaceId, InterfaceSettings, Link, Peer, Refusal};
 
 fn far() -> Prefix {
     Prefix::of(Ipv4Addr::new(192, 168, 0, 0), 24)
@@ -217,7 +219,7 @@ fn the_nearest_router_forwards_onto_a_link_3_3_1() {
 fn the_default_route_is_for_all_that_no_other_one_contains_3_4_2() {
     let mut bench = bench(&[]);
     bench.probe(1, 9, 1, true, PLAIN);
-    bench.report(1, 9, Prefix::DEFAULT, 2);
+    bench.report(1, 9, Prefix::ALL, 2);
     let via = |source| bench.router.routes().lookup(source).map(|(_, path)| path.via.interface().0);
     assert_eq!(via(Ipv4Addr::new(8, 8, 8, 8)), Some(1));
     assert_eq!(via(SOURCE), Some(0));

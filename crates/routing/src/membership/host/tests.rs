@@ -1,8 +1,8 @@
 //! The rules one by one, in virtual time. Each names the section it is from.
 
 use super::*;
+use crate::membership::Reason;
 use crate::membership::packet::{Entry, QueryHead, RecordKind, emit_query, parse};
-use crate::membership::{Prefix, Reason};
 
 const GROUP: &str = "225.1.2.3";
 
@@ -52,7 +52,7 @@ impl Lab {
             Family::V4 => (address("10.0.0.1"), 24),
             Family::V6 => (address("fe80::1"), 64),
         };
-        let link = Link { prefixes: vec![Prefix { address: own, bits }], ..Link::new(listener, bits) };
+        let link = Link { prefixes: Link::new(own, bits).prefixes, ..Link::new(listener, bits) };
         while let Some(destination) = self.host.poll_transmit(&mut out) {
             self.packets += 1;
             let now = self.now.as_millis();

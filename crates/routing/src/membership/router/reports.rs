@@ -111,7 +111,8 @@ impl Router {
     }
 
     fn check_group(&self, said: &Reported<'_>) -> Result<(), Reason> {
-        let is_specific = || self.settings.source_specific.iter().any(|range| range.contains(said.group));
+        // A group of the source-specific range is taken only with sources to receive (RFC 4604 section 2.2).
+        let is_specific = || address::is_source_specific(said.group);
         let excludes = matches!(said.kind, RecordKind::IsEx | RecordKind::ToEx);
         match () {
             () if !said.group.is_multicast() => Err(Reason::NotMulticast),

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::membership::limits::{GROUPS_MAX, HOST_GROUPS_MAX, HOSTS_MAX, ROBUSTNESS_MAX};
-use crate::membership::{Link, Prefix, Version};
+use crate::membership::{Link, Version};
 
 /// What a router is to do. Times are those of RFC 3376 section 8 (RFC 3810 section 9).
 #[derive(Debug, Clone)]
@@ -24,8 +24,6 @@ pub struct RouterSettings {
     /// Whether a group ends at once when its only host leaves it that is known, unless there may be others.
     /// A host of which all reports were lost since the last but one query goes without until the next one.
     pub fast_leave: bool,
-    /// The groups that are taken only with sources to receive (RFC 4604 section 2.2).
-    pub source_specific: Vec<Prefix>,
     /// Groups of the interface, [`GROUPS_MAX`] at most.
     pub groups_max: usize,
     /// Hosts that are known individually, [`HOSTS_MAX`] at most.
@@ -38,7 +36,6 @@ impl RouterSettings {
     /// What the RFCs recommend.
     pub fn new(link: Link) -> Self {
         RouterSettings {
-            source_specific: link.family().source_specific(),
             link,
             version: Version::V3,
             robustness: 2,
