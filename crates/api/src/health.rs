@@ -1,5 +1,5 @@
-//! Whether the relay lives and is ready, for the program that supervises it. Open to every client: it tells
-//! nothing else.
+//! Whether the relay goes on and is ready, by its heartbeats, for the program that supervises it. Open to every
+//! client: it tells nothing else.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use crate::{ErrorBody, Http, HttpError};
 /// What a supervisor wants to know.
 #[derive(Debug, Serialize, ToSchema)]
 struct Health {
-    /// Always "ok".
+    /// "ok"; what is not well is told by the error.
     #[schema(example = "ok")]
     status: &'static str,
 }
@@ -23,13 +23,17 @@ pub(super) fn router() -> OpenApiRouter<Http> {
     OpenApiRouter::new().routes(routes!(alive)).routes(routes!(ready))
 }
 
-/// Whether the relay answers
-#[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = OK, body = Health)))]
-async fn alive() -> Json<Health> {
-    Json(Health { status: "ok" })
+/// Whether the relay goes on: its workers and its control plane have been heard of lately
+#[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses(
+    (status = OK, body = Health),
+    (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A thread hangs; which one it is")
+))]
+async fn alive(State(control): State<Control>) -> Result<Json<Health>, HttpError> {
+    control.health().check().map_err(|late| HttpError::unavailable(&late))?;
+    Ok(Json(Health { status: "ok" }))
 }
 
-/// Whether streams, sources and sinks are set up
+/// Whether streams, sources and sinks are set up, and the relay goes on
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses(
     (status = OK, body = Health),
     (status = SERVICE_UNAVAILABLE, body = ErrorBody)
@@ -39,5 +43,5 @@ async fn ready(State(control): State<Control>) -> Result<Json<Health>, HttpError
     if control.state().version.is_empty() {
         return Err(HttpError::unavailable("the relay is starting: ask again in a moment"));
     }
-    Ok(Json(Health { status: "ok" }))
+    alive(State(control)).await
 }

@@ -150,6 +150,16 @@ impl Snapshot {
         let help = "Wrong tokens, and requests refused because of too many from their address";
         families.counter("token_failures", None, help, failures)?;
         let none: [(&str, &str); 0] = [];
+        let health = self.0.health();
+        let log = health.log();
+        let lines = [("written", log.written), ("lost", log.lost), ("left-out", log.left_out)];
+        let lines = lines.map(|(outcome, count)| ([("outcome", outcome)], count));
+        families.counter("log_lines", None, "Lines of the log, by what became of them", lines)?;
+        let help = "Writes of the log that failed";
+        families.counter("log_write_errors", None, help, [(none, log.write_errors)])?;
+        let ages = health.heartbeats().map(|beat| ([("of", beat.name)], beat.age_ms as f64 / 1e3));
+        let help = "Time since a worker, or the control plane, said that it goes on";
+        families.gauge("heartbeat_age", Some(Unit::Seconds), help, ages)?;
         for (name, unit, help, value) in [
             ("connections_open", None, "Connections now", counts.open as f64),
             ("uptime", Some(Unit::Seconds), "Time since the start", state.uptime_ms as f64 / 1e3),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use outflow_config::{Listener, StreamAddress};
-use outflow_control::Control;
+use outflow_control::{Control, Heartbeat, LogState};
 use outflow_door::Counts;
-use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
+use outflow_engine::message::{LinkState, ReceiverState, StreamState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,6 +24,10 @@ pub(super) struct Overview {
     cpu_percent: f64,
     /// Resident memory in bytes.
     rss_bytes: u64,
+    /// When the control plane and each worker said last that they go on.
+    heartbeats: Vec<Heartbeat>,
+    /// What has become of the lines of the log.
+    log: LogState,
     /// Connections of all listeners.
     connections: Counts,
     /// Ports that the relay listens at.
@@ -73,16 +77,15 @@ pub(super) struct StreamView {
 impl Overview {
     /// The relay as it is now.
     pub(super) fn of(control: &Control) -> Self {
-        Self::new(&control.state(), control.door().counts(), &control.config())
-    }
-
-    fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
+        let (state, config) = (control.state(), control.config());
         Overview {
             version: state.version,
             uptime_ms: state.uptime_ms,
             cpu_percent: state.cpu_percent,
             rss_bytes: state.rss_bytes,
-            connections,
+            heartbeats: control.health().heartbeats().collect(),
+            log: control.health().log(),
+            connections: control.door().counts(),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use outflow_config::{Branches, Config, Elements, Protocols, SourceUrl, StreamConfig};
 use outflow_door::{Door, Rules};
+use outflow_engine::Clock;
 use outflow_engine::message::{
     Command, ControlError, Demand, Described, RelayState, ServicesCommand, StreamId,
 };
-use outflow_engine::{Clock, WorkerHandle};
 use outflow_media::Time;
 use outflow_relay::{Selection, StreamOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::change::{Changed, ConfigChange, ConfigRequest, StreamLimits};
 use crate::decisions::{Decisions, RuleLog};
 use crate::front::Fronts;
+use crate::health::Health;
 use crate::links::LinkBook;
 use crate::placing::StreamEntry;
 use crate::pushes::Pushes;
@@ -36,6 +37,7 @@ pub struct Control {
 #[derive(Debug)]
 struct Inner {
     clock: Clock,
+    health: Health,
     registry: Registry,
     pushes: Pushes,
     links: LinkBook,
@@ -54,7 +56,7 @@ struct Inner {
 
 impl Control {
     pub(crate) fn new(
-        workers: Vec<WorkerHandle>,
+        workers: Workers,
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
         changes: mpsc::Sender<ConfigRequest>,
@@ -63,10 +65,11 @@ impl Control {
     ) -> Self {
         let inner = Inner {
             clock,
+            health: Health::new(clock, workers.iter()),
             registry: Registry::default(),
             pushes: Pushes::default(),
             links: LinkBook::default(),
-            workers: Workers::new(workers),
+            workers,
             door: Arc::new(Door::new(Rules::from(&*config))),
             config: arc_swap::ArcSwap::new(config),
             state,
@@ -89,6 +92,11 @@ impl Control {
     /// The moment from which the workers' time counts.
     pub fn epoch(&self) -> Instant {
         self.inner.clock.zero()
+    }
+
+    /// Whether the relay goes on.
+    pub fn health(&self) -> &Health {
+        &self.inner.health
     }
 
     /// The configuration in force.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use outflow_engine::limits::SNAPSHOT_EVERY;
+use outflow_engine::limits::{BEAT_EVERY, SNAPSHOT_EVERY};
 use outflow_media::Backoff;
 
 /// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
@@ -15,6 +15,21 @@ pub const FEEDBACK_MAX: usize = 4;
 /// How long a worker goes on taking a stream's packets after the last receiver that it served has
 /// left, before it lets them go.
 pub const REPLICA_LINGER: Duration = Duration::from_secs(5);
+
+/// A worker that has not said for so long that it goes on hangs: the relay says that it is not well, and systemd's
+/// watchdog is left to bark.
+pub const WORKER_LATE: Duration = Duration::from_secs(3);
+
+/// The same of the control plane.
+pub const CONTROL_LATE: Duration = Duration::from_secs(5);
+
+const _: () = assert!(WORKER_LATE.as_millis() > 2 * BEAT_EVERY.as_millis(), "one that idles is not late");
+
+/// How long a relay that ends waits for its threads. One that hangs is left behind, and said to be.
+pub const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often it looks whether they have ended.
+pub(crate) const END_LOOK: Duration = Duration::from_millis(1);
 
 /// How long a source that is pulled, or a receiver that is connected to, is left alone after its first failure.
 pub const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(1);

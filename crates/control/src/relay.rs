@@ -9,22 +9,23 @@ use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, RelayState, together};
 use outflow_engine::system::{Usage, rss_bytes};
-use outflow_engine::{Clock, Processors, WorkerHandle};
+use outflow_engine::{Clock, Fatal, Processors, Vital, WorkerHandle};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 
 use crate::change::{ConfigChange, ConfigRequest};
 use crate::control::Control;
 use crate::front::{Front, Fronts};
-use crate::limits::REPLICA_LINGER;
+use crate::limits::{END_LOOK, END_WITHIN, REPLICA_LINGER};
 use crate::supervise::Supervisor;
-use crate::workers::Owner;
+use crate::tasks::Tasks;
+use crate::workers::{Owner, Workers};
 
 /// A running relay.
 pub struct Relay {
     control: Control,
     threads: Vec<JoinHandle<()>>,
-    tasks: JoinSet<()>,
+    tasks: Tasks,
+    vital: Vital,
 }
 
 impl Relay {
@@ -42,34 +43,41 @@ impl Relay {
         let clock = Clock::start();
         let processors = Processors::of(&config.limits)?;
         processors.clear()?;
+        let vital = Vital::default();
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         let (demands, wanted) = mpsc::unbounded_channel();
         for number in 0..processors.workers {
             let place = (number, processors.clone());
-            let (worker, thread) = WorkerHandle::start(place, clock, &config, demands.clone())?;
+            let (worker, thread) =
+                WorkerHandle::start(place, (clock, vital.clone()), &config, demands.clone())?;
             workers.push(worker);
             threads.push(thread);
         }
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
         let known = (clock, Fronts::new(fronts));
+        let workers = Workers::new(workers, vital.clone());
         let control = Control::new(workers, Arc::new(config.clone()), state, changes, wanted, known);
         control.fronts().iter().for_each(|front| front.attach(&control));
-        let mut tasks = JoinSet::new();
-        tasks.spawn(show(control.clone(), clock, state_told));
-        tasks.spawn(tend(control.clone()));
+        let mut tasks = Tasks::default();
+        tasks.run("the control task", show(control.clone(), clock, state_told));
+        tasks.run("the task that tends replicas", tend(control.clone()));
         for front in control.fronts().iter() {
-            front.start(control.clone()).await?.into_iter().for_each(|task| drop(tasks.spawn(task)));
+            let started = front.start(control.clone()).await?;
+            started.into_iter().for_each(|task| tasks.run(format!("a task of {}", name(&**front)), task));
         }
         // If no front fetches streams, the levels that receivers want are not kept.
         drop(control.take_demands());
         let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
         supervisor.start(&config).await?;
-        tasks.spawn(supervise(supervisor, requests));
+        tasks.run("the task that changes the configuration", supervise(supervisor, requests));
         for front in control.fronts().iter() {
-            front.listen(control.clone()).await?.into_iter().for_each(|task| drop(tasks.spawn(task)));
+            let listening = front.listen(control.clone()).await?;
+            listening
+                .into_iter()
+                .for_each(|task| tasks.run(format!("a listener of {}", name(&**front)), task));
         }
-        Ok(Relay { control, threads, tasks })
+        Ok(Relay { control, threads, tasks, vital })
     }
 
     /// What can be asked of it.
@@ -77,17 +85,38 @@ impl Relay {
         &self.control
     }
 
-    /// Ends everything: receivers and publishers are told, sockets closed, threads joined.
-    pub fn shut_down(mut self) {
-        self.tasks.abort_all();
+    /// Waits until something has ended without which the relay cannot go on, a worker for example. The process should
+    /// end then, with that reason.
+    pub async fn fatal(&mut self) -> Fatal {
+        tokio::select! {
+            fatal = self.vital.fatal() => fatal,
+            fatal = self.tasks.ended() => fatal,
+        }
+    }
+
+    /// Ends everything: receivers and publishers are told, sockets closed, threads joined. A thread that hangs is waited
+    /// for no longer than [`END_WITHIN`]. Returns the names of threads that have not ended, or not well.
+    pub fn shut_down(mut self) -> Vec<String> {
+        self.tasks.abort();
         for worker in 0..self.threads.len() {
             self.control.workers().tell(&Owner { worker, stream: 0 }, Command::Shutdown);
         }
-        for thread in self.threads.drain(..) {
-            // A worker that panicked has said so on standard error.
-            let _ = thread.join();
-        }
+        let until = Instant::now() + END_WITHIN;
+        let ends_well = |thread: JoinHandle<()>| {
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(END_LOOK);
+            }
+            thread.is_finished() && thread.join().is_ok()
+        };
+        let named = |thread: &JoinHandle<()>| thread.thread().name().unwrap_or("a thread").to_owned();
+        let ended = self.threads.drain(..).map(|thread| (named(&thread), ends_well(thread)));
+        ended.filter(|(_, well)| !well).map(|(name, _)| name).collect()
     }
+}
+
+/// What a front is called in the code, without what it holds.
+fn name(front: &dyn Front) -> String {
+    format!("{front:?}").chars().take_while(|char| char.is_alphanumeric()).collect()
 }
 
 /// Puts the workers' snapshots together, a few times a second.
@@ -96,6 +125,7 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
     let mut ticks = tokio::time::interval(SNAPSHOT_EVERY);
     loop {
         ticks.tick().await;
+        control.health().control_goes_on();
         let parts: Vec<_> = control.workers().iter().map(WorkerHandle::states).collect();
         let streams = together(parts.iter().flat_map(|part| part.streams.iter()));
         let mut links: Vec<_> = parts.iter().flat_map(|part| part.links.iter().cloned()).collect();

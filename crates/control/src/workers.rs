@@ -1,7 +1,7 @@
 //! The workers, as control speaks to them: what they are told and asked, and what connects them.
 
 use outflow_engine::message::{Command, ControlError, Reply, StreamId};
-use outflow_engine::{Contexts, Line, ReplicaEnd, WorkerHandle};
+use outflow_engine::{Contexts, Line, ReplicaEnd, Vital, WorkerHandle};
 use tokio::sync::oneshot;
 
 /// Which worker a stream is with.
@@ -19,8 +19,9 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn new(all: Vec<WorkerHandle>) -> Self {
-        Workers { all, contexts: Contexts::default() }
+    /// These, and no contexts yet, of whose ends `vital` learns.
+    pub(crate) fn new(all: Vec<WorkerHandle>, vital: Vital) -> Self {
+        Workers { all, contexts: Contexts::new(vital) }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -36,7 +37,7 @@ impl Workers {
         &self.all[worker]
     }
 
-    /// Sends a command whose effect needs no answer. A worker that is gone has nothing to do it to.
+    /// Sends a command whose effect needs no answer.
     pub(crate) fn tell(&self, owner: &Owner, command: Command) {
         self.get(owner.worker).send(command);
     }

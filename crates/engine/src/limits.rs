@@ -176,6 +176,9 @@ pub const POLL_GAP: Duration = Duration::from_micros(500);
 /// See [`POLL_GAP`].
 pub const POLL_REST: Duration = Duration::from_secs(1);
 
+/// How often a worker says that it goes on, at least, though it has nothing to do.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+
 /// How often snapshots are made, at least.
 pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 

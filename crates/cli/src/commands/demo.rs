@@ -39,10 +39,13 @@ impl Demo {
         config.listen.set("rtsp", Some(self.rtsp));
         // What happens is seen in the status line; the log tells only what is wrong.
         config.log = Log { level: LogLevel::Error, ..Log::default() };
-        serve::start_log(&config.log);
+        let log = match serve::start_log(&config.log) {
+            Ok(log) => log,
+            Err(error) => return fail(error),
+        };
         let welcome =
             || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
-        serve::until_ended(config, None, Status::Line, welcome)
+        serve::until_ended(&log, (config, None), outflow_fronts::all(), Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {

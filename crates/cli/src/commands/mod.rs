@@ -12,6 +12,8 @@ mod poc;
 mod run;
 mod serve;
 mod sim;
+mod status;
+mod systemd;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -11,7 +11,8 @@ use super::serve::{self, Status};
 /// Runs the relay that a configuration describes
 ///
 /// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed.
-/// SIGTERM or Ctrl-C ends the relay.
+/// SIGTERM or Ctrl-C ends the relay, within seconds. If something fails without which it cannot go on, it ends by
+/// itself, with status 70 and the reason as the last line of its log.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow run outflow.toml\n  outflow run outflow.toml --status")]
 pub(crate) struct Run {
@@ -29,8 +30,11 @@ impl Run {
             Ok(config) => config,
             Err(error) => return fail(error),
         };
-        serve::start_log(&config.log);
+        let log = match serve::start_log(&config.log) {
+            Ok(log) => log,
+            Err(error) => return fail(error),
+        };
         let status = if self.status { Status::Line } else { Status::None };
-        serve::until_ended(config, Some(self.path), status, || Ok(()))
+        serve::until_ended(&log, (config, Some(self.path)), outflow_fronts::all(), status, || Ok(()))
     }
 }

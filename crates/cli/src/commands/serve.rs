@@ -1,20 +1,28 @@
-//! A relay in this process, from its start to a signal.
+//! A relay in this process, from its start to a signal, or to the end of something without which it cannot go on.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use outflow_config::{Config, Log, LogFormat};
-use outflow_control::{Control, Relay};
-use outflow_engine::message::RelayState;
+use outflow_config::{Config, Log as LogConfig, LogFormat};
+use outflow_control::{Control, Front, LogState, Relay};
+use outflow_log::Log;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::failure::fail;
+use super::status;
+use super::systemd::Systemd;
+
+/// The status of a process that ends because something in it has failed (EX_SOFTWARE of sysexits.h).
+const FAILED: u8 = 70;
+
+/// A relay that was told to end, and has not by then, is aborted: longer than the limits of all its parts.
+const ENDS_WITHIN: Duration = Duration::from_secs(6);
+
+/// How long connections that control holds have to end.
+const CONNECTIONS_END_WITHIN: Duration = Duration::from_millis(500);
 
 /// What is shown while the relay runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,157 +34,195 @@ pub(super) enum Status {
 }
 
 /// Starts to log to standard error, as configured.
-pub(super) fn start_log(log: &Log) {
-    let level = log.level.as_str();
+///
+/// # Errors
+/// The system refuses a thread or a descriptor.
+pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
+    let level = config.level.as_str();
     // What NATS's client says, the directory says in its own words.
     let filter = format!("warn,async_nats=off,outflow={level}");
-    let filter: Targets = filter.parse().expect("levels have their usual names");
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let registry = tracing_subscriber::registry();
-    match log.format {
-        LogFormat::Text => {
-            let lines = lines.with_ansi(std::io::stderr().is_terminal()).with_target(false);
-            registry.with(lines).with(filter).init();
-        }
-        LogFormat::Json => registry.with(lines.json().flatten_event(true)).with(filter).init(),
-    }
+    let log = Log::to_standard_error().map_err(|error| format!("the log cannot be started: {error}"))?;
+    log.install(filter.parse().expect("levels have their usual names"), config.format == LogFormat::Json);
+    Ok(log)
 }
 
-/// Runs a relay until a signal ends it. `ready` is called when it listens.
+/// Runs a relay with these protocols until a signal ends it. `ready` is called when it listens.
 pub(super) fn until_ended(
-    config: Config,
-    path: Option<PathBuf>,
+    log: &Log,
+    (config, path): (Config, Option<PathBuf>),
+    fronts: Vec<Arc<dyn Front>>,
     status: Status,
     ready: impl FnOnce() -> Result<(), String>,
 ) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(format!("the system gives no threads: {error}")),
+    let ended = run(log, (config, path), fronts, status, ready);
+    let code = match &ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended::NotStarted(_)) => ExitCode::FAILURE,
+        Err(Ended::Failed(_)) => ExitCode::from(FAILED),
     };
-    let relay = match runtime.block_on(Relay::start(config, path, outflow_fronts::all())) {
-        Ok(relay) => relay,
-        Err(error) => return fail(error),
-    };
+    if let Err(Ended::NotStarted(why) | Ended::Failed(why)) = ended {
+        log.say(&why);
+    }
+    // What is lost is counted, but not asked for any more.
+    log.finish();
+    code
+}
+
+/// Why a relay has ended, if it was not asked to.
+#[derive(Debug)]
+enum Ended {
+    NotStarted(String),
+    Failed(String),
+}
+
+fn run(
+    log: &Log,
+    (config, path): (Config, Option<PathBuf>),
+    fronts: Vec<Arc<dyn Front>>,
+    status: Status,
+    ready: impl FnOnce() -> Result<(), String>,
+) -> Result<(), Ended> {
+    let systemd = Arc::new(Systemd::of_environment());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Ended::NotStarted(format!("the system gives no threads: {e}")))?;
+    let started = runtime.block_on(Relay::start(config, path, fronts));
+    let mut relay = started.map_err(|error| Ended::NotStarted(error.to_string()))?;
+    let counting = log.clone();
+    relay.control().health().set_log(move || log_state(&counting));
     if let Err(error) = ready() {
         relay.shut_down();
-        return fail(error);
+        return Err(Ended::NotStarted(error));
     }
     let ended = runtime.block_on(async {
-        let shown = (status == Status::Line).then(|| tokio::spawn(show(relay.control().clone())));
-        let ended = signals(relay.control()).await;
-        if let Some(shown) = shown {
-            shown.abort();
-        }
+        let control = relay.control().clone();
+        let show = || tokio::spawn(status::show(control.clone(), log.clone()));
+        let shown = (status == Status::Line).then(show);
+        let watched = tokio::spawn(systemd.clone().watch(control.clone()));
+        let ended = tokio::select! {
+            ended = signals(&control, &systemd) => {
+                ended.map_err(|error| format!("signals cannot be waited for: {error}"))
+            }
+            fatal = relay.fatal() => Err(fatal.to_string()),
+        };
+        shown.iter().for_each(tokio::task::JoinHandle::abort);
+        watched.abort();
         ended
     });
-    relay.shut_down();
+    systemd.say("STOPPING=1");
+    let left = relay.shut_down();
     // Connections that control still holds end with the runtime.
-    runtime.shutdown_timeout(Duration::from_millis(500));
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(format!("signals cannot be waited for: {error}")),
+    runtime.shutdown_timeout(CONNECTIONS_END_WITHIN);
+    ended.map_err(Ended::Failed)?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Ended::Failed(format!(
+        "these did not end, or not well: {}; the process ends without them",
+        left.join(", ")
+    )))
+}
+
+fn log_state(log: &Log) -> LogState {
+    let counts = log.counts();
+    LogState {
+        written: counts.written,
+        lost: counts.lost,
+        left_out: counts.left_out,
+        write_errors: counts.write_errors,
     }
 }
 
 /// Obeys signals until one says to end.
-async fn signals(control: &Control) -> std::io::Result<()> {
+async fn signals(control: &Control, systemd: &Systemd) -> std::io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    end_at_last(Signals::new([SIGTERM, SIGINT])?)?;
+    systemd.say("READY=1");
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => {
-                if let Err(error) = control.reload().await {
-                    tracing::error!(%error, "the configuration was not reloaded; nothing has changed");
-                }
-            }
+            // Not waited for: it may take long, and the relay can be told to end meanwhile.
+            _ = hangup.recv() => drop(tokio::spawn(reload(control.clone()))),
         }
     }
 }
 
-/// Keeps the status line up to date.
-async fn show(control: Control) {
-    const BETWEEN_LINES: u32 = 20;
-    let mut states = control.watch();
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        bar.set_style(style);
+async fn reload(control: Control) {
+    if let Err(error) = control.reload().await {
+        tracing::error!(%error, "the configuration was not reloaded; nothing has changed");
     }
-    let mut shown = 0;
-    // The first snapshot is older than the streams.
-    if states.changed().await.is_err() {
-        return;
-    }
-    while states.changed().await.is_ok() {
-        let line = line(&states.borrow_and_update().clone());
-        if !bar.is_hidden() {
-            bar.set_message(line);
-            bar.tick();
-        } else if shown % BETWEEN_LINES == 0 {
-            eprintln!("{line}");
+}
+
+/// Aborts the process a while after it was told to end, whatever hangs in it: the control plane, too.
+fn end_at_last(mut signals: Signals) -> std::io::Result<()> {
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            std::thread::sleep(ENDS_WITHIN);
+            tracing::error!("the relay did not end when it was told to, and is aborted");
+            std::process::abort();
         }
-        shown += 1;
-    }
-}
-
-/// The state in one line.
-fn line(state: &RelayState) -> String {
-    let streams = &state.streams;
-    let up = streams.iter().filter(|stream| stream.source.up).count();
-    let receivers: usize = streams.iter().map(|stream| stream.receivers.len()).sum();
-    let incoming: u64 = streams.iter().map(|stream| stream.source.bps).sum();
-    let outgoing: u64 = streams.iter().map(|stream| stream.out_bps).sum();
-    format!(
-        "{up} of {} streams up · {receivers} receivers · in {} · out {} · {} · CPU {:.1} %",
-        streams.len(),
-        rate(incoming),
-        rate(outgoing),
-        drops(state),
-        state.cpu_percent
-    )
-}
-
-fn drops(state: &RelayState) -> String {
-    let mut sum = std::collections::BTreeMap::new();
-    for stream in &state.streams {
-        for (reason, packets) in stream.source.drops.iter().chain(&stream.out_drops) {
-            *sum.entry(*reason).or_insert(0) += packets;
-        }
-    }
-    if sum.is_empty() {
-        return "nothing dropped".to_owned();
-    }
-    let parts: Vec<_> = sum.iter().map(|(reason, packets)| format!("{packets} {reason}")).collect();
-    format!("dropped: {}", parts.join(", "))
-}
-
-fn rate(bps: u64) -> String {
-    match bps {
-        0..1_000_000 => format!("{:.0} kbit/s", bps as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} Mbit/s", bps as f64 / 1e6),
-        _ => format!("{:.2} Gbit/s", bps as f64 / 1e9),
-    }
+    };
+    std::thread::Builder::new().name("end".to_owned()).spawn(wait).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use outflow_engine::message::StreamState;
+    use std::io::{self, Write};
+    use std::sync::{Mutex, PoisonError};
+
+    use outflow_control::{Started, Task};
 
     use super::*;
 
+    /// What the log has written.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        fn text(&self) -> String {
+            let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+    }
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A protocol with a mistake in it.
+    #[derive(Debug)]
+    struct Mistaken;
+
+    async fn mistake() {
+        panic!("on purpose");
+    }
+
+    impl Front for Mistaken {
+        fn start(&self, _: Control) -> Started {
+            let task: Task<()> = Box::pin(mistake());
+            Box::pin(async { Ok(vec![task]) })
+        }
+    }
+
     #[test]
-    fn the_line_sums_up_all_streams() {
-        let mut stream = StreamState { out_bps: 2_500_000, ..StreamState::default() };
-        stream.source.up = true;
-        stream.source.bps = 850_000;
-        stream.out_drops.insert("slow-sink", 3);
-        let other = StreamState { out_drops: [("slow-sink", 4)].into(), ..StreamState::default() };
-        let state = RelayState { streams: vec![stream, other], cpu_percent: 1.25, ..RelayState::default() };
-        assert_eq!(
-            line(&state),
-            "1 of 2 streams up · 0 receivers · in 850 kbit/s · out 2.50 Mbit/s · dropped: 7 slow-sink · CPU 1.2 %"
-        );
+    fn a_relay_of_which_a_task_panics_ends_with_the_reason_and_a_status_that_says_so() {
+        let written = Written::default();
+        let log = Log::to(written.clone(), false).expect("started");
+        let text = "[listen]\nhttp = \"off\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n";
+        let config = Config::parse(text, "test", &outflow_fronts::protocols());
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        let code = until_ended(&log, (config, None), vec![Arc::new(Mistaken)], Status::None, || Ok(()));
+        assert_eq!(code, ExitCode::from(FAILED));
+        let text = written.text();
+        assert!(text.contains("Mistaken has ended (a panic: on purpose)"), "{text}");
     }
 }

@@ -26,6 +26,7 @@ use thread::Thread;
 use crate::calls::Caller;
 use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 use crate::message::ControlError;
+use crate::vital::Vital;
 
 /// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
 /// the stream.
@@ -35,9 +36,15 @@ pub const PLUGIN_CONTEXT: &str = "plug-ins of ";
 #[derive(Debug, Default)]
 pub struct Contexts {
     threads: Mutex<BTreeMap<String, Thread>>,
+    vital: Vital,
 }
 
 impl Contexts {
+    /// None yet. If the thread of one ends by a panic, `vital` learns of it.
+    pub fn new(vital: Vital) -> Self {
+        Contexts { vital, ..Contexts::default() }
+    }
+
     /// A line through these contexts, each with this many lanes; they are made if there are none of those
     /// names yet. The worker at its owner is called by `owner` when something comes back.
     ///
@@ -59,7 +66,7 @@ impl Contexts {
                 return Err(ControlError::Limit { what, limit: CONTEXTS_MAX, key });
             }
             let stands_back = name.starts_with(PLUGIN_CONTEXT.trim_end());
-            threads.insert(name.clone(), Thread::start(name, stands_back)?);
+            threads.insert(name.clone(), Thread::start(name, stands_back, self.vital.clone())?);
         }
         let along = |lanes: &Vec<String>| lanes.iter().filter_map(|name| threads.get(name)).collect();
         let along: Vec<Vec<&Thread>> = names.iter().map(along).collect();

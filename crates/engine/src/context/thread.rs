@@ -1,5 +1,6 @@
 //! The thread of a context.
 
+use std::convert::Infallible;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use super::hop::Hop;
 use super::ringer::{Parked, Ringer};
 use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
+use crate::vital::Vital;
 
 /// A context as control holds it. Its thread ends when this is dropped.
 #[derive(Debug)]
@@ -16,21 +18,25 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Starts one. Should it stand back, others have the processor first.
+    /// Starts one. Should it stand back, others have the processor first. If it panics, `vital` learns of it.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(name: &str, stands_back: bool) -> Result<Self, ControlError> {
+    pub(super) fn start(name: &str, stands_back: bool, vital: Vital) -> Result<Self, ControlError> {
         let parked = Arc::new(Parked::default());
         let (hops, new) = mpsc::channel();
         let shared = Arc::clone(&parked);
+        let thread = format!("context-{name}");
         std::thread::Builder::new()
-            .name(format!("context-{name}"))
+            .name(thread.clone())
             .spawn(move || {
                 if stands_back {
                     crate::system::stand_back();
                 }
-                run(&shared, &new);
+                vital.keep(&thread, || {
+                    run(&shared, &new);
+                    Ok::<_, Infallible>(())
+                });
             })
             .map_err(|e| ControlError::system(format!("starting the context '{name}'"), &e))?;
         Ok(Thread { parked, hops })

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use outflow_udp::{Inbox, inbox};
@@ -9,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Worker;
 use super::share::{OwnerEnd, ReplicaEnd, Upward};
+use crate::beat::Beat;
 use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
@@ -16,10 +18,17 @@ use crate::limits::PEER_PARCELS_MAX;
 use crate::message::{Command, ControlError, Demand, StreamId, WorkerState};
 use crate::processors::Processors;
 use crate::receive::bind_pair;
+use crate::vital::Vital;
 
 /// What control holds of a worker.
 #[derive(Debug)]
 pub struct WorkerHandle {
+    /// The name of its thread.
+    name: String,
+    beat: Arc<Beat>,
+    vital: Vital,
+    /// It was told to end: it takes no further commands.
+    is_to_end: AtomicBool,
     commands: mpsc::Sender<Command>,
     bell: Arc<Bell>,
     callers: Callers,
@@ -31,13 +40,14 @@ pub struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Starts a worker on a thread of its own, and on a processor of its own if it is to have one.
+    /// Starts a worker on a thread of its own, and on a processor of its own if it is to have one. If it ends without
+    /// being told to, `vital` learns why.
     ///
     /// # Errors
     /// No free RTP port pair, or what the system refused.
     pub fn start(
         (number, processors): (usize, Processors),
-        clock: Clock,
+        (clock, vital): (Clock, Vital),
         config: &outflow_config::Config,
         demands: UnboundedSender<Demand>,
     ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
@@ -50,29 +60,35 @@ impl WorkerHandle {
         let ringing = Arc::clone(&bell);
         let (inbox, parcels) = inbox(PEER_PARCELS_MAX, Arc::new(move || ringing.ring()));
         let (callers, calls) = calls(Arc::clone(&bell));
-        let (rings, shown) = (Arc::clone(&bell), Arc::clone(&states));
-        let handle = WorkerHandle { commands, bell: rings, callers, inbox, states: shown, rtp_ports: ports };
+        let beat = Arc::new(Beat::default());
+        let handle = WorkerHandle {
+            name: format!("worker-{number}"),
+            beat: Arc::clone(&beat),
+            vital: vital.clone(),
+            is_to_end: AtomicBool::new(false),
+            commands,
+            bell: Arc::clone(&bell),
+            callers,
+            inbox,
+            states: Arc::clone(&states),
+            rtp_ports: ports,
+        };
+        let name = handle.name.clone();
         let (told, hears) = mpsc::channel();
         let (paths, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
-            .name(format!("worker-{number}"))
+            .name(name.clone())
             .spawn(move || {
-                match processors.keep(number).and_then(|()| {
-                    Worker::open(
-                        (clock, bell),
-                        (queue, calls, parcels),
-                        states,
-                        pair,
-                        (paths, limits),
-                        demands,
-                    )
-                }) {
+                let (time, queues) = ((clock, beat), (queue, calls, parcels));
+                match processors
+                    .keep(number)
+                    .and_then(|()| Worker::open(time, bell, queues, states, pair, (paths, limits), demands))
+                {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));
                         crate::system::take_short_turns();
-                        if let Err(error) = worker.run() {
-                            tracing::error!(%error, "a worker had to stop: it cannot wait for events");
-                        }
+                        let cannot = |error: io::Error| format!("it cannot wait for events: {error}");
+                        vital.keep(&name, || worker.run().map_err(cannot));
                     }
                     Err(error) => drop(told.send(Err(error))),
                 }
@@ -85,11 +101,27 @@ impl WorkerHandle {
         }
     }
 
-    /// Gives a command. If the worker has ended, there is nothing left to do it to.
+    /// Gives a command. If the worker was told to end, there is nothing left to do it to; if it has ended unasked,
+    /// that is told, and the process ends.
     pub fn send(&self, command: Command) {
+        if matches!(command, Command::Shutdown) {
+            self.is_to_end.store(true, Ordering::Relaxed);
+        }
         if self.commands.send(command).is_ok() {
             self.bell.ring();
+        } else if !self.is_to_end.load(Ordering::Relaxed) {
+            self.vital.ended(&self.name, "it takes no commands any more");
         }
+    }
+
+    /// The name of its thread.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it says that it goes on by.
+    pub fn beat(&self) -> Arc<Beat> {
+        Arc::clone(&self.beat)
     }
 
     /// A queue through which a stream of the worker is handed packets by another one, and hands up what its
@@ -116,5 +148,45 @@ impl WorkerHandle {
     /// The newest snapshot of what it has.
     pub fn states(&self) -> Arc<WorkerState> {
         self.states.load_full()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_config::{Config, Protocols};
+
+    use super::*;
+
+    fn worker(vital: &Vital) -> (WorkerHandle, std::thread::JoinHandle<()>) {
+        let text = "[listen]\nrtp_ports = \"47200-47299\"\n[limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n";
+        let config = Config::parse(text, "test", &Protocols::default()).expect("valid");
+        let processors = Processors::of(&config.limits).expect("there is one");
+        let (demands, _) = tokio::sync::mpsc::unbounded_channel();
+        let time = (Clock::start(), vital.clone());
+        WorkerHandle::start((0, processors), time, &config, demands).expect("started")
+    }
+
+    #[tokio::test]
+    async fn a_command_to_a_worker_that_has_ended_unasked_is_told() {
+        let vital = Vital::default();
+        let (handle, thread) = worker(&vital);
+        // As if it had ended by itself.
+        handle.commands.send(Command::Shutdown).expect("it runs");
+        handle.bell.ring();
+        thread.join().expect("it ends well");
+        handle.send(Command::Rest { stream: 1 });
+        let fatal = vital.fatal().await;
+        assert_eq!((&*fatal.what, &*fatal.why), ("worker-0", "it takes no commands any more"));
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_was_told_to_end_needs_no_commands() {
+        let vital = Vital::default();
+        let (handle, thread) = worker(&vital);
+        handle.send(Command::Shutdown);
+        thread.join().expect("it ends well");
+        handle.send(Command::Rest { stream: 1 });
+        vital.ended("something else", "later");
+        assert_eq!(vital.fatal().await.what, "something else");
     }
 }

@@ -59,6 +59,7 @@ use streams::Streams;
 use tasks::{Task, Tasks};
 use watch::{Watch, Watched};
 
+use crate::beat::Beat;
 use crate::bell::Bell;
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -69,6 +70,7 @@ use crate::receive::{PortPair, Receiver};
 /// Everything that one thread owns.
 struct Worker {
     clock: Clock,
+    beat: Arc<Beat>,
     bell: Arc<Bell>,
     commands: CommandReceiver<Command>,
     calls: Calls,
@@ -88,7 +90,8 @@ struct Worker {
 impl Worker {
     /// One that has no streams yet, and serves receivers from this pair of ports.
     fn open(
-        (clock, bell): (Clock, Arc<Bell>),
+        (clock, beat): (Clock, Arc<Beat>),
+        bell: Arc<Bell>,
         (commands, calls, parcels): (CommandReceiver<Command>, Calls, Parcels),
         published: Arc<arc_swap::ArcSwap<WorkerState>>,
         pair: PortPair,
@@ -98,8 +101,10 @@ impl Worker {
         let mut watch = Watch::new(limits.poll)?;
         watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
         let paths = Paths::open(&mut watch, pair, parcels, (paths, limits.receivers))?;
+        beat.strike(clock.now());
         Ok(Worker {
             clock,
+            beat,
             bell,
             commands,
             calls,
@@ -123,7 +128,9 @@ impl Worker {
             let due = self.due();
             self.watch.wait(&self.clock, due, &mut events)?;
             // What comes to sources is served when it has been read: nothing else is to be looked for.
-            let mut anything = self.clock.now() >= due;
+            let now = self.clock.now();
+            self.beat.strike(now);
+            let mut anything = now >= due;
             for event in &events {
                 let token = event.data.u64() as usize;
                 anything |= !matches!(self.watch.get(token), Some(Watched::Source { .. }));
@@ -140,7 +147,7 @@ impl Worker {
     /// Until when nothing has to be done unless something comes in. What is found out on the way is
     /// not looked for when it has come.
     fn due(&mut self) -> Time {
-        let mut due = self.snapshot.due().min(self.paths.due());
+        let mut due = self.snapshot.due().min(self.paths.due()).min(self.beat.due());
         due = due.min(self.links.due().unwrap_or(due));
         due = due.min(self.streams.due().unwrap_or(due));
         self.tasks.set_highest(self.streams.highest());

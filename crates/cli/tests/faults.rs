@@ -1,0 +1,199 @@
+//! What happens to a running relay that must not stop media: its log cannot be written, and systemd watches it.
+
+#![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
+
+use std::fs::File;
+use std::io::{PipeReader, Read as _, Write as _, pipe};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than anything here takes, so that a failure is one and no hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Receivers that join.
+const JOINS: usize = 20;
+
+/// Bytes of packets of a transport stream, more than what a socket holds from before.
+const MORE: usize = 188 * 20;
+
+/// A relay whose standard error goes there.
+struct Running {
+    program: Child,
+    http: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Running {
+    fn start(stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let http = free.local_addr().expect("bound");
+        drop(free);
+        let file = folder.path().join("relay.toml");
+        let text = format!(
+            "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"46800-46899\"\n\
+             [limits]\nworkers = 2\n[fanout]\nudp = \"user\"\n[streams.demo]\nsource = \"demo://\"\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_outflow"));
+        program.arg("run").arg(&file).envs(environment.iter().copied());
+        let program = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn();
+        Running { program: program.expect("it can be run"), http, _folder: folder }
+    }
+
+    /// The status and body of an answer.
+    fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut socket = TcpStream::connect(self.http).ok()?;
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((status(head), body.to_owned()))
+    }
+
+    fn wait_until_ready(&self) {
+        let until = Instant::now() + PATIENCE;
+        while self.get("/readyz").is_none_or(|(status, _)| status != 200) {
+            assert!(Instant::now() < until, "it does not become ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A receiver that was told 200 and has got packets.
+    fn join(&self) -> TcpStream {
+        let mut socket = TcpStream::connect(self.http).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        socket.write_all(b"GET /demo.ts HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            socket.read_exact(&mut byte).expect("an answer");
+            head.extend(byte);
+        }
+        assert_eq!(status(&String::from_utf8_lossy(&head)), 200);
+        more(&mut socket);
+        socket
+    }
+
+    /// The number that a metric has.
+    fn metric(&self, name: &str) -> u64 {
+        let (_, metrics) = self.get("/metrics").expect("an answer");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.unwrap_or_else(|| panic!("no {name} in {metrics}")).trim();
+        number.parse().unwrap_or_else(|_| panic!("{name} is {number}"))
+    }
+
+    fn is_well(&self) {
+        for path in ["/healthz", "/readyz"] {
+            let (status, body) = self.get(path).expect("an answer");
+            assert_eq!((status, &*body), (200, r#"{"status":"ok"}"#), "{path}");
+        }
+    }
+
+    /// Its end after it was asked to.
+    fn end(mut self) -> ExitStatus {
+        let pid = Pid::from_child(&self.program);
+        kill_process(pid, Signal::TERM).expect("it runs");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.program.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{head}"))
+}
+
+/// Waits for more packets.
+fn more(socket: &mut TcpStream) {
+    socket.read_exact(&mut [0; MORE]).expect("packets flow");
+}
+
+/// Receivers join, get packets, go on to get them, and leave.
+fn receivers_notice_nothing(relay: &Running) {
+    relay.wait_until_ready();
+    for _ in 0..3 {
+        let mut receivers: Vec<_> = (0..JOINS).map(|_| relay.join()).collect();
+        receivers.iter_mut().for_each(more);
+    }
+    relay.is_well();
+}
+
+/// A pipe that holds a page.
+fn small_pipe() -> (PipeReader, Stdio) {
+    let (reader, writer) = pipe().expect("a pipe");
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).expect("a page is allowed");
+    (reader, writer.into())
+}
+
+#[test]
+fn a_full_disk_below_the_log_harms_nothing_and_is_counted() {
+    let full = File::options().write(true).open("/dev/full").expect("it is there");
+    let relay = Running::start(full, &[]);
+    receivers_notice_nothing(&relay);
+    assert!(relay.metric("outflow_log_write_errors_total") > 0);
+    assert!(relay.end().success());
+}
+
+#[test]
+fn a_log_that_is_not_read_stops_neither_packets_nor_the_end() {
+    let (mut log, stderr) = small_pipe();
+    let relay = Running::start(stderr, &[]);
+    receivers_notice_nothing(&relay);
+    assert!(relay.end().success(), "it ends as if its log were read");
+    let mut text = String::new();
+    log.read_to_string(&mut text).expect("what was written");
+    assert!(text.len() > 3000, "it was full: {text}");
+}
+
+#[test]
+fn a_log_whose_reader_has_gone_stops_nothing() {
+    let (log, stderr) = small_pipe();
+    let relay = Running::start(stderr, &[]);
+    drop(log);
+    receivers_notice_nothing(&relay);
+    assert!(relay.metric("outflow_log_write_errors_total") > 0);
+    assert!(relay.end().success());
+}
+
+#[test]
+fn systemd_is_told_that_the_relay_is_ready_goes_on_and_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notify");
+    let systemd = UnixDatagram::bind(&path).expect("bound");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("set");
+    let path = path.to_str().expect("UTF-8");
+    let relay = Running::start(Stdio::null(), &[("NOTIFY_SOCKET", path), ("WATCHDOG_USEC", "100000")]);
+    let heard = || {
+        let mut text = [0; 1000];
+        let length = systemd.recv(&mut text).expect("it was told");
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert_eq!(heard(), "READY=1");
+    for _ in 0..3 {
+        assert_eq!(heard(), "WATCHDOG=1\nSTATUS=running");
+    }
+    relay.wait_until_ready();
+    assert!(relay.end().success());
+    let ends = std::iter::repeat_with(heard).find(|text| text != "WATCHDOG=1\nSTATUS=running");
+    assert_eq!(ends.as_deref(), Some("STOPPING=1"));
+}
