@@ -13,8 +13,9 @@ use bytes::BytesMut;
 use http_body_util::BodyExt as _;
 use outflow_config::Config;
 use outflow_control::{Control, Front, Playing, PublishOptions, Publisher, Relay, Started, Task};
+use outflow_door::local::own_user;
 use outflow_engine::Packets;
-use outflow_engine::message::{ControlError, Delivery, Peer, PeerEvent, PeerPath, Receiver};
+use outflow_engine::message::{ControlError, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
 use outflow_relay::{Encapsulation, Report};
@@ -60,7 +61,7 @@ impl Peer for Mistaken {
         None
     }
 
-    fn next_timeout(&self) -> Option<Time> {
+    fn next_timeout(&self) -> Option<(Time, PeerWake)> {
         None
     }
 
@@ -101,7 +102,7 @@ async fn give_a_packet(control: &Control, mistaken: Mistaken) -> (Publisher, Pla
 
 /// The status and body of an answer.
 async fn ask(control: &Control, path: &str) -> (u16, String) {
-    let peer = outflow_api::Peer(SocketAddr::from(([127, 0, 0, 1], 9)));
+    let peer = outflow_api::Peer { address: SocketAddr::from(([127, 0, 0, 1], 9)), user: Some(own_user()) };
     let router = outflow_api::router(control.clone()).layer(Extension(peer));
     let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
     let answer = router.oneshot(request).await.expect("routers do not fail");
