@@ -19,6 +19,7 @@ pub mod limits;
 pub mod refused;
 pub mod request;
 mod seldom;
+mod subject;
 pub mod tls;
 
 pub use accept::accept;
@@ -26,3 +27,4 @@ pub use access::{Door, Judge, Right, Rules, Verdict};
 pub use admission::{Counts, Permit};
 pub use refused::Refused;
 pub use request::{Request, StreamName, query_value, selection};
+pub use subject::subject;
