@@ -42,7 +42,7 @@ impl Demo {
         serve::start_log(&config.log);
         let welcome =
             || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
-        serve::until_ended(config, None, Status::Line, welcome)
+        serve::until_ended(config, None, false, Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {

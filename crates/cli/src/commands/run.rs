@@ -10,7 +10,8 @@ use super::serve::{self, Status};
 
 /// Runs the relay that a configuration describes
 ///
-/// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed.
+/// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed. A file that is
+/// empty or half written is refused, and so is one that removes most streams.
 /// SIGTERM or Ctrl-C ends the relay.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow run outflow.toml\n  outflow run outflow.toml --status")]
@@ -21,6 +22,9 @@ pub(crate) struct Run {
     /// Show a live status line on standard error
     #[arg(long)]
     status: bool,
+    /// Take a file that says nothing of what is to be relayed, also when SIGHUP loads it again
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 impl Run {
@@ -29,8 +33,13 @@ impl Run {
             Ok(config) => config,
             Err(error) => return fail(error),
         };
+        if !self.allow_empty
+            && let Err(error) = outflow_control::refuse_empty(&config)
+        {
+            return fail(format!("{}: {error}", self.path.display()));
+        }
         serve::start_log(&config.log);
         let status = if self.status { Status::Line } else { Status::None };
-        serve::until_ended(config, Some(self.path), status, || Ok(()))
+        serve::until_ended(config, Some(self.path), self.allow_empty, status, || Ok(()))
     }
 }

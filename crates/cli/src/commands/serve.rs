@@ -42,10 +42,12 @@ pub(super) fn start_log(log: &Log) {
     }
 }
 
-/// Runs a relay until a signal ends it. `ready` is called when it listens.
+/// Runs a relay until a signal ends it. `ready` is called when it listens. `allow_empty`: a reload may remove every
+/// stream.
 pub(super) fn until_ended(
     config: Config,
     path: Option<PathBuf>,
+    allow_empty: bool,
     status: Status,
     ready: impl FnOnce() -> Result<(), String>,
 ) -> ExitCode {
@@ -63,7 +65,7 @@ pub(super) fn until_ended(
     }
     let ended = runtime.block_on(async {
         let shown = (status == Status::Line).then(|| tokio::spawn(show(relay.control().clone())));
-        let ended = signals(relay.control()).await;
+        let ended = signals(relay.control(), allow_empty).await;
         if let Some(shown) = shown {
             shown.abort();
         }
@@ -79,7 +81,7 @@ pub(super) fn until_ended(
 }
 
 /// Obeys signals until one says to end.
-async fn signals(control: &Control) -> std::io::Result<()> {
+async fn signals(control: &Control, allow_empty: bool) -> std::io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -88,7 +90,7 @@ async fn signals(control: &Control) -> std::io::Result<()> {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = hangup.recv() => {
-                if let Err(error) = control.reload().await {
+                if let Err(error) = control.reload(allow_empty).await {
                     tracing::error!(%error, "the configuration was not reloaded; nothing has changed");
                 }
             }
