@@ -1,7 +1,7 @@
 //! A relay under test: started in a namespace, asked through its API.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +70,7 @@ impl<'n> Relay<'n> {
     ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join(CONFIGURATION);
-        std::fs::write(&file, configuration)?;
+        write(&file, configuration)?;
         let program = Program::new(binary()?.display().to_string())
             .args(["run", &file.display().to_string()])
             .within(namespace);
@@ -203,7 +203,7 @@ impl<'n> Relay<'n> {
 
     /// Writes another configuration and has it loaded by SIGHUP; does not wait.
     pub fn reload(&self, configuration: &str) -> Result<()> {
-        std::fs::write(self.configuration_file(), configuration)?;
+        write(&self.configuration_file(), configuration)?;
         self.process.signal(Signal::SIGHUP)
     }
 
@@ -231,6 +231,11 @@ impl Drop for Relay<'_> {
             eprintln!("{}", self.process.account());
         }
     }
+}
+
+/// Writes a configuration to its file. A last line without an end would be taken for half written.
+fn write(file: &Path, configuration: &str) -> std::io::Result<()> {
+    std::fs::write(file, format!("{}\n", configuration.trim_end()))
 }
 
 /// The `outflow` binary: what OUTFLOW_BIN names, or built now in the profile of this program.

@@ -1,33 +1,95 @@
 //! The relay's state as it changes, by server-sent events.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use outflow_control::Control;
-use tokio::sync::Semaphore;
+use outflow_engine::message::RelayState;
+use tokio::sync::{oneshot, watch};
 
 use crate::limits::{EVENT_STREAMS_MAX, EVENTS_EVERY};
 use crate::view::Overview;
-use crate::{ErrorBody, HttpError};
+use crate::{ErrorBody, HttpError, Peer};
 
 /// What all pages that are kept up to date have in common.
 #[derive(Debug)]
 pub(crate) struct Events {
-    places: Arc<Semaphore>,
+    open: Arc<Mutex<Open>>,
     /// The newest overview as JSON, made once for all, with the moment it shows.
     newest: Mutex<(u64, Arc<str>)>,
 }
 
+/// The pages that are open, the oldest first.
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    pages: BTreeMap<u64, Entry>,
+}
+
+/// A page, by its address. It ends when this is dropped.
+#[derive(Debug)]
+struct Entry {
+    address: IpAddr,
+    _goes_on: oneshot::Sender<()>,
+}
+
+/// A page's place; given back when dropped.
+#[derive(Debug)]
+struct Place {
+    open: Arc<Mutex<Open>>,
+    number: u64,
+    /// Resolved when the place is another's.
+    ended: oneshot::Receiver<()>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        locked(&self.open).pages.remove(&self.number);
+    }
+}
+
+/// Pages cannot be left half changed.
+fn locked(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Open {
+    /// Takes a place for a page of this address, be it that of an older one. One that is not read looks like one
+    /// that is for a long time; so the address that has most gives up its oldest.
+    fn enter(&mut self, address: IpAddr) -> Option<(u64, oneshot::Receiver<()>)> {
+        if self.pages.len() >= EVENT_STREAMS_MAX {
+            let mut counts = BTreeMap::<IpAddr, usize>::new();
+            self.pages.values().for_each(|page| *counts.entry(page.address).or_default() += 1);
+            let (most, count) = counts.iter().max_by_key(|(_, count)| **count)?;
+            if *count <= counts.get(&address).copied().unwrap_or(0) + 1 {
+                return None;
+            }
+            let oldest =
+                self.pages.iter().find(|(_, page)| page.address == *most).map(|(number, _)| *number)?;
+            self.pages.remove(&oldest);
+        }
+        let (goes_on, ended) = oneshot::channel();
+        self.next += 1;
+        self.pages.insert(self.next, Entry { address, _goes_on: goes_on });
+        Some((self.next, ended))
+    }
+}
+
 impl Events {
     pub(super) fn new() -> Self {
-        Events {
-            places: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
-            newest: Mutex::new((0, Arc::from("{}"))),
-        }
+        Events { open: Arc::default(), newest: Mutex::new((0, Arc::from("{}"))) }
+    }
+
+    fn enter(&self, address: IpAddr) -> Option<Place> {
+        let (number, ended) = locked(&self.open).enter(outflow_door::subject(address))?;
+        Some(Place { open: Arc::clone(&self.open), number, ended })
     }
 
     /// The overview as JSON.
@@ -50,8 +112,9 @@ impl Events {
 pub(super) async fn events(
     State(control): State<Control>,
     State(all): State<Arc<Events>>,
+    Extension(Peer { address: peer, .. }): Extension<Peer>,
 ) -> Result<impl IntoResponse, HttpError> {
-    let place = all.places.clone().try_acquire_owned().map_err(|_| {
+    let place = all.enter(peer.ip()).ok_or_else(|| {
         let what = format!("{EVENT_STREAMS_MAX} pages are open already: close one");
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)
     })?;
@@ -60,15 +123,46 @@ pub(super) async fn events(
     // A peer that does not read is not written for: nothing piles up.
     let events = futures_util::stream::unfold(
         (control, all, states, place, false),
-        |(control, all, mut states, place, again)| async move {
-            if again {
-                tokio::time::sleep(EVENTS_EVERY).await;
+        |(control, all, mut states, mut place, again)| async move {
+            tokio::select! {
+                changed = changed(&mut states, again) => changed?,
+                _ = &mut place.ended => return None,
             }
-            states.changed().await.ok()?;
-            states.mark_unchanged();
             let event = Event::default().data(all.overview(&control));
             Some((Ok::<_, Infallible>(event), (control, all, states, place, true)))
         },
     );
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// Waits until there is something new, and for a while if there was just before; `None` if there never is.
+async fn changed(states: &mut watch::Receiver<Arc<RelayState>>, again: bool) -> Option<()> {
+    if again {
+        tokio::time::sleep(EVENTS_EVERY).await;
+    }
+    states.changed().await.ok()?;
+    states.mark_unchanged();
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    #[test]
+    fn the_address_that_has_most_pages_gives_its_oldest_to_others() {
+        let [a, b] = [1, 2].map(|host| IpAddr::from([10, 0, 0, host]));
+        let mut open = Open::default();
+        let first: Vec<_> = (0..EVENT_STREAMS_MAX).filter_map(|_| open.enter(a)).collect();
+        assert_eq!(first.len(), EVENT_STREAMS_MAX);
+        assert!(open.enter(a).is_none(), "not to itself");
+        let others = (0..EVENT_STREAMS_MAX).filter(|_| open.enter(b).is_some()).count();
+        assert_eq!(others, EVENT_STREAMS_MAX / 2, "until both have as many");
+        let is_ended = |ended: &mut oneshot::Receiver<()>| ended.try_recv() == Err(TryRecvError::Closed);
+        let ended: Vec<bool> = first.into_iter().map(|(_, mut ended)| is_ended(&mut ended)).collect();
+        let half = EVENT_STREAMS_MAX / 2;
+        assert!(ended[..half].iter().all(|ended| *ended) && ended[half..].iter().all(|ended| !ended));
+    }
 }

@@ -29,31 +29,45 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = tokio::time::timeout(REQUEST_TIMEOUT, Bytes::from_request(request, state)).await;
-        let refuse = |status, what: String| Err(HttpError::new(status, what));
-        let bytes = match body {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                let what = format!("the body is larger than {API_BODY_BYTES} bytes: send less");
-                return refuse(StatusCode::PAYLOAD_TOO_LARGE, what);
-            }
-            Ok(Err(rejection)) => return refuse(StatusCode::BAD_REQUEST, rejection.body_text()),
-            Err(_) => {
-                return refuse(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "the body did not come in time: send it at once".to_owned(),
-                );
-            }
-        };
-        match Json::from_bytes(&bytes) {
-            Ok(Json(value)) => Ok(Body(value)),
-            Err(rejection) => {
-                let what =
-                    format!("{}: see /api/v1/openapi.json for what is possible", rejection.body_text());
-                refuse(StatusCode::UNPROCESSABLE_ENTITY, what)
-            }
+        read(&whole(request, state).await?).map(Body)
+    }
+}
+
+/// A JSON body that may be left out: then it is what there is without one.
+pub(crate) struct OptionalBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let bytes = whole(request, state).await?;
+        if bytes.is_empty() { Ok(OptionalBody(T::default())) } else { read(&bytes).map(OptionalBody) }
+    }
+}
+
+/// What a request brings, all of it.
+async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
+    let body = tokio::time::timeout(REQUEST_TIMEOUT, Bytes::from_request(request, state)).await;
+    let refuse = |status, what: String| Err(HttpError::new(status, what));
+    match body {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let what = format!("the body is larger than {API_BODY_BYTES} bytes: send less");
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, what)
+        }
+        Ok(Err(rejection)) => refuse(StatusCode::BAD_REQUEST, rejection.body_text()),
+        Err(_) => {
+            let what = "the body did not come in time: send it at once".to_owned();
+            refuse(StatusCode::REQUEST_TIMEOUT, what)
         }
     }
+}
+
+fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, HttpError> {
+    Json::from_bytes(bytes).map(|Json(value)| value).map_err(|rejection| {
+        let what = format!("{}: see /api/v1/openapi.json for what is possible", rejection.body_text());
+        HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what)
+    })
 }
 
 /// The number of a receiver, as it stands in a path.

@@ -9,7 +9,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a JSON body that the API takes; a longer one is answered with 413.
 pub const API_BODY_BYTES: usize = 64 << 10;
 
-/// Pages that are kept up to date at once; further ones are answered with 503.
+/// Pages that are kept up to date at once. A further one takes the place of the oldest of the address that has most,
+/// if that has two more than its own; else it is answered with 503.
 pub const EVENT_STREAMS_MAX: usize = 64;
 
 /// How often they are brought up to date at most.

@@ -262,6 +262,10 @@ fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     let refused = refused.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));
     let help = "Requests for a level that were refused";
     families.counter("receiver_level_refusals", None, help, refused)?;
+    let unread = all().flat_map(|r| reasons(&r.rtcp_drops).map(move |(reason, n)| (r, reason, n)));
+    let unread = unread.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));
+    let help = "RTCP of the receiver that was not read";
+    families.counter("receiver_dropped_rtcp", None, help, unread)?;
     for (name, unit, help, value) in REPORT_LEVELS {
         let reports = all().flat_map(|r| r.reports.iter().map(move |report| (r, report, value(report))));
         let known = reports.filter(|(_, _, value)| value.is_finite());

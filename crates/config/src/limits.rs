@@ -24,8 +24,8 @@ pub(crate) const NAME_PART_BYTES_MAX: usize = 64;
 /// Bytes of a network interface's name (IFNAMSIZ of Linux, less its final zero).
 pub(crate) const INTERFACE_BYTES_MAX: usize = 15;
 
-/// How large a ring may be.
-pub(crate) const RING: RangeInclusive<ByteSize> = ByteSize(64 << 10)..=ByteSize(64 << 30);
+/// How large a ring may be: ten minutes of 50 Mbit/s. One that is full takes so much memory.
+pub(crate) const RING: RangeInclusive<ByteSize> = ByteSize(64 << 10)..=ByteSize(4 << 30);
 
 /// How long a receiver may be hopeless.
 pub(crate) const HOPELESS_AFTER: RangeInclusive<Duration> =

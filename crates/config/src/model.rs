@@ -44,6 +44,8 @@ pub struct Config {
     pub tables: Extensions,
     /// Tokens that other relays show, which may play everything.
     pub relay_tokens: Vec<Secret>,
+    /// The text says how to relay, if anything, and not what: no `[streams]`, no sinks, no table of a protocol.
+    pub is_blank: bool,
 }
 
 impl Config {
@@ -248,6 +250,10 @@ pub(crate) fn own_sections() -> Vec<SectionKeys> {
     ];
     all.map(|(header, keys)| SectionKeys { header: header.to_owned(), keys: keys.to_vec() }).into()
 }
+
+/// Those of them that say how to relay, and not what.
+pub(crate) const TABLES_OF_HOW: [&str; 8] =
+    ["listen", "access", "tls", "limits", "fanout", "defaults", "link", "log"];
 
 /// The tables at the top of a configuration, beside those of protocols.
 pub(crate) const TABLES: [&str; 10] =

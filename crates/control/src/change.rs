@@ -21,8 +21,8 @@ pub struct StreamLimits {
 /// What is to be changed.
 #[derive(Debug)]
 pub(crate) enum ConfigChange {
-    /// Whatever the file says differently now.
-    Reload,
+    /// Whatever the file says differently now, even if that is nothing.
+    Reload { allow_empty: bool },
     /// Limits of one stream.
     Limits { stream: String, limits: StreamLimits },
     /// A stream that is not configured is there from now on, as other relays have it.
@@ -43,8 +43,10 @@ pub(crate) struct ConfigRequest {
 /// What a change of the configuration did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changed {
-    /// A line for each thing that changed, for each that failed, and for each that needs a restart.
+    /// A line for each thing that changed, and for each that needs a restart.
     pub lines: Vec<String>,
+    /// A line for each thing that could not be made: it is as it was, and is tried again.
+    pub failed: Vec<String>,
     /// How long packets waited for other services of their stream, the longest of all streams; `None`
     /// if none were put in place.
     pub waited: Option<Duration>,

@@ -124,13 +124,13 @@ impl Control {
         self.inner.state.clone()
     }
 
-    /// Loads the configuration file again and applies what changed in it. Returns a line for each
-    /// change that was made, and one for each that needs a restart.
+    /// Loads the configuration file again and applies what changed in it. What cannot be made stays as it was, and
+    /// is tried again. `allow_empty`: that every stream is removed, or most are, is meant.
     ///
     /// # Errors
-    /// The file cannot be read or is not valid; nothing has changed then.
-    pub async fn reload(&self) -> Result<Vec<String>, ControlError> {
-        self.change(ConfigChange::Reload).await.map(|changed| changed.lines)
+    /// The file cannot be read, is not valid, or removes too much; nothing has changed then.
+    pub async fn reload(&self, allow_empty: bool) -> Result<Changed, ControlError> {
+        self.change(ConfigChange::Reload { allow_empty }).await
     }
 
     /// Changes limits of a stream until the configuration file is loaded again. Receivers and

@@ -48,7 +48,7 @@ pub use decisions::{RuleDecision, RuleLog};
 pub use front::{Front, Started, protocols};
 pub use health::{Health, Heartbeat, LogState};
 pub use listen::Listener;
-pub use load::load;
+pub use load::{load, refuse_empty};
 pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};

@@ -67,3 +67,21 @@ const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it
 
 /// Decisions of rules that are kept to be looked at; older ones are in the log.
 pub(crate) const DECISIONS_KEPT: usize = 200;
+
+/// How long a configuration file has to be left alone before it is read: a program that writes it may be at it.
+pub(crate) const FILE_STILL: Duration = Duration::from_millis(100);
+
+/// How often one that is not is looked at ...
+pub(crate) const FILE_LOOK: Duration = Duration::from_millis(25);
+
+/// ... and how many times. Then it is refused.
+pub(crate) const FILE_LOOKS: u32 = 80;
+
+/// A reload that leaves fewer than one in so many of the streams is refused unless it says that it is meant ...
+pub(crate) const STREAMS_LEFT_ONE_IN: usize = 2;
+
+/// ... where there were at least so many.
+pub(crate) const STREAMS_LEFT_OF: usize = 4;
+
+/// Waits until what a reload could not do is tried again.
+pub(crate) const RELOAD_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outflow_config::BitRate;
 use outflow_engine::message::{
     CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Peer, PeerPath, Receiver,
-    ReceiverId, WriteSide,
+    ReceiverId, RtcpGate, WriteSide,
 };
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Priority, SinkSpec, Timing, Transport};
@@ -24,6 +24,8 @@ pub struct Playing {
     id: ReceiverId,
     starts: Vec<StartPoint>,
     left_out: Vec<String>,
+    /// What its RTCP has to pass.
+    rtcp: RtcpGate,
     /// How it ended is heard once, and known from then on.
     closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
 }
@@ -61,13 +63,14 @@ impl Control {
         let sink = SinkSpec { link: link.map(|link| link.id), ..sink(self, stream, &receiver, &delivery) };
         let (closed, closing) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
-        let (starts, left_out) = (Vec::new(), Vec::new());
+        let (starts, left_out, rtcp) = (Vec::new(), Vec::new(), RtcpGate::default());
+        let counts = rtcp.counts();
         let mut playing =
-            Playing { control: self.clone(), owner, id, starts, left_out, closed: Err(closing) };
+            Playing { control: self.clone(), owner, id, starts, left_out, rtcp, closed: Err(closing) };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
-        let spec = Box::new(JoinSpec { receiver, delivery, sink, closed });
+        let spec = Box::new(JoinSpec { receiver, delivery, sink, rtcp: counts, closed });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
         let joined = self.workers().ask(&owner, join).await?;
         (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
@@ -170,9 +173,12 @@ impl Playing {
         self.tell(Command::Inject { stream: self.owner.stream, receiver: self.id, bytes });
     }
 
-    /// Gives an RTCP packet that came in on the receiver's own connection.
-    pub fn rtcp(&self, bytes: Bytes) {
-        self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, bytes });
+    /// Gives an RTCP packet that came in on the receiver's own connection. One that is too long, or one of too
+    /// many, goes no further, and is counted (`rtcp_drops` of the receiver).
+    pub fn rtcp(&mut self, bytes: &[u8]) {
+        if let Some(rtcp) = self.rtcp.take(self.control.now(), bytes) {
+            self.tell(Command::ReceiverRtcp { stream: self.owner.stream, receiver: self.id, rtcp });
+        }
     }
 
     /// Waits until the relay ends this receiver, and says why.

@@ -165,7 +165,7 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
         };
         let Some(ConfigRequest { change, reply }) = request else { return };
         let result = match change {
-            ConfigChange::Reload => supervisor.reload().await,
+            ConfigChange::Reload { allow_empty } => supervisor.reload(allow_empty).await,
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
             ConfigChange::Adopt { stream, source } => supervisor.adopt(&stream, source).await,
             ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,

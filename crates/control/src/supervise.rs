@@ -2,6 +2,7 @@
 //! the configuration changes, whatever changed in it and nothing else.
 
 mod adopted;
+mod reload;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -20,13 +21,13 @@ use tokio::task::JoinHandle;
 use crate::change::{Changed, StreamLimits};
 use crate::control::Control;
 use crate::decisions::RuleDecision;
-use crate::load::load;
 use crate::placing::StreamEntry;
 use crate::pushes::PushOptions;
 use crate::receiver::{priority, timing};
 use crate::rules::{Decision, Rules};
 use crate::services::Trials;
 use crate::workers::Owner;
+use reload::Pending;
 
 /// What runs because the configuration says so.
 pub(crate) struct Supervisor {
@@ -39,6 +40,7 @@ pub(crate) struct Supervisor {
     rules: Rules,
     /// Streams that are not configured, and that other relays have.
     adopted: BTreeMap<String, SourceUrl>,
+    pending: Pending,
 }
 
 impl Supervisor {
@@ -53,6 +55,7 @@ impl Supervisor {
             trials: Trials::default(),
             rules: Rules::new(has_room),
             adopted: BTreeMap::new(),
+            pending: Pending::default(),
         }
     }
 
@@ -70,18 +73,7 @@ impl Supervisor {
         for sink in &config.sinks {
             self.add_sink(sink).await?;
         }
-        self.configure(config).await
-    }
-
-    /// Reads the file again and makes what changed.
-    ///
-    /// # Errors
-    /// The file cannot be read or is not valid; nothing has changed then.
-    pub(crate) async fn reload(&mut self) -> Result<Changed, ControlError> {
-        let path = self.path.clone().ok_or_else(|| {
-            ControlError::Configuration("this relay was started without a configuration file".to_owned())
-        })?;
-        self.become_like(load(&path, self.control.protocols())?).await
+        self.configure(config).await.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Changes limits of a stream until the next reload.
@@ -130,7 +122,7 @@ impl Supervisor {
         if *known != new {
             self.change_stream(name, known, &new, &mut waited).await?;
         }
-        Ok(Changed { lines: self.put_one(name, Some(new)), waited })
+        Ok(Changed { lines: self.put_one(name, Some(new)), waited, ..Changed::default() })
     }
 
     /// A stream is configured so now, or no more. Returns a line for what changed.
@@ -145,8 +137,10 @@ impl Supervisor {
         self.is_now(&changes, config)
     }
 
-    /// Looks at what is measured, and changes services and levels as the rules say.
+    /// Looks at what is measured, and changes services and levels as the rules say; and tries again what could not
+    /// be made.
     pub(crate) async fn look(&mut self) {
+        self.try_again().await;
         let (control, config) = (self.control.clone(), self.control.config());
         let decisions = self.rules.look(Instant::now(), &control.state(), &config);
         for Decision { stream, rule, begins, why, changes } in decisions {
@@ -183,19 +177,6 @@ impl Supervisor {
         Ok(())
     }
 
-    async fn become_like(&mut self, mut new: Config) -> Result<Changed, ControlError> {
-        let old = self.control.config();
-        self.keep_adopted(&mut new);
-        let changes = outflow_config::diff(&old, &new);
-        let Changed { lines: failed, waited } = self.apply(&new, &changes).await;
-        let mut lines = self.is_now(&changes, new);
-        for line in &failed {
-            tracing::error!(change = line, "configuration not changed");
-        }
-        lines.extend(failed);
-        Ok(Changed { lines, waited })
-    }
-
     /// The configuration is this one now. Returns a line for each change.
     fn is_now(&self, changes: &Changes, new: Config) -> Vec<String> {
         let lines = changes.lines();
@@ -206,54 +187,18 @@ impl Supervisor {
         lines
     }
 
-    /// Makes every change, whatever becomes of the others. Returns a line for each that failed.
-    async fn apply(&mut self, new: &Config, changes: &Changes) -> Changed {
-        let (mut failed, mut waited) = (Vec::new(), None);
-        let mut note = |kind: &str, name: &str, made: Result<(), ControlError>| {
-            if let Err(error) = made {
-                failed.push(format!("{kind} '{name}' is not as configured: {error}"));
-            }
-        };
-        for name in changes.links_added.iter().chain(&changes.links_changed) {
-            self.control.links().put(self.control.workers(), name, &new.links[name]);
-        }
-        for sink in changes.sinks_removed.iter().chain(&changes.sinks_changed) {
-            self.remove_sink(sink);
-        }
-        for name in &changes.streams_removed {
+    /// Makes a stream with its source and its services, or none.
+    async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
+        let source = self.prepare_source(name, config)?;
+        if let Err(error) = self.make_stream(name, config).await {
             self.remove_stream(name).await;
+            return Err(error);
         }
-        for name in renditions_first(new, changes.streams_added.iter()) {
-            note("stream", name, self.add_stream(name, &new.streams[name]).await);
-        }
-        for name in &changes.streams_changed {
-            let old = Arc::clone(&self.control.config().streams[name]);
-            let changed = self.change_stream(name, &old, &new.streams[name], &mut waited).await;
-            note("stream", name, changed);
-        }
-        let wanted = |name: &str| new.sinks.iter().find(|sink| sink.name == name);
-        for sink in changes.sinks_added.iter().chain(&changes.sinks_changed).filter_map(|name| wanted(name)) {
-            note("sink", &sink.name, self.add_sink(sink).await);
-        }
-        if let Err(error) = self.configure(new).await {
-            failed.push(format!("not as configured: {error}"));
-        }
-        for name in &changes.links_removed {
-            self.control.links().remove(self.control.workers(), name);
-        }
-        Changed { lines: failed, waited }
-    }
-
-    /// Fronts do as the configuration says.
-    async fn configure(&self, config: &Config) -> Result<(), ControlError> {
-        let config = Arc::new(config.clone());
-        for front in self.control.fronts().iter() {
-            front.configure(Arc::clone(&config)).await?;
-        }
+        self.begin_source(name, source);
         Ok(())
     }
 
-    async fn add_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
+    async fn make_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
         let control = self.control.clone();
         // Where its receivers will be: the link's worker, else the one that has least to do.
         let load = control.registry().load(control.workers().count());
@@ -288,7 +233,7 @@ impl Supervisor {
             let plan = self.rules.placed(name, config);
             self.trials.put(&control, name, plan, config.cpu_budget).await?;
         }
-        self.start_source(name, config)
+        Ok(())
     }
 
     async fn remove_stream(&mut self, name: &str) {
@@ -302,8 +247,8 @@ impl Supervisor {
         }
     }
 
-    /// Changes a stream while its packets flow on. Only another source means a new beginning, and
-    /// even then receivers stay. `waited` is how long packets have waited at most.
+    /// Changes a stream while its packets flow on, or leaves it as it is. Only another source means a new beginning,
+    /// and even then receivers stay. `waited` is how long packets have waited at most.
     async fn change_stream(
         &mut self,
         name: &str,
@@ -312,28 +257,50 @@ impl Supervisor {
         waited: &mut Option<Duration>,
     ) -> Result<(), ControlError> {
         self.control.entry(name)?;
-        let options = self.options(new);
-        self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
-        let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
-        self.control.registry().change_options(name, self.control.workers(), change);
-        self.control.registry().set_bounds(name, self.control.workers(), self.rules.bounds(name, new));
-        let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
-        if services(old) != services(new) {
-            let control = self.control.clone();
-            let plan = self.rules.plan(name, new);
-            let put = self.trials.put(&control, name, plan, new.cpu_budget).await?;
-            *waited = (*waited).max(Some(put));
-        }
         let is_same_source = (&old.source, &old.sdp) == (&new.source, &new.sdp);
-        if is_same_source && !old.more.is_another_source(&new.more) {
-            return Ok(());
+        let source = match is_same_source && !old.more.is_another_source(&new.more) {
+            true => None,
+            false => Some(self.prepare_another(name, old, new).await?),
+        };
+        match self.change_services(name, old, new).await {
+            Ok(put) => *waited = (*waited).max(put),
+            Err(error) => {
+                drop(source);
+                self.go_on_with(name, old);
+                return Err(error);
+            }
         }
-        self.end_source(name).await;
-        let pushed = new.source.is_push();
-        self.control
-            .registry()
-            .update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
-        self.start_source(name, new)
+        // Nothing of what follows can fail.
+        let control = self.control.clone();
+        let (registry, workers) = (control.registry(), control.workers());
+        registry.update(name, |entry| entry.receivers_max = new.max_receivers);
+        let options = self.options(new);
+        let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
+        registry.change_options(name, workers, change);
+        registry.set_bounds(name, workers, self.rules.bounds(name, new));
+        if let Some(source) = source {
+            self.end_source(name).await;
+            let pushed = new.source.is_push();
+            registry.update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
+            self.begin_source(name, source);
+        }
+        Ok(())
+    }
+
+    /// Gives a stream other services, if they are to be others. Returns how long packets have waited.
+    async fn change_services(
+        &mut self,
+        name: &str,
+        old: &StreamConfig,
+        new: &StreamConfig,
+    ) -> Result<Option<Duration>, ControlError> {
+        let services = |config: &StreamConfig| (self.rules.plan(name, config), config.cpu_budget);
+        if services(old) == services(new) {
+            return Ok(None);
+        }
+        let (plan, budget) = services(new);
+        let control = self.control.clone();
+        self.trials.put(&control, name, plan, budget).await.map(Some)
     }
 
     fn options(&self, config: &StreamConfig) -> StreamOptions {

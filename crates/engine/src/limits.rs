@@ -190,6 +190,33 @@ pub const SNAPSHOT_EVERY_RECEIVER: Duration = Duration::from_micros(100);
 /// to be overloaded.
 pub const SNAPSHOT_LATE: Duration = Duration::from_millis(500);
 
+/// Commands that a worker carries out before it looks at packets again, if they take less than a
+/// [`WORK_ROUND`]. The rest follow in the next rounds.
+pub const COMMANDS_A_ROUND: usize = 256;
+
+/// Bytes of an RTCP packet of a receiver: a datagram of the usual networks. A longer one is not read, and
+/// counted (`rtcp-size`).
+pub const RTCP_BYTES_MAX: usize = 1500;
+
+/// RTCP packets that are read of a receiver in a second ...
+pub const RTCP_PER_SECOND: u64 = 50;
+
+/// ... and at once; further ones are counted (`rtcp-rate`). Early feedback of a player (RFC 4585) stays below that.
+pub const RTCP_BURST: u64 = 100;
+
+/// RTCP packets of a receiver that wait for its worker. Further ones are dropped and counted (`rtcp-full`).
+pub const RTCP_WAITING_MAX: u8 = 4;
+
+/// Reports, and requests for a key frame, that are looked at in one RTCP packet: both of each track. Further ones
+/// are counted (`rtcp-parts`).
+pub const RTCP_REPORTS_MAX: usize = 2 * outflow_packet::limits::TRACKS_MAX;
+
+/// Requests for a level, or a rate, that are taken of one RTCP packet. Further ones are counted (`rtcp-parts`).
+pub const RTCP_REQUESTS_MAX: usize = 4;
+
+/// RTCP packets that a worker reads from its port before it looks at packets again.
+pub const RTCP_ROUND: usize = 128;
+
 /// Receivers that are sent their RTCP sender reports before other tasks have their turn.
 pub const REPORT_STEP: usize = 64;
 

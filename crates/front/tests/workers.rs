@@ -232,7 +232,7 @@ async fn a_stream_that_is_removed_ends_for_all() {
     camera.frames(5);
     let (mut players, _) = crowd(control, 6).await;
     std::fs::write(&path, configuration("")).expect("written");
-    control.reload().await.expect("valid");
+    control.reload(true).await.expect("valid");
     for player in &mut players {
         let reason = timeout(PATIENCE, player.playing.closed()).await.expect("told");
         assert_eq!(reason, CloseReason::StreamRemoved);

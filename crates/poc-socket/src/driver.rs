@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 
 use crate::detached::Routes;
-use crate::limits::{BATCHES_A_TURN, PENDING_MAX};
+use crate::limits::{BATCHES_A_TURN, PENDING_MAX, PENDING_OF_ADDRESS_MAX};
 
 /// How long an end without users goes on to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ impl Inner {
         while let Some((handle, notice)) = self.endpoint.poll() {
             match notice {
                 Notice::Asked { from, request } => {
-                    if self.asking.len() == PENDING_MAX {
+                    if !has_room(self.asking.iter().map(|(_, from, _)| from.ip()), from.ip()) {
                         let code = outflow_poc::packet::Code::BUSY;
                         self.endpoint.refuse(handle, code, "too many ask at once; try again later");
                         continue;
@@ -138,6 +138,20 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+/// Whether one more client from there may wait to be looked at beside these.
+fn has_room(waiting: impl ExactSizeIterator<Item = IpAddr>, from: IpAddr) -> bool {
+    let has_place = waiting.len() < PENDING_MAX;
+    has_place && waiting.filter(|other| host(*other) == host(from)).count() < PENDING_OF_ADDRESS_MAX
+}
+
+/// What counts as one host: of IPv6, the network of 64 bits that it may have all of.
+fn host(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
     }
 }
 
@@ -325,5 +339,23 @@ impl Shared {
         }
         drop(inner);
         self.asked.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_one_host_that_wait_leave_room_for_others() {
+        let at = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let mut waiting = vec![at("10.0.0.1"); PENDING_OF_ADDRESS_MAX];
+        let may = |waiting: &[IpAddr], from| has_room(waiting.iter().copied(), from);
+        assert!(!may(&waiting, at("10.0.0.1")) && !may(&waiting, at("::ffff:10.0.0.1")));
+        assert!(may(&waiting, at("10.0.0.2")) && may(&waiting, at("2001:db8:1:2::1")));
+        waiting.extend((1..PENDING_OF_ADDRESS_MAX as u32).map(|n| at(&format!("2001:db8:1:2::{n:x}"))));
+        assert!(may(&waiting, at("2001:db8:1:2::1")));
+        waiting.push(at("2001:db8:1:2:ffff::1"));
+        assert!(!may(&waiting, at("2001:db8:1:2::1")) && !may(&waiting, at("10.0.0.2")), "all are taken");
     }
 }

@@ -24,5 +24,8 @@ pub const KEYS_BYTES_MAX: usize = 4096;
 /// Clients that wait to be looked at. Further ones are refused.
 pub const PENDING_MAX: usize = 1024;
 
+/// Those of one address, or of one IPv6 network of 64 bits. Further ones are refused: others find room.
+pub const PENDING_OF_ADDRESS_MAX: usize = PENDING_MAX / 2;
+
 /// Batches of datagrams that are read before anything else is done.
 pub const BATCHES_A_TURN: usize = 16;

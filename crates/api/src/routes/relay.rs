@@ -2,18 +2,41 @@
 
 use axum::Json;
 use axum::extract::State;
-use outflow_control::Control;
-use serde::Serialize;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use outflow_control::{Changed, Control};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::extract::OptionalBody;
 use crate::view::Overview;
 use crate::{ErrorBody, HttpError};
+
+/// How the file is to be loaded.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReloadRequest {
+    /// Take it even if it removes every stream, or most of them.
+    #[serde(default)]
+    allow_empty: bool,
+}
 
 /// What a reload changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Reloaded {
     /// A line for each change, and for each that needs a restart.
     changes: Vec<String>,
+}
+
+/// What a reload changed, and what it could not.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PartlyReloaded {
+    /// What went wrong, and what to do.
+    error: String,
+    /// A line for each change, and for each that needs a restart.
+    changes: Vec<String>,
+    /// A line for each thing that could not be made. It is as it was before, and is tried again.
+    failed: Vec<String>,
 }
 
 /// The whole relay, each stream with its receivers that fare worst
@@ -23,10 +46,34 @@ pub(super) async fn show(State(control): State<Control>) -> Json<Overview> {
 }
 
 /// Loads the configuration file again; unchanged streams are not disturbed
-#[utoipa::path(post, path = "/api/v1/reload", tag = "relay", responses(
-    (status = OK, body = Reloaded),
-    (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "The file is not valid; nothing changed")
-))]
-pub(super) async fn reload(State(control): State<Control>) -> Result<Json<Reloaded>, HttpError> {
-    Ok(Json(Reloaded { changes: control.reload().await? }))
+///
+/// Each stream and each sink is made as the file says, or stays as it was. A file that is empty, or that removes most
+/// streams, is refused unless the request says that it is meant.
+#[utoipa::path(
+    post, path = "/api/v1/reload", tag = "relay", request_body = Option<ReloadRequest>,
+    responses(
+        (status = OK, body = Reloaded),
+        (
+            status = CONFLICT, body = PartlyReloaded,
+            description = "Some of it could not be made: that is as it was, and is tried again"
+        ),
+        (
+            status = UNPROCESSABLE_ENTITY, body = ErrorBody,
+            description = "The file is not valid, not whole, or removes too much; nothing changed"
+        )
+    )
+)]
+pub(super) async fn reload(
+    State(control): State<Control>,
+    OptionalBody(wish): OptionalBody<ReloadRequest>,
+) -> Result<Response, HttpError> {
+    let Changed { lines: changes, failed, .. } = control.reload(wish.allow_empty).await?;
+    if failed.is_empty() {
+        return Ok(Json(Reloaded { changes }).into_response());
+    }
+    let error = format!(
+        "{} of what the file says could not be made, is as it was, and is tried again: see 'failed'",
+        failed.len()
+    );
+    Ok((StatusCode::CONFLICT, Json(PartlyReloaded { error, changes, failed })).into_response())
 }

@@ -62,7 +62,7 @@ pub(super) async fn replace(
     Body(wish): Body<ServicesRequest>,
 ) -> Result<Json<ServicesChanged>, HttpError> {
     let (elements, branches) = read(wish)?;
-    let Changed { lines, waited } = control.set_services(&name, elements, branches).await?;
+    let Changed { lines, waited, .. } = control.set_services(&name, elements, branches).await?;
     let waited_us = waited.map(|waited| waited.as_nanos() as f64 / 1e3);
     Ok(Json(ServicesChanged { changes: lines, waited_us }))
 }

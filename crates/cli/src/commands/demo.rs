@@ -45,7 +45,7 @@ impl Demo {
         };
         let welcome =
             || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
-        serve::until_ended(&log, (config, None), outflow_fronts::all(), Status::Line, welcome)
+        serve::until_ended(&log, (config, None, false), outflow_fronts::all(), Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {

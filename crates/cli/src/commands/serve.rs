@@ -46,15 +46,18 @@ pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
     Ok(log)
 }
 
+/// A configuration, the file that it is from, and whether that may say nothing when it is loaded again.
+pub(super) type Loaded = (Config, Option<PathBuf>, bool);
+
 /// Runs a relay with these protocols until a signal ends it. `ready` is called when it listens.
 pub(super) fn until_ended(
     log: &Log,
-    (config, path): (Config, Option<PathBuf>),
+    loaded: Loaded,
     fronts: Vec<Arc<dyn Front>>,
     status: Status,
     ready: impl FnOnce() -> Result<(), String>,
 ) -> ExitCode {
-    let ended = run(log, (config, path), fronts, status, ready);
+    let ended = run(log, loaded, fronts, status, ready);
     let code = match &ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(Ended::NotStarted(_)) => ExitCode::FAILURE,
@@ -77,7 +80,7 @@ enum Ended {
 
 fn run(
     log: &Log,
-    (config, path): (Config, Option<PathBuf>),
+    (config, path, allow_empty): Loaded,
     fronts: Vec<Arc<dyn Front>>,
     status: Status,
     ready: impl FnOnce() -> Result<(), String>,
@@ -99,7 +102,7 @@ fn run(
         let shown = (status == Status::Line).then(show);
         let watched = tokio::spawn(systemd.clone().watch(control.clone()));
         let ended = tokio::select! {
-            ended = signals(&control, &systemd) => {
+            ended = signals(&control, &systemd, allow_empty) => {
                 ended.map_err(|error| format!("signals cannot be waited for: {error}"))
             }
             fatal = relay.fatal() => Err(fatal.to_string()),
@@ -133,7 +136,7 @@ fn log_state(log: &Log) -> LogState {
 }
 
 /// Obeys signals until one says to end.
-async fn signals(control: &Control, systemd: &Systemd) -> std::io::Result<()> {
+async fn signals(control: &Control, systemd: &Systemd, allow_empty: bool) -> std::io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -144,13 +147,13 @@ async fn signals(control: &Control, systemd: &Systemd) -> std::io::Result<()> {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             // Not waited for: it may take long, and the relay can be told to end meanwhile.
-            _ = hangup.recv() => drop(tokio::spawn(reload(control.clone()))),
+            _ = hangup.recv() => drop(tokio::spawn(reload(control.clone(), allow_empty))),
         }
     }
 }
 
-async fn reload(control: Control) {
-    if let Err(error) = control.reload().await {
+async fn reload(control: Control, allow_empty: bool) {
+    if let Err(error) = control.reload(allow_empty).await {
         tracing::error!(%error, "the configuration was not reloaded; nothing has changed");
     }
 }
@@ -220,7 +223,8 @@ mod tests {
         let text = "[listen]\nhttp = \"off\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n";
         let config = Config::parse(text, "test", &outflow_fronts::protocols());
         let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        let code = until_ended(&log, (config, None), vec![Arc::new(Mistaken)], Status::None, || Ok(()));
+        let code =
+            until_ended(&log, (config, None, false), vec![Arc::new(Mistaken)], Status::None, || Ok(()));
         assert_eq!(code, ExitCode::from(FAILED));
         let text = written.text();
         assert!(text.contains("Mistaken has ended (a panic: on purpose)"), "{text}");

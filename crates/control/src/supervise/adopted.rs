@@ -18,7 +18,7 @@ impl Supervisor {
         let made = StreamConfig { source: source.clone(), ..config.defaults.clone() };
         self.add_stream(stream, &made).await?;
         self.adopted.insert(stream.to_owned(), source);
-        Ok(Changed { lines: self.put_one(stream, Some(made)), waited: None })
+        Ok(Changed { lines: self.put_one(stream, Some(made)), ..Changed::default() })
     }
 
     /// Removes a stream that was made by [`Supervisor::adopt`], unless it has receivers.
@@ -28,7 +28,7 @@ impl Supervisor {
             return Ok(Changed::default());
         }
         self.remove_stream(stream).await;
-        Ok(Changed { lines: self.put_one(stream, None), waited: None })
+        Ok(Changed { lines: self.put_one(stream, None), ..Changed::default() })
     }
 
     /// No file knows of those; one that does has them its way.

@@ -10,73 +10,129 @@ use outflow_media::{Format, Track};
 use super::Supervisor;
 use crate::control::Control;
 use crate::publisher::PublishOptions;
+use crate::task::Task;
+
+/// A source that can begin.
+pub(super) enum Prepared {
+    /// Others bring it.
+    Brought,
+    /// A task does.
+    Task(Task<()>),
+}
 
 impl Supervisor {
-    pub(super) fn start_source(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
-        let control = self.control.clone();
-        let stream = name.to_owned();
-        let task = match &config.source {
+    /// Takes what a configured source needs; it begins by [`Supervisor::begin_source`].
+    pub(super) fn prepare_source(&self, name: &str, config: &StreamConfig) -> Result<Prepared, ControlError> {
+        let (format, at) = match &config.source {
             // Others bring it.
-            SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(()),
+            SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(Prepared::Brought),
+            // Its front brings it when a receiver wants it.
+            SourceUrl::Pulled(endpoint) if endpoint.address.is_on_demand() => return Ok(Prepared::Brought),
+            SourceUrl::Pulled(endpoint) => {
+                let front = self.control.fronts().of_source(endpoint.scheme)?;
+                let task = front.pull(self.control.clone(), name.to_owned(), config.clone());
+                return Ok(Prepared::Task(task));
+            }
             SourceUrl::Udp(at) => {
-                let sockets = vec![source_socket(at, at.at, 0, SocketRole::Ts)?];
                 let format = match at.datagrams {
                     Datagrams::Ts => Format::Ts,
                     Datagrams::Ppm => Format::Images,
                     Datagrams::Data => Format::Data,
                 };
-                tokio::spawn(report(
-                    stream.clone(),
-                    keep_open(control, stream, format, at.at.to_string(), sockets),
-                ))
+                (format, at)
             }
             SourceUrl::Rtp(at) => {
-                let described = Self::described(config)?;
-                let mut sockets = Vec::new();
-                for (track, media) in (0_u8..).zip(&described) {
-                    let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
-                    let rtp = SocketAddr::new(at.at.ip(), port);
-                    let rtcp = SocketAddr::new(at.at.ip(), port + 1);
-                    sockets.push(source_socket(at, rtp, track, SocketRole::Rtp)?);
-                    sockets.push(source_socket(at, rtcp, track, SocketRole::Rtcp)?);
-                }
-                let format = Format::Rtp(described.into_iter().map(|media| media.track).collect());
-                tokio::spawn(report(
-                    stream.clone(),
-                    keep_open(control, stream, format, at.at.to_string(), sockets),
-                ))
-            }
-            // Its front brings it when a receiver wants it.
-            SourceUrl::Pulled(endpoint) if endpoint.address.is_on_demand() => return Ok(()),
-            SourceUrl::Pulled(endpoint) => {
-                let front = self.control.fronts().of_source(endpoint.scheme)?;
-                tokio::spawn(front.pull(control, stream, config.clone()))
+                let tracks = described(config)?.into_iter().map(|media| media.track);
+                (Format::Rtp(tracks.collect()), at)
             }
         };
-        self.sources.insert(name.to_owned(), task);
-        Ok(())
+        let bind = |(socket, track, role)| source_socket(at, socket, track, role);
+        let sockets = addresses(config)?.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let opened = keep_open(self.control.clone(), name.to_owned(), format, at.at.to_string(), sockets);
+        Ok(Prepared::Task(Box::pin(report(name.to_owned(), opened))))
     }
 
-    /// The tracks of an RTP source: from its description, or one transport stream.
-    fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
-        let Some(sdp) = &config.sdp else {
-            return Ok(vec![Described { track: Track::mp2t(), port: None }]);
-        };
-        let wrong = |why: &dyn std::fmt::Display| {
-            ControlError::Configuration(format!(
-                "{}: {why}: give the session description of the source",
-                sdp.display()
-            ))
-        };
-        let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
-        let described = outflow_rtp::sdp::parse(&text).map_err(|e| wrong(&e))?;
-        let port = |port: u16| (port != 0).then_some(port);
-        Ok(described
-            .media
-            .into_iter()
-            .map(|media| Described { track: media.track, port: port(media.port) })
-            .collect())
+    /// Lets a source begin its turn.
+    pub(super) fn begin_source(&mut self, name: &str, source: Prepared) {
+        if let Prepared::Task(task) = source {
+            self.sources.insert(name.to_owned(), tokio::spawn(task));
+        }
     }
+
+    /// Takes what a source needs that follows another one. That goes on meanwhile, unless both need the same ports.
+    pub(super) async fn prepare_another(
+        &mut self,
+        name: &str,
+        old: &StreamConfig,
+        new: &StreamConfig,
+    ) -> Result<Prepared, ControlError> {
+        if shares_ports(old, new) {
+            self.end_source(name).await;
+        }
+        let prepared = self.prepare_source(name, new);
+        if prepared.is_err() {
+            self.go_on_with(name, old);
+        }
+        prepared
+    }
+
+    /// Lets a source begin again that has ended for another one that cannot be had.
+    pub(super) fn go_on_with(&mut self, name: &str, old: &StreamConfig) {
+        if self.sources.contains_key(name) {
+            return;
+        }
+        match self.prepare_source(name, old) {
+            Ok(source) => self.begin_source(name, source),
+            Err(error) => {
+                tracing::error!(stream = name, %error, "the source that was there cannot be had again")
+            }
+        }
+    }
+}
+
+/// Whether there is a port that both sources need.
+fn shares_ports(one: &StreamConfig, other: &StreamConfig) -> bool {
+    // What cannot be told any more is looked for in vain, too.
+    let ports = |config| addresses(config).unwrap_or_default().into_iter().map(|(at, ..)| at.port());
+    ports(one).any(|port| ports(other).any(|wanted| wanted == port))
+}
+
+/// Where a source is received, with the track and what comes there; nowhere, if it is brought or pulled.
+fn addresses(config: &StreamConfig) -> Result<Vec<(SocketAddr, u8, SocketRole)>, ControlError> {
+    match &config.source {
+        SourceUrl::Udp(at) => Ok(vec![(at.at, 0, SocketRole::Ts)]),
+        SourceUrl::Rtp(at) => {
+            let mut all = Vec::new();
+            for (track, media) in (0_u8..).zip(described(config)?) {
+                let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
+                all.push((SocketAddr::new(at.at.ip(), port), track, SocketRole::Rtp));
+                all.push((SocketAddr::new(at.at.ip(), port + 1), track, SocketRole::Rtcp));
+            }
+            Ok(all)
+        }
+        SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Pulled(_) => Ok(Vec::new()),
+    }
+}
+
+/// The tracks of an RTP source: from its description, or one transport stream.
+fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
+    let Some(sdp) = &config.sdp else {
+        return Ok(vec![Described { track: Track::mp2t(), port: None }]);
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        ControlError::Configuration(format!(
+            "{}: {why}: give the session description of the source",
+            sdp.display()
+        ))
+    };
+    let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
+    let described = outflow_rtp::sdp::parse(&text).map_err(|e| wrong(&e))?;
+    let port = |port: u16| (port != 0).then_some(port);
+    Ok(described
+        .media
+        .into_iter()
+        .map(|media| Described { track: media.track, port: port(media.port) })
+        .collect())
 }
 
 /// A track and the port that its description gives for it.

@@ -1,5 +1,7 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use outflow_config::LinkConfig;
 use outflow_graph::elements::view::NoView;
@@ -11,8 +13,8 @@ use outflow_relay::{Feedback, LevelBounds, LinkId, Priority, Selection, SinkSpec
 use tokio::sync::oneshot;
 
 use super::{
-    CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, ReceiverId, SessionState, SourceId,
-    SourceSpec, StreamId, WriteSide,
+    CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, ReceiverId, RtcpCounts, SessionState,
+    SourceId, SourceSpec, StreamId, WaitingRtcp, WriteSide,
 };
 use crate::context::Line;
 use crate::worker::{OwnerEnd, ReplicaEnd};
@@ -198,8 +200,8 @@ pub enum Command {
         stream: StreamId,
         /// The number of the receiver.
         receiver: ReceiverId,
-        /// The bytes.
-        bytes: Bytes,
+        /// The packet.
+        rtcp: WaitingRtcp,
     },
     /// What receivers of the stream with other workers say of it.
     Feedback {
@@ -362,6 +364,8 @@ pub struct JoinSpec {
     /// The same for the core, with what the stream says where the receiver says nothing; the worker puts in the
     /// number of its branch.
     pub sink: SinkSpec,
+    /// What becomes of its RTCP.
+    pub rtcp: Arc<RtcpCounts>,
     /// Told why, when the relay ends it.
     pub closed: oneshot::Sender<CloseReason>,
 }

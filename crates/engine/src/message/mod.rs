@@ -7,6 +7,7 @@ mod ids;
 mod peer;
 mod receiver;
 mod receivers;
+mod rtcp;
 mod source;
 mod state;
 mod write_side;
@@ -22,6 +23,8 @@ pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };
 pub use receivers::{ReceiverReport, ReceiverState, Receivers};
+pub(crate) use rtcp::Unread;
+pub use rtcp::{RtcpCounts, RtcpGate, WaitingRtcp};
 pub use source::{Feed, Ingest, SocketRole, SourceSocket, SourceSpec};
 pub use state::{
     BranchState, ElementState, LinkApplicationState, LinkState, RelayState, SessionState, SourceState,

@@ -56,6 +56,8 @@ pub struct ReceiverState {
     pub level_requests: u64,
     /// Those that were refused, by reason.
     pub level_refusals: BTreeMap<&'static str, u64>,
+    /// RTCP packets of it that were not read, and parts of such, by reason.
+    pub rtcp_drops: BTreeMap<&'static str, u64>,
     /// What its RTCP receiver reports say, per track, if it sends any.
     pub reports: Vec<ReceiverReport>,
 }

@@ -11,18 +11,26 @@ use super::sender::Sender;
 use super::sink::{LiveSink, Out};
 use super::source::LiveSource;
 use super::watch::Watched;
+use crate::limits::{COMMANDS_A_ROUND, WORK_ROUND};
 use crate::message::{
-    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, SourceId, SourceSpec,
-    StreamId, WriteSide,
+    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, RtcpGate, SourceId,
+    SourceSpec, StreamId, WriteSide,
 };
 use crate::receive::Arena;
 
 impl Worker {
-    /// Carries out all commands that have come.
+    /// Carries out commands that have come, for a round at most: packets are looked at between two rounds.
     pub(super) fn obey(&mut self) {
-        while let Ok(command) = self.commands.try_recv() {
+        let until = self.clock.now() + WORK_ROUND;
+        for _ in 0..COMMANDS_A_ROUND {
+            let Ok(command) = self.commands.try_recv() else { return };
             self.command(command);
+            if self.clock.now() >= until {
+                break;
+            }
         }
+        // There may be more, and what put it down has rung already.
+        self.bell.ring();
     }
 
     fn command(&mut self, command: Command) {
@@ -69,9 +77,9 @@ impl Worker {
                 self.set_priority(stream, receiver, priority);
             }
             Command::Inject { stream, receiver, bytes } => self.inject(stream, receiver, &bytes),
-            Command::ReceiverRtcp { stream, receiver, bytes } => {
+            Command::ReceiverRtcp { stream, receiver, rtcp } => {
                 if let Some((index, key)) = streams.find_sink(stream, receiver) {
-                    self.receiver_report(index, key, None, &bytes);
+                    self.receiver_report(index, key, None, &rtcp.bytes);
                 }
             }
             Command::Feedback { stream, feedback } => {
@@ -180,7 +188,7 @@ impl Worker {
     fn join(&mut self, id: StreamId, receiver: ReceiverId, spec: JoinSpec) -> Result<Joined, ControlError> {
         let index = self.streams.find(id)?;
         let stream = &mut self.streams[index];
-        let JoinSpec { receiver: asked, delivery, mut sink, closed } = spec;
+        let JoinSpec { receiver: asked, delivery, mut sink, rtcp, closed } = spec;
         let branch = asked.selection.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
         sink.branch = branch.map_err(|unfit| stream.unsupported(&unfit))?;
         (sink.view, sink.level) = (asked.selection.view, asked.selection.level);
@@ -213,6 +221,7 @@ impl Worker {
                 out,
                 behind,
                 reports: Vec::new(),
+                rtcp: RtcpGate::new(rtcp),
                 sent_bytes,
                 wants: None,
             },
@@ -251,5 +260,73 @@ impl Worker {
             self.remove_stream(id, CloseReason::ShuttingDown);
         }
         self.running = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use outflow_config::{Fanout, Limits, Switch, UdpPath};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::bell::Bell;
+    use crate::clock::Clock;
+    use crate::receive::bind_pair;
+
+    /// Longer than anything here takes, so that a failure is one and no hang.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A worker without streams, and what it is told by.
+    fn worker() -> (Worker, mpsc::Sender<Command>, Arc<Bell>) {
+        let bell = Arc::new(Bell::new().expect("an eventfd"));
+        let (commands, queue) = mpsc::channel();
+        let (_, parcels) = outflow_udp::inbox(1, Arc::new(|| ()));
+        let calls = crate::calls::calls(Arc::clone(&bell)).1;
+        let pair = bind_pair(Ipv4Addr::LOCALHOST.into(), &(33_000..=33_999)).expect("ports");
+        let paths = Fanout { udp: UdpPath::User, io_uring: Switch::Off };
+        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        let worker = Worker::open(
+            (Clock::start(), Arc::clone(&bell)),
+            (queue, calls, parcels),
+            Arc::default(),
+            pair,
+            (paths, Limits::default()),
+            told,
+        );
+        (worker.expect("a worker"), commands, bell)
+    }
+
+    /// Gives a worker so many commands at once. Returns how many it carries out in one round, and how many before
+    /// it ends as the last command says.
+    fn obeyed(count: usize) -> (usize, usize) {
+        let (mut worker, commands, bell) = worker();
+        let settle = || {
+            let (done, settled) = oneshot::channel();
+            commands.send(Command::Settle { done }).expect("a worker");
+            settled
+        };
+        let mut settled: Vec<_> = (0..count).map(|_| settle()).collect();
+        let mut done = || settled.iter_mut().filter_map(|settled| settled.try_recv().ok()).count();
+        commands.send(Command::Shutdown).expect("a worker");
+        bell.ring();
+        // As when it hears the bell.
+        bell.clear();
+        worker.obey();
+        let first = done();
+        worker.run().expect("it waits");
+        (first, first + done())
+    }
+
+    #[test]
+    fn commands_are_carried_out_a_round_at_a_time_and_none_is_forgotten() {
+        let (told, heard) = mpsc::channel();
+        std::thread::spawn(move || told.send(obeyed(10_000)));
+        let (first, all) = heard.recv_timeout(PATIENCE).expect("it goes on by itself");
+        assert!((1..=COMMANDS_A_ROUND).contains(&first), "{first} in a round");
+        assert_eq!(all, 10_000);
     }
 }

@@ -16,22 +16,32 @@ use super::reports::{reports_of, track_of};
 use super::stream::LiveStream;
 use super::tasks::Task;
 use super::watch::Watched;
-use crate::limits::REPORT_STEP;
-use crate::message::ReceiverReport;
+use crate::limits::{REPORT_STEP, RTCP_REPORTS_MAX, RTCP_REQUESTS_MAX, RTCP_ROUND};
+use crate::message::{ReceiverReport, Unread};
 
 impl Worker {
     /// Reads what receivers report to the worker's own RTCP port.
     pub(super) fn receive_rtcp(&mut self, token: usize) {
         let mut buffer = [0; 2048];
-        loop {
+        // What is left is told again.
+        for _ in 0..RTCP_ROUND {
             let Some(Watched::Rtcp { socket }) = self.watch.get(token) else { return };
             // Nothing left, or an error that belongs to an earlier send: both end the round.
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { return };
             // Reports from unknown addresses belong to no receiver.
-            if let Some((stream, sink, track)) = self.paths.reporter(&from) {
+            if let Some((stream, sink, track)) = self.paths.reporter(&from)
+                && self.passes_rtcp(stream, sink, length)
+            {
                 self.receiver_report(stream, sink, Some(track), &buffer[..length]);
             }
         }
+    }
+
+    /// Whether a receiver's packet of so many bytes is to be read.
+    fn passes_rtcp(&mut self, index: usize, sink: SinkKey, length: usize) -> bool {
+        let now = self.clock.now();
+        let sink = self.streams.get_mut(index).and_then(|stream| stream.sink_mut(sink));
+        sink.is_some_and(|sink| sink.rtcp.passes(now, length))
     }
 
     /// Notes what a receiver reports. Without a track it is told by the reported SSRC.
@@ -41,6 +51,9 @@ impl Worker {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(branch) = stream.core.sink(sink).and_then(|sink| sink.branch) else { return };
         let read = stream.read_report(now, branch, track, bytes);
+        if let (Some(sink), 1..) = (stream.sink_mut(sink), read.left_out) {
+            sink.rtcp.counts().add(Unread::Parts, read.left_out);
+        }
         if let Some(track) = read.wanted {
             stream.core.handle_key_frame_request(track);
             stream.touched = true;
@@ -108,10 +121,28 @@ impl Worker {
 #[derive(Default)]
 struct Read {
     /// Report blocks, by track.
-    blocks: Vec<(u8, rtcp::ReportBlock)>,
-    wishes: Vec<Request>,
+    blocks: ArrayVec<(u8, rtcp::ReportBlock), RTCP_REPORTS_MAX>,
+    wishes: ArrayVec<Request, RTCP_REQUESTS_MAX>,
     /// The track of which it wants a key frame.
     wanted: Option<u8>,
+    /// What was looked at that names a source.
+    looked_at: usize,
+    /// What was not looked at any more.
+    left_out: u64,
+}
+
+impl Read {
+    /// Whether one more that names a source is to be looked at.
+    fn looks(&mut self) -> bool {
+        let looks = self.looked_at < RTCP_REPORTS_MAX;
+        self.looked_at += usize::from(looks);
+        self.left_out += u64::from(!looks);
+        looks
+    }
+
+    fn wish(&mut self, wish: Request) {
+        self.left_out += u64::from(self.wishes.try_push(wish).is_err());
+    }
 }
 
 impl LiveStream {
@@ -120,17 +151,17 @@ impl LiveStream {
         let mut read = Read::default();
         // What was told before a malformed part holds; the rest is the receiver's own loss.
         let _ = rtcp::read(bytes, |report| match report {
-            rtcp::Report::Block { block, .. } => {
+            rtcp::Report::Block { block, .. } if read.looks() => {
                 let by_ssrc = || track_of(&self.core, now, branch, block.ssrc);
                 if let Some(track) = track.or_else(by_ssrc) {
                     read.blocks.push((track, block));
                 }
             }
-            rtcp::Report::KeyFrame { media, .. } => {
+            rtcp::Report::KeyFrame { media, .. } if read.looks() => {
                 let by_ssrc = || track_of(&self.core, now, branch, media);
                 read.wanted = track.or_else(by_ssrc);
             }
-            report => read.wishes.extend(Request::of(report)),
+            report => Request::of(report).into_iter().for_each(|wish| read.wish(wish)),
         });
         read
     }
@@ -162,5 +193,39 @@ impl LiveStream {
             Some(known) => *known = report,
             None => sink.reports.push(report),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_relay::StreamOptions;
+    use outflow_rtp::rtcp::{LevelMessage, LevelRequest, ReportBlock};
+
+    use super::*;
+
+    fn read(packets: &[Vec<u8>]) -> Read {
+        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        let (name, options) = ("live".to_owned(), StreamOptions::default());
+        let stream = LiveStream::new((1, 1), name, String::new(), options, Vec::new(), told);
+        stream.read_report(Time::ZERO, 0, Some(0), &packets.concat())
+    }
+
+    #[test]
+    fn of_a_packet_full_of_reports_a_few_are_looked_at_and_the_rest_is_counted() {
+        let block =
+            ReportBlock { ssrc: 7, fraction_lost: 0, lost: 0, highest: 1, jitter: 0, lsr: 0, dlsr: 0 };
+        let reports = vec![rtcp::receiver_report(9, &[block; 31], "r"); 2];
+        let asks = vec![rtcp::key_frame_request(9, 7, 1, "r")];
+        let read = read(&[reports, asks].concat());
+        assert_eq!(read.blocks.len(), RTCP_REPORTS_MAX);
+        assert_eq!((read.wanted, read.left_out), (None, 63 - RTCP_REPORTS_MAX as u64));
+    }
+
+    #[test]
+    fn so_are_requests() {
+        let request =
+            |number| LevelMessage::Request(LevelRequest { number, level: 1, media: 7 }).emit(9, "r");
+        let read = read(&(0..10).map(request).collect::<Vec<_>>());
+        assert_eq!((read.wishes.len(), read.left_out), (RTCP_REQUESTS_MAX, 10 - RTCP_REQUESTS_MAX as u64));
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::links::Behind;
 use super::rate::Rate;
-use crate::message::{CloseReason, Framing, ReceiverId, ReceiverReport};
+use crate::message::{CloseReason, Framing, ReceiverId, ReceiverReport, RtcpGate};
 use crate::send::stream::{Connection, Connections};
 use crate::send::udp::UdpRoute;
 
@@ -21,6 +21,8 @@ pub(super) struct LiveSink {
     /// What it has at the link that it is behind.
     pub(super) behind: Option<Behind>,
     pub(super) reports: Vec<ReceiverReport>,
+    /// What its RTCP has to pass that comes by UDP. What comes in a connection has passed one like it.
+    pub(super) rtcp: RtcpGate,
     pub(super) sent_bytes: Rate,
     /// The level that it wants, as the task that fetches the stream was told.
     pub(super) wants: Option<Level>,

@@ -154,6 +154,7 @@ impl LiveStream {
                 drops: named(&lost),
                 level_requests: sink.asked.taken,
                 level_refusals: refusals(&sink.asked),
+                rtcp_drops: live.rtcp.counts().named(),
                 reports: live.reports.clone(),
             });
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::refused::Refused;
+use crate::subject::subject;
 
 /// Counts the connections of all fronts, in all and by address.
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ impl Admission {
         total_max: usize,
         address_max: usize,
     ) -> Result<Permit, Refused> {
-        let address = address.to_canonical();
+        let address = subject(address);
         let taken = self.open().take(address, total_max, address_max);
         let counter = if taken.is_ok() { &self.accepted } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -144,5 +145,15 @@ mod tests {
         assert!(take(&mut open, b));
         open.give_back(a);
         assert_eq!(open.by_address.len(), 1, "addresses without connections are forgotten");
+    }
+
+    #[test]
+    fn a_host_with_many_addresses_counts_once() {
+        let admission = Arc::new(Admission::default());
+        let admit = |text: &str| admission.admit(text.parse().expect("an address"), 9, 2);
+        let _places =
+            [admit("2001:db8:1:2::1").expect("a place"), admit("2001:db8:1:2::2").expect("a place")];
+        assert!(admit("2001:db8:1:2:ffff::3").is_err());
+        assert!(admit("2001:db8:1:3::1").is_ok());
     }
 }

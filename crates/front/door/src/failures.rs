@@ -1,13 +1,14 @@
 //! Wrong tokens, by address: each may be followed by others at a bounded rate.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use outflow_media::{Rate, Time, TokenBucket};
 use tokio::time::Instant;
 
 use crate::limits::{FAILING_ADDRESSES_MAX, FORGIVEN_EVERY, WRONG_TOKENS};
+use crate::subject::subject;
 
 /// How fast wrong tokens are forgiven.
 const FORGIVEN: Rate = Rate::one_every(FORGIVEN_EVERY);
@@ -57,14 +58,6 @@ impl Failures {
 
     fn at(&self, now: Instant) -> Time {
         Time::ZERO + now.saturating_duration_since(self.began)
-    }
-}
-
-/// What counts as one address: of IPv6, the network of 64 bits that one host may have all of.
-fn subject(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V4(peer) => peer.into(),
-        IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() & !u128::from(u64::MAX)).into(),
     }
 }
 

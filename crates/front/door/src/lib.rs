@@ -25,6 +25,7 @@ pub mod local;
 pub mod refused;
 pub mod request;
 mod seldom;
+mod subject;
 pub mod tls;
 
 pub use accept::accept;
@@ -32,3 +33,4 @@ pub use access::{Door, Judge, Right, Rules, Verdict};
 pub use admission::{Counts, Permit};
 pub use refused::Refused;
 pub use request::{Request, StreamName, query_value, selection};
+pub use subject::subject;

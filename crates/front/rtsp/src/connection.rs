@@ -12,6 +12,7 @@ use outflow_rtsp::server::{Answer, Closed, Input, Options, Output, Question, Ses
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::limits::{ANSWER_WITHIN, LINGER, READ_BYTES, READ_BYTES_PUBLISHER};
+use super::pace::Pace;
 use super::play::{self, Player};
 use super::publish::{News, Publication};
 use super::refusal::Refusal;
@@ -28,6 +29,7 @@ pub(super) struct Connection {
     player: Option<Box<Player>>,
     publication: Option<Box<Publication>>,
     session: Session<Wanted>,
+    pace: Pace,
     /// When the session's time began.
     began: Instant,
 }
@@ -66,6 +68,7 @@ impl Connection {
             player: None,
             publication: None,
             session: Session::new(Time::ZERO, options),
+            pace: Pace::new(),
             began: Instant::now(),
         }
     }
@@ -81,18 +84,17 @@ impl Connection {
                 Then::Wait(wait) => wait,
                 Then::Leave => return Ok(()),
             };
-            let began = self.began;
-            let deadline = async move {
-                match wait {
-                    Some((at, _)) => sleep_until(began + at.since(Time::ZERO)).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let read_bytes = if self.publication.is_some() { READ_BYTES_PUBLISHER } else { READ_BYTES };
+            let rests_until = self.pace.rests_until(now);
+            let deadline = reached(self.began, wait.map(|(at, _)| at));
+            let rested = reached(self.began, rests_until);
+            let publishes = self.publication.is_some();
+            let read_bytes = if publishes { READ_BYTES_PUBLISHER } else { READ_BYTES };
             tokio::select! {
-                read = self.wire.read(self.session.buffer(), read_bytes) => {
-                    if read? == 0 {
-                        return Ok(());
+                read = self.wire.read(self.session.buffer(), read_bytes), if rests_until.is_none() => {
+                    match read? {
+                        0 => return Ok(()),
+                        bytes if !publishes => self.pace.read(self.now(), bytes),
+                        _ => {}
                     }
                 }
                 news = news(&mut self.player, &mut self.publication) => match news {
@@ -103,6 +105,7 @@ impl Connection {
                     }
                 },
                 () = deadline => {}
+                () = rested => {}
             }
         }
     }
@@ -113,7 +116,10 @@ impl Connection {
 
     async fn act(&mut self, output: Output<Wanted>) -> io::Result<Then> {
         match output {
-            Output::Send(bytes) => self.send(bytes).await?,
+            Output::Send(bytes) => {
+                self.pace.answered(self.now());
+                self.send(bytes).await?;
+            }
             Output::Ask(question) => {
                 let answer = self.answer(question).await.map_err(|Refusal(reply)| reply);
                 let now = self.now();
@@ -174,9 +180,9 @@ impl Connection {
 
     /// A packet within the connection. Waits while the worker is busy, which slows a publisher down.
     async fn on_media(&mut self, track: u8, rtcp: bool, bytes: Bytes) -> io::Result<Then> {
-        let goes_on = match (&self.player, &self.publication) {
+        let goes_on = match (&mut self.player, &self.publication) {
             (Some(player), _) => {
-                player.on_rtcp(bytes);
+                player.on_rtcp(&bytes);
                 true
             }
             (None, Some(publication)) => publication.on_media(track, rtcp, bytes).await,
@@ -243,6 +249,14 @@ impl Connection {
             input.clear();
         }
         Ok(())
+    }
+}
+
+/// Waits until this time of a session that began then; for ever without one.
+async fn reached(began: Instant, at: Option<Time>) {
+    match at {
+        Some(at) => sleep_until(began + at.since(Time::ZERO)).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod connection;
 mod limits;
+mod pace;
 mod play;
 mod publish;
 mod refusal;

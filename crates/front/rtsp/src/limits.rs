@@ -28,3 +28,16 @@ pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Such questions without an answer after which the connection is broken.
 pub(super) const KEEPALIVE_RETRIES: u32 = 4;
+
+/// Requests of a connection that are read in a second ...
+pub(super) const REQUESTS_PER_SECOND: u64 = 20;
+
+/// ... and at once. With more, it is not read until there is room again: TCP pushes back.
+pub(super) const REQUESTS_AT_ONCE: u64 = 50;
+
+/// Bytes that are read in a second of a connection that does not publish, as of one that plays: some times what
+/// the reports are that are taken of a receiver ...
+pub(super) const BYTES_PER_SECOND: u64 = 256 << 10;
+
+/// ... and at once. With more, it is not read until there is room again: TCP pushes back.
+pub(super) const BYTES_AT_ONCE: u64 = 256 << 10;

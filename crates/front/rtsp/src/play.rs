@@ -214,8 +214,8 @@ impl Player {
         }
     }
 
-    pub(super) fn on_rtcp(&self, bytes: Bytes) {
-        if let Some(place) = &self.place {
+    pub(super) fn on_rtcp(&mut self, bytes: &[u8]) {
+        if let Some(place) = &mut self.place {
             place.rtcp(bytes);
         }
     }

@@ -99,8 +99,10 @@ fn sources_keep_out_of_the_ports_of_sessions() {
 #[test]
 fn quantities_stay_within_their_limits() {
     let found = mistake("[defaults]\nring = \"1 kB\"\n[streams.a]\n[streams.b]\n");
-    assert_eq!(found, "2:8 1 kB is too little: possible: 64 KiB to 64 GiB", "once, where it stands");
+    assert_eq!(found, "2:8 1 kB is too little: possible: 64 KiB to 4 GiB", "once, where it stands");
     assert!(mistake("[streams.a]\nring = \"1000 GB\"\n").contains("too much"));
+    let found = mistake("[streams.a]\nring = \"60 GB\"\n");
+    assert!(found.contains("too much") && found.contains("64 KiB to 4 GiB"), "{found}");
     assert!(
         mistake("[streams.a]\nhopeless_after = \"1 ms\"\n")
             .contains("1 ms is too little: possible: 1 s to 1 h")

@@ -214,6 +214,39 @@ async fn limits_hold_until_the_file_is_loaded_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_reload_says_what_it_could_not_do_and_what_it_takes_for_half_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("o.toml");
+    let bench = Bench::start_from("[streams.a]\n", Some(path.clone())).await;
+    let document = bench.get("/api/v1/openapi.json").await.json();
+    let rest = "[listen]\nrtsp = \"off\"\nhttp = \"off\"\n[limits]\nworkers = 1\n";
+    let reload = async |streams: &str, wish: &str, status: u16| {
+        std::fs::write(&path, format!("{rest}{streams}")).expect("written");
+        let answer = bench.ask(Method::POST, "/api/v1/reload", wish).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
+        super::schema::check(&document, "post", "/api/v1/reload", &answer);
+        answer
+    };
+    for (wish, status) in [("", 422), ("{}", 422), (r#"{"allow_emtpy":true}"#, 422)] {
+        let refused = reload("", wish, status).await;
+        let says = if wish.contains("emtpy") { "unknown field `allow_emtpy`" } else { "half written" };
+        assert!(refused.error().contains(says), "{}", refused.text());
+    }
+    assert_eq!(bench.get("/api/v1/streams/a").await.status, StatusCode::OK);
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let port = taken.local_addr().expect("bound").port();
+    let streams = format!("[streams.a]\n[streams.b]\nsource = \"udp://127.0.0.1:{port}\"\n[streams.c]\n");
+    let partly = reload(&streams, "", 409).await.json();
+    assert_eq!(partly["changes"], json!(["stream 'c' added"]));
+    assert!(
+        partly["failed"][0].as_str().is_some_and(|line| line.starts_with("stream 'b' is not as configured"))
+    );
+    assert_eq!(bench.get("/api/v1/streams/b").await.status, StatusCode::NOT_FOUND);
+    let emptied = reload("", r#"{"allow_empty":true}"#, 200).await.json();
+    assert!(emptied["changes"].as_array().is_some_and(|changes| changes.len() == 2), "{emptied}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn metrics_show_streams_and_receivers() {
     let bench = Bench::start("[streams.clip]\nsource = \"demo://\"\n").await;
     let sink = r#"{"to":"udp://127.0.0.1:9","name":"the \"wall\""}"#;

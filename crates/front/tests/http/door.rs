@@ -283,6 +283,28 @@ async fn events_come_as_the_state_changes_to_a_limited_number_of_pages() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn pages_that_are_not_read_leave_room_for_another_address() {
+    let (_bench, address) = clip().await;
+    let request = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut unread = Vec::new();
+    for _ in 0..EVENT_STREAMS_MAX {
+        let mut page = connect(address, request).await;
+        // It is there; what comes behind the head is not read.
+        read_until(&mut page, |read| body(read).is_some()).await;
+        unread.push(page);
+    }
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 2], 0).into()).expect("a loopback address");
+    let mut other = socket.connect(address).await.expect("connected");
+    other.write_all(request.as_bytes()).await.expect("sent");
+    let events = |read: &[u8]| read.windows(6).filter(|window| window == b"data: ").count();
+    let read = read_until(&mut other, |read| events(read) >= 2).await;
+    assert!(read.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&read));
+    // The oldest of the address that has most has ended.
+    read_until(&mut unread[0], |read| read.ends_with(b"0\r\n\r\n")).await;
+}
+
 async fn answered(address: SocketAddr, request: &str) -> bool {
     let mut socket = connect(address, request).await;
     read_until(&mut socket, |read| body(read).is_some()).await.starts_with(b"HTTP/1.1 200 ")

@@ -90,8 +90,8 @@ impl Stream {
     /// was taken, whatever has changed.
     pub fn handle_limit(&mut self, now: Time, key: SinkKey, limit: Limit) -> bool {
         let Some(media) = self.media_of(key) else { return false };
-        let rates = self.rates_of(now, key);
         let Some(sink) = self.state.out.sinks.get_mut(key.0) else { return false };
+        // Before any work for it.
         if !sink.asked.may(now) {
             return false;
         }
@@ -101,6 +101,7 @@ impl Stream {
         }
         sink.asked.take(None);
         let current = sink.wanted_level;
+        let rates = self.rates_of(now, key);
         if let Some(level) = affordable(&rates, limit.bps, current).filter(|level| *level != current) {
             // It is one of those that there are.
             let _ = self.set_level(key, level);

@@ -48,6 +48,7 @@ fn sink(links: &Links, link: LinkId) -> LiveSink {
         behind: links.behind(link, &out, &to.to_string()),
         out,
         reports: Vec::new(),
+        rtcp: Default::default(),
         sent_bytes: Rate::default(),
         wants: Some(Level::BEST),
     }

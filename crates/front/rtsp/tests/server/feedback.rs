@@ -17,7 +17,7 @@ fn asked_of(packet: &[u8]) -> BTreeSet<u32> {
 }
 
 /// A player within the connection that has got the publisher's picture; channel 4 has its packets, 5 its reports.
-async fn player(server: &Server) -> Client {
+pub(super) async fn player(server: &Server) -> Client {
     let mut player = server.connect().await;
     player.play("push").await;
     while player.next_media().await.0 != 4 {}
@@ -31,14 +31,14 @@ async fn ask(player: &mut Client) {
     player.tcp.write_all(&[&prefix[..], &request].concat()).await.expect("sent");
 }
 
-async fn publisher(server: &Server) -> Client {
+pub(super) async fn publisher(server: &Server) -> Client {
     let mut publisher = server.connect().await;
     publisher.record("Transport: RTP/AVP/TCP;unicast;interleaved=0-1;mode=record\r\n").await;
     send(&mut publisher, 100).await;
     publisher
 }
 
-async fn send(publisher: &mut Client, sequence: u16) {
+pub(super) async fn send(publisher: &mut Client, sequence: u16) {
     let packet = picture(sequence);
     let prefix = interleaved_prefix(0, packet.len() as u16);
     publisher.tcp.write_all(&[&prefix[..], &packet].concat()).await.expect("sent");

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test of sockets")]
 
 mod feedback;
+mod flood;
 mod goodbye;
 
 use std::collections::BTreeSet;
