@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use std::cmp::Reverse;
 
-use outflow_control::Control;
+use outflow_control::{Control, EndedTurns};
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, RelayState, StreamState};
 use serde::Serialize;
@@ -25,6 +25,8 @@ pub(super) struct Overview {
     rss_bytes: u64,
     /// Connections of all listeners.
     connections: Counts,
+    /// Publishers that the relay has sent away.
+    publishers_ended: EndedTurns,
     /// Ports that the relay listens at.
     ports: Ports,
     /// All streams by name, each with its receivers that fare worst.
@@ -49,16 +51,22 @@ pub(super) struct StreamView {
 impl Overview {
     /// The relay as it is now.
     pub(super) fn of(control: &Control) -> Self {
-        Self::new(&control.state(), control.door().counts(), &control.config())
+        let counts = (control.door().counts(), control.ended_turns());
+        Self::new(&control.state(), counts, &control.config())
     }
 
-    fn new(state: &RelayState, connections: Counts, config: &outflow_config::Config) -> Self {
+    fn new(
+        state: &RelayState,
+        (connections, publishers_ended): (Counts, EndedTurns),
+        config: &outflow_config::Config,
+    ) -> Self {
         Overview {
             version: state.version,
             uptime_ms: state.uptime_ms,
             cpu_percent: state.cpu_percent,
             rss_bytes: state.rss_bytes,
             connections,
+            publishers_ended,
             ports: Ports::new(&config.listen),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),

@@ -63,7 +63,7 @@ pub use section::Section;
 pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
 pub use source::{SourceUrl, UdpSource};
-pub use stream::{ContextChoice, Priority, StreamConfig, WhenFull};
+pub use stream::{ContextChoice, Priority, StreamConfig, Takeover, WhenFull};
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
 pub use value::{Fault, Given, Text, Value, first, type_fault, word};
 pub use vocabulary::{Scheme, SectionKeys, Vocabulary};

@@ -38,6 +38,7 @@ mod supervise;
 mod task;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod workers;
 
 pub use change::{Changed, StreamLimits};
@@ -46,7 +47,7 @@ pub use decisions::{RuleDecision, RuleLog};
 pub use front::{Front, Started, protocols};
 pub use listen::Listener;
 pub use load::load;
-pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
+pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;
@@ -54,3 +55,4 @@ pub use reconnect::Reconnect;
 pub use relay::Relay;
 pub use session::SessionToken;
 pub use task::Task;
+pub use turn::EndedTurns;

@@ -260,7 +260,6 @@ impl Supervisor {
         let link = config.link.as_ref().and_then(|link| control.links().get(&link.0).ok());
         let worker = link.map_or(least, |link| link.worker);
         let owner = Owner { worker, stream: control.new_id() };
-        let pushed = config.source.is_push();
         let options = self.options(config);
         let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
         let renditions = renditions.collect::<Result<Vec<_>, ControlError>>()?;
@@ -269,7 +268,8 @@ impl Supervisor {
             options,
             renditions: renditions.clone(),
             bounds: LevelBounds::default(),
-            source: (!pushed).then(|| config.source.to_string()),
+            is_pushed: config.source.is_push(),
+            turns: config.into(),
             receivers_max: config.max_receivers,
             receivers: 0,
             publisher: None,
@@ -312,7 +312,9 @@ impl Supervisor {
     ) -> Result<(), ControlError> {
         self.control.entry(name)?;
         let options = self.options(new);
-        self.control.registry().update(name, |entry| entry.receivers_max = new.max_receivers);
+        self.control.registry().update(name, |entry| {
+            (entry.receivers_max, entry.turns) = (new.max_receivers, new.into());
+        });
         let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
         self.control.registry().change_options(name, self.control.workers(), change);
         self.control.registry().set_bounds(name, self.control.workers(), self.rules.bounds(name, new));
@@ -328,10 +330,7 @@ impl Supervisor {
             return Ok(());
         }
         self.end_source(name).await;
-        let pushed = new.source.is_push();
-        self.control
-            .registry()
-            .update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
+        self.control.registry().update(name, |entry| entry.is_pushed = new.source.is_push());
         self.start_source(name, new)
     }
 

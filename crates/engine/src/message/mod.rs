@@ -22,7 +22,7 @@ pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };
 pub use receivers::{ReceiverReport, ReceiverState, Receivers};
-pub use source::{Feed, Ingest, SocketRole, SourceSocket, SourceSpec};
+pub use source::{Feed, Ingest, LastMedia, SocketRole, SourceSocket, SourceSpec};
 pub use state::{
     BranchState, ElementState, LinkApplicationState, LinkState, RelayState, SessionState, SourceState,
     StreamPart, StreamState, WorkerState, named, together,
