@@ -83,7 +83,9 @@ pub(crate) fn veiled(line: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(line.len()), line);
     while let Some(at) = rest.find("://") {
         let (before, behind) = rest.split_at(at + 3);
-        let (address, behind) = behind.split_at(behind.find(['"', '\'']).unwrap_or(behind.len()));
+        // It ends with the quote that it began with: the other one may be part of it.
+        let quote = before.chars().rev().find(|c| matches!(c, '"' | '\'')).unwrap_or('"');
+        let (address, behind) = behind.split_at(behind.find(quote).unwrap_or(behind.len()));
         let (user, place) = address.split_at(host(address));
         let (place, query) = place.split_at(place.find(['?', '#']).unwrap_or(place.len()));
         shown.push_str(before);
@@ -193,6 +195,8 @@ mod tests {
             let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
             let whole = format!("{scheme}://{user}:{password}@{host}{port}{path}{query}");
             let url = SecretUrl::new(&*whole, &["level"]);
+            let line = veiled(&format!("source = \"{whole}\""));
+            prop_assert!(!line.contains(MARK), "{} of {}", line, whole);
             for shown in [url.to_string(), format!("{url:?}"), without_secrets(&whole, &[])] {
                 prop_assert!(!shown.contains(MARK), "{} of {}", shown, whole);
                 prop_assert!(shown.starts_with(&format!("{scheme}://{host}{port}{path}")), "{}", shown);
