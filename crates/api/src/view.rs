@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use outflow_config::{Listener, StreamAddress};
-use outflow_control::{Control, Heartbeat, LogState};
+use outflow_control::{Control, EndedTurns, Heartbeat, LogState};
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, StreamState};
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub(super) struct Overview {
     log: LogState,
     /// Connections of all listeners.
     connections: Counts,
+    /// Publishers that the relay has sent away.
+    publishers_ended: EndedTurns,
     /// Ports that the relay listens at.
     ports: Ports,
     /// How the addresses of streams there are made.
@@ -86,6 +88,7 @@ impl Overview {
             heartbeats: control.health().heartbeats().collect(),
             log: control.health().log(),
             connections: control.door().counts(),
+            publishers_ended: control.ended_turns(),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),

@@ -11,7 +11,7 @@ pub enum Error {
     /// The URL cannot be used.
     #[error("'{url}' cannot be received: {why}")]
     Url {
-        /// As given.
+        /// As given, without what may be secret in it.
         url: String,
         /// What is wrong, and how it should be.
         why: String,
@@ -103,12 +103,21 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn url(url: &str, why: impl Into<String>) -> Self {
-        Error::Url { url: url.to_owned(), why: why.into() }
+        Error::Url { url: without_secrets(url), why: why.into() }
     }
 
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |error| Error::System { doing: doing.into(), error }
     }
+}
+
+/// An address up to its query, without user and password.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let between = if scheme.is_empty() { "" } else { "://" };
+    [scheme, between, &rest[..end]].concat()
 }
 
 fn advice(error: &io::Error) -> &'static str {
@@ -125,5 +134,22 @@ fn http_advice(status: u16) -> &'static str {
         404 => " (no such stream: check the path of the URL)",
         503 => " (it is at its limit, or the stream has no source: try later)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_without_what_may_be_secret() {
+        for (url, shown) in [
+            ("rtsp://u:p4ss@cam/a?token=s3cret", "rtsp://cam/a"),
+            ("gopher://u:p4/ss@cam", "gopher://cam"),
+            ("u:p4ss@cam#s3cret", "cam"),
+        ] {
+            let told = Error::url(url, "it is none").to_string();
+            assert_eq!(told, format!("'{shown}' cannot be received: it is none"));
+        }
     }
 }

@@ -19,7 +19,7 @@ pub enum AskBy {
 }
 
 /// How to subscribe; the defaults suit most.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// What RTSP is asked to carry the media with.
     pub transport: Lower,
@@ -50,6 +50,13 @@ pub struct Options {
     pub clock: Clock,
     /// Where synchronization sources and the like are drawn from: different for every receiver.
     pub seed: u64,
+}
+
+impl core::fmt::Debug for Options {
+    /// Without the token, so that it does not end up in a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Options").field("transport", &self.transport).finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {

@@ -13,8 +13,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, RENDITIONS, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT,
-    WORKERS,
+    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING, RTP_PORTS_MIN,
+    SOURCE_TIMEOUT, WORKERS,
 };
 use crate::units::Written;
 use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
@@ -310,6 +310,7 @@ impl StreamConfig {
             ("ring", out_of(self.ring, &RING, ToString::to_string)),
             ("hopeless_after", duration(self.hopeless_after, HOPELESS_AFTER)),
             ("source_timeout", duration(self.source_timeout, SOURCE_TIMEOUT)),
+            ("publish_timeout", duration(self.publish_timeout, PUBLISH_TIMEOUT)),
             ("max_receivers", out_of(self.max_receivers, &COUNT, |n| n.to_string())),
             ("latency_budget", duration(self.latency_budget, LATENCY_BUDGET)),
             ("pace", self.pace.and_then(pace_out_of_range)),

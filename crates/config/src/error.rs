@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::Invalid;
 use crate::limits::{ERRORS_SHOWN_MAX, SNIPPET_COLUMNS};
+use crate::secret_url::veiled;
 
 /// One mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +85,8 @@ impl ConfigError {
         let before = text[line_start..start].chars().count();
         let width = text[start..end].chars().count().max(1);
         let skip = before.saturating_sub(SNIPPET_COLUMNS);
-        let shown = text[line_start..line_end.max(start)].chars().skip(skip).take(2 * SNIPPET_COLUMNS);
-        let shown = printable(&shown.collect::<String>());
+        let line = veiled(&text[line_start..line_end.max(start)]);
+        let shown = printable(&line.chars().skip(skip).take(2 * SNIPPET_COLUMNS).collect::<String>());
         let before_shown = before - skip;
         let width = width.min(shown.chars().count().saturating_sub(before_shown).max(1));
         ConfigError {

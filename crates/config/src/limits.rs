@@ -35,6 +35,10 @@ pub(crate) const HOPELESS_AFTER: RangeInclusive<Duration> =
 pub(crate) const SOURCE_TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3600);
 
+/// How long a publisher may send no media.
+pub(crate) const PUBLISH_TIMEOUT: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(3600);
+
 /// How long a packet may wait for company.
 pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10);
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::address::DatagramAddress;
 use crate::endpoint::{Address, Endpoint};
 use crate::invalid::choices;
+use crate::secret_url::without_secrets;
 use crate::value::{Fault, Given, Value, wrong_type};
 use crate::{Invalid, Vocabulary};
 
@@ -114,7 +115,8 @@ fn no_sink(text: &str, known: &Vocabulary) -> Invalid {
     let own = ["udp://ADDRESS:PORT (MPEG-TS)", "rtp://ADDRESS:PORT"];
     let others = known.sinks.iter().map(|scheme| scheme.example);
     let all: Vec<_> = own.into_iter().chain(others).map(str::to_owned).collect();
-    Invalid::new(format!("'{text}' is no address to send to"), format!("write {}", choices(&all)))
+    let shown = without_secrets(text, &[]);
+    Invalid::new(format!("'{shown}' is no address to send to"), format!("write {}", choices(&all)))
 }
 
 impl DatagramSink {

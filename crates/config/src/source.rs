@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::address::{DatagramAddress, Datagrams};
 use crate::endpoint::{Address, Brings, Endpoint};
 use crate::invalid::choices;
+use crate::secret_url::without_secrets;
 use crate::value::{Fault, Given, Value, type_fault};
 use crate::{Invalid, SinkUrl, Vocabulary};
 
@@ -152,7 +153,7 @@ fn no_source(text: &str, known: &Vocabulary) -> Invalid {
     let pulled = pulled.flat_map(|scheme| scheme.prefixes).copied();
     let begins: Vec<_> = ["udp", "rtp"].into_iter().chain(pulled).map(|name| format!("{name}://")).collect();
     let help = format!("write {}, or an address that begins with {}", choices(&words), choices(&begins));
-    Invalid::new(format!("'{}' is no source", without_user(text)), help)
+    Invalid::new(format!("'{}' is no source", without_secrets(text, &[])), help)
 }
 
 impl UdpSource {
@@ -175,18 +176,6 @@ impl UdpSource {
             interface: address.interface,
             datagrams: address.datagrams,
         })
-    }
-}
-
-/// An address without what stands before its `@`.
-pub fn without_user(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => text.to_owned(),
     }
 }
 

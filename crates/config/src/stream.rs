@@ -28,6 +28,10 @@ section! {
         hopeless_after: Duration = Duration::from_secs(10),
         /// A source that is silent for that long is announced as away.
         source_timeout: Duration = Duration::from_secs(2),
+        /// Whether a publisher takes the place of one that is there.
+        takeover: Takeover = Takeover::Silent,
+        /// A publisher that sends no media for that long is let go.
+        publish_timeout: Duration = Duration::from_secs(10),
         /// How many receivers it may have.
         max_receivers: usize = 20_000,
         /// The class of its receivers, where nothing else is said.
@@ -104,6 +108,18 @@ words! {
         Auto = "auto",
         /// In the stream's own worker.
         Worker = "worker",
+    }
+}
+
+words! {
+    /// Whether a publisher takes the place of one that is there.
+    pub enum Takeover: "a choice" {
+        /// Always: the newest one publishes.
+        Always = "always",
+        /// If that one has sent no media for as long as makes a source count as away.
+        Silent = "silent",
+        /// Never: that one has to leave first.
+        Never = "never",
     }
 }
 

@@ -26,6 +26,7 @@ use crate::pushes::Pushes;
 use crate::reach::{Known, OtherRelays, Reach};
 use crate::registry::Registry;
 use crate::shared::Shared;
+use crate::turn::EndedTurns;
 use crate::workers::Workers;
 
 /// A handle on the running relay; clones are the same relay.
@@ -266,6 +267,11 @@ impl Control {
     /// What receivers want of streams, as it changes; for the front that fetches streams. There is one such.
     pub fn take_demands(&self) -> Option<UnboundedReceiver<Demand>> {
         self.inner.demands.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// How many publishers' turns the relay has ended.
+    pub fn ended_turns(&self) -> EndedTurns {
+        self.inner.registry.ended_turns()
     }
 
     /// What rules have decided.

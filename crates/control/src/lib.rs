@@ -40,6 +40,7 @@ mod task;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod workers;
 
 pub use change::{Changed, StreamLimits};
@@ -49,7 +50,7 @@ pub use front::{Front, Started, protocols};
 pub use health::{Health, Heartbeat, LogState};
 pub use listen::Listener;
 pub use load::{load, refuse_empty};
-pub use publisher::{Heard, PublishOptions, Publisher, Push, UdpPorts};
+pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;
@@ -57,3 +58,4 @@ pub use reconnect::Reconnect;
 pub use relay::Relay;
 pub use session::SessionToken;
 pub use task::Task;
+pub use turn::EndedTurns;

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use outflow_engine::ReplicaEnd;
-use outflow_engine::message::{Command, SourceId, StreamId};
+use outflow_engine::message::{Command, StreamId};
+use outflow_media::Time;
 use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
 use crate::limits::REPLICA_LINGER;
+use crate::turn::{Turn, TurnRules};
 use crate::workers::{Owner, Workers};
 
 /// Receivers by worker.
@@ -31,12 +33,13 @@ pub(crate) struct StreamEntry {
     pub(crate) renditions: Vec<Owner>,
     /// What rules leave of its levels.
     pub(crate) bounds: LevelBounds,
-    /// `None` if it takes publishers, else what its source is, in words.
-    pub(crate) source: Option<String>,
+    /// Whether its source is what publishers bring.
+    pub(crate) is_pushed: bool,
+    pub(crate) turns: TurnRules,
     pub(crate) receivers_max: usize,
     /// With its owner and elsewhere.
     pub(crate) receivers: usize,
-    pub(crate) publisher: Option<(SourceId, String)>,
+    pub(crate) publisher: Option<Turn>,
     /// Where else it is, or was, served.
     pub(crate) replicas: Vec<Replica>,
 }
@@ -91,6 +94,11 @@ pub(crate) struct Admitted {
 }
 
 impl StreamEntry {
+    /// Whether a publisher may have it now.
+    pub(crate) fn is_free(&self, now: Time) -> bool {
+        self.publisher.as_ref().is_none_or(|turn| turn.may_be_taken_over(self.turns, now))
+    }
+
     /// Whether it comes from other relays.
     pub(crate) fn is_of_relays(&self) -> bool {
         self.options.is_relayed

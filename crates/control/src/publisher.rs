@@ -2,20 +2,25 @@
 //! to.
 
 use std::net::{IpAddr, UdpSocket};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_engine::Caller;
 use outflow_engine::message::{
-    Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
+    CloseReason, Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
 };
 use outflow_media::Format;
 use outflow_packet::{DropReason, Incoming};
 use outflow_relay::Feedback;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::control::Control;
 use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
+use crate::turn::Turn;
 use crate::workers::Owner;
 
 /// Which peer publishes, and what.
@@ -41,6 +46,10 @@ pub struct Publisher {
     /// To the worker that takes from the queue.
     caller: Caller,
     feedback: Option<mpsc::Receiver<Feedback>>,
+    /// Why the turn is over, once it is.
+    ended: Arc<OnceLock<CloseReason>>,
+    /// Until when media is waited for, as it was when last looked at; none if it may be silent for ever.
+    patience: Option<Pin<Box<Sleep>>>,
     /// Packets that found the queue full and are not counted yet.
     full: AtomicU64,
 }
@@ -62,6 +71,13 @@ impl Heard {
         }
         std::future::pending().await
     }
+}
+
+/// A peer's word that it will publish a stream. It holds nothing, and counts for so long only.
+#[derive(Debug)]
+pub struct Announced {
+    control: Control,
+    patience: Pin<Box<Sleep>>,
 }
 
 /// A publisher that sends by UDP to sockets of the relay.
@@ -141,17 +157,19 @@ impl Control {
         Publisher::open(self, stream, options, Feed::Sockets(sockets, feed), queue).await
     }
 
-    /// Whether a publisher could publish this stream now.
+    /// Whether a publisher could publish this stream now. What comes back says how long it may take to.
     ///
     /// # Errors
     /// Unknown stream, one that takes no publisher, or one that has one already.
-    pub fn takes_publisher(&self, stream: &str) -> Result<(), ControlError> {
+    pub fn takes_publisher(&self, stream: &str) -> Result<Announced, ControlError> {
         let entry = self.entry(stream)?;
-        match (entry.source, entry.publisher) {
-            (Some(source), _) => Err(ControlError::NotPushed(stream.to_owned(), source)),
-            (None, Some((_, peer))) => Err(ControlError::Busy(stream.to_owned(), peer)),
-            (None, None) => Ok(()),
+        if !entry.is_pushed {
+            return Err(ControlError::NotPushed(stream.to_owned()));
         }
+        if !entry.is_free(self.now()) {
+            return Err(ControlError::Busy(stream.to_owned()));
+        }
+        Ok(Announced::new(self, entry.turns.publish_timeout))
     }
 }
 
@@ -164,13 +182,21 @@ impl Publisher {
         queue: mpsc::Sender<Ingest>,
     ) -> Result<Self, ControlError> {
         let entry = control.entry(stream)?;
-        if let (Some(source), false) = (&entry.source, options.configured) {
-            return Err(ControlError::NotPushed(stream.to_owned(), source.clone()));
+        if !entry.is_pushed && !options.configured {
+            return Err(ControlError::NotPushed(stream.to_owned()));
         }
         let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
-        let owner = control.registry().claim(stream, source, &options.peer)?;
-        // Made before asking, so that the claim is given back however this ends.
+        let turn = Turn::new(source, &options.peer, control.now());
+        let (media, ended) = (turn.media(), turn.ended());
+        let (reply, answer) = oneshot::channel();
+        let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told, media };
+        let open = |owner: Owner| {
+            let begin = Command::OpenSource { stream: owner.stream, source, spec, reply };
+            control.workers().tell(&owner, begin);
+        };
+        let owner = control.registry().claim(stream, turn, control.now(), open)?;
+        // Made before waiting, so that the claim is given back however this ends.
         let publisher = Publisher {
             control: control.clone(),
             stream: stream.to_owned(),
@@ -179,11 +205,12 @@ impl Publisher {
             queue,
             caller: control.workers().get(owner.worker).caller(owner.stream),
             feedback: Some(feedback),
+            ended,
+            // What is configured is tried again by its own front.
+            patience: (!options.configured).then(|| Box::pin(sleep(entry.turns.publish_timeout))),
             full: AtomicU64::new(0),
         };
-        let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told };
-        let open = |reply| Command::OpenSource { stream: owner.stream, source, spec, reply };
-        control.workers().ask(&owner, open).await?;
+        answer.await.map_err(|_| ControlError::ShuttingDown)??;
         Ok(publisher)
     }
 
@@ -231,9 +258,26 @@ impl Publisher {
         self.control.workers().tell(&self.owner, Command::NameSource { stream, source, peer });
     }
 
-    /// Waits until the relay ends this turn (the stream was removed).
-    pub async fn closed(&self) {
-        self.queue.closed().await;
+    /// Waits until the relay ends this turn, and says why: the stream was removed, another publisher has it, or no
+    /// media has come for too long. Nothing is lost if this is cancelled.
+    pub async fn closed(&mut self) -> CloseReason {
+        loop {
+            tokio::select! {
+                () = self.queue.closed() => return self.why(),
+                () = passed(&mut self.patience) => {}
+            }
+            let (control, now) = (&self.control, self.control.now());
+            match (control.registry().look_for_media(&self.stream, self.source, now), &mut self.patience) {
+                (Some(until), Some(patience)) => patience.as_mut().reset(Instant::now() + until.since(now)),
+                _ if self.ended.get() == Some(&CloseReason::NoMedia) => return CloseReason::NoMedia,
+                // It has been taken over: the worker closes the queue.
+                _ => self.patience = None,
+            }
+        }
+    }
+
+    fn why(&self) -> CloseReason {
+        self.ended.get().copied().unwrap_or(CloseReason::StreamRemoved)
     }
 
     fn give(&self, ingest: Ingest) -> Push {
@@ -252,6 +296,27 @@ impl Publisher {
             }
             Err(mpsc::error::TrySendError::Closed(_)) => Push::Closed,
         }
+    }
+}
+
+impl Announced {
+    fn new(control: &Control, patience: Duration) -> Self {
+        Announced { control: control.clone(), patience: Box::pin(sleep(patience)) }
+    }
+
+    /// Waits until the peer has had its time, and says so. Nothing is lost if this is cancelled.
+    pub async fn over(&mut self) -> CloseReason {
+        self.patience.as_mut().await;
+        self.control.registry().count_ended(CloseReason::NoMedia);
+        CloseReason::NoMedia
+    }
+}
+
+/// Waits until then; for ever if there is no such time.
+async fn passed(patience: &mut Option<Pin<Box<Sleep>>>) {
+    match patience {
+        Some(patience) => patience.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outflow_engine::message::{Command, ControlError, ReceiverId, SourceId, StreamId};
+use outflow_engine::message::{CloseReason, Command, ControlError, ReceiverId, SourceId, StreamId};
+use outflow_media::Time;
 use outflow_relay::{LevelBounds, StreamOptions};
 
 use crate::placing::{Admitted, Idle, Load, Placing, Ready, Replication, StreamEntry, Terms, has_lingered};
 use crate::session::SessionToken;
+use crate::turn::{EndedTurns, Turn};
 use crate::workers::{Owner, Workers};
 
 /// A receiver that was written down.
@@ -42,6 +44,7 @@ struct Book {
     sessions: HashMap<SessionToken, ReceiverId>,
     load: Load,
     idle: Idle,
+    ended: EndedTurns,
 }
 
 impl Book {
@@ -175,22 +178,64 @@ impl Registry {
         (0..workers).map(|worker| book.owned.get(&worker).copied().unwrap_or(0)).collect()
     }
 
-    /// Takes the place of the stream's publisher.
-    pub(crate) fn claim(&self, stream: &str, source: SourceId, peer: &str) -> Result<Owner, ControlError> {
+    /// Takes the place of the stream's publisher, if it is free or may be taken over at `now`, and has the stream's
+    /// owner told to begin, which is what ends one that was there: in the order in which places are taken.
+    pub(crate) fn claim(
+        &self,
+        stream: &str,
+        turn: Turn,
+        now: Time,
+        begin: impl FnOnce(Owner),
+    ) -> Result<Owner, ControlError> {
         let mut book = self.book();
         let unknown = || ControlError::UnknownStream(stream.to_owned());
-        let entry = &mut book.streams.get_mut(stream).ok_or_else(unknown)?.entry;
-        if let Some((_, publisher)) = &entry.publisher {
-            return Err(ControlError::Busy(stream.to_owned(), publisher.clone()));
+        let Book { streams, ended, .. } = &mut *book;
+        let entry = &mut streams.get_mut(stream).ok_or_else(unknown)?.entry;
+        if !entry.is_free(now) {
+            return Err(ControlError::Busy(stream.to_owned()));
         }
-        entry.publisher = Some((source, peer.to_owned()));
+        let by = turn.peer.clone();
+        if let Some(before) = entry.publisher.replace(turn) {
+            before.end(CloseReason::TakenOver);
+            ended.count(CloseReason::TakenOver);
+            tracing::info!(stream, peer = before.peer, by, "a publisher was taken over");
+        }
+        begin(entry.owner);
         Ok(entry.owner)
+    }
+
+    /// When the turn of the stream's publisher is over if no media comes; none if it has no turn. One that is over at
+    /// `now` ends.
+    pub(crate) fn look_for_media(&self, stream: &str, source: SourceId, now: Time) -> Option<Time> {
+        let mut book = self.book();
+        let Book { streams, ended, .. } = &mut *book;
+        let entry = &mut streams.get_mut(stream)?.entry;
+        let turn = entry.publisher.as_ref().filter(|turn| turn.source == source)?;
+        let until = turn.until(entry.turns);
+        if now < until {
+            return Some(until);
+        }
+        turn.end(CloseReason::NoMedia);
+        ended.count(CloseReason::NoMedia);
+        tracing::info!(stream, peer = turn.peer, "a publisher was let go: it sends no media");
+        entry.publisher = None;
+        None
+    }
+
+    /// A publisher that has no turn yet was sent away.
+    pub(crate) fn count_ended(&self, why: CloseReason) {
+        self.book().ended.count(why);
+    }
+
+    /// How many turns the relay has ended.
+    pub(crate) fn ended_turns(&self) -> EndedTurns {
+        self.book().ended
     }
 
     /// Gives the place of the stream's publisher back, if `source` still has it.
     pub(crate) fn release(&self, stream: &str, source: SourceId) {
         self.update(stream, |entry| {
-            if entry.publisher.as_ref().is_some_and(|(id, _)| *id == source) {
+            if entry.publisher.as_ref().is_some_and(|turn| turn.source == source) {
                 entry.publisher = None;
             }
         });
@@ -199,8 +244,8 @@ impl Registry {
     /// The stream's publisher, if it is still this one, is another peer now.
     pub(crate) fn rename(&self, stream: &str, source: SourceId, peer: &str) {
         self.update(stream, |entry| {
-            if let Some((_, known)) = entry.publisher.as_mut().filter(|(id, _)| *id == source) {
-                peer.clone_into(known);
+            if let Some(turn) = entry.publisher.as_mut().filter(|turn| turn.source == source) {
+                peer.clone_into(&mut turn.peer);
             }
         });
     }

@@ -206,7 +206,6 @@ impl Supervisor {
         let link = config.link.as_ref().and_then(|link| control.links().get(&link.0).ok());
         let worker = link.map_or(least, |link| link.worker);
         let owner = Owner { worker, stream: control.new_id() };
-        let pushed = config.source.is_push();
         let options = self.options(config);
         let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
         let renditions = renditions.collect::<Result<Vec<_>, ControlError>>()?;
@@ -215,7 +214,8 @@ impl Supervisor {
             options,
             renditions: renditions.clone(),
             bounds: LevelBounds::default(),
-            source: (!pushed).then(|| config.source.to_string()),
+            is_pushed: config.source.is_push(),
+            turns: config.into(),
             receivers_max: config.max_receivers,
             receivers: 0,
             publisher: None,
@@ -273,15 +273,16 @@ impl Supervisor {
         // Nothing of what follows can fail.
         let control = self.control.clone();
         let (registry, workers) = (control.registry(), control.workers());
-        registry.update(name, |entry| entry.receivers_max = new.max_receivers);
+        registry.update(name, |entry| {
+            (entry.receivers_max, entry.turns) = (new.max_receivers, new.into());
+        });
         let options = self.options(new);
         let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
         registry.change_options(name, workers, change);
         registry.set_bounds(name, workers, self.rules.bounds(name, new));
         if let Some(source) = source {
             self.end_source(name).await;
-            let pushed = new.source.is_push();
-            registry.update(name, |entry| entry.source = (!pushed).then(|| new.source.to_string()));
+            registry.update(name, |entry| entry.is_pushed = new.source.is_push());
             self.begin_source(name, source);
         }
         Ok(())

@@ -13,7 +13,7 @@ use url::Url;
 use crate::limits::{CONNECT_WAIT, PING_EVERY};
 
 /// Where the directory is, and how one gets in.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// Addresses of NATS: `nats://HOST:PORT`, or `tls://` to refuse a server without TLS. In front of the host
     /// may stand `USER:PASSWORD@` or `TOKEN@`, which precede [`Options::auth`] at this server. All servers of a
@@ -36,6 +36,16 @@ pub struct Options {
     /// What chance is made of: which entries a lookup names besides the nearest, and how long is waited
     /// between attempts.
     pub seed: u64,
+}
+
+impl core::fmt::Debug for Options {
+    /// Without the servers: passwords may stand in their addresses.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Options")
+            .field("bucket", &self.bucket)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -307,6 +317,13 @@ mod tests {
         assert_eq!((one.shown.as_str(), one.address.port()), ("nats://one:4223", 4223));
         assert!(two.address.tls_required() && !one.address.tls_required());
         assert!(!format!("{access:?}").contains("p@ss"), "passwords are not shown");
+    }
+
+    #[test]
+    fn options_are_shown_without_passwords() {
+        let servers = vec!["nats://relay:p4ss@one:4223".to_owned()];
+        let shown = format!("{:?}", Options { servers, ..Options::default() });
+        assert!(shown.contains("bucket") && !shown.contains("p4ss"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! What the book says of streams and receivers.
 
+use std::time::Duration;
+
+use outflow_config::{StreamConfig, Takeover};
+
 use super::*;
 use crate::limits::REPLICA_LINGER;
+use crate::turn::TurnRules;
 
 const ALONE: Terms = terms(1, 1);
 
@@ -15,7 +20,8 @@ fn entry(receivers_max: usize) -> StreamEntry {
         owner: Owner { worker: 0, stream: 1 },
         options: StreamOptions::default(),
         bounds: LevelBounds::default(),
-        source: None,
+        is_pushed: true,
+        turns: (&StreamConfig::default()).into(),
         receivers_max,
         receivers: 0,
         publisher: None,
@@ -33,6 +39,14 @@ fn admit(registry: &Registry, stream: &str, receiver: ReceiverId, terms: Terms) 
     admitted.map(|admitted| (admitted.owner.worker, admitted.owner.stream, replicated))
 }
 
+/// A turn at stream "a", if it may begin.
+fn claim(registry: &Registry, turn: Turn, now: Time) -> Result<Owner, ControlError> {
+    let mut begun = None;
+    let claimed = registry.claim("a", turn, now, |owner| begun = Some(owner));
+    assert_eq!(begun, claimed.as_ref().ok().copied(), "its worker is told if it begins");
+    claimed
+}
+
 /// The worker, the stream's number there, and whether it has been told of the stream.
 type Admission = Result<(usize, StreamId, bool), ControlError>;
 
@@ -40,14 +54,78 @@ type Admission = Result<(usize, StreamId, bool), ControlError>;
 fn one_publisher_at_a_time() {
     let registry = Registry::default();
     registry.insert("a".into(), entry(1));
-    registry.claim("a", 1, "first").expect("free");
-    assert!(
-        matches!(registry.claim("a", 2, "second"), Err(ControlError::Busy(_, first)) if first == "first")
-    );
+    let begin = |source| claim(&registry, Turn::new(source, "a test", Time::ZERO), Time::ZERO);
+    begin(1).expect("free");
+    assert_eq!(begin(2), Err(ControlError::Busy("a".to_owned())));
     registry.release("a", 2);
-    assert!(registry.claim("a", 2, "second").is_err(), "only its holder gives the place back");
+    assert!(begin(2).is_err(), "only its holder gives the place back");
     registry.release("a", 1);
-    registry.claim("a", 2, "second").expect("free again");
+    begin(2).expect("free again");
+}
+
+#[test]
+fn a_publisher_is_taken_over_as_the_stream_says() {
+    let (timeout, almost) = (Duration::from_secs(2), Duration::from_millis(1999));
+    let at = |after| Time::from_millis(5000) + after;
+    for (takeover, when_live, when_silent) in
+        [(Takeover::Always, true, true), (Takeover::Silent, false, true), (Takeover::Never, false, false)]
+    {
+        let registry = Registry::default();
+        let config = StreamConfig { takeover, source_timeout: timeout, ..StreamConfig::default() };
+        let turns = TurnRules::from(&config);
+        for (now, is_taken) in [(at(almost), when_live), (at(timeout), when_silent)] {
+            registry.insert("a".into(), StreamEntry { turns, ..entry(1) });
+            let first = Turn::new(1, "first", Time::from_millis(1000));
+            let (media, ended) = (first.media(), first.ended());
+            claim(&registry, first, Time::from_millis(1000)).expect("free");
+            media.came(at(Duration::ZERO));
+            let counted = registry.ended_turns().taken_over;
+            let claimed = claim(&registry, Turn::new(2, "second", now), now);
+            assert_eq!(claimed.is_ok(), is_taken, "{takeover:?} at {now}");
+            assert_eq!(ended.get(), is_taken.then_some(&CloseReason::TakenOver), "{takeover:?} at {now}");
+            assert_eq!(registry.ended_turns().taken_over - counted, u64::from(is_taken));
+            registry.release("a", 1);
+            let third = claim(&registry, Turn::new(3, "third", now), now).is_ok();
+            assert_eq!(third, !is_taken || takeover == Takeover::Always, "the old one gives nothing back");
+        }
+    }
+}
+
+#[test]
+fn a_publisher_that_has_sent_nothing_counts_from_its_beginning() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(1));
+    let begun = Time::from_millis(1000);
+    claim(&registry, Turn::new(1, "first", begun), begun).expect("free");
+    let may_begin = |after| {
+        let now = begun + Duration::from_millis(after);
+        claim(&registry, Turn::new(2, "second", now), now).is_ok()
+    };
+    assert!(!may_begin(1999), "it has only just come");
+    assert!(may_begin(2000));
+}
+
+#[test]
+fn a_publisher_without_media_is_let_go_and_one_with_media_is_waited_for() {
+    let registry = Registry::default();
+    let config = StreamConfig {
+        source_timeout: Duration::from_secs(20),
+        publish_timeout: Duration::from_secs(10),
+        ..StreamConfig::default()
+    };
+    registry.insert("a".into(), StreamEntry { turns: (&config).into(), ..entry(1) });
+    let at = |seconds: u64| Time::from_millis(1000 * seconds);
+    let turn = Turn::new(1, "first", at(5));
+    let (media, ended) = (turn.media(), turn.ended());
+    claim(&registry, turn, at(5)).expect("free");
+    assert_eq!(registry.look_for_media("a", 1, at(14)), Some(at(15)));
+    media.came(at(14));
+    assert_eq!(registry.look_for_media("a", 1, at(15)), Some(at(34)), "as long as it does not count as away");
+    assert_eq!(registry.look_for_media("a", 2, at(99)), None, "another turn");
+    assert_eq!((ended.get(), registry.ended_turns().no_media), (None, 0));
+    assert_eq!(registry.look_for_media("a", 1, at(34)), None);
+    assert_eq!((ended.get(), registry.ended_turns().no_media), (Some(&CloseReason::NoMedia), 1));
+    claim(&registry, Turn::new(2, "second", at(34)), at(34)).expect("its place is free");
 }
 
 #[test]

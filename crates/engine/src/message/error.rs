@@ -9,11 +9,11 @@ pub enum ControlError {
     #[error("no stream named '{0}' is configured: add [streams.{0}] and reload, or correct the name")]
     UnknownStream(String),
     /// The stream's source is not a pushed one.
-    #[error("stream '{0}' takes no publisher: its source is {1}; set source = \"push\" to publish to it")]
-    NotPushed(String, String),
+    #[error("stream '{0}' takes no publisher: it has another source; set source = \"push\" to publish to it")]
+    NotPushed(String),
     /// Another peer publishes already.
-    #[error("stream '{0}' is being published by {1}: end that first")]
-    Busy(String, String),
+    #[error("stream '{0}' is being published already: end that first, or see takeover in the configuration")]
+    Busy(String),
     /// The stream was removed while something was asked of it.
     #[error("the stream has just been removed: add it again and reload, or ask for another one")]
     StreamGone,
@@ -107,6 +107,12 @@ pub enum CloseReason {
     /// The stream was taken out of the configuration.
     #[error("the stream was removed")]
     StreamRemoved,
+    /// Another publisher has the stream now.
+    #[error("another publisher has taken the stream over")]
+    TakenOver,
+    /// It was to publish, and no media came for as long as `publish_timeout`.
+    #[error("no media came for publish_timeout")]
+    NoMedia,
     /// An operator removed it.
     #[error("removed by an operator")]
     Removed,

@@ -25,7 +25,7 @@ pub use receiver::{
 pub use receivers::{ReceiverReport, ReceiverState, Receivers};
 pub(crate) use rtcp::Unread;
 pub use rtcp::{RtcpCounts, RtcpGate, WaitingRtcp};
-pub use source::{Feed, Ingest, SocketRole, SourceSocket, SourceSpec};
+pub use source::{Feed, Ingest, LastMedia, SocketRole, SourceSocket, SourceSpec};
 pub use state::{
     BranchState, ElementState, LinkApplicationState, LinkState, RelayState, SessionState, SourceState,
     StreamPart, StreamState, WorkerState, named, together,

@@ -1,9 +1,11 @@
 //! A source that begins its turn at a stream, and how its packets reach the worker.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use outflow_media::Format;
+use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Incoming};
 use outflow_relay::Feedback;
 use tokio::sync::mpsc;
@@ -19,6 +21,25 @@ pub struct SourceSpec {
     pub feed: Feed,
     /// What receivers say, for its front. What finds it full is left out: it is said again.
     pub feedback: mpsc::Sender<Feedback>,
+    /// Where it is said that media has come.
+    pub media: LastMedia,
+}
+
+/// When media of a source came last: its worker says so, once a batch; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct LastMedia(Arc<AtomicU64>);
+
+impl LastMedia {
+    /// Media came.
+    pub fn came(&self, now: Time) {
+        // 0 stands for none. Nothing else is read because of it.
+        self.0.store(now.as_nanos().max(1), Ordering::Relaxed);
+    }
+
+    /// When media came last, if any did.
+    pub fn at(&self) -> Option<Time> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|nanos| *nanos > 0).map(Time::from_nanos)
+    }
 }
 
 /// How a source's packets reach the worker.

@@ -148,7 +148,7 @@ impl Worker {
             let (arena, sender) = (Box::new(Arena::default()), Sender::default());
             entry.insert(Watched::Source { stream: index, socket, arena, sender });
         }
-        let opened = LiveSource::new(source, spec.peer, queue, tokens, spec.feedback);
+        let opened = LiveSource::new(source, spec.peer, queue, tokens, (spec.feedback, spec.media));
         let stream = &mut self.streams[index];
         stream.core.handle_source(now, spec.format);
         stream.touched = true;

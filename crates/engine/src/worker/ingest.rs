@@ -21,7 +21,8 @@ impl Worker {
             };
             let Some(stream) = self.streams.get_mut(*stream) else { return };
             stream.touched = true;
-            let core = &mut stream.core;
+            let (core, source) = (&mut stream.core, &stream.source);
+            let mut has_media = false;
             let (track, role, expected) = (socket.track, socket.role, socket.from);
             let received = self.receiver.receive(socket.socket.as_fd(), arena, |datagram| {
                 if expected.is_some_and(|ip| ip != datagram.from.ip()) {
@@ -37,9 +38,13 @@ impl Worker {
                     let ssrc = outflow_rtp::ssrc(&datagram.bytes).filter(|_| role == SocketRole::Rtp);
                     if core.handle_media(now, track, datagram.bytes.into()) {
                         sender.sent(now, datagram.from, ssrc);
+                        has_media = true;
                     }
                 }
             });
+            if let (true, Some(source)) = (has_media, source) {
+                source.media_came(now);
+            }
             match received {
                 Ok((is_more, dropped)) => {
                     core.count_drop(DropReason::ReceiveBuffer, u64::from(dropped));

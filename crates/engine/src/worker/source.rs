@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::clock::Clock;
 use crate::limits::INGEST_ROUND_PACKETS;
-use crate::message::{Ingest, SourceId};
+use crate::message::{Ingest, LastMedia, SourceId};
 
 /// A source's turn.
 pub(super) struct LiveSource {
@@ -20,6 +20,7 @@ pub(super) struct LiveSource {
     sockets: Vec<usize>,
     /// To its front.
     feedback: mpsc::Sender<Feedback>,
+    media: LastMedia,
     /// Key frames that its sender was asked for; it wraps.
     requests: u8,
 }
@@ -31,9 +32,9 @@ impl LiveSource {
         peer: String,
         queue: mpsc::Receiver<Ingest>,
         sockets: Vec<usize>,
-        feedback: mpsc::Sender<Feedback>,
+        (feedback, media): (mpsc::Sender<Feedback>, LastMedia),
     ) -> Self {
-        LiveSource { id, peer, queue, sockets, feedback, requests: 0 }
+        LiveSource { id, peer, queue, sockets, feedback, media, requests: 0 }
     }
 
     pub(super) fn id(&self) -> SourceId {
@@ -57,12 +58,14 @@ impl LiveSource {
 
     /// Takes what its publisher has put into the queue, a round of it at most. Returns how much.
     pub(super) fn drain(&mut self, core: &mut Stream, clock: &Clock) -> usize {
-        let mut taken = 0;
+        let (mut taken, mut media_at) = (0, None);
         while taken < INGEST_ROUND_PACKETS {
             let now = clock.now();
             match self.queue.try_recv() {
                 Ok(Ingest::Media { track, bytes }) => {
-                    core.handle_media(now, track, bytes);
+                    if core.handle_media(now, track, bytes) {
+                        media_at = Some(now);
+                    }
                 }
                 Ok(Ingest::Rtcp { track, bytes }) => sender_reports(core, now, track, &bytes),
                 Ok(Ingest::Dropped { reason, packets }) => {
@@ -72,7 +75,13 @@ impl LiveSource {
             }
             taken += 1;
         }
+        media_at.into_iter().for_each(|at| self.media.came(at));
         taken
+    }
+
+    /// Media came to its sockets.
+    pub(super) fn media_came(&self, now: Time) {
+        self.media.came(now);
     }
 
     /// Hands on what receivers say. Returns the track and the number of a key frame request that is for the

@@ -8,12 +8,11 @@ use futures_util::StreamExt;
 use outflow_api::{ErrorBody, HttpError, Peer, credentials};
 use outflow_control::{Control, PublishOptions, Push};
 use outflow_door::Right;
+use outflow_engine::message::CloseReason;
 use outflow_media::Format;
 use outflow_ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::limits::INGEST_SILENCE;
 
 /// What was published, told when it is over.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,7 +32,10 @@ pub(super) struct Published {
         (status = OK, body = Published),
         (status = UNAUTHORIZED, body = ErrorBody),
         (status = NOT_FOUND, body = ErrorBody),
-        (status = CONFLICT, body = ErrorBody, description = "It is published already, or takes no publisher")
+        (status = REQUEST_TIMEOUT, body = ErrorBody, description = "No media came for `publish_timeout`"),
+        (status = CONFLICT, body = ErrorBody,
+            description = "It is published already, takes no publisher, or another one has taken it over"),
+        (status = GONE, body = ErrorBody, description = "It was removed, or has another source now")
     )
 )]
 pub(super) async fn publish(
@@ -49,43 +51,41 @@ pub(super) async fn publish(
     control.door().enter(Right::Publish, &request)?;
     let name = request.stream;
     let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
-    let publisher = control.publish(&name, options).await?;
+    let mut publisher = control.publish(&name, options).await?;
     let mut chunks = body.into_data_stream();
     let mut framer = TsFramer::default();
     let mut bytes = 0;
     loop {
         let chunk = tokio::select! {
-            chunk = tokio::time::timeout(INGEST_SILENCE, chunks.next()) => chunk,
-            () = publisher.closed() => return Err(taken_away(&name)),
+            chunk = chunks.next() => chunk,
+            why = publisher.closed() => return Err(ended(&name, why)),
         };
         let chunk = match chunk {
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(error))) => return Err(broken(&error)),
-            Ok(None) => return Ok(Json(Published { bytes, skipped: framer.skipped() })),
-            Err(_) => return Err(silent()),
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => return Err(broken(&error)),
+            None => return Ok(Json(Published { bytes, skipped: framer.skipped() })),
         };
         framer.push(chunk);
         while let Some(datagram) = framer.next_datagram() {
             bytes += datagram.len() as u64;
             if publisher.send(0, datagram).await == Push::Closed {
-                return Err(taken_away(&name));
+                return Err(ended(&name, publisher.closed().await));
             }
         }
     }
 }
 
-fn taken_away(name: &str) -> HttpError {
-    let text =
-        format!("stream '{name}' was removed or has another source now: publish again if that is wrong");
-    HttpError::new(StatusCode::GONE, text)
+fn ended(name: &str, why: CloseReason) -> HttpError {
+    let (status, what) = match why {
+        CloseReason::TakenOver => {
+            (StatusCode::CONFLICT, "has another publisher now, which has taken it over (see takeover)")
+        }
+        CloseReason::NoMedia => (StatusCode::REQUEST_TIMEOUT, "got no media for publish_timeout"),
+        _ => (StatusCode::GONE, "was removed or has another source now"),
+    };
+    HttpError::new(status, format!("stream '{name}' {what}: publish again if that is wrong"))
 }
 
 fn broken(error: &axum::Error) -> HttpError {
     HttpError::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
-}
-
-fn silent() -> HttpError {
-    let text =
-        format!("nothing came for {} s: publish again when there is something", INGEST_SILENCE.as_secs());
-    HttpError::new(StatusCode::REQUEST_TIMEOUT, text)
 }

@@ -11,6 +11,3 @@ pub const TCP_KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Bytes of an HTTP request's head; a longer one is answered with 431.
 pub const HTTP_HEAD_BYTES: usize = 16 << 10;
-
-/// How long a publisher's HTTP body may be silent before its turn ends.
-pub const INGEST_SILENCE: Duration = Duration::from_secs(30);

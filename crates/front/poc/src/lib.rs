@@ -23,12 +23,12 @@ mod settings;
 
 use std::sync::Arc;
 
-use outflow_config::{Protocol, StreamConfig};
+use outflow_config::{Protocol, SecretUrl, StreamConfig};
 use outflow_control::{Control, Front, PushOptions, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 
-pub use codes::REFUSED;
+pub use codes::{NO_MEDIA, REFUSED, TAKEN_OVER};
 use options::latency;
 pub use options::options;
 pub use resources::{Handler, Resources};
@@ -78,5 +78,5 @@ fn ask(control: &Control, config: &StreamConfig) -> Result<outflow_front_pull::A
         seed: u64::from(random_u32()),
         ..outflow_client::Options::default()
     };
-    Ok((format!("poc://{}{}", url.place, url.resource), options))
+    Ok((SecretUrl::new(format!("poc://{}{}", url.place, url.resource.reveal()), &[]), options))
 }

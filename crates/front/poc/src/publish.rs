@@ -3,47 +3,50 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use outflow_control::{Control, PublishOptions, Publisher, Push};
-use outflow_engine::message::ControlError;
+use outflow_control::{Announced, Control, PublishOptions, Publisher, Push};
 use outflow_media::Format;
 use outflow_poc::connection::Closed;
+use outflow_poc::packet::Code;
 use outflow_poc_socket::PocSocket;
 use outflow_poc_socket::media::{Form, Packet};
 use outflow_rtp::sdp;
 
-use crate::codes::ENDED;
+use crate::codes::{self, ENDED};
 
-/// Publishes what comes, until it ends. An error tells why it did not begin.
+/// Publishes what comes, until it ends. An error tells why it did not begin, or was ended.
 pub(super) async fn publish(
     control: &Control,
     socket: PocSocket,
     (stream, form): (&str, Form),
-    peer: SocketAddr,
+    (peer, mut announced): (SocketAddr, Announced),
 ) -> Result<(), String> {
     let format = match form {
         Form::Ts => Format::Ts,
-        Form::Rtp => match described(&socket).await {
-            Ok(format) => format,
-            Err(why) => return Err(close(socket, &why)),
-        },
+        Form::Rtp => {
+            let described = tokio::select! {
+                described = described(&socket) => described.map_err(|text| (ENDED, text)),
+                why = announced.over() => Err((codes::of(why), why.to_string())),
+            };
+            match described {
+                Ok(format) => format,
+                Err((code, text)) => return Err(close(socket, code, text)),
+            }
+        }
     };
     let options = PublishOptions { format, peer: format!("POC from {peer}"), configured: false };
-    let publisher = match control.publish(stream, options).await {
+    let mut publisher = match control.publish(stream, options).await {
         Ok(publisher) => publisher,
-        Err(error) => return Err(close(socket, &error.to_string())),
+        Err(error) => return Err(close(socket, ENDED, error.to_string())),
     };
     loop {
         let unit = tokio::select! {
             unit = socket.recv() => unit,
-            () = publisher.closed() => {
-                let text = ControlError::UnknownStream(stream.to_owned()).to_string();
-                close(socket, &text);
-                return Ok(());
-            }
+            why = publisher.closed() => return Err(close(socket, codes::of(why), why.to_string())),
         };
         let Ok((_, data)) = unit else { return Ok(()) };
         if hand_on(&publisher, form, data) == Push::Closed {
-            return Ok(());
+            let why = publisher.closed().await;
+            return Err(close(socket, codes::of(why), why.to_string()));
         }
     }
 }
@@ -68,7 +71,7 @@ fn hand_on(publisher: &Publisher, form: Form, unit: Bytes) -> Push {
     }
 }
 
-fn close(socket: PocSocket, text: &str) -> String {
-    socket.close(ENDED, text);
-    text.to_owned()
+fn close(socket: PocSocket, code: Code, text: String) -> String {
+    socket.close(code, &text);
+    text
 }

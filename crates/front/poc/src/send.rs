@@ -146,9 +146,9 @@ async fn turn(control: &Control, push: &PushOptions) -> Result<Option<CloseReaso
     let poc = config.section::<Poc>();
     let options = options(&poc, Some(url))?;
     let wrong = |error: &dyn std::fmt::Display| Failure::Place(format!("{url}: {error}"));
-    let address = Address { place: url.place.clone(), resource: url.resource.clone() };
+    let address = Address { place: url.place.clone(), resource: url.resource.reveal().to_owned() };
     let place = look_up(&address).await.map_err(|error| wrong(&error))?;
-    let request = media::to_send(&url.resource, form, latency(&poc, url));
+    let request = media::to_send(&address.resource, form, latency(&poc, url));
     let socket = PocSocket::connect(place, request, &options).await?;
     let playing = control.play(&push.stream, push.receiver.clone(), delivery(form)).await?;
     let latency = latency(&poc, url);

@@ -86,7 +86,7 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
         false => take(&control, asking, wish).await,
     };
     if let Err(why) = ended {
-        tracing::info!(%stream, %peer, why, "a client of the partial-order transport was refused");
+        tracing::info!(%stream, %peer, why, "a client of the partial-order transport was sent away");
     }
 }
 
@@ -113,11 +113,12 @@ async fn play(control: &Control, asking: Asking, wish: ServiceRequest) -> Result
 
 /// Publishes what a client sends, until one of both ends it.
 async fn take(control: &Control, asking: Asking, wish: ServiceRequest) -> Result<(), String> {
-    if let Err(error) = control.takes_publisher(&wish.request.stream) {
-        return Err(refuse(asking, &error));
-    }
+    let announced = match control.takes_publisher(&wish.request.stream) {
+        Ok(announced) => announced,
+        Err(error) => return Err(refuse(asking, &error)),
+    };
     let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
-    publish::publish(control, socket, (&wish.request.stream, wish.form), wish.request.peer).await
+    publish::publish(control, socket, (&wish.request.stream, wish.form), (wish.request.peer, announced)).await
 }
 
 fn refuse(asking: Asking, error: &ControlError) -> String {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use outflow_config::Step::{Index, Key};
 use outflow_config::{
-    Address, BitRate, Check, Contract, Invalid, Listener, Protocol, Scheme, Step, StreamAddress, Table,
-    Written, out_of, parse_duration, section, words,
+    Address, BitRate, Check, Contract, Invalid, Listener, Protocol, Scheme, SecretUrl, Step, StreamAddress,
+    Table, Written, out_of, parse_duration, section, words,
 };
 
 use crate::limits::POC_LATENCY;
@@ -116,13 +116,16 @@ fn no_keys(check: &mut Check<'_, '_, '_>, at: &[Step<'_>]) {
 /// Keys of a query that are meant for this end; all others are for the other one.
 const OWN_KEYS: [&str; 3] = ["key-file", "encryption", "latency"];
 
-/// `poc://HOST:PORT/NAME?…`. Displayed, it leaves a token out.
+/// Keys of a query that say what is wanted of a stream: no secrets.
+const HARMLESS: [&str; 5] = ["level", "branch", "part", "size", "gray"];
+
+/// `poc://HOST:PORT/NAME?…`. Displayed, it leaves a token out, and values that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PocUrl {
     /// Host and port; a host of IPv6 in brackets.
     pub place: String,
     /// What is asked for there, with what the query says to the other end.
-    pub resource: String,
+    pub resource: SecretUrl,
     /// Keys that are not those of `[poc]`, as a path from the relay's working directory.
     pub key_file: Option<PathBuf>,
     /// Whether nothing is encrypted, whatever `[poc]` says.
@@ -142,9 +145,10 @@ impl FromStr for PocUrl {
         if path.len() < 2 {
             return Err(Invalid::new("the address names no stream", help));
         }
+        let mut resource = path.to_owned();
         let mut url = PocUrl {
             place: address.place.clone(),
-            resource: path.to_owned(),
+            resource: SecretUrl::new("", &[]),
             key_file: None,
             is_plain: false,
             latency: None,
@@ -162,8 +166,8 @@ impl FromStr for PocUrl {
                     return Err(Invalid::new(format!("'{value}' is no {key}"), help));
                 }
                 _ => {
-                    url.resource.push(if url.resource.contains('?') { '&' } else { '?' });
-                    url.resource.push_str(pair);
+                    resource.push(if resource.contains('?') { '&' } else { '?' });
+                    resource.push_str(pair);
                 }
             }
         }
@@ -171,13 +175,14 @@ impl FromStr for PocUrl {
             let help = "leave key-file or encryption=off out";
             return Err(Invalid::new("a key file is named but encryption is off", help));
         }
+        url.resource = SecretUrl::new(resource, &HARMLESS);
         Ok(url)
     }
 }
 
 impl Address for PocUrl {
     fn place(&self) -> String {
-        let path = self.resource.split('?').next().unwrap_or_default();
+        let path = self.resource.shown().split('?').next().unwrap_or_default();
         format!("poc://{}{path}", self.place)
     }
 
@@ -195,7 +200,8 @@ fn latency(text: &str) -> Result<Duration, Invalid> {
 
 impl fmt::Display for PocUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, query) = self.resource.split_once('?').unwrap_or((&self.resource, ""));
+        let shown = self.resource.shown();
+        let (path, query) = shown.split_once('?').unwrap_or((shown, ""));
         write!(f, "poc://{}{path}", self.place)?;
         let shown = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("token="));
         let mut all: Vec<String> = shown.map(str::to_owned).collect();
@@ -217,7 +223,7 @@ mod tests {
     #[test]
     fn what_is_for_this_end_is_told_apart() {
         let url = good("poc://relay:7000/live/cam?level=2&latency=120ms&token=t&key-file=a/b.key");
-        assert_eq!((url.place.as_str(), url.resource.as_str()), ("relay:7000", "/live/cam?level=2&token=t"));
+        assert_eq!((url.place.as_str(), url.resource.reveal()), ("relay:7000", "/live/cam?level=2&token=t"));
         assert_eq!(url.key_file, Some(PathBuf::from("a/b.key")));
         assert_eq!(url.latency, Some(Duration::from_millis(120)));
         assert_eq!(url.to_string(), "poc://relay:7000/live/cam?level=2&key-file=a/b.key&latency=120ms");
@@ -226,9 +232,16 @@ mod tests {
 
     #[test]
     fn what_it_writes_it_reads() {
-        for text in ["poc://h:1/a", "poc://h:1/a?encryption=off", "poc://h:1/a?b=c&latency=2500ms"] {
+        for text in ["poc://h:1/a", "poc://h:1/a?encryption=off", "poc://h:1/a?level=2&latency=2500ms"] {
             assert_eq!(good(text).to_string(), text);
         }
+    }
+
+    #[test]
+    fn what_may_be_secret_is_not_written() {
+        let url = good("poc://h:1/a?level=2&token=s3cret&password=s3cret");
+        assert_eq!(url.to_string(), "poc://h:1/a?level=2&password=…");
+        assert!(!format!("{url:?}").contains("s3cret"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outflow_config::Config;
 use outflow_control::Relay;
+use outflow_front_poc::{NO_MEDIA, TAKEN_OVER};
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
 use tokio::time::{sleep, timeout};
@@ -137,4 +138,32 @@ async fn an_address_that_guesses_tokens_has_to_wait() {
     assert!(refused.contains("too many wrong tokens"), "{refused}");
     let right = server.refused("/demo?token=one").await;
     assert!(right.contains("too many wrong tokens"), "guessing would go on: {right}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_publisher_that_is_silent_is_taken_over_and_told() {
+    let server = Server::start("[defaults]\nsource_timeout = \"200 ms\"").await;
+    let first = server.publish("/push").await.expect("it may");
+    let second = timeout(PATIENCE, async {
+        loop {
+            match server.publish("/push").await {
+                Ok(second) => return second,
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    });
+    let _second = second.await.expect("it may in time");
+    let told = timeout(PATIENCE, first.recv()).await.expect("told in time").expect_err("it is over");
+    assert_eq!((told.code, told.text.contains("taken the stream over")), (TAKEN_OVER, true), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_publisher_that_sends_no_media_is_let_go_and_told() {
+    let server = Server::start("[defaults]\npublish_timeout = \"300 ms\"").await;
+    for form in [Form::Ts, Form::Rtp] {
+        let request = media::to_send("/push", form, Duration::from_millis(200));
+        let publisher = server.connect(request).await.expect("it may");
+        let told = timeout(PATIENCE, publisher.recv()).await.expect("told in time").expect_err("it is over");
+        assert_eq!((told.code, told.text.contains("no media")), (NO_MEDIA, true), "{told:?}");
+    }
 }

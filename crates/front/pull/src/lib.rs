@@ -8,7 +8,7 @@
 )]
 
 use outflow_client::{Error, Options, Received, subscribe};
-use outflow_config::StreamConfig;
+use outflow_config::{SecretUrl, StreamConfig};
 use outflow_control::{Control, PublishOptions, Publisher, Push, Reconnect};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 const CNAME: &str = "outflow-pull";
 
 /// Where to ask for a stream, and how.
-pub type Asked = (String, Options);
+pub type Asked = (SecretUrl, Options);
 
 /// Keeps `stream` published with what its configured source sends when it is asked, until aborted.
 pub async fn pull(
@@ -58,7 +58,7 @@ pub enum Failure {
 
 /// Connects, and publishes until that ends.
 async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Asked) -> Result<(), Failure> {
-    let mut subscription = subscribe(&url, options).await?;
+    let mut subscription = subscribe(url.reveal(), options).await?;
     let format = subscription.format().clone();
     let options = PublishOptions { format, peer: shown.to_owned(), configured: true };
     let mut publisher = control.publish(stream, options).await?;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use outflow_control::{Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
+use outflow_control::{Announced, Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::StreamName;
 use outflow_engine::message::ControlError;
 use outflow_media::{Format, Track};
@@ -18,6 +18,8 @@ pub(super) struct Publication {
     stream: StreamName,
     tracks: Vec<Track>,
     udp: Option<UdpPorts>,
+    /// Until it publishes.
+    announced: Announced,
     publisher: Option<Publisher>,
     feedback: Heard,
     /// Packets of the stream as they were counted when last looked at.
@@ -35,11 +37,12 @@ pub(super) enum News {
 impl Publication {
     /// One of a stream that takes a publisher now.
     pub(super) fn announce(control: &Control, wanted: Wanted, tracks: Vec<Track>) -> Result<Self, Refusal> {
-        control.takes_publisher(&wanted.stream)?;
+        let announced = control.takes_publisher(&wanted.stream)?;
         Ok(Publication {
             stream: wanted.stream,
             tracks,
             udp: None,
+            announced,
             publisher: None,
             feedback: Heard::default(),
             packets: 0,
@@ -91,9 +94,11 @@ impl Publication {
 
     /// Waits for what the relay has to say: that it is over, or that receivers want something.
     pub(super) async fn news(&mut self) -> News {
-        let Some(publisher) = &self.publisher else { return std::future::pending().await };
+        let Some(publisher) = &mut self.publisher else {
+            return News::Ended(self.announced.over().await.to_string());
+        };
         tokio::select! {
-            () = publisher.closed() => News::Ended("its stream was taken away".to_owned()),
+            why = publisher.closed() => News::Ended(why.to_string()),
             track = self.feedback.key_frame() => News::KeyFrame(track),
         }
     }

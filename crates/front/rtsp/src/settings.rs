@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use outflow_config::Step::Key;
 use outflow_config::{
-    Address, Check, Contract, Invalid, Listener, Protocol, Scheme, Secret, StreamAddress, StreamConfig,
-    Table, section, without_user, words,
+    Address, Check, Contract, Invalid, Listener, Protocol, Scheme, Secret, SecretUrl, StreamAddress,
+    StreamConfig, Table, section, without_secrets, words,
 };
 use outflow_front_groups::GroupSettings;
 use url::{Host, Url};
 
 pub(crate) const PLAIN: &str = "rtsp";
 pub(crate) const ENCRYPTED: &str = "rtsps";
+
+/// Names in a query that say which stream of a camera is meant, or what is wanted of it: no secrets.
+const HARMLESS: [&str; 10] =
+    ["channel", "stream", "subtype", "profile", "unicast", "level", "branch", "part", "size", "gray"];
 
 /// An RTSP server and what to ask it for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +28,9 @@ pub struct RtspSource {
     /// Its port: 554 for `rtsp`, 322 for `rtsps` if not given (RFC 7826, section 19.2).
     pub port: u16,
     /// The address to ask for, without user and password.
-    pub url: String,
+    pub url: SecretUrl,
     /// User, percent-decoded.
-    pub user: Option<String>,
+    pub user: Option<Secret>,
     /// Password, percent-decoded.
     pub password: Option<Secret>,
 }
@@ -117,13 +121,13 @@ impl Address for RtspSource {}
 
 impl fmt::Display for RtspSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.url)
+        fmt::Display::fmt(&self.url, f)
     }
 }
 
 impl RtspSource {
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let shown = without_user(text);
+        let shown = without_secrets(text, &HARMLESS);
         let help = "write it like rtsp://user:password@camera/path";
         let wrong =
             |why: &dyn fmt::Display| Invalid::new(format!("'{shown}' is no RTSP address: {why}"), help);
@@ -142,12 +146,12 @@ impl RtspSource {
         if port == 0 {
             return Err(wrong(&"port 0 is no port"));
         }
-        let user = (!url.username().is_empty()).then(|| decode(url.username())).transpose()?;
+        let user = (!url.username().is_empty()).then(|| decode(url.username())).transpose()?.map(Secret::new);
         let password = url.password().map(decode).transpose()?.map(Secret::new);
         // Neither fails for an address that has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        Ok(RtspSource { tls, host, port, url: url.into(), user, password })
+        Ok(RtspSource { tls, host, port, url: SecretUrl::new(url, &HARMLESS), user, password })
     }
 }
 
@@ -183,13 +187,24 @@ mod tests {
     #[test]
     fn credentials_of_cameras_are_decoded_and_not_shown() {
         let camera = good("rtsp://ad%6Din:p%40ss%2F@10.0.0.5/Streaming/1");
-        assert_eq!(camera.user.as_deref(), Some("admin"));
+        assert_eq!(camera.user.as_ref().map(Secret::reveal), Some("admin"));
         assert_eq!(camera.password.as_ref().map(Secret::reveal), Some("p@ss/"));
         assert_eq!((camera.host.as_str(), camera.port, camera.tls), ("10.0.0.5", 554, false));
-        assert_eq!(camera.url, "rtsp://10.0.0.5/Streaming/1");
+        assert_eq!(camera.url.reveal(), "rtsp://10.0.0.5/Streaming/1");
         assert!(!format!("{camera:?}").contains("p@ss"));
         let error = read("rtsp://u:secret@/x").expect_err("no host").to_string();
         assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn what_may_be_secret_in_a_query_is_asked_for_and_not_shown() {
+        let camera = good("rtsp://u:p4ss@127.0.0.1:1/x?token=s3cret&channel=2&password=p4ss");
+        assert_eq!(camera.url.reveal(), "rtsp://127.0.0.1:1/x?token=s3cret&channel=2&password=p4ss");
+        assert_eq!(camera.to_string(), "rtsp://127.0.0.1:1/x?token=…&channel=2&password=…");
+        let error = read("rtsp://u:p4ss@h:0/?token=s3cret").expect_err("no port").to_string();
+        for shown in [format!("{camera:?}"), error] {
+            assert!(!shown.contains("s3cret") && !shown.contains("p4ss"), "{shown}");
+        }
     }
 
     #[test]

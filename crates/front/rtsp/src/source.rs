@@ -1,7 +1,7 @@
 //! Streams pulled from RTSP servers: cameras, and other relays.
 
 use outflow_client::{Credentials, Lower, Options};
-use outflow_config::StreamConfig;
+use outflow_config::{Secret, StreamConfig};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_front_pull::Asked;
@@ -21,17 +21,16 @@ pub(super) fn ask(config: &StreamConfig) -> Result<Asked, ControlError> {
 }
 
 fn options(source: &RtspSource, transport: Transport) -> Options {
-    let password = source.password.as_ref().map(|password| password.reveal().to_owned());
-    let credentials = source.user.is_some() || password.is_some();
+    let revealed = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.reveal().to_owned());
+    let (user, password) = (revealed(&source.user), revealed(&source.password));
+    let credentials = user.is_some() || password.is_some();
     Options {
         transport: match transport {
             Transport::Tcp => Lower::Tcp,
             Transport::Udp => Lower::Udp,
         },
-        credentials: credentials.then(|| Credentials {
-            user: source.user.clone().unwrap_or_default(),
-            password: password.unwrap_or_default(),
-        }),
+        credentials: credentials
+            .then(|| Credentials { user: user.unwrap_or_default(), password: password.unwrap_or_default() }),
         seed: u64::from(random_u32()),
         ..Options::default()
     }

@@ -5,6 +5,7 @@
 mod api;
 mod door;
 mod left_out;
+mod publishers;
 mod schema;
 
 use std::net::SocketAddr;

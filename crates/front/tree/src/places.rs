@@ -23,7 +23,7 @@ pub(super) fn directory(
     let auth = config.credentials.clone().map_or(Auth::None, Auth::File);
     let tls = config.ca.clone().map(|ca| Tls { ca: Some(ca), ..Tls::default() });
     let started = Directory::start(outflow_directory::Options {
-        servers: config.directory.clone(),
+        servers: config.directory.iter().map(|server| server.reveal().to_owned()).collect(),
         bucket: config.bucket.clone(),
         auth,
         tls,

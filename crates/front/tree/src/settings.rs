@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use outflow_config::Step::{Index, Key};
 use outflow_config::{
-    Address, Check, Endpoint, Fault, Given, Invalid, Protocol, Scheme, Secret, Section, SourceUrl, Table,
-    Value, check_name, out_of, section, type_fault, words,
+    Address, Check, Endpoint, Fault, Given, Invalid, Protocol, Scheme, Secret, SecretUrl, Section, SourceUrl,
+    Table, Value, check_name, out_of, section, type_fault, words,
 };
 use outflow_front_groups::GroupSettings;
 
@@ -24,7 +24,7 @@ section! {
         /// Other relays by host and port, the most preferred first: what is wanted here is asked of them.
         parents: Vec<String> = Vec::new(),
         /// Servers of NATS in which relays find each other.
-        directory: Vec<String> = Vec::new(),
+        directory: Vec<SecretUrl> = Vec::new(),
         /// Credentials for NATS (`.creds`), as a path from the relay's working directory.
         credentials: Option<PathBuf> = None,
         /// Certificate of the authority that NATS's is signed by, as a path from the relay's working directory.
@@ -182,7 +182,7 @@ fn check_directory(check: &mut Check<'_, '_, '_>, tree: &Tree) {
         }
     }
     for (index, server) in tree.directory.iter().enumerate() {
-        if !["nats://", "tls://"].iter().any(|scheme| server.starts_with(scheme)) {
+        if !["nats://", "tls://"].iter().any(|scheme| server.shown().starts_with(scheme)) {
             // Passwords may be in there.
             let what = "this is no address of a NATS server".to_owned();
             let path = [Key("tree"), Key("directory"), Index(index)];
