@@ -47,7 +47,7 @@ pub(super) struct LiveStream {
     /// Of each element, by name: its work, and what came in and went out, between two snapshots.
     pub(super) work: BTreeMap<String, [Rate; 3]>,
     /// What receivers want.
-    pub(super) demands: Demands,
+    demands: Demands,
     /// What they have reported last, wherever they are served.
     pub(super) reported: Option<(Time, Reception)>,
     /// The sink at which the sender reports that are due go on.

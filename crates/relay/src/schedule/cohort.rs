@@ -14,11 +14,11 @@ use crate::buffer::{Ring, Seq};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) priority: Priority,
-    pub(crate) encapsulation: Encapsulation,
+    encapsulation: Encapsulation,
     pub(crate) transport: Transport,
     pub(crate) tracks: TrackMask,
     pub(crate) timing: Timing,
-    pub(crate) link: Option<LinkId>,
+    link: Option<LinkId>,
 }
 
 impl Class {
@@ -42,7 +42,7 @@ pub(crate) struct Cohort {
     /// Rises with every member that comes, goes or changes its place.
     pub(crate) version: u64,
     /// When members that take the same layers stood side by side: this version.
-    pub(crate) arranged: u64,
+    arranged: u64,
     /// The members by how much they take; none is empty.
     pub(crate) groups: Vec<Group>,
     /// The next packet that is owed to the members that have not had their part of the turn.

@@ -35,7 +35,7 @@ pub(super) struct Mark {
     /// A sink that had none but key frames before can take all layers from it on.
     pub(super) opens_all: bool,
     /// The main stream's continuity counter in front of it, if there was any.
-    pub(super) counter: Option<u8>,
+    counter: Option<u8>,
     /// What a receiver needs first that begins with it.
     preamble: Option<Bytes>,
 }
