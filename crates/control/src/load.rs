@@ -48,7 +48,7 @@ pub fn refuse_empty(config: &Config) -> Result<(), ControlError> {
         return Ok(());
     }
     let what = "the file is empty or half written: it says nothing of what is to be relayed";
-    Err(ControlError::Configuration(format!("{what}: {WRITE_THE_REST}; [streams] alone says so, too")))
+    Err(ControlError::Configuration(format!("{what}: {WRITE_THE_REST}; at the start, [streams] alone does")))
 }
 
 /// The text of a file that has been still for a moment; `None` if it never is.
