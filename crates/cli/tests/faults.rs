@@ -85,7 +85,8 @@ impl Running {
     fn metric(&self, name: &str) -> u64 {
         let (_, metrics) = self.get("/metrics").expect("an answer");
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.unwrap_or_else(|| panic!("no {name} in {metrics}")).trim();
+        let labels_and_number = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
+        let number = labels_and_number.trim_start_matches("{}").trim();
         number.parse().unwrap_or_else(|_| panic!("{name} is {number}"))
     }
 

@@ -172,34 +172,9 @@ fn end_at_last(mut signals: Signals) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
-    use std::sync::{Mutex, PoisonError};
-
     use outflow_control::{Started, Task};
 
     use super::*;
-
-    /// What the log has written.
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Written {
-        fn text(&self) -> String {
-            let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            String::from_utf8_lossy(&bytes).into_owned()
-        }
-    }
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// A protocol with a mistake in it.
     #[derive(Debug)]
@@ -218,15 +193,15 @@ mod tests {
 
     #[test]
     fn a_relay_of_which_a_task_panics_ends_with_the_reason_and_a_status_that_says_so() {
-        let written = Written::default();
-        let log = Log::to(written.clone(), false).expect("started");
+        let written = tempfile::NamedTempFile::new().expect("a file");
+        let log = Log::to(written.reopen().expect("the same file"), false).expect("started");
         let text = "[listen]\nhttp = \"off\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n";
         let config = Config::parse(text, "test", &outflow_fronts::protocols());
         let config = config.unwrap_or_else(|errors| panic!("{errors}"));
         let code =
             until_ended(&log, (config, None, false), vec![Arc::new(Mistaken)], Status::None, || Ok(()));
         assert_eq!(code, ExitCode::from(FAILED));
-        let text = written.text();
+        let text = std::fs::read_to_string(written.path()).expect("it was written");
         assert!(text.contains("Mistaken has ended (a panic: on purpose)"), "{text}");
     }
 }
