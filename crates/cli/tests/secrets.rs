@@ -1,5 +1,7 @@
 //! What is secret in the address of a source: it is in no answer, in no drawing and in no line of the log.
 
+#![allow(clippy::disallowed_methods, reason = "a test of a program, over real sockets")]
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
