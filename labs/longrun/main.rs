@@ -161,8 +161,7 @@ impl House<'_> {
     }
 
     fn holds(&mut self) -> Result<Holds> {
-        let folder = format!("/proc/{}/fd", self.relay.process().pid());
-        let descriptors = std::fs::read_dir(folder)?.count();
+        let descriptors = self.relay.process().descriptors()?;
         Ok(Holds { descriptors, resident: self.relay.resident()?, memory: self.cage.memory()? })
     }
 

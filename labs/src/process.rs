@@ -69,6 +69,7 @@ pub struct Program {
     cages: Vec<PathBuf>,
     preferred: bool,
     environment: Vec<(String, String)>,
+    stderr: Option<PathBuf>,
     until: Option<(&'static str, usize)>,
 }
 
@@ -82,6 +83,7 @@ impl Program {
             cages: Vec::new(),
             preferred: false,
             environment: Vec::new(),
+            stderr: None,
             until: None,
         }
     }
@@ -141,6 +143,12 @@ impl Program {
         self
     }
 
+    /// Has it write its standard error to the end of this file, which may be a FIFO.
+    pub fn stderr_to(mut self, file: PathBuf) -> Self {
+        self.stderr = Some(file);
+        self
+    }
+
     /// It never ends by itself; it has done well when it has printed `text` `times` times.
     pub fn until(mut self, text: &'static str, times: usize) -> Self {
         self.until = Some((text, times));
@@ -183,7 +191,11 @@ impl Program {
             line.extend(["taskset".into(), "--cpu-list".into(), cpus.clone()]);
         }
         line.extend_from_slice(&self.line);
-        let stderr = tempfile::tempfile()?;
+        let stderr = match &self.stderr {
+            // For reading, too: so a FIFO opens at once, and never breaks.
+            Some(file) => File::options().read(true).append(true).create(true).open(file)?,
+            None => tempfile::tempfile()?,
+        };
         let child = Command::new(&line[0])
             .args(&line[1..])
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
@@ -275,6 +287,26 @@ impl Running {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// A program that it has started whose command line contains this.
+    pub fn child(&self, words: &str) -> Result<Option<Pid>> {
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            // Threads end, and so do programs.
+            let children = std::fs::read_to_string(task?.path().join("children")).unwrap_or_default();
+            for pid in children.split_whitespace() {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                if String::from_utf8_lossy(&line).replace('\0', " ").contains(words) {
+                    return Ok(Some(Pid::from_raw(pid.parse()?)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.pid()))?.count())
+    }
+
     /// Sends a signal to it and to what it started.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         killpg(self.group(), signal).with_context(|| format!("cannot signal `{}`", self.shown))
@@ -358,6 +390,22 @@ mod tests {
         let failed = Program::new("sh").args(["-c", "echo why >&2; exit 3"]).finish(Duration::from_secs(20));
         let error = format!("{:#}", failed.expect_err("it fails"));
         assert!(error.contains("why") && error.contains('3'), "{error}");
+    }
+
+    #[test]
+    fn standard_error_goes_where_it_is_told_and_children_are_found() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let file = folder.path().join("log");
+        std::fs::write(&file, "before\n").expect("there is room");
+        let program = Program::new("sh").args(["-c", "echo log >&2; sleep 301 & wait"]);
+        let program = program.stderr_to(file.clone()).start().expect("it starts");
+        let until = Instant::now() + Duration::from_secs(20);
+        while program.child("sleep 301").expect("it runs").is_none() {
+            assert!(Instant::now() < until, "it has started no other");
+        }
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "before\nlog\n");
+        assert!(program.child("sleep 302").expect("it runs").is_none());
+        assert!(program.descriptors().is_ok_and(|count| count >= 3));
     }
 
     #[test]

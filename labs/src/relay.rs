@@ -143,12 +143,30 @@ impl<'n> Relay<'n> {
     }
 
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<String> {
+        let (status, text) = self.exchange(method, path, body, PATIENCE)?;
+        ensure!((200..300).contains(&status), "{method} {path}: {status} {text}");
+        Ok(text)
+    }
+
+    /// Asks the API, which may be out of order; the answer's status, `None` if there is no answer in this time.
+    pub fn status(&self, method: &str, path: &str, within: Duration) -> Option<u16> {
+        self.exchange(method, path, None, within).ok().map(|(status, _)| status)
+    }
+
+    /// Status and text of an answer.
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        within: Duration,
+    ) -> Result<(u16, String)> {
         let url = format!("http://{}{path}", SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT)));
         let authorization = self.token.as_ref().map(|token| format!("Bearer {token}"));
         let bytes = body.map(Value::to_string).unwrap_or_default();
         let answer = self.namespace.run(|| -> Result<(u16, String)> {
             let agent: ureq::Agent = ureq::Agent::config_builder()
-                .timeout_global(Some(PATIENCE))
+                .timeout_global(Some(within))
                 .http_status_as_error(false)
                 .build()
                 .into();
@@ -162,9 +180,7 @@ impl<'n> Relay<'n> {
             let mut answer = agent.run(request.body(bytes)?)?;
             Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
         });
-        let (status, text) = answer.with_context(|| format!("{method} {url}"))?;
-        ensure!((200..300).contains(&status), "{method} {url}: {status} {text}");
-        Ok(text)
+        answer.with_context(|| format!("{method} {url}"))
     }
 
     /// The state of one stream, as the API shows it.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -59,19 +58,9 @@ fn element(state: &Value, name: &str) -> Value {
     elements.into_iter().find(|element| element["name"] == name).cloned().unwrap_or_default()
 }
 
-/// The program that the relay has started whose command line contains this.
-fn child(relay: &mut Relay, words: &str) -> Result<Option<Pid>> {
-    for task in std::fs::read_dir(format!("/proc/{}/task", relay.process().pid()))? {
-        // Threads end, and so do programs.
-        let children = std::fs::read_to_string(task?.path().join("children")).unwrap_or_default();
-        for pid in children.split_whitespace() {
-            let line = std::fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
-            if String::from_utf8_lossy(&line).replace('\0', " ").contains(words) {
-                return Ok(Some(Pid::from_raw(pid.parse()?)));
-            }
-        }
-    }
-    Ok(None)
+/// The program that codes again.
+fn coder(relay: &mut Relay) -> Result<Option<Pid>> {
+    Ok(relay.process().child("libx264")?.or(relay.process().child("mpeg2video")?))
 }
 
 #[test]
@@ -88,8 +77,7 @@ fn a_branch_is_coded_again_and_goes_on_when_the_program_was_killed() -> Result<(
     let original = plays(&paths, &ffmpeg_rtsp("live", "udp", 300))?;
     let through_it_all = plays(&paths, &ffmpeg_decodes(&format!("-i {}", http_url("low")), 300))?;
     relay.wait_receivers("live", 3)?;
-    let first = child(&mut relay, "libx264")?.or(child(&mut relay, "mpeg2video")?);
-    let first = first.context("the program runs")?;
+    let first = coder(&mut relay)?.context("the program runs")?;
     kill(first, Signal::SIGKILL)?;
     let state = relay.wait_stream("live", "told of the fault", |state| {
         element(state, "smaller")["faults"].as_u64() > Some(0)
@@ -98,10 +86,7 @@ fn a_branch_is_coded_again_and_goes_on_when_the_program_was_killed() -> Result<(
     let before = written(&state);
     let fault = element(&state, "smaller")["fault"].as_str().unwrap_or_default().to_owned();
     ensure!(fault.starts_with("ffmpeg ended: signal: 9"), "{fault}");
-    wait_for("another program runs", || {
-        let next = child(&mut relay, "libx264")?.or(child(&mut relay, "mpeg2video")?);
-        Ok(next.is_some_and(|next| next != first))
-    })?;
+    wait_for("another program runs", || Ok(coder(&mut relay)?.is_some_and(|next| next != first)))?;
     // A receiver that joins before it writes begins with what the one before has written, and sees the break.
     relay.wait_stream("live", "coded again", |state| written(state) > before + u64::from(PICTURES))?;
     all_play_clean(&paths, &[over_http(), ffmpeg_rtsp("live?branch=low", "tcp", PICTURES)])?;

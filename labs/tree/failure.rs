@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use outflow_labs::figures::{progress, rounded};
+use outflow_labs::nats::Nats;
 use serde_json::{Map, Value, json};
 
 use crate::audience::Receiver;
-use crate::scene::{NAMES, Nats, Tree};
+use crate::scene::{NAMES, Tree};
 use crate::{Crowd, received_twice};
 
 /// Until all watch and the tree is at rest.

@@ -32,12 +32,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use outflow_labs::figures::{Options, progress, rounded, run_lab};
+use outflow_labs::nats::Nats;
 
 use serde_json::{Map, Value, json};
 
 use audience::{Audience, Receiver};
 use rates::{Carried, Interest};
-use scene::{Nats, RELAYS, Tree};
+use scene::{RELAYS, Tree};
 use source::Source;
 use wire::{Crossed, Wire};
 
@@ -70,7 +71,7 @@ fn lab(options: &Options) -> Result<Value> {
         false => Plan { joins: 40, crowd: Duration::from_secs(60), kills: 4 },
     };
     let namespaces = scene::namespaces()?;
-    let mut nats = Nats::start(&namespaces[0])?;
+    let mut nats = Nats::start(&namespaces[0], scene::nats())?;
     let main = (0..MAIN).map(|number| format!("main-{number}"));
     let names: Vec<String> = main.chain((0..plan.joins).map(|number| format!("join-{number}"))).collect();
     let mut tree = Tree::start(&namespaces, names.clone())?;

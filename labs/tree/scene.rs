@@ -8,13 +8,12 @@
 //!     edge-1  edge-2 edge-3  edge-4
 //! ```
 
-use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use outflow_labs::net::{Namespace, link};
-use outflow_labs::process::{Program, Running};
-use outflow_labs::relay::{PATIENCE, Relay, listen};
+use outflow_labs::relay::{Relay, listen};
 use tempfile::TempDir;
 
 use crate::source::{description, port};
@@ -41,13 +40,17 @@ const PLACES: [[i32; 2]; RELAYS] = [
 pub(crate) const UP: &str = "above0";
 /// Where relays listen for each other.
 pub(crate) const PORT: u16 = 7000;
-const NATS_PORT: u16 = 4222;
 /// `[tree] hold` of all relays.
 pub(crate) const HOLD: Duration = Duration::from_millis(500);
 
 /// Where a relay is reached.
 pub(crate) fn address(relay: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 88, 0, relay as u8 + 1)
+}
+
+/// Where NATS is: beside the origin.
+pub(crate) fn nats() -> SocketAddrV4 {
+    SocketAddrV4::new(address(0), 4222)
 }
 
 /// The namespaces, joined.
@@ -83,42 +86,6 @@ fn down(relay: usize) -> String {
 fn route(at: &Namespace, to: &str, via: Ipv4Addr, relay: usize) -> Result<()> {
     at.ip(&["route", "add", to, "via", &via.to_string(), "src", &address(relay).to_string()])?;
     Ok(())
-}
-
-/// NATS at the origin, with what it stores.
-#[derive(Debug)]
-pub(crate) struct Nats<'n> {
-    namespace: &'n Namespace,
-    folder: TempDir,
-    process: Option<Running>,
-}
-
-impl<'n> Nats<'n> {
-    pub(crate) fn start(namespace: &'n Namespace) -> Result<Self> {
-        let mut nats = Self { namespace, folder: tempfile::tempdir()?, process: None };
-        nats.restart()?;
-        Ok(nats)
-    }
-
-    /// Kills it.
-    pub(crate) fn kill(&mut self) {
-        self.process = None;
-    }
-
-    /// Starts it with what it has stored, and waits until it answers.
-    pub(crate) fn restart(&mut self) -> Result<()> {
-        let store = self.folder.path().display();
-        let line = format!("nats-server -js -sd {store} -a {} -p {NATS_PORT}", address(0));
-        let mut process = Program::words(&line).within(self.namespace).start()?;
-        let until = Instant::now() + PATIENCE;
-        let answers = || self.namespace.run(|| std::net::TcpStream::connect((address(0), NATS_PORT)).is_ok());
-        while !answers() {
-            ensure!(process.alive() && Instant::now() < until, "no NATS: {}", process.account());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        self.process = Some(process);
-        Ok(())
-    }
 }
 
 /// The relays, and the descriptions of what comes to the origin.
@@ -172,10 +139,10 @@ impl<'n> Tree<'n> {
             + &format!(
                 "poc = \"0.0.0.0:{PORT}\"\n[poc]\nencryption = \"off\"\n\
                  [tree]\nname = \"{}\"\naddress = \"{}:{PORT}\"\nparents = {parents:?}\n\
-                 directory = \"nats://{}:{NATS_PORT}\"\nlocation = {:?}\nhold = \"{} ms\"\n",
+                 directory = \"nats://{}\"\nlocation = {:?}\nhold = \"{} ms\"\n",
                 NAMES[relay],
                 address(relay),
-                address(0),
+                nats(),
                 PLACES[relay],
                 HOLD.as_millis()
             );

@@ -51,6 +51,11 @@ impl Shape {
         self.rate_bps as f64 / (8 * TS_PACKET * PER_DATAGRAM) as f64
     }
 
+    /// The first group of pictures that begins after this many datagrams.
+    pub fn group_after(&self, datagrams: u32) -> u32 {
+        datagrams.div_ceil(self.packets_per_gop() / PER_DATAGRAM as u32)
+    }
+
     /// Transport packets of one group of pictures: a whole number of datagrams.
     fn packets_per_gop(&self) -> u32 {
         let seconds = f64::from(self.gop) / f64::from(self.fps);
@@ -83,6 +88,17 @@ impl Synthetic {
         let sizes = (0..shape.gop).map(|frame| if frame == 0 { key } else { share }).collect();
         let datagram = [0; TS_PACKET * PER_DATAGRAM];
         Self { shape, sizes, datagram, number: 0, frame: 0, sent: 0, counters: [0; 3] }
+    }
+
+    /// The stream from this group of pictures on, as a source sends it that goes on for another one.
+    pub fn from_group(shape: Shape, group: u32) -> Self {
+        let datagrams = shape.packets_per_gop() / PER_DATAGRAM as u32;
+        Self { number: group * datagrams, frame: group * shape.gop, ..Self::new(shape) }
+    }
+
+    /// The number of the next datagram, from 0.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// The next datagram, marked as sent at `now_nanos` since 1970.
@@ -231,6 +247,22 @@ mod tests {
         assert_eq!(stream.frame, gops * shape.gop);
         let second = u64::from(shape.packets_per_gop()) * 188 * 8;
         assert!(second.abs_diff(shape.rate_bps) < 188 * 8 * 7, "{second}");
+    }
+
+    #[test]
+    fn a_stream_goes_on_from_a_group_of_pictures() {
+        let shape = Shape::of_rate(1_000_000);
+        let mut whole = Synthetic::new(shape);
+        let mut later = Synthetic::from_group(shape, 2);
+        let (mut datagram, number) = (Vec::new(), later.number());
+        for _ in 0..=number {
+            datagram = whole.next_datagram(7).to_vec();
+        }
+        let continued = later.next_datagram(7);
+        let marker = Marker::find(&datagram).expect("it is marked");
+        assert!((marker.datagram, marker.key) == (number, true), "{marker:?}");
+        assert_eq!([0, number, number + 1].map(|sent| shape.group_after(sent)), [0, 2, 3]);
+        assert_eq!(Marker::find(continued), Some(marker));
     }
 
     #[test]

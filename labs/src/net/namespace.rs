@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, Once};
+use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
@@ -68,19 +69,32 @@ impl Namespace {
         self.run(|| std::fs::write(&path, value)).with_context(|| format!("cannot set {key} to {value}"))
     }
 
+    /// Starts a thread in this namespace.
+    pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let name = self.name.clone();
+        std::thread::spawn(move || {
+            enter(&name);
+            work()
+        })
+    }
+
     /// Runs `work` on a thread in this namespace: sockets made there belong to it, wherever they
     /// are used later. Do not start child processes there: they would end with the thread.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let name = &self.name;
         std::thread::scope(|scope| {
-            let thread = scope.spawn(move || {
-                let file = File::open(Path::new(NAMES).join(name)).expect("the namespace has a name");
-                setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter its namespaces");
+            let thread = scope.spawn(|| {
+                enter(&self.name);
                 work()
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
+}
+
+/// Moves this thread into the namespace.
+fn enter(name: &str) {
+    let file = File::open(Path::new(NAMES).join(name)).expect("the namespace has a name");
+    setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter its namespaces");
 }
 
 impl Drop for Namespace {

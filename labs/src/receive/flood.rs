@@ -67,6 +67,11 @@ impl Connection {
         Ok(Self { socket: connect(to)?, early: Vec::new() })
     }
 
+    /// Its socket, to say something, or to read what comes.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// A player that has asked for its stream by RTSP over TCP.
     pub fn rtsp(target: &Target) -> Result<Self> {
         let mut receiver = Receiver::open(How::RtspTcp, target)?;

@@ -1,6 +1,7 @@
 //! What one receiver got, and what it missed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::figures::Delays;
 use crate::media::{Continuity, Marker, TS_PACKET};
@@ -33,6 +34,9 @@ pub struct Meter {
     /// Why nothing more comes, if so.
     pub ended: Option<String>,
     last: Option<u32>,
+    /// When the last packet came, and the longest time between two: nanoseconds since 1970.
+    arrived: Option<u64>,
+    gap: u64,
     sequences: BTreeMap<u8, u16>,
     tables: bool,
 }
@@ -41,6 +45,7 @@ impl Meter {
     /// Takes whole transport packets that arrived at this time.
     pub(super) fn transport(&mut self, bytes: &[u8], arrived: u64, delays: &mut Delays) {
         self.bytes += bytes.len() as u64;
+        self.came(arrived);
         self.continuity.push(bytes);
         for packet in bytes.chunks_exact(TS_PACKET) {
             self.tables |= packet[1] & 0x1F == 0 && packet[2] == 0;
@@ -48,6 +53,11 @@ impl Meter {
                 self.marked(marker, arrived, delays);
             }
         }
+    }
+
+    fn came(&mut self, arrived: u64) {
+        let last = self.arrived.replace(arrived).unwrap_or(arrived);
+        self.gap = self.gap.max(arrived.saturating_sub(last));
     }
 
     fn marked(&mut self, marker: Marker, arrived: u64, delays: &mut Delays) {
@@ -93,7 +103,19 @@ impl Meter {
             self.transport(payload, arrived, delays);
         } else {
             self.bytes += packet.len() as u64;
+            self.came(arrived);
         }
+    }
+
+    /// The longest time for which nothing came, up to now: nanoseconds since 1970. One that began before is whole.
+    pub fn longest_gap(&self, now: u64) -> Duration {
+        let silent = self.arrived.map_or(0, |arrived| now.saturating_sub(arrived));
+        Duration::from_nanos(self.gap.max(silent))
+    }
+
+    /// The number of the newest datagram that ever came.
+    pub fn newest(&self) -> Option<u32> {
+        self.last
     }
 
     /// Whether nothing is missing, out of order, or there twice.
@@ -127,6 +149,7 @@ impl Meter {
             first_whole: self.first_whole,
             ended: self.ended.clone(),
             last: self.last,
+            arrived: self.arrived,
             sequences: std::mem::take(&mut self.sequences),
             tables: self.tables,
             continuity: self.continuity.split(),
@@ -175,10 +198,26 @@ mod tests {
         meter.split();
         meter.transport(stream.next_datagram(0), 0, &mut delays);
         assert!(meter.perfect());
+        assert_eq!(meter.newest(), Some(100));
         let datagram = stream.next_datagram(0).to_vec();
         meter.transport(&datagram, 0, &mut delays);
         meter.transport(&datagram, 0, &mut delays);
         assert!(!meter.perfect(), "it came twice");
+    }
+
+    #[test]
+    fn the_longest_gap_is_known_also_one_that_goes_on() {
+        let mut stream = Synthetic::new(Shape::of_rate(1_000_000));
+        let (mut meter, mut delays) = (Meter::default(), delays());
+        assert_eq!(meter.longest_gap(9).as_nanos(), 0, "nothing has come yet");
+        for at in [100, 110, 140, 150] {
+            meter.transport(stream.next_datagram(0), at, &mut delays);
+        }
+        assert_eq!((meter.longest_gap(160).as_nanos(), meter.longest_gap(190).as_nanos()), (30, 40));
+        meter.split();
+        assert_eq!(meter.longest_gap(155).as_nanos(), 5);
+        meter.rtp(0, &[0x80, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], 200, &mut delays);
+        assert_eq!(meter.longest_gap(201).as_nanos(), 50);
     }
 
     #[test]
