@@ -290,7 +290,8 @@ mod tests {
         let paths = Fanout { udp: UdpPath::User, io_uring: Switch::Off };
         let (told, _) = tokio::sync::mpsc::unbounded_channel();
         let worker = Worker::open(
-            (Clock::start(), Arc::clone(&bell)),
+            (Clock::start(), Arc::default()),
+            Arc::clone(&bell),
             (queue, calls, parcels),
             Arc::default(),
             pair,
