@@ -51,10 +51,13 @@ pub(super) struct Ports(BTreeMap<&'static str, Option<u16>>);
 pub(super) struct AddressView {
     /// What it is, for people.
     label: &'static str,
+    /// Its scheme, a key of `[listen]`.
     scheme: &'static str,
+    /// Its port.
     port: u16,
     /// The port that an address leaves out.
     usual_port: Option<u16>,
+    /// What follows the stream's name.
     suffix: &'static str,
     /// A command that publishes there, with `URL` in the place of the address.
     publish: Option<&'static str>,

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outflow_engine::{Beat, Clock, WorkerHandle};
+use outflow_engine::{Clock, WorkerHandle};
+use outflow_vital::Beat;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    const WHOLE: &str = "[listen]\nrtsp = \"off\"\n[streams.a]\nmax_receivers = 20000\n";
+    const WHOLE: &str = "[listen]\nrtp_ports = \"8000-8999\"\n[streams.a]\nmax_receivers = 20000\n";
 
     fn loaded(text: &str) -> Result<Config, String> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_refused_unless_it_says_so() {
-        for blank in ["", "# nothing yet\n", "[listen]\nrtsp = \"off\"\n[limits]\nworkers = 1\n"] {
+        for blank in ["", "# nothing yet\n", "[listen]\nrtp_ports = \"8000-8999\"\n[limits]\nworkers = 1\n"] {
             let error = refuse_empty(&loaded(blank).expect("valid")).expect_err(blank).to_string();
             assert!(error.contains("--allow-empty"), "{error}");
         }

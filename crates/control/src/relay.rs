@@ -9,7 +9,8 @@ use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, RelayState, together};
 use outflow_engine::system::{Usage, rss_bytes};
-use outflow_engine::{Clock, Fatal, Processors, Vital, WorkerHandle};
+use outflow_engine::{Clock, Processors, WorkerHandle};
+use outflow_vital::{Fatal, Vital};
 use tokio::sync::{mpsc, watch};
 
 use crate::change::{ConfigChange, ConfigRequest};

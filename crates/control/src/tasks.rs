@@ -1,8 +1,7 @@
 //! Tasks that run as long as the relay does.
 
+use outflow_vital::{Fatal, why_panicked};
 use tokio::task::{Id, JoinSet};
-
-use outflow_engine::{Fatal, why_panicked};
 
 /// Tasks without which the relay cannot go on.
 #[derive(Debug, Default)]

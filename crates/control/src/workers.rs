@@ -1,7 +1,8 @@
 //! The workers, as control speaks to them: what they are told and asked, and what connects them.
 
 use outflow_engine::message::{Command, ControlError, Reply, StreamId};
-use outflow_engine::{Contexts, Line, ReplicaEnd, Vital, WorkerHandle};
+use outflow_engine::{Contexts, Line, ReplicaEnd, WorkerHandle};
+use outflow_vital::Vital;
 use tokio::sync::oneshot;
 
 /// Which worker a stream is with.

@@ -10,7 +10,6 @@
     reason = "this crate owns time, threads and I/O"
 )]
 
-mod beat;
 mod bell;
 mod calls;
 mod clock;
@@ -23,10 +22,8 @@ mod receive;
 
 mod send;
 pub mod system;
-mod vital;
 mod worker;
 
-pub use beat::Beat;
 pub use calls::Caller;
 pub use clock::Clock;
 pub use context::{Contexts, Line, PLUGIN_CONTEXT};
@@ -34,5 +31,4 @@ pub use external::External;
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::{PacketHead, Packets, Worth, open_push};
-pub use vital::{Fatal, Vital, why_panicked};
 pub use worker::{OwnerEnd, ReplicaEnd, Upward, WorkerHandle};

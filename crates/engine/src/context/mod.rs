@@ -18,6 +18,8 @@ mod thread;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use outflow_vital::Vital;
+
 pub(crate) use line::Arrived;
 pub use line::Line;
 use ringer::Ringer;
@@ -26,7 +28,6 @@ use thread::Thread;
 use crate::calls::Caller;
 use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 use crate::message::ControlError;
-use crate::vital::Vital;
 
 /// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
 /// the stream.

@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use outflow_vital::Vital;
+
 use super::hop::Hop;
 use super::ringer::{Parked, Ringer};
 use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
 use crate::message::ControlError;
-use crate::vital::Vital;
 
 /// A context as control holds it. Its thread ends when this is dropped.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use outflow_udp::{Inbox, inbox};
+use outflow_vital::{Beat, Vital};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Worker;
 use super::share::{OwnerEnd, ReplicaEnd, Upward};
-use crate::beat::Beat;
 use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
@@ -18,7 +18,6 @@ use crate::limits::PEER_PARCELS_MAX;
 use crate::message::{Command, ControlError, Demand, StreamId, WorkerState};
 use crate::processors::Processors;
 use crate::receive::bind_pair;
-use crate::vital::Vital;
 
 /// What control holds of a worker.
 #[derive(Debug)]

@@ -45,6 +45,7 @@ use std::sync::mpsc::Receiver as CommandReceiver;
 use outflow_media::Time;
 use outflow_relay::Priority;
 use outflow_udp::Parcels;
+use outflow_vital::Beat;
 use rustix::event::epoll;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -59,11 +60,10 @@ use streams::Streams;
 use tasks::{Task, Tasks};
 use watch::{Watch, Watched};
 
-use crate::beat::Beat;
 use crate::bell::Bell;
 use crate::calls::Calls;
 use crate::clock::Clock;
-use crate::limits::{EVENTS, WORK_ROUND};
+use crate::limits::{BEAT_EVERY, EVENTS, WORK_ROUND};
 use crate::message::{Command, Demand, StreamId, WorkerState};
 use crate::receive::{PortPair, Receiver};
 
@@ -147,7 +147,7 @@ impl Worker {
     /// Until when nothing has to be done unless something comes in. What is found out on the way is
     /// not looked for when it has come.
     fn due(&mut self) -> Time {
-        let mut due = self.snapshot.due().min(self.paths.due()).min(self.beat.due());
+        let mut due = self.snapshot.due().min(self.paths.due()).min(self.beat.due(BEAT_EVERY));
         due = due.min(self.links.due().unwrap_or(due));
         due = due.min(self.streams.due().unwrap_or(due));
         self.tasks.set_highest(self.streams.highest());

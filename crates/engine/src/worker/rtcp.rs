@@ -218,7 +218,8 @@ mod tests {
         let asks = vec![rtcp::key_frame_request(9, 7, 1, "r")];
         let read = read(&[reports, asks].concat());
         assert_eq!(read.blocks.len(), RTCP_REPORTS_MAX);
-        assert_eq!((read.wanted, read.left_out), (None, 63 - RTCP_REPORTS_MAX as u64));
+        // A key frame is asked for in two words, PLI and FIR.
+        assert_eq!((read.wanted, read.left_out), (None, 62 + 2 - RTCP_REPORTS_MAX as u64));
     }
 
     #[test]

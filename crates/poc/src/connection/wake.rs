@@ -41,23 +41,19 @@ impl Connection {
     /// When to call [`handle_timeout`](Self::handle_timeout), or [`poll_transmit`](Self::poll_transmit) at
     /// the latest, and why. All other calls may change it.
     pub fn next_timeout(&self) -> Option<(Time, Wake)> {
-        match self.state {
-            State::Closing { until } | State::Draining { until } => {
-                return if self.is_over() { None } else { Some((until, Wake::Over)) };
-            }
-            State::Open | State::Finishing => (),
+        if let State::Closing { until } | State::Draining { until } = self.state {
+            return (!self.is_over()).then_some((until, Wake::Over));
         }
         let outgoing = self.outgoing.as_ref();
         // Nothing is sent before some of what is under way is over, so nothing of that is waited for.
         let sends = |at: Option<Time>| at.filter(|_| !self.sent.is_full());
         let full = outgoing.filter(|outgoing| outgoing.has_data()).map(|_| self.mtu.bytes() as u64);
-        let one_way = one_way(self.sent.rtt());
         let waits = [
             (Some(self.heard + self.settings.idle), Wake::Silence),
             (self.reset_at, Wake::Silence),
             (self.sent.next_timeout(), Wake::Recovery),
             (self.controller.next_timeout(), Wake::Congestion),
-            (outgoing.and_then(|outgoing| outgoing.next_late(one_way)), Wake::TooLate),
+            (outgoing.and_then(|outgoing| outgoing.next_late(one_way(self.sent.rtt()))), Wake::TooLate),
             (outgoing.and_then(Outgoing::next_copy), Wake::Copy),
             (self.incoming.as_ref().and_then(Incoming::next_timeout), Wake::Missed),
             (sends(self.received.next_timeout()), Wake::Acknowledgement),

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_media::Time;
 
-use crate::limits::BEAT_EVERY;
-
 /// When something last said that it goes on.
 #[derive(Debug, Default)]
 pub struct Beat(AtomicU64);
@@ -17,9 +15,9 @@ impl Beat {
         self.0.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// When it has to say so again.
-    pub(crate) fn due(&self) -> Time {
-        self.last() + BEAT_EVERY
+    /// When it has to say so again, if it does as often as this.
+    pub fn due(&self, every: Duration) -> Time {
+        self.last() + every
     }
 
     /// How long it has not said so.
@@ -46,6 +44,10 @@ mod tests {
         );
         beat.strike(Time::from_millis(90));
         assert_eq!(beat.silence(Time::from_millis(100)), Duration::from_millis(10));
-        assert_eq!(beat.silence(Time::from_millis(80)), Duration::ZERO, "it was faster than who looks");
+        assert_eq!(
+            beat.silence(Time::from_millis(80)),
+            Duration::ZERO,
+            "it was faster than the one that looks"
+        );
     }
 }

@@ -34,7 +34,7 @@ impl Vital {
     }
 
     /// Does work that ends only when it is asked to, and tells if it fails or panics.
-    pub(crate) fn keep<E: Display>(&self, what: &str, work: impl FnOnce() -> Result<(), E>) {
+    pub fn keep<E: Display>(&self, what: &str, work: impl FnOnce() -> Result<(), E>) {
         // What it worked on is not looked at again.
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(())) => {}
