@@ -2,9 +2,8 @@
 //! in ITU-T I.371).
 //!
 //! That is no [`TokenBucket`](outflow_media::TokenBucket), on purpose. What is owed is time, at the rates at which
-//! packets went: a rate that follows each acknowledgement does not change what those before cost. A bucket's debt is
-//! tokens, which are paid off at the newest rate; and it takes a division of 128 bits to say when that is over, for
-//! each packet.
+//! packets went: a rate that follows each acknowledgement does not change what those before cost. A bucket's debt,
+//! tokens, is paid off at the newest rate, and when that is over takes a division of 128 bits for each packet.
 
 use core::time::Duration;
 
