@@ -110,7 +110,7 @@ async fn none_is_taken_over_where_the_stream_says_so() {
 
 #[tokio::test]
 async fn one_that_never_sends_media_is_let_go() {
-    let server = Server::start("[defaults]\npublish_timeout = \"300 ms\"\n").await;
+    let server = Server::start("[defaults]\npublish_timeout = \"2 s\"\n").await;
     let mut recording = server.connect().await;
     recording.record(OVER_TCP).await;
     recording.live_by_words().await;
@@ -125,13 +125,13 @@ async fn one_that_never_sends_media_is_let_go() {
 
 #[tokio::test]
 async fn one_by_udp_that_sends_no_media_any_more_is_let_go() {
-    let server = Server::start("[defaults]\npublish_timeout = \"1 s\"\nsource_timeout = \"1 s\"\n").await;
+    let server = Server::start("[defaults]\npublish_timeout = \"2500 ms\"\nsource_timeout = \"2500 ms\"\n").await;
     let mut publisher = server.connect().await;
     let by_udp = "Transport: RTP/AVP;unicast;client_port=5000-5001;mode=record\r\n";
     let response = publisher.record(by_udp).await;
     let to = super::transport(&response).server_port.expect("ports to send to").rtp;
     let udp = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-    for sequence in 0..30 {
+    for sequence in 0..60 {
         udp.send_to(&picture(sequence), ("127.0.0.1", to)).await.expect("sent");
         sleep(Duration::from_millis(50)).await;
     }
