@@ -125,7 +125,8 @@ async fn one_that_never_sends_media_is_let_go() {
 
 #[tokio::test]
 async fn one_by_udp_that_sends_no_media_any_more_is_let_go() {
-    let server = Server::start("[defaults]\npublish_timeout = \"2500 ms\"\nsource_timeout = \"2500 ms\"\n").await;
+    let server =
+        Server::start("[defaults]\npublish_timeout = \"2500 ms\"\nsource_timeout = \"2500 ms\"\n").await;
     let mut publisher = server.connect().await;
     let by_udp = "Transport: RTP/AVP;unicast;client_port=5000-5001;mode=record\r\n";
     let response = publisher.record(by_udp).await;
