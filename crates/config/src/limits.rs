@@ -24,7 +24,7 @@ pub(crate) const NAME_PART_BYTES_MAX: usize = 64;
 /// Bytes of a network interface's name (IFNAMSIZ of Linux, less its final zero).
 pub(crate) const INTERFACE_BYTES_MAX: usize = 15;
 
-/// How large a ring may be: ten minutes of 50 Mbit/s. One that is full takes so much memory.
+/// How large a ring may be: ten minutes of 50 Mbit/s. A full one takes this much memory.
 pub(crate) const RING: RangeInclusive<ByteSize> = ByteSize(64 << 10)..=ByteSize(4 << 30);
 
 /// How long a receiver may be hopeless.

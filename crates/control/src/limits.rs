@@ -77,10 +77,10 @@ pub(crate) const FILE_LOOK: Duration = Duration::from_millis(25);
 /// ... and how many times. Then it is refused.
 pub(crate) const FILE_LOOKS: u32 = 80;
 
-/// A reload that leaves fewer than one in so many of the streams is refused unless it says that it is meant ...
+/// A reload that leaves fewer than one in this many streams is refused unless it says that it is meant ...
 pub(crate) const STREAMS_LEFT_ONE_IN: usize = 2;
 
-/// ... where there were at least so many.
+/// ... where there were at least this many.
 pub(crate) const STREAMS_LEFT_OF: usize = 4;
 
 /// Waits until what a reload could not do is tried again.

@@ -43,7 +43,7 @@ pub struct RtcpCounts {
 }
 
 impl RtcpCounts {
-    /// So many more were not read.
+    /// This many more were not read.
     pub(crate) fn add(&self, why: Unread, count: u64) {
         self.unread[why as usize].fetch_add(count, Ordering::Relaxed);
     }
@@ -80,7 +80,7 @@ impl RtcpGate {
         Arc::clone(&self.counts)
     }
 
-    /// Whether a packet of so many bytes is to be read; it is counted if not.
+    /// Whether a packet of this length is to be read; it is counted if not.
     pub(crate) fn passes(&mut self, now: Time, length: usize) -> bool {
         let why = if length > RTCP_BYTES_MAX { Unread::Size } else { Unread::Rate };
         let passes = length <= RTCP_BYTES_MAX && self.left.pass(now, RATE);

@@ -301,7 +301,7 @@ mod tests {
         (worker.expect("a worker"), commands, bell)
     }
 
-    /// Gives a worker so many commands at once. Returns how many it carries out in one round, and how many before
+    /// Gives a worker this many commands at once. Returns how many it carries out in one round, and how many before
     /// it ends as the last command says.
     fn obeyed(count: usize) -> (usize, usize) {
         let (mut worker, commands, bell) = worker();

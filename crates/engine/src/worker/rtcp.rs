@@ -37,7 +37,7 @@ impl Worker {
         }
     }
 
-    /// Whether a receiver's packet of so many bytes is to be read.
+    /// Whether a receiver's packet of this length is to be read.
     fn passes_rtcp(&mut self, index: usize, sink: SinkKey, length: usize) -> bool {
         let now = self.clock.now();
         let sink = self.streams.get_mut(index).and_then(|stream| stream.sink_mut(sink));
