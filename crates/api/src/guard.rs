@@ -26,13 +26,13 @@ pub(crate) async fn control_only(
 /// Whether a request comes with the right to control.
 pub fn may_control(control: &Control, peer: Peer, headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
     same_origin(headers, uri)?;
-    if control.config().access.control.is_empty() {
+    let is_open = control.config().access.control.is_empty();
+    if is_open {
         named_locally(headers, uri)?;
         directly(headers)?;
-        credentials::check(control, Right::Control, peer.address, (headers, uri.query()))?;
-        return of_this_user(peer.user, own_user());
     }
-    credentials::check(control, Right::Control, peer.address, (headers, uri.query()))
+    credentials::check(control, Right::Control, peer.address, (headers, uri.query()))?;
+    if is_open { of_this_user(peer.user, own_user()) } else { Ok(()) }
 }
 
 /// Lets a request through unless a page of another site has made a browser send it.

@@ -251,10 +251,9 @@ pub(crate) fn own_sections() -> Vec<SectionKeys> {
     all.map(|(header, keys)| SectionKeys { header: header.to_owned(), keys: keys.to_vec() }).into()
 }
 
-/// Those of them that say how to relay, and not what.
-pub(crate) const TABLES_OF_HOW: [&str; 8] =
-    ["listen", "access", "tls", "limits", "fanout", "defaults", "link", "log"];
-
 /// The tables at the top of a configuration, beside those of protocols.
 pub(crate) const TABLES: [&str; 10] =
     ["listen", "access", "tls", "limits", "fanout", "defaults", "streams", "link", "sinks", "log"];
+
+/// Those of them that say what to relay; the others say how.
+pub(crate) const TABLES_OF_WHAT: [&str; 2] = ["streams", "sinks"];

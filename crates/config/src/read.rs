@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::check::Check;
 use crate::error::Collector;
 use crate::limits::TEXT_BYTES_MAX;
-use crate::model::{SinkKeys, TABLES, TABLES_OF_HOW, TlsKeys};
+use crate::model::{SinkKeys, TABLES, TABLES_OF_WHAT, TlsKeys};
 use crate::section::{Section, read_keys, read_section, read_table, table, unknown};
 use crate::stream::STREAM_OWN_KEYS;
 use crate::value::{Given, Value, type_fault};
@@ -65,7 +65,8 @@ fn structure(root: &DeTable<'_>, file: &Path, protocols: &Protocols, errors: &mu
     for key in root.keys().filter(|key| !all.contains(&key.get_ref().as_ref())) {
         errors.add(key.span(), unknown(key.get_ref(), "", &all, &known.sections));
     }
-    config.is_blank = root.keys().all(|key| TABLES_OF_HOW.contains(&key.get_ref().as_ref()));
+    let says_how = |name: &str| TABLES.contains(&name) && !TABLES_OF_WHAT.contains(&name);
+    config.is_blank = root.keys().all(|key| says_how(key.get_ref()));
     if let Some(listen) = table(root, "listen", errors) {
         config.listen.read(listen, known, errors);
     }

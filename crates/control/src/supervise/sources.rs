@@ -23,7 +23,7 @@ pub(super) enum Prepared {
 impl Supervisor {
     /// Takes what a configured source needs; it begins by [`Supervisor::begin_source`].
     pub(super) fn prepare_source(&self, name: &str, config: &StreamConfig) -> Result<Prepared, ControlError> {
-        let (format, at) = match &config.source {
+        let at = match &config.source {
             // Others bring it.
             SourceUrl::Push | SourceUrl::Renditions(_) => return Ok(Prepared::Brought),
             // Its front brings it when a receiver wants it.
@@ -33,21 +33,11 @@ impl Supervisor {
                 let task = front.pull(self.control.clone(), name.to_owned(), config.clone());
                 return Ok(Prepared::Task(task));
             }
-            SourceUrl::Udp(at) => {
-                let format = match at.datagrams {
-                    Datagrams::Ts => Format::Ts,
-                    Datagrams::Ppm => Format::Images,
-                    Datagrams::Data => Format::Data,
-                };
-                (format, at)
-            }
-            SourceUrl::Rtp(at) => {
-                let tracks = described(config)?.into_iter().map(|media| media.track);
-                (Format::Rtp(tracks.collect()), at)
-            }
+            SourceUrl::Udp(at) | SourceUrl::Rtp(at) => at,
         };
+        let Some((format, places)) = received(config)? else { return Ok(Prepared::Brought) };
         let bind = |(socket, track, role)| source_socket(at, socket, track, role);
-        let sockets = addresses(config)?.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let sockets = places.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
         let opened = keep_open(self.control.clone(), name.to_owned(), format, at.at.to_string(), sockets);
         Ok(Prepared::Task(Box::pin(report(name.to_owned(), opened))))
     }
@@ -93,24 +83,36 @@ impl Supervisor {
 /// Whether there is a port that both sources need.
 fn shares_ports(one: &StreamConfig, other: &StreamConfig) -> bool {
     // What cannot be told any more is looked for in vain, too.
-    let ports = |config| addresses(config).unwrap_or_default().into_iter().map(|(at, ..)| at.port());
-    ports(one).any(|port| ports(other).any(|wanted| wanted == port))
+    let places = |config| received(config).ok().flatten().map(|(_, places)| places).unwrap_or_default();
+    let (one, other) = (places(one), places(other));
+    one.iter().any(|(at, ..)| other.iter().any(|(wanted, ..)| wanted.port() == at.port()))
 }
 
-/// Where a source is received, with the track and what comes there; nowhere, if it is brought or pulled.
-fn addresses(config: &StreamConfig) -> Result<Vec<(SocketAddr, u8, SocketRole)>, ControlError> {
+/// Where a source is received: the address, the track, and what comes there.
+type Place = (SocketAddr, u8, SocketRole);
+
+/// What a source is, and where it is received; none of one that is brought or pulled.
+fn received(config: &StreamConfig) -> Result<Option<(Format, Vec<Place>)>, ControlError> {
     match &config.source {
-        SourceUrl::Udp(at) => Ok(vec![(at.at, 0, SocketRole::Ts)]),
+        SourceUrl::Udp(at) => {
+            let format = match at.datagrams {
+                Datagrams::Ts => Format::Ts,
+                Datagrams::Ppm => Format::Images,
+                Datagrams::Data => Format::Data,
+            };
+            Ok(Some((format, vec![(at.at, 0, SocketRole::Ts)])))
+        }
         SourceUrl::Rtp(at) => {
-            let mut all = Vec::new();
+            let (mut tracks, mut places) = (Vec::new(), Vec::new());
             for (track, media) in (0_u8..).zip(described(config)?) {
                 let port = media.port.unwrap_or(at.at.port() + 2 * u16::from(track));
-                all.push((SocketAddr::new(at.at.ip(), port), track, SocketRole::Rtp));
-                all.push((SocketAddr::new(at.at.ip(), port + 1), track, SocketRole::Rtcp));
+                places.push((SocketAddr::new(at.at.ip(), port), track, SocketRole::Rtp));
+                places.push((SocketAddr::new(at.at.ip(), port + 1), track, SocketRole::Rtcp));
+                tracks.push(media.track);
             }
-            Ok(all)
+            Ok(Some((Format::Rtp(tracks), places)))
         }
-        SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Pulled(_) => Ok(Vec::new()),
+        SourceUrl::Push | SourceUrl::Renditions(_) | SourceUrl::Pulled(_) => Ok(None),
     }
 }
 
