@@ -1,4 +1,4 @@
-//! The relay's state as it changes, by server-sent events.
+//! The relay's state as it changes, and what happens, by server-sent events.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -6,17 +6,23 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{Stream, StreamExt as _, stream};
 use outflow_control::Control;
+use outflow_door::query_value;
 use outflow_engine::message::RelayState;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::limits::{EVENT_STREAMS_MAX, EVENTS_EVERY};
 use crate::view::Overview;
 use crate::{ErrorBody, HttpError, Peer};
+
+/// An event as a page gets it.
+type Sent = Result<Event, Infallible>;
 
 /// What all pages that are kept up to date have in common.
 #[derive(Debug)]
@@ -104,35 +110,79 @@ impl Events {
     }
 }
 
-/// The whole relay, again and again as it changes: each event is an `Overview`
-#[utoipa::path(get, path = "/api/v1/events", tag = "relay", responses(
-    (status = OK, body = String, content_type = "text/event-stream"),
-    (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Too many pages are open")
-))]
+/// The whole relay, again and again as it changes, or what happens
+///
+/// Without `of`, each event is an `Overview`. With it, each is an `Event` under its name (`event: joined`) with its
+/// number as `id`; a page that does not read misses the oldest, and is told by `event: missed` how many.
+#[utoipa::path(
+    get, path = "/api/v1/events", tag = "relay",
+    params((
+        "of" = Option<String>, Query,
+        description = "Events by name instead of the state: published,gone,joined,left, or all"
+    )),
+    responses(
+        (status = OK, body = String, content_type = "text/event-stream"),
+        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Too many pages are open")
+    )
+)]
 pub(super) async fn events(
     State(control): State<Control>,
     State(all): State<Arc<Events>>,
     Extension(Peer { address: peer, .. }): Extension<Peer>,
-) -> Result<impl IntoResponse, HttpError> {
+    RawQuery(query): RawQuery,
+) -> Result<Response, HttpError> {
     let place = all.enter(peer.ip()).ok_or_else(|| {
         let what = format!("{EVENT_STREAMS_MAX} pages are open already: close one");
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)
     })?;
+    Ok(match query_value(&query.unwrap_or_default(), "of") {
+        Some(names) => sse(happenings(control.events().follow(), names), place),
+        None => sse(overviews(control, all), place),
+    })
+}
+
+/// An answer that goes on for as long as its place is its own.
+fn sse(events: impl Stream<Item = Sent> + Send + 'static, mut place: Place) -> Response {
+    let over = async move { _ = (&mut place.ended).await };
+    Sse::new(events.take_until(over)).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// The state. A peer that does not read is not written for: nothing piles up.
+fn overviews(control: Control, all: Arc<Events>) -> impl Stream<Item = Sent> + Send {
     let mut states = control.watch();
     states.mark_changed();
-    // A peer that does not read is not written for: nothing piles up.
-    let events = futures_util::stream::unfold(
-        (control, all, states, place, false),
-        |(control, all, mut states, mut place, again)| async move {
-            tokio::select! {
-                changed = changed(&mut states, again) => changed?,
-                _ = &mut place.ended => return None,
-            }
-            let event = Event::default().data(all.overview(&control));
-            Some((Ok::<_, Infallible>(event), (control, all, states, place, true)))
-        },
-    );
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    stream::unfold((control, all, states, false), |(control, all, mut states, again)| async move {
+        changed(&mut states, again).await?;
+        let event = Event::default().data(all.overview(&control));
+        Some((Ok(event), (control, all, states, true)))
+    })
+}
+
+/// Whether an event of this name is one of those.
+fn takes(names: &str, kind: &str) -> bool {
+    names.split(',').any(|name| name == kind || name == "all")
+}
+
+/// What happens, if its name is one of these.
+fn happenings(
+    followed: broadcast::Receiver<Arc<outflow_control::Event>>,
+    names: String,
+) -> impl Stream<Item = Sent> + Send {
+    stream::unfold((followed, names), |(mut followed, names)| async move {
+        loop {
+            let event = match followed.recv().await {
+                Ok(event) if !takes(&names, event.what.kind()) => continue,
+                Ok(event) => {
+                    // It is numbers and texts: it can always be written.
+                    let data = serde_json::to_string(&*event).unwrap_or_default();
+                    Event::default().event(event.what.kind()).id(event.number.to_string()).data(data)
+                }
+                Err(RecvError::Lagged(missed)) => Event::default().event("missed").data(missed.to_string()),
+                Err(RecvError::Closed) => return None,
+            };
+            return Some((Ok(event), (followed, names)));
+        }
+    })
 }
 
 /// Waits until there is something new, and for a while if there was just before; `None` if there never is.

@@ -33,7 +33,7 @@ async fn alive(State(control): State<Control>) -> Result<Json<Health>, HttpError
     Ok(Json(Health { status: "ok" }))
 }
 
-/// Whether streams, sources and sinks are set up, and the relay goes on
+/// Whether streams, sources and sinks are set up, the relay goes on, and it was not told to end
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses(
     (status = OK, body = Health),
     (status = SERVICE_UNAVAILABLE, body = ErrorBody)
@@ -42,6 +42,10 @@ async fn ready(State(control): State<Control>) -> Result<Json<Health>, HttpError
     // The first snapshot is made once everything that is configured has been started.
     if control.state().version.is_empty() {
         return Err(HttpError::unavailable("the relay is starting: ask again in a moment"));
+    }
+    if let Some(drain) = control.health().ending().drain(&control.state()) {
+        let why = format!("the relay ends: {} receivers are left", drain.receivers);
+        return Err(HttpError::unavailable(&why));
     }
     alive(State(control)).await
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use outflow_config::{Listener, StreamAddress};
-use outflow_control::{Control, EndedTurns, Heartbeat, LogState};
+use outflow_control::{Control, Drain, EndedTurns, Heartbeat, LogState};
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, StreamState};
 use serde::Serialize;
@@ -28,6 +28,8 @@ pub(super) struct Overview {
     heartbeats: Vec<Heartbeat>,
     /// What has become of the lines of the log.
     log: LogState,
+    /// How far its end is, once it is told to end.
+    drain: Option<Drain>,
     /// Connections of all listeners.
     connections: Counts,
     /// Publishers that the relay has sent away.
@@ -90,6 +92,7 @@ impl Overview {
             rss_bytes: state.rss_bytes,
             heartbeats: control.health().heartbeats().collect(),
             log: control.health().log(),
+            drain: control.health().ending().drain(&state),
             connections: control.door().counts(),
             publishers_ended: control.ended_turns(),
             ports: Ports::new(&config.listen),

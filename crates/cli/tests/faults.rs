@@ -1,4 +1,5 @@
-//! What happens to a running relay that must not stop media: its log cannot be written, and systemd watches it.
+//! What happens to a running relay that must not stop media: its log cannot be written, systemd watches it, and it is
+//! told to end.
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
 
@@ -30,6 +31,11 @@ struct Running {
 
 impl Running {
     fn start(stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
+        Self::start_with("", stderr, environment)
+    }
+
+    /// One with these limits.
+    fn start_with(limits: &str, stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let http = free.local_addr().expect("bound");
@@ -37,7 +43,8 @@ impl Running {
         let file = folder.path().join("relay.toml");
         let text = format!(
             "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"46800-46899\"\n\
-             [limits]\nworkers = 2\n[fanout]\nudp = \"user\"\n[streams.demo]\nsource = \"demo://\"\n"
+             [limits]\nworkers = 2\n{limits}\n[fanout]\nudp = \"user\"\n\
+             [streams.demo]\nsource = \"demo://\"\n"
         );
         std::fs::write(&file, text).expect("written");
         let mut program = Command::new(env!("CARGO_BIN_EXE_outflow"));
@@ -98,9 +105,17 @@ impl Running {
     }
 
     /// Its end after it was asked to.
-    fn end(mut self) -> ExitStatus {
-        let pid = Pid::from_child(&self.program);
-        kill_process(pid, Signal::TERM).expect("it runs");
+    fn end(self) -> ExitStatus {
+        self.tell(Signal::TERM);
+        self.ended()
+    }
+
+    fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.program), signal).expect("it runs");
+    }
+
+    /// Its end.
+    fn ended(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.program.try_wait().expect("it can be waited for") {
@@ -197,4 +212,47 @@ fn systemd_is_told_that_the_relay_is_ready_goes_on_and_ends() {
     assert!(relay.end().success());
     let ends = std::iter::repeat_with(heard).find(|text| text != "WATCHDOG=1\nSTATUS=running");
     assert_eq!(ends.as_deref(), Some("STOPPING=1"));
+}
+
+/// Whether it refuses receivers by now.
+fn refuses(relay: &Running) -> bool {
+    relay.get("/demo.ts").is_some_and(|(status, _)| status == 503)
+}
+
+#[test]
+fn a_relay_that_is_stopped_waits_for_its_receivers_and_so_does_what_stops_it() {
+    let relay = Running::start(Stdio::null(), &[]);
+    relay.wait_until_ready();
+    let mut receiver = relay.join();
+    let stop = |drain: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
+        command.arg("stop").arg(format!("http://{}", relay.http)).args(["--drain", drain]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it begins")
+    };
+    let mut waiting = stop("1h");
+    let until = Instant::now() + PATIENCE;
+    while !refuses(&relay) {
+        assert!(Instant::now() < until, "it does not drain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (0..20).for_each(|_| more(&mut receiver));
+    assert_eq!(waiting.try_wait().expect("asked"), None, "it waits for the receiver");
+    drop(receiver);
+    assert!(waiting.wait().expect("it ends").success());
+    assert!(relay.ended().success());
+}
+
+#[test]
+fn a_signal_begins_a_drain_as_configured_and_another_one_ends_it() {
+    let relay = Running::start_with("drain = \"1 h\"", Stdio::null(), &[]);
+    relay.wait_until_ready();
+    let mut receiver = relay.join();
+    relay.tell(Signal::TERM);
+    let until = Instant::now() + PATIENCE;
+    while !refuses(&relay) {
+        assert!(Instant::now() < until, "it does not drain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (0..20).for_each(|_| more(&mut receiver));
+    assert!(relay.end().success());
 }

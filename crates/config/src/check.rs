@@ -13,8 +13,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING, RTP_PORTS_MIN,
-    SOURCE_TIMEOUT, WORKERS,
+    COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING,
+    RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
 };
 use crate::units::Written;
 use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
@@ -88,8 +88,10 @@ impl<'c> Check<'c, '_, '_> {
                 self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
             }
         }
-        if let Some(invalid) = out_of(limits.poll, &POLL, |time| Written(*time).to_string()) {
-            self.add(&[Key("limits"), Key("poll")], invalid.what, invalid.help);
+        for (key, time, allowed) in [("poll", limits.poll, POLL), ("drain", limits.drain, DRAIN)] {
+            if let Some(invalid) = out_of(time, &allowed, |time| Written(*time).to_string()) {
+                self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
+            }
         }
         let ports = &self.config.listen.rtp_ports;
         if ports.len() < RTP_PORTS_MIN {

@@ -63,5 +63,8 @@ pub(crate) const WORKERS: RangeInclusive<usize> = 0..=256;
 /// How long a thread may look for packets before it sleeps.
 pub(crate) const POLL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 
+/// How long a relay that is told to end may wait for its receivers.
+pub(crate) const DRAIN: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(24 * 3600);
+
 /// The fewest ports for RTP: two pairs, one for a stream's receivers and one for a publisher.
 pub(crate) const RTP_PORTS_MIN: usize = 4;

@@ -88,6 +88,9 @@ section! {
         /// Workers busy-poll for this long before they sleep. Receivers get packets sooner, and the
         /// core is busy; if other threads want it, the worker sleeps at once.
         poll: Duration = Duration::ZERO,
+        /// A relay that is told to end by a signal goes on for this long, or until its receivers have left; it takes
+        /// no others meanwhile. A second signal ends it.
+        drain: Duration = Duration::ZERO,
     }
 }
 

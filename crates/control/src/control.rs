@@ -17,7 +17,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::change::{Changed, ConfigChange, ConfigRequest, StreamLimits};
-use crate::decisions::{Decisions, RuleLog};
+use crate::decisions::Decisions;
+use crate::ending::Ending;
+use crate::events::Events;
 use crate::front::Fronts;
 use crate::health::Health;
 use crate::links::LinkBook;
@@ -52,6 +54,7 @@ struct Inner {
     shared: Shared,
     demands: Mutex<Option<UnboundedReceiver<Demand>>>,
     decisions: Decisions,
+    events: Events,
     others: OtherRelays,
 }
 
@@ -64,14 +67,15 @@ impl Control {
         demands: UnboundedReceiver<Demand>,
         (clock, fronts): (Clock, Fronts),
     ) -> Self {
+        let door = Arc::new(Door::new(Rules::from(&*config)));
         let inner = Inner {
             clock,
-            health: Health::new(clock, workers.iter()),
+            health: Health::new(clock, workers.iter(), Ending::new(door.clone())),
             registry: Registry::default(),
             pushes: Pushes::default(),
             links: LinkBook::default(),
             workers,
-            door: Arc::new(Door::new(Rules::from(&*config))),
+            door,
             config: arc_swap::ArcSwap::new(config),
             state,
             next_id: AtomicU64::new(1),
@@ -80,6 +84,7 @@ impl Control {
             shared: Shared::default(),
             demands: Mutex::new(Some(demands)),
             decisions: Decisions::default(),
+            events: Events::default(),
             others: OtherRelays::default(),
         };
         Control { inner: Arc::new(inner) }
@@ -275,12 +280,13 @@ impl Control {
     }
 
     /// What rules have decided.
-    pub fn rule_log(&self) -> RuleLog {
-        self.inner.decisions.log()
+    pub fn decisions(&self) -> &Decisions {
+        &self.inner.decisions
     }
 
-    pub(crate) fn decisions(&self) -> &Decisions {
-        &self.inner.decisions
+    /// What happens.
+    pub fn events(&self) -> &Events {
+        &self.inner.events
     }
 
     pub(crate) fn links(&self) -> &LinkBook {

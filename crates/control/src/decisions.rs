@@ -47,10 +47,11 @@ pub struct RuleLog {
 
 /// The log, shared by the rules that decide and the clients that look.
 #[derive(Debug, Default)]
-pub(crate) struct Decisions(Mutex<RuleLog>);
+pub struct Decisions(Mutex<RuleLog>);
 
 impl Decisions {
-    pub(crate) fn log(&self) -> RuleLog {
+    /// What they have decided.
+    pub fn log(&self) -> RuleLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

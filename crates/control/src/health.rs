@@ -9,6 +9,7 @@ use outflow_vital::Beat;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ending::Ending;
 use crate::limits::{CONTROL_LATE, WORKER_LATE};
 
 /// What says that the relay goes on.
@@ -18,6 +19,7 @@ pub struct Health {
     control: Beat,
     workers: Vec<(String, Arc<Beat>)>,
     log: OnceLock<LogCounts>,
+    ending: Ending,
 }
 
 /// A thread or task that says that it goes on.
@@ -55,16 +57,25 @@ impl fmt::Debug for LogCounts {
 
 impl Health {
     /// That of these workers, and of control, which goes on now.
-    pub(crate) fn new<'w>(clock: Clock, workers: impl IntoIterator<Item = &'w WorkerHandle>) -> Self {
+    pub(crate) fn new<'w>(
+        clock: Clock,
+        workers: impl IntoIterator<Item = &'w WorkerHandle>,
+        ending: Ending,
+    ) -> Self {
         let named = |worker: &WorkerHandle| (worker.name().to_owned(), worker.beat());
         let workers = workers.into_iter().map(named).collect();
-        let health = Health { clock, control: Beat::default(), workers, log: OnceLock::new() };
+        let health = Health { clock, control: Beat::default(), workers, log: OnceLock::new(), ending };
         health.control_goes_on();
         health
     }
 
     pub(crate) fn control_goes_on(&self) {
         self.control.strike(self.clock.now());
+    }
+
+    /// Its end, when it is told to.
+    pub fn ending(&self) -> &Ending {
+        &self.ending
     }
 
     /// All heartbeats.

@@ -65,6 +65,9 @@ pub(crate) const OWN_CONTEXT_HOLD: Duration = Duration::from_secs(60);
 
 const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it must not swing");
 
+/// Events that are kept for followers that have not taken them. Beyond, these miss the oldest.
+pub(crate) const EVENTS_KEPT: usize = 1024;
+
 /// Decisions of rules that are kept to be looked at; older ones are in the log.
 pub(crate) const DECISIONS_KEPT: usize = 200;
 

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::control::Control;
+use crate::events::Happened;
 use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
 use crate::turn::Turn;
 use crate::workers::Owner;
@@ -40,6 +41,8 @@ pub struct PublishOptions {
 pub struct Publisher {
     control: Control,
     stream: String,
+    /// Which peer it is, once that was told to publish.
+    told: Option<String>,
     owner: Owner,
     source: SourceId,
     queue: mpsc::Sender<Ingest>,
@@ -188,6 +191,7 @@ impl Publisher {
         let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
         let turn = Turn::new(source, &options.peer, control.now());
+        let peer = options.peer.clone();
         let (media, ended) = (turn.media(), turn.ended());
         let (reply, answer) = oneshot::channel();
         let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told, media };
@@ -197,9 +201,10 @@ impl Publisher {
         };
         let owner = control.registry().claim(stream, turn, control.now(), open)?;
         // Made before waiting, so that the claim is given back however this ends.
-        let publisher = Publisher {
+        let mut publisher = Publisher {
             control: control.clone(),
             stream: stream.to_owned(),
+            told: None,
             owner,
             source,
             queue,
@@ -211,6 +216,8 @@ impl Publisher {
             full: AtomicU64::new(0),
         };
         answer.await.map_err(|_| ControlError::ShuttingDown)??;
+        publisher.told = Some(peer.clone());
+        control.events().tell(Happened::Published { stream: stream.to_owned(), peer });
         Ok(publisher)
     }
 
@@ -326,5 +333,8 @@ impl Drop for Publisher {
             .workers()
             .tell(&self.owner, Command::CloseSource { stream: self.owner.stream, source: self.source });
         self.control.registry().release(&self.stream, self.source);
+        if let Some(peer) = self.told.take() {
+            self.control.events().tell(Happened::Gone { stream: self.stream.clone(), peer });
+        }
     }
 }

@@ -14,6 +14,7 @@ use outflow_udp::Inbox;
 use tokio::sync::oneshot;
 
 use crate::control::Control;
+use crate::events::Happened;
 use crate::workers::Owner;
 
 /// A receiver's place at a stream; it leaves when this is dropped.
@@ -26,6 +27,8 @@ pub struct Playing {
     left_out: Vec<String>,
     /// What its RTCP has to pass.
     rtcp: RtcpGate,
+    /// The stream, once it was told that it takes it.
+    joined: Option<String>,
     /// How it ended is heard once, and known from then on.
     closed: Result<CloseReason, oneshot::Receiver<CloseReason>>,
 }
@@ -65,15 +68,19 @@ impl Control {
         // Made before asking, so that the receiver is struck out however this ends.
         let (starts, left_out, rtcp) = (Vec::new(), Vec::new(), RtcpGate::default());
         let counts = rtcp.counts();
+        let (control, closed_when) = (self.clone(), Err(closing));
         let mut playing =
-            Playing { control: self.clone(), owner, id, starts, left_out, rtcp, closed: Err(closing) };
+            Playing { control, owner, id, starts, left_out, rtcp, joined: None, closed: closed_when };
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }
+        let (kind, peer) = (receiver.kind, receiver.address.clone());
         let spec = Box::new(JoinSpec { receiver, delivery, sink, rtcp: counts, closed });
         let join = |reply| Command::Join { stream: owner.stream, receiver: id, spec, reply };
         let joined = self.workers().ask(&owner, join).await?;
         (playing.starts, playing.left_out) = (joined.starts, joined.left_out);
+        playing.joined = Some(stream.to_owned());
+        self.events().tell(Happened::Joined { stream: stream.to_owned(), receiver: id, kind, peer });
         Ok(playing)
     }
 
@@ -203,5 +210,13 @@ impl Drop for Playing {
         let reason = CloseReason::PeerGone;
         self.tell(Command::Leave { stream: self.owner.stream, receiver: self.id, reason });
         self.control.registry().discharge(self.id);
+        if let Some(stream) = self.joined.take() {
+            let why = match &mut self.closed {
+                Ok(why) => *why,
+                Err(closing) => closing.try_recv().unwrap_or(reason),
+            };
+            let why = why.to_string();
+            self.control.events().tell(Happened::Left { stream, receiver: self.id, why });
+        }
     }
 }

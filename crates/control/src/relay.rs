@@ -86,12 +86,17 @@ impl Relay {
         &self.control
     }
 
-    /// Waits until something has ended without which the relay cannot go on, a worker for example. The process should
-    /// end then, with that reason.
-    pub async fn fatal(&mut self) -> Fatal {
+    /// Waits until it is time to end: the relay was told to ([`Ending::begin`](crate::Ending::begin)), and its
+    /// receivers have left or had their time.
+    ///
+    /// # Errors
+    /// Something has ended without which the relay cannot go on, a worker for example. The process should end then,
+    /// with that reason.
+    pub async fn ended(&mut self) -> Result<(), Fatal> {
         tokio::select! {
-            fatal = self.vital.fatal() => fatal,
-            fatal = self.tasks.ended() => fatal,
+            () = self.control.health().ending().over(self.control.watch()) => Ok(()),
+            fatal = self.vital.fatal() => Err(fatal),
+            fatal = self.tasks.ended() => Err(fatal),
         }
     }
 

@@ -241,6 +241,15 @@ impl Directory {
         watch::relays(&shared.counts, &session).await.map_err(|why| Away { why })
     }
 
+    /// Tells all that listen to a subject now, at most once.
+    ///
+    /// # Errors
+    /// NATS cannot be reached: it is not told.
+    pub async fn tell(&self, subject: String, message: Bytes) -> Result<(), Away> {
+        let session = self.inner.shared.state().session()?;
+        session.tell(subject, message).await.map_err(|why| Away { why })
+    }
+
     /// Why NATS cannot be reached, if it cannot.
     pub fn away(&self) -> Option<String> {
         self.inner.shared.state().session().err().map(|away| away.why)

@@ -163,6 +163,14 @@ impl Session {
         timeout(ANSWER_WAIT, sent).await.unwrap_or_else(late)
     }
 
+    /// Sends a message that is no value, to those that listen now.
+    pub(crate) async fn tell(&self, subject: String, message: Bytes) -> Result<(), String> {
+        match timeout(ANSWER_WAIT, self.client.publish(subject, message)).await {
+            Ok(told) => told.map_err(|error| error.to_string()),
+            Err(_late) => Err("no room for another message".to_owned()),
+        }
+    }
+
     /// Reads all values whose keys are like that, the newest of each, and those that come.
     pub(crate) async fn read(&self, keys: &str) -> Result<Reading, String> {
         let config = OrderedConfig {

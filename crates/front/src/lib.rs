@@ -21,6 +21,7 @@ fronts! {
     "http-ts" => http_ts,
     "poc" => poc,
     "multicast" => multicast,
+    "hooks" => hooks,
     "tree" => tree,
 }
 

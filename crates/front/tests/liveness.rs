@@ -129,7 +129,7 @@ async fn a_worker_that_panics_is_told_with_its_reason() {
     let mut relay = relay(Vec::new()).await;
     let control = relay.control().clone();
     let _kept = give_a_packet(&control, Mistaken::Panics).await;
-    let fatal = timeout(PATIENCE, relay.fatal()).await.expect("in time");
+    let fatal = timeout(PATIENCE, relay.ended()).await.expect("in time").expect_err("not as it was told");
     assert_eq!((&*fatal.what, &*fatal.why), ("worker-0", "a panic: on purpose"));
     let asked = timeout(PATIENCE, control.describe("live", Default::default())).await.expect("in time");
     assert_eq!(asked, Err(ControlError::ShuttingDown));
@@ -185,7 +185,7 @@ impl Front for Ending {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_ends_is_told() {
     let mut relay = relay(vec![Arc::new(Ending)]).await;
-    let fatal = timeout(PATIENCE, relay.fatal()).await.expect("in time");
+    let fatal = timeout(PATIENCE, relay.ended()).await.expect("in time").expect_err("not as it was told");
     assert_eq!(fatal.what, "a listener of Ending");
     relay.shut_down();
 }

@@ -20,6 +20,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
     OpenApiRouter::new()
         .routes(routes!(relay::show))
         .routes(routes!(relay::reload))
+        .routes(routes!(relay::stop))
         .routes(routes!(events::events))
         .routes(routes!(streams::list))
         .routes(routes!(streams::show, streams::change))

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use outflow_control::{Changed, Control};
+use outflow_config::parse_duration;
+use outflow_control::{Changed, Control, Drain};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,6 +38,15 @@ pub(super) struct PartlyReloaded {
     changes: Vec<String>,
     /// A line for each thing that could not be made. It is as it was before, and is tried again.
     failed: Vec<String>,
+}
+
+/// How the relay is to end.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopRequest {
+    /// How long it waits for its receivers to leave: "30 s". Not at all, if this is not given.
+    #[serde(default)]
+    drain: Option<String>,
 }
 
 /// The whole relay, each stream with its receivers that fare worst
@@ -76,4 +86,27 @@ pub(super) async fn reload(
         failed.len()
     );
     Ok((StatusCode::CONFLICT, Json(PartlyReloaded { error, changes, failed })).into_response())
+}
+
+/// Ends the relay, once its receivers have left or their time is over
+///
+/// From now on receivers and publishers are refused, and `/readyz` says so. Those that are there go on. Said again, the
+/// sooner end holds; it cannot be taken back.
+#[utoipa::path(
+    post, path = "/api/v1/stop", tag = "relay", request_body = Option<StopRequest>,
+    responses(
+        (status = ACCEPTED, body = Drain),
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "No length of time; nothing changed")
+    )
+)]
+pub(super) async fn stop(
+    State(control): State<Control>,
+    OptionalBody(wish): OptionalBody<StopRequest>,
+) -> Result<(StatusCode, Json<Drain>), HttpError> {
+    let drain = wish.drain.map(|text| parse_duration(&text)).transpose().map_err(HttpError::impossible)?;
+    let ending = control.health().ending();
+    ending.begin(drain.unwrap_or_default());
+    let begun = ending.drain(&control.state());
+    let begun = begun.ok_or_else(|| HttpError::unavailable("the relay does not end: ask again"))?;
+    Ok((StatusCode::ACCEPTED, Json(begun)))
 }

@@ -89,7 +89,7 @@ pub(super) async fn change(
 /// Which rules are in force, and what they have decided lately
 #[utoipa::path(get, path = "/api/v1/rules", tag = "services", responses((status = OK, body = RuleLog)))]
 pub(super) async fn rules(State(control): State<Control>) -> Json<RuleLog> {
-    Json(control.rule_log())
+    Json(control.decisions().log())
 }
 
 /// Reads services by way of a configuration that has nothing else: the same keys, the same checks.

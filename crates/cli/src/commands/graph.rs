@@ -8,7 +8,7 @@ use clap::Args;
 use outflow_config::BitRate;
 use serde::Deserialize;
 
-use super::api::ask;
+use super::api::Api;
 use super::failure::fail;
 use super::file::ConfigFile;
 
@@ -77,10 +77,10 @@ impl Graph {
         };
         let mut graph = outflow_config::Graph::new(&config);
         if let Some(url) = &self.live {
-            let token = self.token.as_deref();
-            let asked = ask(url, "receivers", token).and_then(|receivers| {
+            let api = Api { url, token: self.token.as_deref() };
+            let asked = api.ask("receivers").and_then(|receivers| {
                 note_ways(&mut graph, &receivers);
-                ask(url, "streams", token).map(|streams: Vec<Stream>| note_rates(&mut graph, &streams))
+                api.ask("streams").map(|streams: Vec<Stream>| note_rates(&mut graph, &streams))
             });
             if let Err(error) = asked {
                 return fail(error);

@@ -9,10 +9,12 @@ mod failure;
 mod file;
 mod graph;
 mod poc;
+mod progress;
 mod run;
 mod serve;
 mod sim;
 mod status;
+mod stop;
 mod systemd;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ enum Command {
     Graph(graph::Graph),
     Poc(poc::Poc),
     Sim(sim::Sim),
+    Stop(stop::Stop),
     Tree(tree::Tree),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
@@ -59,6 +62,7 @@ impl Cli {
             Command::Graph(graph) => graph.run(),
             Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),
+            Command::Stop(stop) => stop.run(),
             Command::Tree(tree) => tree.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),

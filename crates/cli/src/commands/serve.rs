@@ -1,9 +1,10 @@
 //! A relay in this process, from its start to a signal, or to the end of something without which it cannot go on.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outflow_config::{Config, Log as LogConfig, LogFormat};
 use outflow_control::{Control, Front, LogState, Relay};
@@ -18,11 +19,20 @@ use super::systemd::Systemd;
 /// The status of a process that ends because something in it has failed (EX_SOFTWARE of sysexits.h).
 const FAILED: u8 = 70;
 
-/// A relay that was told to end, and has not by then, is aborted: longer than the limits of all its parts.
+/// A relay whose drain is over, and that has not ended by then, is aborted: longer than the limits of all its parts.
 const ENDS_WITHIN: Duration = Duration::from_secs(6);
 
-/// How long connections that control holds have to end.
+/// How long peers have to take their last answers and to close their connections.
 const CONNECTIONS_END_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether they have.
+const CONNECTIONS_LOOK: Duration = Duration::from_millis(5);
+
+/// How long calls that do not yield have to end.
+const CALLS_END_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often signals are looked for once there was one.
+const SIGNAL_LOOK: Duration = Duration::from_millis(100);
 
 /// What is shown while the relay runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,19 +112,24 @@ fn run(
         let shown = (status == Status::Line).then(show);
         let watched = tokio::spawn(systemd.clone().watch(control.clone()));
         let ended = tokio::select! {
-            ended = signals(&control, &systemd, allow_empty) => {
-                ended.map_err(|error| format!("signals cannot be waited for: {error}"))
+            Err(error) = signals(&control, &systemd, allow_empty) => {
+                Err(format!("signals cannot be waited for: {error}"))
             }
-            fatal = relay.fatal() => Err(fatal.to_string()),
+            ended = relay.ended() => ended.map_err(|fatal| fatal.to_string()),
         };
         shown.iter().for_each(tokio::task::JoinHandle::abort);
         watched.abort();
         ended
     });
     systemd.say("STOPPING=1");
+    let door = relay.control().door().clone();
     let left = relay.shut_down();
+    let until = Instant::now() + CONNECTIONS_END_WITHIN;
+    while door.counts().open > 0 && Instant::now() < until {
+        std::thread::sleep(CONNECTIONS_LOOK);
+    }
     // Connections that control still holds end with the runtime.
-    runtime.shutdown_timeout(CONNECTIONS_END_WITHIN);
+    runtime.shutdown_timeout(CALLS_END_WITHIN);
     ended.map_err(Ended::Failed)?;
     if left.is_empty() {
         return Ok(());
@@ -135,20 +150,31 @@ fn log_state(log: &Log) -> LogState {
     }
 }
 
-/// Obeys signals until one says to end.
-async fn signals(control: &Control, systemd: &Systemd, allow_empty: bool) -> std::io::Result<()> {
+/// Obeys signals. The first one that says to end begins a drain as it is configured, another one ends that.
+async fn signals(control: &Control, systemd: &Systemd, allow_empty: bool) -> std::io::Result<Infallible> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    end_at_last(Signals::new([SIGTERM, SIGINT])?)?;
+    end_at_last(Signals::new([SIGTERM, SIGINT])?, control.clone())?;
     systemd.say("READY=1");
+    let mut is_first = true;
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            // Not waited for: it may take long, and the relay can be told to end meanwhile.
-            _ = hangup.recv() => drop(tokio::spawn(reload(control.clone(), allow_empty))),
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {
+                // Not waited for: it may take long, and the relay can be told to end meanwhile.
+                drop(tokio::spawn(reload(control.clone(), allow_empty)));
+                continue;
+            }
         }
+        let time = if std::mem::take(&mut is_first) { control.config().limits.drain } else { Duration::ZERO };
+        if !time.is_zero() {
+            let within_us = (time + ENDS_WITHIN).as_micros();
+            systemd
+                .say(&format!("EXTEND_TIMEOUT_USEC={within_us}\nSTATUS=ends when its receivers have left"));
+        }
+        control.health().ending().begin(time);
     }
 }
 
@@ -158,14 +184,21 @@ async fn reload(control: Control, allow_empty: bool) {
     }
 }
 
-/// Aborts the process a while after it was told to end, whatever hangs in it: the control plane, too.
-fn end_at_last(mut signals: Signals) -> std::io::Result<()> {
+/// Aborts the process a while after its drain should be over, whatever hangs in it: the control plane, too.
+fn end_at_last(mut signals: Signals, control: Control) -> std::io::Result<()> {
     let wait = move || {
-        if signals.forever().next().is_some() {
-            std::thread::sleep(ENDS_WITHIN);
-            tracing::error!("the relay did not end when it was told to, and is aborted");
-            std::process::abort();
+        if signals.forever().next().is_none() {
+            return;
         }
+        let mut until = Instant::now() + control.config().limits.drain + ENDS_WITHIN;
+        while Instant::now() < until {
+            std::thread::sleep(SIGNAL_LOOK);
+            if signals.pending().next().is_some() {
+                until = until.min(Instant::now() + ENDS_WITHIN);
+            }
+        }
+        tracing::error!("the relay did not end when it was told to, and is aborted");
+        std::process::abort();
     };
     std::thread::Builder::new().name("end".to_owned()).spawn(wait).map(drop)
 }

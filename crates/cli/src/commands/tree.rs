@@ -9,7 +9,7 @@ use clap::Args;
 use outflow_config::BitRate;
 use serde::Deserialize;
 
-use super::api::ask;
+use super::api::Api;
 use super::failure::fail;
 
 /// Shows the live tree of relays: which relay takes which stream from which, at which level and rate
@@ -64,7 +64,8 @@ struct Peer {
 
 impl Tree {
     pub(crate) fn run(self) -> ExitCode {
-        let relays: Vec<Relay> = match ask(&self.url, "tree", self.token.as_deref()) {
+        let api = Api { url: &self.url, token: self.token.as_deref() };
+        let relays: Vec<Relay> = match api.ask("tree") {
             Ok(relays) => relays,
             Err(error) => return fail(error),
         };

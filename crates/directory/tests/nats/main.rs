@@ -7,6 +7,7 @@ mod server;
 
 use std::cmp::Reverse;
 
+use futures_util::StreamExt as _;
 use outflow_directory::limits::{NEAREST, OTHERS, WATCHES_MAX};
 use outflow_directory::{Away, Directory, Entry, Event, Options, RelayRecord, Storage};
 use outflow_routing::tree::{Contact, Location, Offer, Path, RelayId, Root};
@@ -92,6 +93,21 @@ async fn a_relay_that_leaves_takes_back_what_it_said() {
     let (three, _events) = connected(server.options()).await;
     assert_eq!(relays_of(&three, "s").await, Ok(vec![]));
     assert_eq!(three.relays().await, Ok(vec![]));
+}
+
+#[tokio::test]
+async fn what_is_told_comes_to_those_that_listen() {
+    let Some(server) = Server::start("what is told", "") else { return };
+    let (one, _events) = connected(server.options()).await;
+    let client = async_nats::connect(server.url()).await.expect("connected");
+    let mut heard = client.subscribe("outflow.events.*.joined").await.expect("subscribed");
+    client.flush().await.expect("the server knows");
+    for kind in ["left", "joined"] {
+        one.tell(format!("outflow.events.edge.{kind}"), kind.into()).await.expect("it is there");
+    }
+    let message = tokio::time::timeout(Duration::from_secs(20), heard.next()).await.expect("in time");
+    let message = message.expect("a message");
+    assert_eq!((&*message.subject, &message.payload[..]), ("outflow.events.edge.joined", &b"joined"[..]));
 }
 
 #[tokio::test]

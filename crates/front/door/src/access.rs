@@ -1,7 +1,7 @@
 //! Which tokens give which rights, and how often an address may show a wrong one.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -124,6 +124,7 @@ impl Credential<'_> {
 pub struct Door {
     rules: ArcSwap<Rules>,
     admission: Arc<Admission>,
+    closed: AtomicBool,
     guesses: Mutex<Guesses>,
     wrong_tokens: AtomicU64,
     too_often: AtomicU64,
@@ -141,6 +142,7 @@ impl Door {
         Door {
             rules: ArcSwap::new(Arc::new(rules)),
             admission: Arc::default(),
+            closed: AtomicBool::new(false),
             guesses: Mutex::new(Guesses { failures: Failures::new(Instant::now()), log: Seldom::default() }),
             wrong_tokens: AtomicU64::new(0),
             too_often: AtomicU64::new(0),
@@ -150,6 +152,11 @@ impl Door {
     /// These rules hold from now on; connections that are open stay so.
     pub fn set_rules(&self, rules: Rules) {
         self.rules.store(Arc::new(rules));
+    }
+
+    /// No peer is let in from now on, but to control: the relay is about to end. What is open stays so.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// A place for a connection from `peer`.
@@ -209,6 +216,9 @@ impl Door {
         peer: IpAddr,
         shown: &[Credential<'_>],
     ) -> Result<(), Refused> {
+        if right != Right::Control && self.closed.load(Ordering::Relaxed) {
+            return Err(Refused::Draining);
+        }
         let rules = self.rules.load();
         if rules.is_open(right) {
             let is_open = right != Right::Control || peer.to_canonical().is_loopback();

@@ -22,6 +22,9 @@ pub enum Refused {
     /// Control without a configured token is for the machine itself.
     #[error("control is open to this machine only until [access] control lists a token")]
     NotLocal,
+    /// The relay was told to end, and takes no more peers.
+    #[error("the relay is about to end: ask another one, or this one later")]
+    Draining,
     /// Too many wrong tokens came from the address.
     #[error("too many wrong tokens came from this address: try again in {} s", seconds(*.wait))]
     TooOften {

@@ -99,9 +99,9 @@ impl Connection {
                 }
                 news = news(&mut self.player, &mut self.publication) => match news {
                     News::KeyFrame(track) => self.session.handle(now, Input::KeyFrame { track }),
-                    News::Ended(why) => {
+                    News::Ended { why, notice } => {
                         tracing::info!(peer = %self.peer, why, "an RTSP session was ended");
-                        return Ok(());
+                        self.session.handle(now, Input::End(notice));
                     }
                 },
                 () = deadline => {}
@@ -191,7 +191,7 @@ impl Connection {
         if goes_on {
             return Ok(Then::GoOn);
         }
-        self.linger().await?;
+        self.linger(false).await?;
         Ok(Then::Leave)
     }
 
@@ -208,12 +208,16 @@ impl Connection {
             Closed::Broken(_) => self.permit.count_malformed(),
             Closed::Slow => self.permit.count_slow(),
             Closed::TimedOut => tracing::info!(peer = %self.peer, "an RTSP session has timed out"),
-            Closed::TornDown | Closed::SentAway => {}
+            Closed::TornDown | Closed::SentAway | Closed::Ended => {}
         }
+        let is_ended = why == Closed::Ended;
+        let lingers = is_ended || last.is_some();
         if let Some(last) = last {
             self.send(last).await?;
+        }
+        if lingers {
             (self.player, self.publication) = (None, None);
-            self.linger().await?;
+            self.linger(is_ended).await?;
         }
         match why {
             Closed::Broken(error) => Err(io::Error::other(error)),
@@ -236,12 +240,13 @@ impl Connection {
         }
     }
 
-    /// Waits a moment for the peer to leave first, so that what was sent last is not lost.
-    async fn linger(&mut self) -> io::Result<()> {
+    /// Waits a moment for the peer to leave first, so that what was sent last is not lost. `all_is_out`: the worker has
+    /// nothing to send any more, either.
+    async fn linger(&mut self, all_is_out: bool) -> io::Result<()> {
         let deadline = Instant::now() + LINGER;
         // Which it does once it knows that nothing else comes. If the worker has the last answer,
         // only the worker knows.
-        if !self.wire.is_given_away() {
+        if all_is_out || !self.wire.is_given_away() {
             self.wire.finish().await?;
         }
         let input = self.session.buffer();
@@ -273,7 +278,7 @@ fn publication(publication: &mut Option<Box<Publication>>) -> Result<&mut Public
 /// Waits for what the relay has to say of the session.
 async fn news(player: &mut Option<Box<Player>>, publication: &mut Option<Box<Publication>>) -> News {
     match (player, publication) {
-        (Some(player), _) => News::Ended(player.ended().await),
+        (Some(player), _) => player.ended().await,
         (None, Some(publication)) => publication.news().await,
         (None, None) => std::future::pending().await,
     }

@@ -13,9 +13,10 @@ use outflow_graph::View;
 use outflow_media::Format;
 use outflow_relay::Encapsulation;
 use outflow_rtp::sdp;
-use outflow_rtsp::server::{Answer, TrackStart};
+use outflow_rtsp::server::{Answer, Notice, TrackStart};
 use outflow_rtsp::{Pair, StatusCode, server};
 
+use super::publish::News;
 use super::refusal::Refusal;
 use super::target::Wanted;
 
@@ -203,12 +204,13 @@ impl Player {
         self.place.iter().for_each(|place| place.inject(bytes.clone()));
     }
 
-    pub(super) async fn ended(&mut self) -> String {
+    pub(super) async fn ended(&mut self) -> News {
         match (&mut self.place, &self.seat) {
-            (Some(place), _) => place.closed().await.to_string(),
+            (Some(place), _) => place.closed().await.into(),
             (None, Some(seat)) => {
                 seat.ended().await;
-                "its group is no longer sent to".to_owned()
+                let why = "its group is no longer sent to".to_owned();
+                News::Ended { why, notice: Notice::SessionTerminated }
             }
             (None, None) => std::future::pending().await,
         }

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use outflow_control::{Announced, Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
 use outflow_door::StreamName;
-use outflow_engine::message::ControlError;
+use outflow_engine::message::{CloseReason, ControlError};
 use outflow_media::{Format, Track};
-use outflow_rtsp::server::Answer;
+use outflow_rtsp::server::{Answer, Notice};
 use outflow_rtsp::{Lower, Pair};
 
 use super::refusal::Refusal;
@@ -28,10 +28,25 @@ pub(super) struct Publication {
 
 /// What the relay has to say of a session.
 pub(super) enum News {
-    /// It is over: why.
-    Ended(String),
+    /// It is over.
+    Ended {
+        /// Why, for people.
+        why: String,
+        /// Why, for the peer.
+        notice: Notice,
+    },
     /// A key frame of this track is wanted.
     KeyFrame(u8),
+}
+
+impl From<CloseReason> for News {
+    fn from(why: CloseReason) -> Self {
+        let notice = match why {
+            CloseReason::ShuttingDown => Notice::ShuttingDown,
+            _ => Notice::SessionTerminated,
+        };
+        News::Ended { why: why.to_string(), notice }
+    }
 }
 
 impl Publication {
@@ -95,10 +110,10 @@ impl Publication {
     /// Waits for what the relay has to say: that it is over, or that receivers want something.
     pub(super) async fn news(&mut self) -> News {
         let Some(publisher) = &mut self.publisher else {
-            return News::Ended(self.announced.over().await.to_string());
+            return self.announced.over().await.into();
         };
         tokio::select! {
-            why = publisher.closed() => News::Ended(why.to_string()),
+            why = publisher.closed() => why.into(),
             track = self.feedback.key_frame() => News::KeyFrame(track),
         }
     }

@@ -108,6 +108,29 @@ async fn what_comes_through_a_proxy_is_not_local() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_relay_that_is_told_to_end_says_so_and_takes_no_more_receivers() {
+    let bench = Bench::start("[streams.a]\nsource = \"demo://\"\n").await;
+    assert_eq!(bench.get("/api/v1/relay").await.json()["drain"], json!(null));
+    let wrong = bench.ask(Method::POST, "/api/v1/stop", r#"{"drain":"30"}"#).await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", wrong.text());
+    assert_eq!(bench.get("/readyz").await.status, StatusCode::OK, "nothing changed");
+    let told = bench.ask(Method::POST, "/api/v1/stop", r#"{"drain":"1 h"}"#).await;
+    assert_eq!((told.status, told.json()["receivers"].clone()), (StatusCode::ACCEPTED, json!(0)));
+    let sooner = bench.ask(Method::POST, "/api/v1/stop", r#"{"drain":"30 s"}"#).await;
+    assert!(sooner.json()["left_ms"].as_u64().is_some_and(|ms| ms <= 30_000), "{}", sooner.text());
+    assert!(bench.get("/api/v1/relay").await.json()["drain"]["left_ms"].is_u64());
+    let ready = bench.get("/readyz").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(ready.error().contains("the relay ends"), "{}", ready.text());
+    assert_eq!(bench.get("/healthz").await.status, StatusCode::OK, "it is well");
+    for (method, what) in [(Method::GET, "play"), (Method::PUT, "publish")] {
+        let refused = bench.ask(method, "/a.ts", "").await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
+        assert!(refused.error().contains("ask another one"), "{}", refused.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn errors_are_json_that_says_what_to_do() {
     let bench = Bench::start("[streams.a]\n").await;
     let large = format!("{{\"ring\":\"{}\"}}", "x".repeat(100_000));

@@ -281,6 +281,35 @@ async fn events_come_as_the_state_changes_to_a_limited_number_of_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_happens_is_told_by_name() {
+    let (_bench, address) = clip().await;
+    let follow = |names: &str| format!("GET /api/v1/events?of={names} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let mut all = connect(address, &follow("all")).await;
+    let mut some = connect(address, &follow("gone,left")).await;
+    for page in [&mut all, &mut some] {
+        read_until(page, |read| body(read).is_some()).await;
+    }
+    let mut receiver = connect(address, "GET /clip.ts HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    read_until(&mut receiver, |read| read.len() > 10_000).await;
+    drop(receiver);
+    let told = |read: &[u8], name: &str| {
+        let text = String::from_utf8_lossy(read).into_owned();
+        let at = text.find(&format!("event: {name}\n"))?;
+        let data = text[at..].lines().find_map(|line| line.strip_prefix("data: "))?;
+        text[at..].contains("\n\n").then(|| serde_json::from_str::<Value>(data).expect("JSON"))
+    };
+    let read = read_until(&mut all, |read| told(read, "left").is_some()).await;
+    let (joined, left) = (told(&read, "joined").expect("it joined"), told(&read, "left").expect("it left"));
+    for event in [&joined, &left] {
+        assert_eq!((&event["stream"], &event["receiver"]), (&"clip".into(), &joined["receiver"]));
+    }
+    assert_eq!((&joined["kind"], &left["why"]), (&"http-ts".into(), &"connection closed by the peer".into()));
+    assert!(left["number"].as_u64() > joined["number"].as_u64(), "{joined} {left}");
+    let read = read_until(&mut some, |read| told(read, "left").is_some()).await;
+    assert_eq!(told(&read, "joined"), None, "this page did not ask for it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn pages_that_are_not_read_leave_room_for_another_address() {
     let (_bench, address) = clip().await;
     let request = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -29,6 +29,7 @@ mod limits;
 mod link;
 mod lookup;
 mod mark;
+mod news;
 mod pages;
 mod places;
 mod settings;

@@ -109,6 +109,11 @@ impl Node {
         self.settle(now, stream);
     }
 
+    /// This relay is about to end: it takes no more children. Those that it has stay.
+    pub fn handle_closing(&mut self) {
+        self.settings.children_max = 0;
+    }
+
     /// The directory can be reached again, and may have forgotten everything.
     pub fn handle_directory_back(&mut self, now: Time) {
         self.with_all(now, Tree::handle_directory_back);

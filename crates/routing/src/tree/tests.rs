@@ -194,6 +194,17 @@ fn one_that_is_full_names_others_to_ask_and_one_that_has_nothing_refuses() {
 }
 
 #[test]
+fn one_that_closes_keeps_its_children_and_takes_no_more() {
+    let (mut lab, _) = Lab::below(1);
+    lab.serves(4);
+    lab.node.handle_closing();
+    lab.hears(5, Message::Ask { ask: 1, level: level(5) });
+    assert!(matches!(lab.said()[..], [(5, Message::Refuse { why: Refusal::Full, .. })]));
+    lab.hears(4, Message::Want { ask: 4, level: level(2) });
+    assert!(lab.node.children(STREAM).any(|(relay, ..)| relay.0 == 4));
+}
+
+#[test]
 fn one_that_cannot_send_a_stream_is_passed_over_for_that_one_only() {
     const OTHER: StreamId = StreamId(8);
     let (mut lab, first) = Lab::below(1);

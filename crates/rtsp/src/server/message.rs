@@ -6,6 +6,7 @@ use bytes::Bytes;
 use outflow_media::{Time, Track};
 
 use super::address::Address;
+use super::notice::Notice;
 use super::reply::Reply;
 use crate::auth::{Authorization, Realm, Verdict};
 use crate::{DecodeError, Lower, Pair};
@@ -15,6 +16,8 @@ use crate::{DecodeError, Lower, Pair};
 pub enum Input<S> {
     /// The answer to the open question; an error is what the peer is told.
     Answer(Result<Answer<S>, Reply>),
+    /// The session is over: nothing is played or published any more.
+    End(Notice),
     /// Receivers want a key frame of this track of the peer's.
     KeyFrame {
         /// Index of the track as announced.
@@ -56,11 +59,11 @@ pub enum Output<S> {
         /// What the peer is told.
         why: String,
     },
-    /// Nothing else follows. After the last answer, if there is one, the connection stays until it has arrived.
+    /// Nothing else follows. After the last message, if there is one, the connection stays until it has arrived.
     Close {
         /// Why.
         why: Closed,
-        /// The last answer.
+        /// The last message: an answer, or a [`Notice`].
         last: Option<Bytes>,
     },
     /// Nothing until then, or until there is an input.
@@ -85,6 +88,9 @@ pub enum Closed {
     /// The driver wants no more of the peer, see [`Reply::and_leave`].
     #[error("the peer was sent away")]
     SentAway,
+    /// The driver has ended the session ([`Input::End`]): all that was sent is out.
+    #[error("the relay has ended the session")]
+    Ended,
     /// A message was not complete in time.
     #[error("the peer did not send a whole request in time")]
     Slow,

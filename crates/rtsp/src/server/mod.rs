@@ -9,6 +9,7 @@
 mod address;
 mod flow;
 mod message;
+mod notice;
 mod offer;
 mod play;
 mod player;
@@ -26,9 +27,11 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use outflow_media::Time;
 use rtsp_types::StatusCode;
+use url::Url;
 
 pub use address::Address;
 pub use message::{Answer, Closed, Delivery, Entry, Input, Output, Question, Right, Shown, TrackStart, Wake};
+pub use notice::Notice;
 pub use reply::Reply;
 
 use crate::auth::Realm;
@@ -123,6 +126,7 @@ impl<S: Clone + PartialEq> Session<S> {
             (Input::Answer(Ok(Answer::Life(true))), Some(Open::Life)) => self.heard_at = now,
             (Input::Answer(_), Some(Open::Life)) => self.close(Closed::TimedOut, None),
             (Input::Answer(_), None) => {}
+            (Input::End(notice), _) => self.end(notice),
             (Input::KeyFrame { track }, open) => {
                 self.open = open;
                 let ssrc = self.options.ssrc;
@@ -218,6 +222,21 @@ impl<S: Clone + PartialEq> Session<S> {
             Role::Player(player) if player.is_of_group() => GROUP_SESSION_TIMEOUT,
             _ => SESSION_TIMEOUT,
         }
+    }
+
+    /// Ends a session, which the peer is told where it can be: within the connection, a packet may be out in part.
+    fn end(&mut self, notice: Notice) {
+        if self.closed {
+            return;
+        }
+        let url = match &self.role {
+            Role::None => None,
+            Role::Player(player) if player.is_served_within() => None,
+            Role::Player(player) => Some(Url::parse(player.base()).ok()),
+            Role::Publisher(publication) => Some(Some(publication.announced().clone())),
+        };
+        let last = url.map(|url| notice.encode(url, &self.options.id));
+        self.close(Closed::Ended, last);
     }
 
     fn break_off(&mut self, error: DecodeError) {

@@ -96,6 +96,11 @@ impl<S> Player<S> {
         self.stage != Stage::Setup
     }
 
+    /// The URL that it was set up by.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// How the tracks set up so far are carried, and whether to a group.
     pub(super) fn way(&self) -> Option<(Lower, bool)> {
         self.setups.first().map(|(_, transport)| (transport.lower, transport.multicast))

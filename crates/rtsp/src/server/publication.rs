@@ -55,6 +55,11 @@ impl Publication {
         Ok((Publication { announced, media, is_recording: false, requests: 0 }, tracks))
     }
 
+    /// The URL that it was announced by.
+    pub(super) fn announced(&self) -> &Url {
+        &self.announced
+    }
+
     /// The track that a SETUP is about, and the first usable transport that it offers.
     ///
     /// # Errors

@@ -365,6 +365,38 @@ fn a_publisher_announces_records_and_is_asked_for_key_frames() {
     assert_eq!(driver.ask("TEARDOWN", "/s", "", "").1, [Output::Release]);
 }
 
+/// What the last message before a connection's end says.
+fn notice(done: &[Output<String>]) -> Option<String> {
+    let [Output::Close { why: Closed::Ended, last }] = done else { panic!("{done:?}") };
+    let text = last.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())?;
+    assert!(text.contains("\r\nSession: 12ab\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    let value = text.lines().find_map(|line| line.strip_prefix("Notice: ")).map(str::to_owned);
+    assert!(text.starts_with("ANNOUNCE rtsp://h/s"), "{text}");
+    value
+}
+
+#[test]
+fn a_session_that_the_relay_ends_is_told_unless_a_packet_may_be_out_in_part() {
+    let (down, ended) = ("5403 \"Server Shutting Down\"", "5402 \"Client Session Terminated\"");
+    for (way, why, expected) in [
+        (UDP, Notice::ShuttingDown, Some(down)),
+        (UDP, Notice::SessionTerminated, Some(ended)),
+        (TCP, Notice::ShuttingDown, None),
+    ] {
+        let mut driver = Driver::new();
+        driver.ask("SETUP", "/s/trackID=1", way, "");
+        driver.ask("PLAY", "/s/", "Session: 12ab\r\n", "");
+        driver.session.handle(driver.now, Input::End(why));
+        assert_eq!(notice(&driver.serve()).as_deref(), expected, "{way} {why:?}");
+        driver.session.handle(driver.now, Input::End(why));
+        assert_eq!(driver.serve(), [], "once");
+    }
+    let mut publisher = Driver::new();
+    publisher.ask("ANNOUNCE", "/s", "", ANNOUNCED);
+    publisher.session.handle(publisher.now, Input::End(Notice::SessionTerminated));
+    assert_eq!(notice(&publisher.serve()).as_deref(), Some(ended));
+}
+
 #[test]
 fn members_of_a_group_show_life_sooner_and_start_nothing() {
     let mut driver = Driver::new();

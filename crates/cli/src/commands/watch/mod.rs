@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use outflow_client::machine::Battery;
 use outflow_client::measure::{Measure, Summary};
 use outflow_client::{AdapterSummary, Lower, Options, Subscription, subscribe};
@@ -21,6 +20,7 @@ use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
 
 use super::failure::fail;
+use super::progress;
 use levels::{LevelArgs, Quality};
 use power::{EnergySummary, Power};
 
@@ -210,7 +210,7 @@ impl Watch {
         measure: &mut Measure,
         companions: &mut Companions,
     ) -> Option<String> {
-        let progress = progress();
+        let progress = progress::line();
         let duration = self.duration.or(self.json.then_some(DURATION_FOR_JSON));
         let over = async {
             match duration {
@@ -277,15 +277,6 @@ fn level_text(told: &AdapterSummary) -> String {
         return "no answer to what was asked for: the relay does not say its levels here".to_owned();
     };
     format!("level {level} of {} at the end, changed {} times", told.rates_bps.len(), told.changes)
-}
-
-fn progress() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(
-        ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    bar.enable_steady_tick(REFRESH);
-    bar
 }
 
 /// What is shown while it goes on.

@@ -62,4 +62,35 @@ async fn by_udp_goodbye_comes_to_the_port_of_reports() {
         }
     });
     assert_eq!(said.await.expect("in time"), 1);
+    let Some(Item::Request(notice)) = client.next().await else { panic!("no notice") };
+    let text = notice.header(&outflow_rtsp::HeaderName::from_static_str("Notice").expect("ASCII"));
+    assert_eq!(text.map(|text| text.as_str()), Some("5403 \"Server Shutting Down\""));
+    assert!(client.next().await.is_none(), "and the end");
+}
+
+#[tokio::test]
+async fn a_relay_that_drains_takes_no_more_peers_and_lets_its_player_go_on() {
+    let mut server = Server::start("").await;
+    server.demo_is_up().await;
+    let mut player = server.connect().await;
+    let (session, _) = player.play("demo").await;
+    let mut late = server.connect().await;
+    assert_eq!(late.status("DESCRIBE", "/push", "", "").await, StatusCode::ServiceUnavailable, "no source");
+    server.relay.control().health().ending().begin(PATIENCE);
+    for (method, path, body) in [("DESCRIBE", "/demo", ""), ("ANNOUNCE", "/push", ANNOUNCED)] {
+        let mut late = server.connect().await;
+        let refused = late.ask(method, path, "", body).await;
+        let text = String::from_utf8_lossy(refused.body()).into_owned();
+        assert_eq!(refused.status(), StatusCode::ServiceUnavailable, "{method}: {text}");
+        assert!(text.contains("ask another one"), "{text}");
+    }
+    for _ in 0..20 {
+        player.next_media().await;
+    }
+    assert!(
+        timeout(Duration::from_millis(500), server.relay.ended()).await.is_err(),
+        "it waits for the player"
+    );
+    player.ask("TEARDOWN", "/demo", &session, "").await;
+    timeout(PATIENCE / 2, server.relay.ended()).await.expect("it was the last one").expect("well");
 }

@@ -1,5 +1,5 @@
 //! What the state machine asks for.
-use outflow_directory::{Entry, RelayRecord};
+use outflow_directory::{Directory, Entry, RelayRecord};
 use outflow_front_groups::of_path;
 use outflow_routing::tree::{Action, RelayId, StreamId};
 
@@ -29,7 +29,7 @@ impl Driver {
             // A child subscribes as every receiver does; the node knows which relays are children.
             Action::Serve { .. } | Action::Stop { .. } => {}
             Action::Register { stream, offer } => {
-                if let (Some(directory), Some(name)) = (&self.directory, self.names.get(&stream)) {
+                if let (Some(directory), Some(name)) = (self.said_to(), self.names.get(&stream)) {
                     directory.register(&Entry { stream: name.clone(), offer });
                 }
             }
@@ -110,9 +110,14 @@ impl Driver {
         }
     }
 
+    /// The directory, as long as other relays are to find this one.
+    fn said_to(&self) -> Option<&Directory> {
+        self.directory.as_ref().filter(|_| !self.is_ending)
+    }
+
     /// Says to the directory that this relay is there.
     pub(super) fn announce(&self) {
-        let Some(directory) = &self.directory else { return };
+        let Some(directory) = self.said_to() else { return };
         let has = self.sources.iter().chain(self.feeds.keys());
         let config = self.control.config();
         let state = self.control.state();

@@ -9,6 +9,7 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::SystemTime;
 
 use outflow_control::Control;
@@ -21,12 +22,14 @@ use outflow_routing::demand;
 use outflow_routing::tree::{Contact, Location, Node, RelayId, Settings, StreamId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::feed::Feed;
 use super::input::{Input, LinkId};
 use super::limits::{NAMES_MAX, RECONNECT, SWEEP};
 use super::link::Link;
+use super::news;
 use super::places::directory;
 use super::wants::Wants;
 use super::wire::{Hello, Notice, VERSION};
@@ -81,6 +84,8 @@ pub(super) struct Driver {
     /// Streams that are looked up just now.
     looking: BTreeSet<StreamId>,
     directory: Option<Directory>,
+    /// The relay was told to end: no other relay is to find it any more.
+    is_ending: bool,
     events: Option<mpsc::Receiver<outflow_directory::Event>>,
     inputs: mpsc::Sender<Input>,
     turn: u64,
@@ -135,6 +140,7 @@ impl Driver {
             adopting: BTreeSet::new(),
             waiting: Vec::new(),
             looking: BTreeSet::new(),
+            is_ending: false,
             turn: 0,
             swept_at: control.now(),
             control,
@@ -153,6 +159,13 @@ impl Driver {
         mut demands: UnboundedReceiver<Demand>,
     ) {
         let mut states = self.control.watch();
+        // Ends with this.
+        let mut telling = JoinSet::new();
+        if let Some(directory) = self.directory.clone() {
+            telling.spawn(news::tell(directory, self.me.name.clone(), self.control.events().follow()));
+        }
+        let control = self.control.clone();
+        let mut begun = pin!(control.health().ending().begun());
         self.tend_parents();
         loop {
             let deadline = self.next_timeout();
@@ -167,9 +180,19 @@ impl Driver {
                     self.look_at_sources();
                 }
                 event = directory_event(&mut self.events) => self.handle_directory(event),
+                () = &mut begun, if !self.is_ending => self.retire(),
                 () = sleep_until(deadline) => {}
             }
             self.settle();
+        }
+    }
+
+    /// Lets other relays find others from now on. Those that take streams of this one go on.
+    fn retire(&mut self) {
+        self.is_ending = true;
+        self.node.handle_closing();
+        if let Some(directory) = self.directory.clone() {
+            tokio::spawn(async move { directory.leave().await });
         }
     }
 

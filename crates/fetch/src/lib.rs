@@ -1,0 +1,58 @@
+//! What asks HTTP servers that are no streams: hooks, and the API of other relays. It blocks, so it is for threads that
+//! may wait.
+
+#![allow(clippy::disallowed_methods, reason = "it owns the sockets that it asks by")]
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+pub use ureq::{Agent, Error};
+
+/// One that waits no longer than this for an answer. It follows no redirects: what it sends is for the address alone that
+/// it was given.
+pub fn agent(patience: Duration) -> Agent {
+    let tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(default_provider()))
+        .root_certs(trusted())
+        .build();
+    let config = Agent::config_builder().timeout_global(Some(patience)).tls_config(tls).max_redirects(0);
+    config.build().into()
+}
+
+/// The certificates that the system trusts, read once. Without any, no server by TLS is trusted.
+fn trusted() -> RootCerts {
+    static TRUSTED: OnceLock<RootCerts> = OnceLock::new();
+    let read = || {
+        let found = rustls_native_certs::load_native_certs().certs;
+        RootCerts::new_with_certs(
+            &found.iter().map(|one| Certificate::from_der(one).to_owned()).collect::<Vec<_>>(),
+        )
+    };
+    TRUSTED.get_or_init(read).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_an_answer_and_is_not_followed() {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", server.local_addr().expect("bound"));
+        let serving = std::thread::spawn(move || {
+            let (mut socket, _) = server.accept().expect("asked");
+            let _ = socket.read(&mut [0; 1000]).expect("a request");
+            let answer =
+                "HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+            socket.write_all(answer.as_bytes()).expect("answered");
+        });
+        let answer = agent(Duration::from_secs(20)).get(&url).call().expect("an answer");
+        assert_eq!(answer.status().as_u16(), 307);
+        serving.join().expect("served");
+    }
+}
