@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::control::Control;
-use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
+use crate::limits::{MAKE_WITHIN, TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
 struct Driver;
@@ -79,10 +79,14 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
         .name("services".to_owned())
         .spawn(work)
         .map_err(|e| ControlError::system("starting a thread that makes services".to_owned(), &e))?;
-    let made = made.await.map_err(|_| {
-        ControlError::Configuration(format!("stream '{stream}': making its services failed; see the log"))
+    let wrong =
+        |what: String| ControlError::Configuration(format!("stream '{stream}': making its services {what}"));
+    // It is left to itself then: nothing else waits for it.
+    let made = tokio::time::timeout(MAKE_WITHIN, made).await.map_err(|_| {
+        wrong(format!("takes longer than {} s: leave plug-ins out, or strip them", MAKE_WITHIN.as_secs()))
     })?;
     made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
+    let made = made.map_err(|_| wrong("failed; see the log".to_owned()))?;
         ControlError::Configuration(format!("stream '{stream}', element '{element}': {unfit}"))
     })
 }
