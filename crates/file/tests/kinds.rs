@@ -33,11 +33,9 @@ fn a_regular_file_is_read_up_to_the_bound() {
 fn what_is_no_regular_file_is_refused_at_once_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = pipe(folder.path());
-    for (path, kind) in [
-        (pipe.as_path(), "a pipe"),
-        (folder.path(), "a directory"),
-        (Path::new("/dev/zero"), "a device"),
-    ] {
+    for (path, kind) in
+        [(pipe.as_path(), "a pipe"), (folder.path(), "a directory"), (Path::new("/dev/zero"), "a device")]
+    {
         let error = read(path, 5).expect_err("no file").to_string();
         assert!(error.contains(kind), "{error}");
     }
