@@ -6,6 +6,7 @@ use std::time::Duration;
 use outflow_config::Share;
 use outflow_engine::External;
 use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
+use outflow_engine::system::{Part, keep_privileges};
 use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use outflow_relay::Selection;
 use tokio::sync::oneshot;
@@ -72,6 +73,7 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
     let (done, made) = oneshot::channel();
     let work = move || {
         outflow_engine::system::stand_back();
+        keep_privileges("services", Part::Reader);
         let _ = done.send(Graph::new(&plan, &mut Driver));
     };
     // A thread of its own: one that has stood back once cannot come forward again.
@@ -85,8 +87,8 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
     let made = tokio::time::timeout(MAKE_WITHIN, made).await.map_err(|_| {
         wrong(format!("takes longer than {} s: leave plug-ins out, or strip them", MAKE_WITHIN.as_secs()))
     })?;
-    made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
     let made = made.map_err(|_| wrong("failed; see the log".to_owned()))?;
+    made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
         ControlError::Configuration(format!("stream '{stream}', element '{element}': {unfit}"))
     })
 }
