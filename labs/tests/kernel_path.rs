@@ -183,3 +183,27 @@ fn a_route_that_changes_is_followed() -> Result<()> {
     ensure!(by_tc(&bench.shown(far)?), "it is not the kernel that sends: {}", bench.shown(far)?);
     Ok(())
 }
+
+/// The capability by which the kernel confirms neighbours (linux/capability.h).
+const NET_ADMIN: u64 = 1 << 12;
+
+#[test]
+fn a_worker_that_the_kernel_sends_for_has_one_privilege_left() -> Result<()> {
+    let Some(paths) = scene("what a worker may do", &[])? else { return Ok(()) };
+    let here = SocketAddr::from((PLAYER, 6000));
+    let _socket = listening(&paths.players, (PLAYER, 6000))?;
+    let mut bench = Bench::new(&paths, &[here])?;
+    bench.send_until(here, "the kernel reaches it", by_tc)?;
+    let mut workers = 0;
+    for thread in std::fs::read_dir(format!("/proc/{}/task", bench.relay.process().pid()))? {
+        let status = std::fs::read_to_string(thread?.path().join("status"))?;
+        let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        if line("Name:").is_some_and(|name| name.starts_with("worker-")) {
+            let has = u64::from_str_radix(line("CapPrm:").context("it is said")?, 16)?;
+            ensure!(has == NET_ADMIN && line("NoNewPrivs:") == Some("1"), "{status}");
+            workers += 1;
+        }
+    }
+    ensure!(workers == 1, "there are {workers} workers");
+    Ok(())
+}

@@ -49,6 +49,7 @@ pub use error::{ConfigError, ConfigErrors};
 pub use extension::{Extensions, Table};
 pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
+pub use limits::TEXT_BYTES_MAX;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{BitRate, ByteSize};
 
 /// Bytes of a configuration's text: room for as many receivers as there may be.
-pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
+pub const TEXT_BYTES_MAX: usize = 64 << 20;
 const _: () = assert!(TEXT_BYTES_MAX / 64 >= *COUNT.end());
 
 /// Errors that are shown at once; the others are counted.

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use outflow_engine::limits::{BEAT_EVERY, SNAPSHOT_EVERY};
 use outflow_media::Backoff;
+use outflow_plugin::limits::COMPILE_TIME_MAX;
 
 /// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
 /// the packet is dropped and counted (`ingest-full`).
@@ -77,7 +78,7 @@ pub(crate) const FILE_STILL: Duration = Duration::from_millis(100);
 /// How often one that is not is looked at ...
 pub(crate) const FILE_LOOK: Duration = Duration::from_millis(25);
 
-/// ... and how many times. Then it is refused.
+/// ... and how many times. Then it is refused, as is one that comes through a pipe and does not end by then.
 pub(crate) const FILE_LOOKS: u32 = 80;
 
 /// A reload that leaves fewer than one in this many streams is refused unless it says that it is meant ...
@@ -88,3 +89,9 @@ pub(crate) const STREAMS_LEFT_OF: usize = 4;
 
 /// Waits until what a reload could not do is tried again.
 pub(crate) const RELOAD_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+
+/// Bytes of the session description of a source. A longer file is none.
+pub(crate) const SDP_BYTES_MAX: u64 = 1 << 20;
+
+/// How long services may be made, all plug-ins of a stream together. Others are waited for no longer, and refused.
+pub(crate) const MAKE_WITHIN: Duration = COMPILE_TIME_MAX.saturating_add(Duration::from_secs(5));

@@ -1,13 +1,12 @@
 //! The configuration file: read when it is whole, and not taken for meant when it says nothing.
 
 use std::fs::Metadata;
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use outflow_config::{Config, Protocols};
+use outflow_config::{Config, Protocols, TEXT_BYTES_MAX};
 use outflow_engine::message::ControlError;
+use outflow_file::{Stamp, Unreadable, read_stream, read_text};
 
 use crate::limits::{FILE_LOOK, FILE_LOOKS, FILE_STILL};
 
@@ -52,7 +51,7 @@ pub fn refuse_empty(config: &Config) -> Result<(), ControlError> {
 }
 
 /// The text of a file that has been still for a moment; `None` if it never is.
-fn read(path: &Path) -> io::Result<Option<String>> {
+fn read(path: &Path) -> Result<Option<String>, Unreadable> {
     for look in 0..FILE_LOOKS {
         if look > 0 {
             std::thread::sleep(FILE_LOOK);
@@ -60,22 +59,17 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         let before = std::fs::metadata(path)?;
         // What comes through a pipe comes once.
         if !before.is_file() {
-            return std::fs::read_to_string(path).map(Some);
+            return read_stream(path, TEXT_BYTES_MAX as u64, FILE_LOOK * FILE_LOOKS).map(Some);
         }
         if !is_still(&before) {
             continue;
         }
-        let text = std::fs::read_to_string(path)?;
-        if stamp(&before) == stamp(&std::fs::metadata(path)?) {
+        let text = read_text(path, TEXT_BYTES_MAX as u64)?;
+        if Some(Stamp::of(&before)) == Stamp::at(path) {
             return Ok(Some(text));
         }
     }
     Ok(None)
-}
-
-/// What is another one when the file was written or exchanged.
-fn stamp(of: &Metadata) -> (u64, u64, i64, i64) {
-    (of.ino(), of.size(), of.mtime(), of.mtime_nsec())
 }
 
 /// Whether the last change is a moment ago. One in the future tells of a clock that was set.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use outflow_config::Share;
 use outflow_engine::External;
 use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
+use outflow_engine::system::{Part, keep_privileges};
 use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use outflow_relay::Selection;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::control::Control;
-use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
+use crate::limits::{MAKE_WITHIN, TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
 struct Driver;
@@ -72,6 +73,7 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
     let (done, made) = oneshot::channel();
     let work = move || {
         outflow_engine::system::stand_back();
+        keep_privileges("services", Part::Reader);
         let _ = done.send(Graph::new(&plan, &mut Driver));
     };
     // A thread of its own: one that has stood back once cannot come forward again.
@@ -79,9 +81,13 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
         .name("services".to_owned())
         .spawn(work)
         .map_err(|e| ControlError::system("starting a thread that makes services".to_owned(), &e))?;
-    let made = made.await.map_err(|_| {
-        ControlError::Configuration(format!("stream '{stream}': making its services failed; see the log"))
+    let wrong =
+        |what: String| ControlError::Configuration(format!("stream '{stream}': making its services {what}"));
+    // It is left to itself then: nothing else waits for it.
+    let made = tokio::time::timeout(MAKE_WITHIN, made).await.map_err(|_| {
+        wrong(format!("takes longer than {} s: leave plug-ins out, or strip them", MAKE_WITHIN.as_secs()))
     })?;
+    let made = made.map_err(|_| wrong("failed; see the log".to_owned()))?;
     made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {
         ControlError::Configuration(format!("stream '{stream}', element '{element}': {unfit}"))
     })

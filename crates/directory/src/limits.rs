@@ -10,6 +10,9 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a text in a relay's record: its name, its version, an address.
 pub const TEXT_BYTES_MAX: usize = 255;
 
+/// Bytes of a file of credentials or certificates. A longer one is none.
+pub(crate) const FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// Bytes of an entry as JSON. Longer ones are not read, and counted.
 pub const ENTRY_BYTES_MAX: usize = 2048;
 

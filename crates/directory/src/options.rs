@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
 
-use crate::limits::{CONNECT_WAIT, PING_EVERY};
+use crate::limits::{CONNECT_WAIT, FILE_BYTES_MAX, PING_EVERY};
 
 /// Where the directory is, and how one gets in.
 #[derive(Clone)]
@@ -240,7 +240,7 @@ fn with_file(connect: ConnectOptions, path: &Path) -> Result<ConnectOptions, Err
 }
 
 fn text_of(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| Error::File {
+    outflow_file::read_text(path, FILE_BYTES_MAX).map_err(|error| Error::File {
         path: path.to_owned(),
         why: format!("cannot be read: {error}; it is needed to reach the directory"),
     })

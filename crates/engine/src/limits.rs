@@ -281,6 +281,9 @@ pub const EXTERNAL_CHUNKS: usize = 256;
 /// Bytes of such a chunk at most.
 pub const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
 
+/// Descriptors that another program may have open. Beyond, it can open no more.
+pub const EXTERNAL_FILES: u64 = 1024;
+
 /// Waits until a program that has ended is started again.
 pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 

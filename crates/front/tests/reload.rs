@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use outflow_control::{Relay, load};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
@@ -187,5 +188,32 @@ async fn a_source_whose_ports_its_successor_needs_comes_back_if_that_cannot_be_m
         socket.send_to(&null_packet(), ("127.0.0.1", port)).expect("sent");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_where_a_file_is_named_is_refused_at_once_and_the_next_reload_works() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("outflow.toml");
+    // Nothing ever writes to it.
+    mknodat(CWD, folder.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let port = free_port();
+    let plain = configuration(&format!("[streams.a]\nsource = \"udp://127.0.0.1:{port}\"\n"));
+    std::fs::write(&path, &plain).expect("written");
+    let relay = start(&path).await;
+    let plug_in = "[streams.a.elements.p]\nelement = \"wasm\"\nfile = \"pipe\"\ninput = \"source\"\n\
+                   [streams.a.branches.b]\ninput = \"p\"\n";
+    let described = format!("[streams.c]\nsource = \"rtp://127.0.0.1:{}\"\nsdp = \"pipe\"\n", free_port());
+    for named in [plug_in, &described] {
+        std::fs::write(&path, format!("{plain}{named}")).expect("written");
+        let reloaded = tokio::time::timeout(Duration::from_secs(10), relay.control().reload(false)).await;
+        let reloaded = reloaded.expect("it is not waited for").expect("valid");
+        assert!(reloaded.failed.len() == 1 && reloaded.failed[0].contains("a pipe"), "{reloaded:?}");
+    }
+    let more = format!("{plain}[streams.d]\nsource = \"udp://127.0.0.1:{}\"\n", free_port());
+    std::fs::write(&path, more).expect("written");
+    let reloaded = relay.control().reload(false).await.expect("valid");
+    assert!(reloaded.lines.contains(&"stream 'd' added".to_owned()), "{reloaded:?}");
+    send_until_up(&relay, port, "a").await;
     relay.shut_down();
 }

@@ -415,3 +415,17 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
         assert_eq!(tap.read(100).len(), 100);
     });
 }
+
+#[test]
+fn once_it_is_open_it_needs_no_privileges() {
+    let Some(scene) = Scene::new() else { return };
+    scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
+    scene.inside_near(|| {
+        let Some(mut kernel) = scene::kernel() else { return };
+        keep(CapabilitySet::empty());
+        for way in [SendPath::Tc { segment: 1000 }, SendPath::Xdp] {
+            deliver(&scene, &mut kernel, 1000, way);
+        }
+    });
+}

@@ -23,10 +23,10 @@ pub mod limits;
 mod scaffold;
 mod version;
 
-use std::fs::File;
-use std::io::Read as _;
+use std::path::Path;
 
 use limits::FILE_BYTES_MAX;
+use outflow_file::Unreadable;
 use outflow_graph::{Element, Settings, Unfit};
 
 #[cfg(feature = "host")]
@@ -41,15 +41,13 @@ pub use version::{VERSION, WIT};
 /// The file cannot be read or is no plug-in, and what to do.
 pub fn open(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
     let file = settings.text("file").unwrap_or_default();
-    let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(|error| {
-        Unfit::new(format!("{file} cannot be read: {error}"), "give the path of a plug-in that can be read")
+    let bytes = outflow_file::read(Path::new(file), FILE_BYTES_MAX).map_err(|error| {
+        let help = match error {
+            Unreadable::Bytes(_) => "give the path of a plug-in; strip it of what it does not need",
+            _ => "give the path of a plug-in that can be read",
+        };
+        Unfit::new(format!("{file} cannot be read: {error}"), help)
     })?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let what = format!("{file} has more than {FILE_BYTES_MAX} bytes");
-        return Err(Unfit::new(what, "give the path of a plug-in; strip it of what it does not need"));
-    }
     load(settings, &bytes)
 }
 

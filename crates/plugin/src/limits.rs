@@ -13,6 +13,9 @@ pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Addresses that the compiler of plug-ins may use. A plug-in for which it needs more is refused.
 pub const COMPILE_MEMORY_BYTES_MAX: u64 = 4 << 30;
 
+/// Descriptors that the compiler of plug-ins may have open.
+pub const COMPILER_FILES: u64 = 64;
+
 /// Bytes of a plug-in's machine code. A plug-in with more is refused.
 pub const CODE_BYTES_MAX: u64 = 1 << 30;
 

@@ -1,6 +1,5 @@
 //! `outflow check`
 
-use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -45,11 +44,7 @@ fn unreadable(config: &Config) -> Vec<String> {
         let path = stream.sdp.as_ref()?;
         Some((format!("[streams.{name}] sdp"), path))
     });
-    let error = |path: &Path| match File::open(path).and_then(|file| file.metadata()) {
-        Ok(found) if found.is_dir() => Some("is a directory".to_owned()),
-        Ok(_) => None,
-        Err(error) => Some(error.to_string()),
-    };
+    let error = |path: &Path| outflow_file::open(path).err().map(|error| error.to_string());
     tls.chain(sdp)
         .filter_map(|(key, path)| Some((key, path, error(path)?)))
         .map(|(key, path, error)| {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use outflow_config::{Config, Log as LogConfig, LogFormat};
 use outflow_control::{Control, Front, LogState, Relay};
+use outflow_engine::system::{Part, give_up_privileges, keep_privileges};
 use outflow_log::Log;
+use outflow_privilege::apart;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::signal::unix::{SignalKind, signal};
@@ -43,15 +45,18 @@ pub(super) enum Status {
     Line,
 }
 
-/// Starts to log to standard error, as configured.
+/// Gives up what no part of a relay needs, and starts to log to standard error, as configured. To be called before
+/// other threads run.
 ///
 /// # Errors
-/// The system refuses a thread or a descriptor.
+/// The system refuses a thread or a descriptor, or does not let privileges be given up.
 pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
+    outflow_privilege::confine().map_err(|error| error.to_string())?;
     let level = config.level.as_str();
     // What NATS's client says, the directory says in its own words.
     let filter = format!("warn,async_nats=off,outflow={level}");
-    let log = Log::to_standard_error().map_err(|error| format!("the log cannot be started: {error}"))?;
+    let log = apart(Log::to_standard_error).flatten();
+    let log = log.map_err(|error| format!("the log cannot be started: {error}"))?;
     log.install(filter.parse().expect("levels have their usual names"), config.format == LogFormat::Json);
     Ok(log)
 }
@@ -96,10 +101,15 @@ fn run(
     ready: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), Ended> {
     let systemd = Arc::new(Systemd::of_environment());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| Ended::NotStarted(format!("the system gives no threads: {e}")))?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // What a reload may need.
+    builder.enable_all().on_thread_start(|| keep_privileges("control", Part::Control));
+    let runtime =
+        builder.build().map_err(|e| Ended::NotStarted(format!("the system gives no threads: {e}")))?;
     let started = runtime.block_on(Relay::start(config, path, fronts));
     let mut relay = started.map_err(|error| Ended::NotStarted(error.to_string()))?;
+    // This thread waits from now on.
+    give_up_privileges("main");
     let counting = log.clone();
     relay.control().health().set_log(move || log_state(&counting));
     if let Err(error) = ready() {

@@ -9,6 +9,7 @@ use outflow_media::{Format, Track};
 
 use super::Supervisor;
 use crate::control::Control;
+use crate::limits::SDP_BYTES_MAX;
 use crate::publisher::PublishOptions;
 use crate::task::Task;
 
@@ -127,7 +128,7 @@ fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
             sdp.display()
         ))
     };
-    let text = std::fs::read(sdp).map_err(|e| wrong(&e))?;
+    let text = outflow_file::read(sdp, SDP_BYTES_MAX).map_err(|e| wrong(&e))?;
     let described = outflow_rtp::sdp::parse(&text).map_err(|e| wrong(&e))?;
     let port = |port: u16| (port != 0).then_some(port);
     Ok(described

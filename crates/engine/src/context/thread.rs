@@ -31,6 +31,7 @@ impl Thread {
         std::thread::Builder::new()
             .name(thread.clone())
             .spawn(move || {
+                crate::system::give_up_privileges(&thread);
                 if stands_back {
                     crate::system::stand_back();
                 }

@@ -68,15 +68,21 @@ impl External {
     /// What the options say.
     ///
     /// # Errors
-    /// They name no program.
+    /// They name no program, or a variable without a name.
     pub fn new(settings: &Settings) -> Result<Self, Unfit> {
         let command = settings.texts("command").unwrap_or_default().to_vec();
         if command.first().is_none_or(String::is_empty) {
             let help = "write the program and its arguments, as command = [\"ffmpeg\", …]";
             return Err(Unfit::new("the command names no program", help));
         }
-        let nice = settings.whole("nice").unwrap_or(5);
-        let (words, images) = (Words { command, nice }, gives_images(settings));
+        let env = settings.texts("env").unwrap_or_default().to_vec();
+        if let Some(variable) = env.iter().find(|variable| variable.is_empty() || variable.starts_with('=')) {
+            let help = "write \"NAME\" for what the relay has, or \"NAME=VALUE\"";
+            return Err(Unfit::new(format!("\"{variable}\" in env names no variable"), help));
+        }
+        let (nice, memory) =
+            (settings.whole("nice").unwrap_or(5), settings.size("memory").unwrap_or(4 << 30));
+        let (words, images) = (Words { command, nice, memory, env }, gives_images(settings));
         Ok(External { words, images, running: None, made: Vec::new() })
     }
 }

@@ -1,7 +1,6 @@
 //! A program that is kept running: a thread writes to it, one reads from it and starts it again.
 
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -9,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use outflow_privilege::{Bounds, environment, spawn};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::log;
 use crate::limits::{
-    EXTERNAL_AGAIN, EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_GOOD_AFTER, EXTERNAL_LAST_WORDS,
-    EXTERNAL_PACKETS,
+    EXTERNAL_AGAIN, EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_FILES, EXTERNAL_GOOD_AFTER,
+    EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS,
 };
 
 /// What is run.
@@ -22,6 +22,10 @@ use crate::limits::{
 pub(super) struct Words {
     pub(super) command: Vec<String>,
     pub(super) nice: u64,
+    /// Bytes that it may have.
+    pub(super) memory: u64,
+    /// What it finds in its environment, besides what all programs do.
+    pub(super) env: Vec<String>,
 }
 
 /// What comes from it.
@@ -132,6 +136,7 @@ fn keep(
     outputs: &SyncSender<Output>,
     told: &Sender<String>,
 ) {
+    crate::system::give_up_privileges("external");
     let mut backoff = EXTERNAL_AGAIN;
     let mut inputs = Some(inputs);
     while !shared.is_over() {
@@ -175,15 +180,12 @@ fn sleep_until_over(shared: &Shared, rest: Duration) {
 }
 
 fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
-    let mut command = Command::new("nice");
-    command.args(["-n", &words.nice.to_string(), "--"]).args(&words.command);
-    // Its own group: a signal to the relay's terminal is not one to it, and it ends with what it started.
-    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if std::path::Path::new(&words.command[0]).components().count() > 1 {
-        // What nice cannot find it reports only on its own standard error.
-        std::fs::metadata(&words.command[0])?;
-    }
-    let mut child = command.spawn()?;
+    let mut command = Command::new(&words.command[0]);
+    command.args(&words.command[1..]);
+    environment(&mut command, &words.env);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let nice = i32::try_from(words.nice).unwrap_or(i32::MAX);
+    let mut child = spawn(&mut command, Bounds { nice, memory_bytes: words.memory, files: EXTERNAL_FILES })?;
     let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
         return Err(std::io::ErrorKind::BrokenPipe.into());

@@ -108,3 +108,32 @@ fn what_a_program_has_started_ends_with_it() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_program_has_the_memory_and_the_variables_that_it_is_given_and_no_capabilities() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("found");
+    // What is given is bounded by now: packets come through the pipe.
+    let script = "head -c 1316 >/dev/null; (env; cat /proc/self/status /proc/self/limits) >$FOUND.new";
+    let script = format!("{script}; mv $FOUND.new $FOUND; exec cat");
+    let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+    let env = vec![format!("FOUND={}", file.display())];
+    let settings = Settings::default().with("command", Setting::Texts(command));
+    let settings = settings.with("env", Setting::Texts(env)).with("memory", Setting::Size(1 << 30));
+    let mut element = External::new(&settings).expect("a program");
+    run(&mut element, |_, _| file.exists());
+    let found = std::fs::read_to_string(&file).expect("it was written");
+    let has = |key: &str, value: &str| {
+        let line = found.lines().find(|line| line.starts_with(key));
+        assert!(line.is_some_and(|line| line[key.len()..].trim_start().starts_with(value)), "{key}: {found}");
+    };
+    for key in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        has(key, "0000000000000000");
+    }
+    has("NoNewPrivs:", "1");
+    has("Max data size", "1073741824");
+    assert!(!found.contains("CARGO_"), "what the relay's environment has is not passed on: {found}");
+    let named = Settings::default().with("command", Setting::Texts(vec!["cat".to_owned()]));
+    let error = External::new(&named.with("env", Setting::Texts(vec!["=1".to_owned()])));
+    assert!(error.expect_err("no name").to_string().contains("NAME=VALUE"));
+}

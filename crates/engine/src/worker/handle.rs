@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
+use outflow_privilege::{Part, keep};
 use outflow_udp::{Inbox, inbox};
 use outflow_vital::{Beat, Vital};
 use tokio::sync::mpsc::UnboundedSender;
@@ -82,6 +83,7 @@ impl WorkerHandle {
                 match processors
                     .keep(number)
                     .and_then(|()| Worker::open(time, bell, queues, states, pair, (paths, limits), demands))
+                    .and_then(|worker| keep(Part::Worker).map(|()| worker))
                 {
                     Ok(mut worker) => {
                         let _ = told.send(Ok(()));

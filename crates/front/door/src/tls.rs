@@ -2,13 +2,12 @@
 //! a restart.
 
 use std::fmt::Display;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use outflow_config::Tls;
+use outflow_file::Stamp;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -18,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use crate::limits::CERTIFICATE_LOOK_EVERY;
+use crate::limits::{CERTIFICATE_LOOK_EVERY, PEM_BYTES_MAX};
 
 /// A file that cannot be used: its path, and why.
 #[derive(Debug, thiserror::Error)]
@@ -50,12 +49,12 @@ struct FromFiles {
 /// What the files were when they were looked at last.
 #[derive(Debug)]
 struct Seen {
-    stamps: [Stamp; 2],
+    stamps: Stamps,
     next_look: Instant,
 }
 
-/// What shows that a file has changed: its number, its length, and when it was written. None if it is not there.
-type Stamp = Option<(u64, u64, i64, i64)>;
+/// What shows that a file has changed; none if it is not there.
+type Stamps = [Option<Stamp>; 2];
 
 impl FromFiles {
     fn open(files: &Tls, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
@@ -97,25 +96,23 @@ impl ResolvesServerCert for FromFiles {
     }
 }
 
-fn stamps(files: &Tls) -> [Stamp; 2] {
-    let stamp = |path: &Path| {
-        let file = fs::metadata(path).ok()?;
-        Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
-    };
-    [stamp(&files.certificate), stamp(&files.key)]
+fn stamps(files: &Tls) -> Stamps {
+    [Stamp::at(&files.certificate), Stamp::at(&files.key)]
 }
 
 fn load(files: &Tls, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
     let wrong = |path: &Path, why: &dyn Display| TlsError(path.display().to_string(), why.to_string());
-    let certificates: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
-        .and_then(Iterator::collect)
+    let read = |path: &Path| outflow_file::read(path, PEM_BYTES_MAX).map_err(|e| wrong(path, &e));
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&read(&files.certificate)?)
+        .collect::<Result<_, _>>()
         .map_err(|e| wrong(&files.certificate, &e))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| wrong(&files.key, &e))?;
+    let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?).map_err(|e| wrong(&files.key, &e))?;
     CertifiedKey::from_der(certificates, key, provider).map_err(|e| wrong(&files.certificate, &e))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use super::*;

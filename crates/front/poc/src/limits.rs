@@ -3,6 +3,9 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
+/// Bytes of a file of keys. A longer one is none.
+pub(crate) const KEY_BYTES_MAX: u64 = 64 << 10;
+
 /// While a receiver catches up, the transport is given no more packets than it can send within this time.
 /// The rest stays in the ring.
 pub(crate) const POC_CATCH_UP: Duration = Duration::from_millis(20);

@@ -7,6 +7,7 @@ use outflow_engine::message::ControlError;
 use outflow_poc_socket::noise::Keys;
 use outflow_poc_socket::{Options, Security};
 
+use crate::limits::KEY_BYTES_MAX;
 use crate::settings::{Encryption, Poc, PocUrl};
 
 /// How connections are to be: as the configuration says, and the address of the other end.
@@ -26,7 +27,7 @@ pub fn options(config: &Poc, url: Option<&PocUrl>) -> Result<Options, ControlErr
             let wrong = |why: &dyn std::fmt::Display| {
                 ControlError::Configuration(format!("{}: {why} (see `outflow poc key`)", file.display()))
             };
-            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            let text = outflow_file::read_text(file, KEY_BYTES_MAX).map_err(|error| wrong(&error))?;
             Security::Keys(Arc::new(text.parse::<Keys>().map_err(|error| wrong(&error))?))
         }
     };

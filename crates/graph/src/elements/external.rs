@@ -27,6 +27,19 @@ pub const KIND: Kind = Kind {
             Some("mpegts"),
             "What it writes: MPEG-TS; or PPM and PGM images one behind the other, each a packet.",
         ),
+        Opt::new(
+            "memory",
+            Form::Size,
+            Some("4 GiB"),
+            "What each process of it may have; it is refused more.",
+        ),
+        Opt::new(
+            "env",
+            Form::Texts,
+            None,
+            "Variables of its environment besides PATH, HOME and LANG: \"NAME\", as the relay has it, or \
+             \"NAME=VALUE\".",
+        ),
         Opt::new("nice", Form::Whole(0, 19), Some("5"), "How far it stands back behind other programs."),
     ],
     make: Make::Driver,

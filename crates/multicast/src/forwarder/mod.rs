@@ -90,7 +90,8 @@ impl Forwarder {
             let engine =
                 Engine::new(self.clock, (queue, Arc::clone(&wake)), self.arrivals.clone(), counters)?;
             let builder = std::thread::Builder::new().name("multicast".to_owned());
-            let thread = Some(builder.spawn(move || engine.run())?);
+            // What it moves packets between is open: it needs no privileges.
+            let thread = Some(outflow_privilege::apart(|| builder.spawn(move || engine.run()))??);
             self.running = Some(Running { commands, wake, thread });
         }
         self.running.as_ref().ok_or_else(|| io::ErrorKind::Other.into())

@@ -7,17 +7,23 @@
 
 use std::io;
 use std::io::{Read, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::ScopedJoinHandle;
 
 use outflow_graph::Unfit;
+use outflow_privilege::{Bounds, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::limits::{CODE_BYTES_MAX, COMPILE_TIME_MAX, COMPILER_WORDS_BYTES_MAX};
+use crate::limits::{
+    CODE_BYTES_MAX, COMPILE_MEMORY_BYTES_MAX, COMPILE_TIME_MAX, COMPILER_FILES, COMPILER_WORDS_BYTES_MAX,
+};
 
 /// The name of the program.
 const NAME: &str = "outflow-plugin-compiler";
@@ -59,10 +65,14 @@ fn run(program: &Path, plugin: &[u8]) -> Result<Vec<u8>, Unfit> {
     let failed = |error: io::Error| {
         Unfit::new(format!("{} cannot be run: {error}", program.display()), "see its permissions, and limits")
     };
-    let mut command = Command::new(program);
-    command.env_clear().current_dir("/");
+    // It may stand in a folder that only this thread may look into: it is opened here, and run from where it is open.
+    let file = open(program, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|e| failed(e.into()))?;
+    let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    command.arg0(program).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running(command.spawn().map_err(failed)?);
+    // It bounds itself further, once it runs.
+    let bounds = Bounds { nice: 0, memory_bytes: COMPILE_MEMORY_BYTES_MAX, files: COMPILER_FILES };
+    let mut running = Running(spawn(&mut command, bounds).map_err(failed)?);
     let Child { stdin, stdout, stderr, .. } = &mut running.0;
     let (stdin, stdout, stderr) = (stdin.take(), stdout.take(), stderr.take());
     let (status, code, words) = std::thread::scope(|scope| {
