@@ -214,9 +214,14 @@ fn systemd_is_told_that_the_relay_is_ready_goes_on_and_ends() {
     assert_eq!(ends.as_deref(), Some("STOPPING=1"));
 }
 
-/// Whether it refuses receivers by now.
-fn refuses(relay: &Running) -> bool {
-    relay.get("/demo.ts").is_some_and(|(status, _)| status == 503)
+/// Waits until it says that it drains, and refuses receivers.
+fn wait_until_it_drains(relay: &Running) {
+    let until = Instant::now() + PATIENCE;
+    while relay.get("/readyz").is_none_or(|(status, _)| status != 503) {
+        assert!(Instant::now() < until, "it does not drain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(relay.get("/demo.ts").map(|(status, _)| status), Some(503));
 }
 
 #[test]
@@ -230,11 +235,7 @@ fn a_relay_that_is_stopped_waits_for_its_receivers_and_so_does_what_stops_it() {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it begins")
     };
     let mut waiting = stop("1h");
-    let until = Instant::now() + PATIENCE;
-    while !refuses(&relay) {
-        assert!(Instant::now() < until, "it does not drain");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until_it_drains(&relay);
     (0..20).for_each(|_| more(&mut receiver));
     assert_eq!(waiting.try_wait().expect("asked"), None, "it waits for the receiver");
     drop(receiver);
@@ -248,11 +249,7 @@ fn a_signal_begins_a_drain_as_configured_and_another_one_ends_it() {
     relay.wait_until_ready();
     let mut receiver = relay.join();
     relay.tell(Signal::TERM);
-    let until = Instant::now() + PATIENCE;
-    while !refuses(&relay) {
-        assert!(Instant::now() < until, "it does not drain");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until_it_drains(&relay);
     (0..20).for_each(|_| more(&mut receiver));
     assert!(relay.end().success());
 }

@@ -70,6 +70,8 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":2}"#, 404),
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":"best"}"#, 422),
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
+    ("post", "/api/v1/stop", "/api/v1/stop", r#"{"drain":"soon"}"#, 422),
+    ("post", "/api/v1/stop", "/api/v1/stop", r#"{"drain":"1 h"}"#, 202),
 ];
 
 /// What it answers to a client that has one is tested with the sessions.
