@@ -64,7 +64,7 @@ use crate::bell::Bell;
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::limits::{BEAT_EVERY, EVENTS, WORK_ROUND};
-use crate::message::{Command, Demand, StreamId, WorkerState};
+use crate::message::{Command, Demanders, StreamId, WorkerState};
 use crate::receive::{PortPair, Receiver};
 
 /// Everything that one thread owns.
@@ -96,7 +96,7 @@ impl Worker {
         published: Arc<arc_swap::ArcSwap<WorkerState>>,
         pair: PortPair,
         (paths, limits): (outflow_config::Fanout, outflow_config::Limits),
-        told: UnboundedSender<Demand>,
+        told: Demanders,
     ) -> io::Result<Self> {
         let mut watch = Watch::new(limits.poll)?;
         watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
