@@ -19,6 +19,7 @@ mod negotiation;
 mod paths;
 mod peers;
 mod rate;
+mod reporter;
 mod reports;
 mod requests;
 mod rtcp;
@@ -197,7 +198,8 @@ impl Worker {
     /// Goes on with the snapshot.
     fn show(&mut self) {
         let now = self.clock.now();
-        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, self.paths.fanout()) {
+        let of_paths = (self.paths.fanout(), self.paths.strangers());
+        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, of_paths) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
     }
