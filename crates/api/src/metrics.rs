@@ -142,6 +142,7 @@ impl Snapshot {
             ("refused", counts.refused),
             ("slow", counts.slow),
             ("malformed", counts.malformed),
+            ("hurried", counts.hurried),
         ];
         let outcomes = outcomes.map(|(outcome, count)| ([("outcome", outcome)], count));
         families.counter("connections", None, "Connections, by what became of them", outcomes)?;

@@ -40,7 +40,9 @@ impl From<Refused> for Refusal {
             Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
             Refused::TokenMissing | Refused::TokenWrong => StatusCode::Unauthorized,
             Refused::NotLocal => StatusCode::Forbidden,
-            Refused::TooOften { .. } | Refused::Full { .. } => StatusCode::ServiceUnavailable,
+            Refused::TooOften { .. } | Refused::Full { .. } | Refused::Overloaded => {
+                StatusCode::ServiceUnavailable
+            }
         };
         let reply = Reply::error(status, refused.to_string());
         Refusal(match refused.retry_after_s() {
