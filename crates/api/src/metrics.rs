@@ -142,6 +142,7 @@ impl Snapshot {
             ("refused", counts.refused),
             ("slow", counts.slow),
             ("malformed", counts.malformed),
+            ("hurried", counts.hurried),
         ];
         let outcomes = outcomes.map(|(outcome, count)| ([("outcome", outcome)], count));
         families.counter("connections", None, "Connections, by what became of them", outcomes)?;
@@ -160,6 +161,8 @@ impl Snapshot {
         )?;
         let none: [(&str, &str); 0] = [];
         let health = self.0.health();
+        let help = "RTCP packets that came by UDP from addresses of no receiver";
+        families.counter("rtcp_strangers", None, help, [(none, state.rtcp_strangers)])?;
         let log = health.log();
         let lines = [("written", log.written), ("lost", log.lost), ("left-out", log.left_out)];
         let lines = lines.map(|(outcome, count)| ([("outcome", outcome)], count));

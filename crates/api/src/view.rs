@@ -34,6 +34,8 @@ pub(super) struct Overview {
     connections: Counts,
     /// Publishers that the relay has sent away.
     publishers_ended: EndedTurns,
+    /// RTCP packets that came by UDP from addresses of no receiver.
+    rtcp_strangers: u64,
     /// Ports that the relay listens at.
     ports: Ports,
     /// How the addresses of streams there are made.
@@ -97,6 +99,7 @@ impl Overview {
             publishers_ended: control.ended_turns(),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
+            rtcp_strangers: state.rtcp_strangers,
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }

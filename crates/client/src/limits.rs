@@ -9,6 +9,9 @@ pub const HTTP_HEADERS: usize = 64;
 /// Bytes of the answer of a session; more count as no answer.
 pub const SESSION_ANSWER_BYTES: usize = 64 * 1024;
 
+/// Answers to what was asked of the session of a download that the caller has not heard. With as many, no more is asked.
+pub const SESSION_ANSWERS_MAX: usize = 16;
+
 /// Redirections followed in a row.
 pub const REDIRECTS: usize = 5;
 

@@ -9,11 +9,10 @@ use outflow_config::{Branches, Config, Elements, Protocols, SourceUrl, StreamCon
 use outflow_door::{Door, Rules};
 use outflow_engine::Clock;
 use outflow_engine::message::{
-    Command, ControlError, Demand, Described, RelayState, ServicesCommand, StreamId,
+    Command, ControlError, DemandQueue, Described, RelayState, ServicesCommand, StreamId,
 };
 use outflow_media::Time;
 use outflow_relay::{Selection, StreamOptions};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::change::{Changed, ConfigChange, ConfigRequest, StreamLimits};
@@ -52,7 +51,7 @@ struct Inner {
     changes: mpsc::Sender<ConfigRequest>,
     fronts: Fronts,
     shared: Shared,
-    demands: Mutex<Option<UnboundedReceiver<Demand>>>,
+    demands: Mutex<Option<DemandQueue>>,
     decisions: Decisions,
     events: Events,
     others: OtherRelays,
@@ -64,7 +63,7 @@ impl Control {
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
         changes: mpsc::Sender<ConfigRequest>,
-        demands: UnboundedReceiver<Demand>,
+        demands: DemandQueue,
         (clock, fronts): (Clock, Fronts),
     ) -> Self {
         let door = Arc::new(Door::new(Rules::from(&*config)));
@@ -270,7 +269,7 @@ impl Control {
     }
 
     /// What receivers want of streams, as it changes; for the front that fetches streams. There is one such.
-    pub fn take_demands(&self) -> Option<UnboundedReceiver<Demand>> {
+    pub fn take_demands(&self) -> Option<DemandQueue> {
         self.inner.demands.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

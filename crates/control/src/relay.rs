@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
-use outflow_engine::message::{Command, ControlError, RelayState, together};
+use outflow_engine::message::{Command, ControlError, RelayState, demands, together};
 use outflow_engine::system::{Usage, rss_bytes};
 use outflow_engine::{Clock, Processors, WorkerHandle};
 use outflow_vital::{Fatal, Vital};
@@ -46,11 +46,10 @@ impl Relay {
         processors.clear()?;
         let vital = Vital::default();
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
-        let (demands, wanted) = mpsc::unbounded_channel();
+        let (told, wanted) = demands();
         for number in 0..processors.workers {
             let place = (number, processors.clone());
-            let (worker, thread) =
-                WorkerHandle::start(place, (clock, vital.clone()), &config, demands.clone())?;
+            let (worker, thread) = WorkerHandle::start(place, (clock, vital.clone()), &config, told.clone())?;
             workers.push(worker);
             threads.push(thread);
         }
@@ -145,6 +144,7 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
             links,
         }));
     }
+            rtcp_strangers: parts.iter().map(|part| part.rtcp_strangers).sum(),
 }
 
 /// Lets replicas of streams go that no receiver needs any more.

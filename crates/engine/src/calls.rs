@@ -36,6 +36,7 @@ pub(crate) struct Calls {
 
 /// The two ends; the worker hears this bell.
 pub(crate) fn calls(bell: Arc<Bell>) -> (Callers, Calls) {
+    // bounded: a caller stands there once.
     let (sender, made) = mpsc::channel();
     (Callers { made: sender, bell }, Calls { made, taken: Vec::new() })
 }

@@ -154,6 +154,9 @@ pub const ZERO_COPY_BUFFERS: usize = 32;
 /// Receive buffer that is asked of the kernel for source sockets.
 pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;
 
+/// The same for sockets of RTCP: some hundred reports. What floods them is lost before it holds the worker up.
+pub const REPORTS_BUFFER_BYTES: usize = 256 << 10;
+
 /// Send buffer that is asked of the kernel for UDP sockets that serve receivers.
 pub const UDP_SEND_BUFFER_BYTES: usize = 8 << 20;
 
@@ -206,6 +209,10 @@ pub const RTCP_BURST: u64 = 100;
 
 /// RTCP packets of a receiver that wait for its worker. Further ones are dropped and counted (`rtcp-full`).
 pub const RTCP_WAITING_MAX: u8 = 4;
+
+/// How long the source of a receiver's reports by UDP has to be silent before another one is taken for the receiver's.
+/// Reports come every five seconds (RFC 3550, section 6.2). Until then those of others are counted (`foreign-report`).
+pub const REPORTER_SILENCE: Duration = Duration::from_secs(15);
 
 /// Reports, and requests for a key frame, that are looked at in one RTCP packet: both of each track. Further ones
 /// are counted (`rtcp-parts`).
@@ -291,6 +298,9 @@ pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duratio
 pub const EXTERNAL_GOOD_AFTER: Duration = Duration::from_secs(30);
 
 /// Lines of its standard error that are logged in a second. Further ones are counted.
+/// Troubles of another program that were not looked at yet. Further ones are like them, and left out.
+pub const EXTERNAL_TROUBLES: usize = 16;
+
 pub const EXTERNAL_LINES_PER_SECOND: u32 = 10;
 
 /// Bytes of such a line. Its rest is cut off.

@@ -176,6 +176,7 @@ pub(crate) fn begin(
         flushed_at: Time::ZERO,
         sleeps_until: Time::ZERO,
     };
+    // bounded: a connection stands there once, and their number is bounded.
     let (returns, returned) = mpsc::channel();
     let shared = Arc::new(Shared {
         inner: Mutex::new(inner),

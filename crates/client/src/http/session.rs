@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use url::Url;
 
 use super::{Body, connect, exchange, request};
-use crate::limits::{READ_BYTES, SESSION_ANSWER_BYTES};
+use crate::limits::{READ_BYTES, SESSION_ANSWER_BYTES, SESSION_ANSWERS_MAX};
 use crate::negotiation::AGAIN;
 use crate::{Error, Options};
 
@@ -37,7 +37,7 @@ enum Answer {
 pub(crate) struct Session {
     /// The level that is wanted; 0 as long as none is wanted.
     wish: watch::Sender<u8>,
-    answers: mpsc::UnboundedReceiver<Answer>,
+    answers: mpsc::Receiver<Answer>,
     refused: Option<u16>,
     /// The task that asks; it ends with the session.
     _asking: JoinSet<()>,
@@ -56,7 +56,7 @@ impl Session {
     pub(super) fn new(url: &Url, named: &str, options: &Options, trusted: bool) -> Option<Self> {
         let resource = Resource { url: resolve(url, named)?, options: options.clone(), trusted };
         let (wish, wishes) = watch::channel(0);
-        let (told, answers) = mpsc::unbounded_channel();
+        let (told, answers) = mpsc::channel(SESSION_ANSWERS_MAX);
         let mut asking = JoinSet::new();
         asking.spawn(resource.negotiate(wishes, told));
         Some(Session { wish, answers, refused: None, _asking: asking })
@@ -89,7 +89,7 @@ impl Session {
 
 impl Resource {
     /// Asks for one wish after the other, so that none overtakes another; for the newest that there is.
-    async fn negotiate(self, mut wishes: watch::Receiver<u8>, answers: mpsc::UnboundedSender<Answer>) {
+    async fn negotiate(self, mut wishes: watch::Receiver<u8>, answers: mpsc::Sender<Answer>) {
         while wishes.changed().await.is_ok() {
             let mut backoff = AGAIN;
             loop {
@@ -97,7 +97,7 @@ impl Resource {
                 let answer = timeout(self.options.patience, self.ask(level)).await;
                 if let Ok(Ok(answer)) = answer {
                     // The caller that wanted to know may have gone.
-                    let _ = answers.send(answer);
+                    let _ = answers.send(answer).await;
                     break;
                 }
                 sleep(backoff.wait()).await;

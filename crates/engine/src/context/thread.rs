@@ -25,6 +25,7 @@ impl Thread {
     /// The system refuses.
     pub(super) fn start(name: &str, stands_back: bool, vital: Vital) -> Result<Self, ControlError> {
         let parked = Arc::new(Parked::default());
+        // bounded: control adds a hop where services are made, which is done for one stream after the other.
         let (hops, new) = mpsc::channel();
         let shared = Arc::clone(&parked);
         let thread = format!("context-{name}");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::log;
 use crate::limits::{
     EXTERNAL_AGAIN, EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_FILES, EXTERNAL_GOOD_AFTER,
-    EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS,
+    EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS, EXTERNAL_TROUBLES,
 };
 
 /// What is run.
@@ -83,7 +83,7 @@ impl Process {
     pub(super) fn start(words: &Words) -> Self {
         let (input, inputs) = sync_channel(EXTERNAL_PACKETS);
         let (outputs, output) = sync_channel(EXTERNAL_CHUNKS);
-        let (told, troubles) = channel();
+        let (told, troubles) = sync_channel(EXTERNAL_TROUBLES);
         let shared = Arc::new(Shared::default());
         let (theirs, words) = (Arc::clone(&shared), words.clone());
         // Without a thread nothing comes out, which shows; what goes in is counted as dropped.
@@ -134,7 +134,7 @@ fn keep(
     shared: &Arc<Shared>,
     inputs: Receiver<Bytes>,
     outputs: &SyncSender<Output>,
-    told: &Sender<String>,
+    told: &SyncSender<String>,
 ) {
     crate::system::give_up_privileges("external");
     let mut backoff = EXTERNAL_AGAIN;
@@ -157,8 +157,8 @@ fn keep(
         if shared.is_over() {
             return;
         }
-        // The caller that asked may be gone.
-        trouble.into_iter().for_each(|trouble| drop(told.send(trouble)));
+        // The caller that asked may be gone, or have some to look at that are like it.
+        trouble.into_iter().for_each(|trouble| drop(told.try_send(trouble)));
         if began.elapsed() > EXTERNAL_GOOD_AFTER {
             backoff.reset();
         }
@@ -190,7 +190,7 @@ fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
     let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
         return Err(std::io::ErrorKind::BrokenPipe.into());
     };
-    let (say, last_words) = channel();
+    let (say, last_words) = sync_channel(1);
     let name = words.command[0].clone();
     let drained = std::thread::Builder::new().name("external-words".to_owned());
     // The receiver of its last words may be gone.

@@ -233,15 +233,6 @@ pub enum Command {
     Shutdown,
 }
 
-/// The best level of a stream that its receivers with one worker want; `None` if there are none.
-#[derive(Debug, Clone, Copy)]
-pub struct Demand {
-    /// Its number there.
-    pub stream: StreamId,
-    /// The level.
-    pub level: Option<Level>,
-}
-
 /// What a receiver gets of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {

@@ -2,6 +2,7 @@
 //! other. Values only, so that both sides can be read by themselves.
 
 mod command;
+mod demand;
 mod error;
 mod ids;
 mod peer;
@@ -13,9 +14,10 @@ mod state;
 mod write_side;
 
 pub use command::{
-    Command, Demand, Described, JoinSpec, Joined, Reply, Services, ServicesCommand, Swapped, read_level,
-    read_view,
+    Command, Described, JoinSpec, Joined, Reply, Services, ServicesCommand, Swapped, read_level, read_view,
 };
+pub(crate) use demand::Demander;
+pub use demand::{Demand, DemandQueue, Demanders, demands};
 pub use error::{CloseReason, ControlError};
 pub use ids::{ReceiverId, SourceId, StreamId};
 pub use peer::{Peer, PeerEvent, PeerPath, PeerWake};

@@ -22,15 +22,18 @@ pub(crate) enum Unread {
     Full,
     /// A report or a request behind as many as are taken of one packet.
     Parts,
+    /// A report or a request of a source that is not the receiver's, or that has not reported yet.
+    Foreign,
 }
 
 impl Unread {
     /// Every reason, with its name in metrics and in the API.
-    const ALL: [(Unread, &'static str); 4] = [
+    const ALL: [(Unread, &'static str); 5] = [
         (Unread::Size, "rtcp-size"),
         (Unread::Rate, "rtcp-rate"),
         (Unread::Full, "rtcp-full"),
         (Unread::Parts, "rtcp-parts"),
+        (Unread::Foreign, "foreign-report"),
     ];
 }
 

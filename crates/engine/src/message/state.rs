@@ -23,6 +23,8 @@ pub struct RelayState {
     pub streams: Vec<StreamState>,
     /// All links, by name.
     pub links: Vec<LinkState>,
+    /// RTCP packets that came by UDP from addresses of no receiver.
+    pub rtcp_strangers: u64,
 }
 
 impl RelayState {
@@ -106,6 +108,8 @@ pub struct WorkerState {
     pub streams: Vec<StreamPart>,
     /// Links.
     pub links: Vec<LinkState>,
+    /// RTCP packets that came by UDP from addresses of no receiver.
+    pub rtcp_strangers: u64,
 }
 
 /// One stream.

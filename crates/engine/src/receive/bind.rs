@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use outflow_socket::{set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::limits::SOURCE_BUFFER_BYTES;
+use crate::limits::{REPORTS_BUFFER_BYTES, SOURCE_BUFFER_BYTES};
 use crate::message::ControlError;
 
 /// An RTP port and the RTCP port above it.
@@ -47,8 +47,8 @@ pub fn bind_pair(ip: IpAddr, range: &RangeInclusive<u16>) -> Result<PortPair, Co
 /// # Errors
 /// One of them is taken, or the address is not there.
 pub(crate) fn bind_pair_at(ip: IpAddr, port: u16) -> io::Result<PortPair> {
-    let rtp = bind(SocketAddr::new(ip, port))?;
-    let rtcp = bind(SocketAddr::new(ip, port + 1))?;
+    let rtp = bind(SocketAddr::new(ip, port), For::Media)?;
+    let rtcp = bind(SocketAddr::new(ip, port + 1), For::Reports)?;
     Ok(PortPair { rtp, rtcp, ports: (port, port + 1) })
 }
 
@@ -57,10 +57,10 @@ pub(crate) fn bind_pair_at(ip: IpAddr, port: u16) -> io::Result<PortPair> {
 /// # Errors
 /// The address is not there, or another socket has the ports there.
 pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_>)) -> io::Result<PortPair> {
-    let beside = |shared: &SockRef<'_>| -> io::Result<(UdpSocket, u16)> {
+    let beside = |shared: &SockRef<'_>, what: For| -> io::Result<(UdpSocket, u16)> {
         let local = shared.local_addr()?.as_socket().map_or(0, |local| local.port());
         let at = SocketAddr::new(ip, local);
-        let socket = open(at)?;
+        let socket = open(at, what)?;
         // Both must agree to share the port, and do so only as long as this takes, so that no other socket
         // can bind beside them.
         socket.set_reuse_address(true)?;
@@ -71,7 +71,7 @@ pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_
         socket.set_reuse_address(false)?;
         Ok((socket.into(), local))
     };
-    let ((rtp, rtp_port), (rtcp, rtcp_port)) = (beside(&rtp)?, beside(&rtcp)?);
+    let ((rtp, rtp_port), (rtcp, rtcp_port)) = (beside(&rtp, For::Media)?, beside(&rtcp, For::Reports)?);
     Ok(PortPair { rtp, rtcp, ports: (rtp_port, rtcp_port) })
 }
 
@@ -86,7 +86,7 @@ pub fn bind_source(
     interface: Option<&str>,
 ) -> Result<UdpSocket, ControlError> {
     let doing = |step: &str| format!("{step} {at}");
-    let socket = open(at).map_err(|e| ControlError::system(doing("opening a socket for"), &e))?;
+    let socket = open(at, For::Media).map_err(|e| ControlError::system(doing("opening a socket for"), &e))?;
     if at.ip().is_multicast() {
         socket.set_reuse_address(true).map_err(|e| ControlError::system(doing("sharing"), &e))?;
     }
@@ -97,21 +97,32 @@ pub fn bind_source(
     Ok(socket.into())
 }
 
-fn bind(at: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = open(at)?;
+/// What a socket receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    Media,
+    /// RTCP: little, and from any address.
+    Reports,
+}
+
+fn bind(at: SocketAddr, what: For) -> io::Result<UdpSocket> {
+    let socket = open(at, what)?;
     socket.bind(&at.into())?;
     Ok(socket.into())
 }
 
-fn open(at: SocketAddr) -> io::Result<Socket> {
+fn open(at: SocketAddr, what: For) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
     if at.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, SOURCE_BUFFER_BYTES);
+    let buffer = if what == For::Media { SOURCE_BUFFER_BYTES } else { REPORTS_BUFFER_BYTES };
+    set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, buffer);
     // Both only help: a kernel without them still receives.
-    let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    if what == For::Media {
+        let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    }
     let _ = set_int(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     Ok(socket)
 }
@@ -166,5 +177,13 @@ mod tests {
         let b = bind_pair(ip, &range).expect("one pair is free");
         assert!(a.ports.0.is_multiple_of(2) && a.ports.1 == a.ports.0 + 1 && a.ports != b.ports);
         assert!(matches!(bind_pair(ip, &range), Err(ControlError::Limit { limit: 2, .. })));
+    }
+
+    #[test]
+    fn reports_have_little_room() {
+        let pair = bind_pair(IpAddr::from([127, 0, 0, 1]), &(42_011..=42_098)).expect("a pair is free");
+        let room = SockRef::from(&pair.rtcp).recv_buffer_size().expect("it has one");
+        // The system counts what it keeps beside them, too.
+        assert!(room <= 2 * REPORTS_BUFFER_BYTES, "{room}");
     }
 }

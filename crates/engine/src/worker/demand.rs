@@ -4,23 +4,21 @@
 use std::collections::BTreeMap;
 
 use outflow_packet::Level;
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::message::{Demand, StreamId};
+use crate::message::{Demander, Demanders, StreamId};
 
 /// What the receivers of a stream want.
 #[derive(Debug)]
 pub(super) struct Demands {
-    stream: StreamId,
-    told: UnboundedSender<Demand>,
+    told: Demander,
     /// Receivers by level.
     wanted: BTreeMap<Level, usize>,
     best: Option<Level>,
 }
 
 impl Demands {
-    pub(super) fn new(stream: StreamId, told: UnboundedSender<Demand>) -> Self {
-        Demands { stream, told, wanted: BTreeMap::new(), best: None }
+    pub(super) fn new(stream: StreamId, told: &Demanders) -> Self {
+        Demands { told: told.of(stream), wanted: BTreeMap::new(), best: None }
     }
 
     /// A receiver wants `after` where it wanted `before`.
@@ -42,24 +40,22 @@ impl Demands {
         let best = self.wanted.keys().next().copied();
         if best != self.best {
             self.best = best;
-            // Where streams are not fetched, no task listens.
-            let _ = self.told.send(Demand { stream: self.stream, level: best });
+            self.told.tell(best);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::unbounded_channel;
-
     use super::*;
+    use crate::message::demands;
 
     #[test]
     fn only_a_change_of_the_best_is_told() {
-        let (sender, mut told) = unbounded_channel();
-        let mut demands = Demands::new(7, sender);
+        let (sender, mut told) = demands();
+        let mut demands = Demands::new(7, &sender);
         let [one, two, three] = [1, 2, 3].map(Level::new);
-        let mut next = || told.try_recv().ok().map(|demand| (demand.stream, demand.level));
+        let mut next = || told.try_recv().map(|demand| (demand.stream, demand.level));
         demands.change(None, two);
         assert_eq!(next(), Some((7, two)));
         demands.change(None, two);

@@ -8,7 +8,6 @@ use std::sync::{Arc, mpsc};
 use outflow_privilege::{Part, keep};
 use outflow_udp::{Inbox, inbox};
 use outflow_vital::{Beat, Vital};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::Worker;
 use super::share::{OwnerEnd, ReplicaEnd, Upward};
@@ -16,7 +15,7 @@ use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
 use crate::limits::PEER_PARCELS_MAX;
-use crate::message::{Command, ControlError, Demand, StreamId, WorkerState};
+use crate::message::{Command, ControlError, Demanders, StreamId, WorkerState};
 use crate::processors::Processors;
 use crate::receive::bind_pair;
 
@@ -49,11 +48,13 @@ impl WorkerHandle {
         (number, processors): (usize, Processors),
         (clock, vital): (Clock, Vital),
         config: &outflow_config::Config,
-        demands: UnboundedSender<Demand>,
+        demands: Demanders,
     ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
         let failed = |e: &io::Error| ControlError::system("starting a worker", e);
         let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
         let states = Arc::new(arc_swap::ArcSwap::default());
+        // bounded: receivers and publishers are counted, and each adds what its front lets pass, which is paced, and few
+        // reports at once (`RTCP_WAITING_MAX`); replicas add what their cores have gathered.
         let (commands, queue) = mpsc::channel();
         let pair = bind_pair(Ipv4Addr::UNSPECIFIED.into(), &config.listen.rtp_ports)?;
         let ports = pair.ports;
@@ -74,7 +75,7 @@ impl WorkerHandle {
             rtp_ports: ports,
         };
         let name = handle.name.clone();
-        let (told, hears) = mpsc::channel();
+        let (told, hears) = mpsc::sync_channel(1);
         let (paths, limits) = (config.fanout.clone(), config.limits.clone());
         let thread = std::thread::Builder::new()
             .name(name.clone())
@@ -162,7 +163,7 @@ mod tests {
         let text = "[listen]\nrtp_ports = \"47200-47299\"\n[limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n";
         let config = Config::parse(text, "test", &Protocols::default()).expect("valid");
         let processors = Processors::of(&config.limits).expect("there is one");
-        let (demands, _) = tokio::sync::mpsc::unbounded_channel();
+        let (demands, _) = crate::message::demands();
         let time = (Clock::start(), vital.clone());
         WorkerHandle::start((0, processors), time, &config, demands).expect("started")
     }

@@ -19,6 +19,7 @@ mod negotiation;
 mod paths;
 mod peers;
 mod rate;
+mod reporter;
 mod reports;
 mod requests;
 mod rtcp;
@@ -64,7 +65,7 @@ use crate::bell::Bell;
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::limits::{BEAT_EVERY, EVENTS, WORK_ROUND};
-use crate::message::{Command, Demand, StreamId, WorkerState};
+use crate::message::{Command, Demanders, StreamId, WorkerState};
 use crate::receive::{PortPair, Receiver};
 
 /// Everything that one thread owns.
@@ -96,7 +97,7 @@ impl Worker {
         published: Arc<arc_swap::ArcSwap<WorkerState>>,
         pair: PortPair,
         (paths, limits): (outflow_config::Fanout, outflow_config::Limits),
-        told: UnboundedSender<Demand>,
+        told: Demanders,
     ) -> io::Result<Self> {
         let mut watch = Watch::new(limits.poll)?;
         watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
@@ -197,7 +198,8 @@ impl Worker {
     /// Goes on with the snapshot.
     fn show(&mut self) {
         let now = self.clock.now();
-        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, self.paths.fanout()) {
+        let of_paths = (self.paths.fanout(), self.paths.strangers());
+        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, of_paths) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
     }

@@ -14,6 +14,7 @@ use outflow_udp::Parcels;
 use rustix::event::epoll::EventFlags;
 
 use super::peers::Peers;
+use super::reporter::Pin;
 use super::sink::{LiveSink, Out};
 use super::tasks::Tasks;
 use super::udp_ports::{Reporter, UdpPorts};
@@ -134,9 +135,14 @@ impl Paths {
         }
     }
 
-    /// The sink that reports from an address.
-    pub(super) fn reporter(&self, from: &SocketAddr) -> Option<Reporter> {
+    /// The sink that reports from an address, and what is known of the source that does.
+    pub(super) fn reporter(&mut self, from: &SocketAddr) -> Option<&mut (Reporter, Pin)> {
         self.ports.reporter(from)
+    }
+
+    /// How many RTCP packets came from addresses of no sink.
+    pub(super) fn strangers(&self) -> u64 {
+        self.ports.strangers()
     }
 
     /// A sink has left that was reached so. It is told why, if there is a way to.

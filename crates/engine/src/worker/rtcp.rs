@@ -12,6 +12,7 @@ use outflow_rtp::rtcp;
 use super::Worker;
 use super::links::Links;
 use super::negotiation::Request;
+use super::reporter::Pin;
 use super::reports::{reports_of, track_of};
 use super::stream::LiveStream;
 use super::tasks::Task;
@@ -29,10 +30,10 @@ impl Worker {
             // Nothing left, or an error that belongs to an earlier send: both end the round.
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { return };
             // Reports from unknown addresses belong to no receiver.
-            if let Some((stream, sink, track)) = self.paths.reporter(&from)
-                && self.passes_rtcp(stream, sink, length)
-            {
-                self.receiver_report(stream, sink, Some(track), &buffer[..length]);
+            let Some(&mut ((stream, sink, track), mut pin)) = self.paths.reporter(&from) else { continue };
+            if self.passes_rtcp(stream, sink, length) {
+                self.receiver_report(stream, sink, Some((track, &mut pin)), &buffer[..length]);
+                self.paths.reporter(&from).into_iter().for_each(|known| known.1 = pin);
             }
         }
     }
@@ -44,15 +45,25 @@ impl Worker {
         sink.is_some_and(|sink| sink.rtcp.passes(now, length))
     }
 
-    /// Notes what a receiver reports. Without a track it is told by the reported SSRC.
-    pub(super) fn receiver_report(&mut self, index: usize, sink: SinkKey, track: Option<u8>, bytes: &[u8]) {
+    /// Notes what a receiver reports: by UDP about a track, where it is known which source is the receiver's. Else the
+    /// track is told by the reported SSRC.
+    pub(super) fn receiver_report(
+        &mut self,
+        index: usize,
+        sink: SinkKey,
+        by_udp: Option<(u8, &mut Pin)>,
+        bytes: &[u8],
+    ) {
         let now = self.clock.now();
         let ntp = self.clock.ntp(now);
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(branch) = stream.core.sink(sink).and_then(|sink| sink.branch) else { return };
-        let read = stream.read_report(now, branch, track, bytes);
-        if let (Some(sink), 1..) = (stream.sink_mut(sink), read.left_out) {
-            sink.rtcp.counts().add(Unread::Parts, read.left_out);
+        let read = stream.read_report(now, branch, by_udp, bytes);
+        if let Some(sink) = stream.sink_mut(sink) {
+            let counts = sink.rtcp.counts();
+            for (why, count) in [(Unread::Parts, read.left_out), (Unread::Foreign, read.foreign)] {
+                counts.add(why, count);
+            }
         }
         if let Some(track) = read.wanted {
             stream.core.handle_key_frame_request(track);
@@ -129,6 +140,8 @@ struct Read {
     looked_at: usize,
     /// What was not looked at any more.
     left_out: u64,
+    /// What another source said.
+    foreign: u64,
 }
 
 impl Read {
@@ -147,10 +160,12 @@ impl Read {
 
 impl LiveStream {
     /// Reads RTCP of a sink that gets this branch.
-    fn read_report(&self, now: Time, branch: usize, track: Option<u8>, bytes: &[u8]) -> Read {
+    fn read_report(&self, now: Time, branch: usize, by_udp: Option<(u8, &mut Pin)>, bytes: &[u8]) -> Read {
         let mut read = Read::default();
+        let (track, mut pin) = by_udp.unzip();
         // What was told before a malformed part holds; the rest is the receiver's own loss.
         let _ = rtcp::read(bytes, |report| match report {
+            _ if pin.as_mut().is_some_and(|pin| !is_of_receiver(now, pin, &report)) => read.foreign += 1,
             rtcp::Report::Block { block, .. } if read.looks() => {
                 let by_ssrc = || track_of(&self.core, now, branch, block.ssrc);
                 if let Some(track) = track.or_else(by_ssrc) {
@@ -196,6 +211,23 @@ impl LiveStream {
     }
 }
 
+/// Whether the source that a receiver reports as says this, as far as it matters.
+fn is_of_receiver(now: Time, pin: &mut Pin, report: &rtcp::Report) -> bool {
+    match report {
+        rtcp::Report::Receiver { ssrc } => pin.hear(now, *ssrc),
+        rtcp::Report::Sender(report) => pin.hear(now, report.ssrc),
+        rtcp::Report::Block { from, .. }
+        | rtcp::Report::KeyFrame { from, .. }
+        | rtcp::Report::Limit { from, .. }
+        | rtcp::Report::Level { from, .. } => pin.is(*from),
+        rtcp::Report::Bye { ssrc } => {
+            pin.leave(*ssrc);
+            true
+        }
+        rtcp::Report::App { .. } => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use outflow_relay::StreamOptions;
@@ -204,10 +236,40 @@ mod tests {
     use super::*;
 
     fn read(packets: &[Vec<u8>]) -> Read {
-        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        read_by(&mut Pin::default(), packets)
+    }
+
+    fn read_by(pin: &mut Pin, packets: &[Vec<u8>]) -> Read {
+        let (told, _) = crate::message::demands();
         let (name, options) = ("live".to_owned(), StreamOptions::default());
         let stream = LiveStream::new((1, 1), name, String::new(), options, Vec::new(), told);
-        stream.read_report(Time::ZERO, 0, Some(0), &packets.concat())
+        stream.read_report(Time::ZERO, 0, Some((0, pin)), &packets.concat())
+    }
+
+    #[test]
+    fn what_another_source_says_from_a_receivers_address_is_not_taken() {
+        let block =
+            ReportBlock { ssrc: 7, fraction_lost: 255, lost: 0, highest: 1, jitter: 0, lsr: 0, dlsr: 0 };
+        let wish = LevelMessage::Request(LevelRequest { number: 1, level: 3, media: 7 });
+        let said = |ssrc| {
+            let key_frame = rtcp::key_frame_request(ssrc, 7, 1, "r");
+            [rtcp::receiver_report(ssrc, &[block], "r"), wish.emit(ssrc, "r"), key_frame]
+        };
+        let taken =
+            |read: Read| (read.blocks.len(), read.wishes.len(), read.wanted.is_some(), read.foreign > 0);
+        let mut pin = Pin::default();
+        assert_eq!(taken(read_by(&mut pin, &said(9))), (1, 1, true, false));
+        assert_eq!(taken(read_by(&mut pin, &said(10))), (0, 0, false, true), "forged");
+        assert_eq!(taken(read_by(&mut pin, &said(9))), (1, 1, true, false), "it goes on");
+        // A request alone, without the report that a packet begins with (RFC 3550, section 6.1).
+        let remb = [0x8f, 206, 0, 5, 0, 0, 0, 9, 0, 0, 0, 0, b'R', b'E', b'M', b'B', 1, 4, 0, 1, 0, 0, 0, 7];
+        assert_eq!(
+            taken(read_by(&mut pin, &[remb.to_vec()])),
+            (0, 1, false, false),
+            "it has reported before"
+        );
+        let unknown = read_by(&mut Pin::default(), &[remb.to_vec()]);
+        assert_eq!(taken(unknown), (0, 0, false, true), "it has not");
     }
 
     #[test]

@@ -226,7 +226,7 @@ mod tests {
     use crate::worker::stream::LiveStream;
 
     fn stream(id: StreamId) -> LiveStream {
-        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        let (told, _) = crate::message::demands();
         LiveStream::new((id, 1), "live".to_owned(), String::new(), StreamOptions::default(), Vec::new(), told)
     }
 

@@ -9,7 +9,6 @@ use outflow_relay::control::Stages;
 use outflow_relay::feedback::Reception;
 use outflow_relay::schedule::Counters;
 use outflow_relay::{Handed, Priority, Report, SinkKey, Stream, StreamOptions};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::agenda::Seen;
 use super::demand::Demands;
@@ -20,7 +19,7 @@ use super::sink::{LiveSink, Out};
 use super::source::LiveSource;
 use crate::clock::Clock;
 use crate::limits::INGEST_ROUND_PACKETS;
-use crate::message::{ControlError, Demand, ReceiverId, Reply, Services, StreamId, Swapped};
+use crate::message::{ControlError, Demanders, ReceiverId, Reply, Services, StreamId, Swapped};
 
 /// A stream and everything that is connected to it.
 pub(super) struct LiveStream {
@@ -62,7 +61,7 @@ impl LiveStream {
         url: String,
         options: StreamOptions,
         replica_ends: Vec<ReplicaEnd>,
-        told: UnboundedSender<Demand>,
+        told: Demanders,
     ) -> Self {
         // It has one owner, but several renditions.
         let mut core = match replica_ends.len() {
@@ -86,7 +85,7 @@ impl LiveStream {
             shown: Default::default(),
             services: LiveServices::default(),
             work: BTreeMap::new(),
-            demands: Demands::new(id, told),
+            demands: Demands::new(id, &told),
             reported: None,
             reporting: None,
         }

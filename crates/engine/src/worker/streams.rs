@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 use outflow_relay::{Priority, Report, SinkKey, StreamOptions};
 use slab::Slab;
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::agenda::Agenda;
 use super::share::ReplicaEnd;
 use super::stream::LiveStream;
 use crate::clock::Clock;
-use crate::message::{ControlError, Demand, ReceiverId, StreamId};
+use crate::message::{ControlError, Demanders, ReceiverId, StreamId};
 
 /// The streams of a worker.
 pub(super) struct Streams {
@@ -20,12 +19,12 @@ pub(super) struct Streams {
     places: BTreeMap<StreamId, usize>,
     agenda: Agenda,
     /// What receivers want, to the task that fetches streams.
-    told: UnboundedSender<Demand>,
+    told: Demanders,
 }
 
 impl Streams {
     /// None yet; `told` hears what receivers want.
-    pub(super) fn new(told: UnboundedSender<Demand>) -> Self {
+    pub(super) fn new(told: Demanders) -> Self {
         Streams { all: Slab::new(), places: BTreeMap::new(), agenda: Agenda::default(), told }
     }
 

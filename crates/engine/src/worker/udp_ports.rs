@@ -14,6 +14,7 @@ use rustix::event::epoll::EventFlags;
 use slab::Slab;
 use socket2::SockRef;
 
+use super::reporter::Pin;
 use super::sink::Out;
 use super::watch::{Watch, Watched};
 use crate::limits::{NEAR_PORTS_MAX, UDP_SEND_BUFFER_BYTES};
@@ -32,8 +33,10 @@ pub(super) struct UdpPorts {
     own: [Option<usize>; 2],
     /// Those from single addresses of the machine.
     near: BTreeMap<IpAddr, usize>,
-    /// Which sink reports from which address.
-    reporters: BTreeMap<SocketAddr, Reporter>,
+    /// Which sink reports from which address, and as which source.
+    reporters: BTreeMap<SocketAddr, (Reporter, Pin)>,
+    /// RTCP packets from other addresses.
+    strangers: u64,
     /// Those that are full, and the sinks that were to be sent to since: no more than there are sinks.
     waiting: BTreeMap<usize, BTreeSet<(usize, SinkKey)>>,
 }
@@ -46,7 +49,8 @@ impl UdpPorts {
     pub(super) fn open(watch: &mut Watch, pair: PortPair) -> io::Result<Self> {
         let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
         let (all, own, near) = (Slab::new(), [None; 2], BTreeMap::new());
-        let mut ports = UdpPorts { all, own, near, reporters: BTreeMap::new(), waiting: BTreeMap::new() };
+        let (reporters, waiting) = (BTreeMap::new(), BTreeMap::new());
+        let mut ports = UdpPorts { all, own, near, reporters, strangers: 0, waiting };
         ports.own[0] = Some(ports.add_pair(watch, pair)?);
         if let Ok(v6) = v6 {
             ports.own[1] = Some(ports.add_pair(watch, v6)?);
@@ -190,7 +194,7 @@ impl UdpPorts {
 
     /// A sink reports from this address.
     pub(super) fn note_reporter(&mut self, from: SocketAddr, reporter: Reporter) {
-        self.reporters.insert(from, reporter);
+        self.reporters.insert(from, (reporter, Pin::default()));
     }
 
     /// No sink reports from there any more.
@@ -198,9 +202,17 @@ impl UdpPorts {
         self.reporters.remove(from);
     }
 
-    /// The sink that reports from an address.
-    pub(super) fn reporter(&self, from: &SocketAddr) -> Option<Reporter> {
-        self.reporters.get(from).copied()
+    /// The sink that reports from an address, and what is known of the source that does. A packet from another one is
+    /// counted.
+    pub(super) fn reporter(&mut self, from: &SocketAddr) -> Option<&mut (Reporter, Pin)> {
+        let known = self.reporters.get_mut(from);
+        self.strangers += u64::from(known.is_none());
+        known
+    }
+
+    /// How many RTCP packets came from addresses of no sink.
+    pub(super) fn strangers(&self) -> u64 {
+        self.strangers
     }
 
     /// A socket is full, and a sink was to be sent to: waits until it takes packets again. Others are not waited
@@ -233,6 +245,18 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::receive::bind_pair;
+
+    #[test]
+    fn reports_from_addresses_of_no_sink_are_counted() {
+        let mut watch = Watch::new(Duration::ZERO).expect("a descriptor");
+        let pair = bind_pair(IpAddr::from(Ipv4Addr::LOCALHOST), &(22_000..=22_998)).expect("two ports");
+        let mut ports = UdpPorts::open(&mut watch, pair).expect("waited for");
+        let [known, other] = [1, 2].map(|host| SocketAddr::from(([10, 0, 0, host], 5005)));
+        ports.note_reporter(known, (3, SinkKey(4), 0));
+        assert_eq!(ports.reporter(&known).map(|(place, _)| *place), Some((3, SinkKey(4), 0)));
+        assert!(ports.reporter(&other).is_none());
+        assert_eq!(ports.strangers(), 1);
+    }
 
     #[test]
     fn a_full_socket_is_waited_for_once_by_the_sinks_that_were_to_be_sent_to() {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -9,34 +10,63 @@ use tokio::time::{Instant, sleep};
 
 use crate::access::Door;
 use crate::admission::Permit;
-use crate::limits::ACCEPT_AGAIN;
+use crate::limits::{ACCEPT_AGAIN, HURRY_UP};
 use crate::seldom::Seldom;
+use crate::spare::Given;
 
 /// Takes in connections and hands each to `serve` with its place, which must not wait. Where there is no place, the
-/// connection is closed at once. Does not return.
+/// connection is closed at once, and so it is when hardly any descriptors are left. Does not return.
 pub async fn accept(
     listener: TcpListener,
     door: Arc<Door>,
+    serve: impl FnMut(TcpStream, SocketAddr, Permit),
+) {
+    accept_all(listener, door, false, serve).await;
+}
+
+/// The same for what has something to say in a moment when hardly any descriptors are left: it is given connections
+/// then, too, each for as long as [`Permit::over`] says.
+pub async fn accept_to_the_last(
+    listener: TcpListener,
+    door: Arc<Door>,
+    serve: impl FnMut(TcpStream, SocketAddr, Permit),
+) {
+    accept_all(listener, door, true, serve).await;
+}
+
+async fn accept_all(
+    listener: TcpListener,
+    door: Arc<Door>,
+    hurries: bool,
     mut serve: impl FnMut(TcpStream, SocketAddr, Permit),
 ) {
+    let spare = door.admission().spare();
     let (mut backoff, mut log) = (ACCEPT_AGAIN, Seldom::default());
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => {
                 backoff.reset();
-                if let Ok(permit) = door.admit(peer.ip()) {
-                    serve(socket, peer, permit);
+                let are_scarce = spare.are_scarce(socket.as_raw_fd());
+                if are_scarce && !hurries {
+                    door.admission().count_refused();
+                } else if let Ok(permit) = door.admit(peer.ip()) {
+                    serve(socket, peer, if are_scarce { permit.hurry() } else { permit });
                 }
             }
             Err(error) if is_of_peer(&error) => {}
             Err(error) => {
-                // Out of descriptors, most likely: others may end meanwhile.
+                // Out of descriptors, most likely.
                 if let Some(times) = log.happened(Instant::now()) {
                     let at = listener.local_addr().ok().map(tracing::field::display);
                     let help = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
                     tracing::warn!(at, %error, times, "a connection could not be accepted; {help}");
                 }
-                sleep(backoff.wait()).await;
+                match is_of_descriptors(&error).then(|| spare.give_up()).flatten() {
+                    Some(Given::Descriptor) => {}
+                    Some(Given::Connection) => sleep(HURRY_UP).await,
+                    // Others may end meanwhile.
+                    None => sleep(backoff.wait()).await,
+                }
             }
         }
     }
@@ -46,6 +76,12 @@ pub async fn accept(
 fn is_of_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Whether the process, or the system, has no more descriptors.
+fn is_of_descriptors(error: &io::Error) -> bool {
+    let of_system = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| errno.raw_os_error());
+    error.raw_os_error().is_some_and(|errno| of_system.contains(&errno))
 }
 
 #[cfg(test)]

@@ -168,6 +168,10 @@ impl Door {
         self.admission.admit(peer, rules.connections, rules.connections_per_address)
     }
 
+    pub(crate) fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
     /// What became of connections and requests so far.
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::refused::Refused;
+use crate::spare::{Hurried, Spare};
 use crate::subject::subject;
 
 /// Counts the connections of all fronts, in all and by address.
@@ -18,6 +19,8 @@ pub(crate) struct Admission {
     refused: AtomicU64,
     slow: AtomicU64,
     malformed: AtomicU64,
+    hurried: AtomicU64,
+    spare: Arc<Spare>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +43,8 @@ pub struct Counts {
     pub slow: u64,
     /// Closed because what came was no request.
     pub malformed: u64,
+    /// Served in a hurry, because there were hardly any descriptors left.
+    pub hurried: u64,
     /// Tokens and passwords that were wrong.
     pub wrong_tokens: u64,
     /// Requests refused because too many wrong tokens had come from their address.
@@ -51,6 +56,7 @@ pub struct Counts {
 pub struct Permit {
     admission: Arc<Admission>,
     address: IpAddr,
+    hurried: Option<Hurried>,
 }
 
 impl Admission {
@@ -64,7 +70,17 @@ impl Admission {
         let taken = self.open().take(address, total_max, address_max);
         let counter = if taken.is_ok() { &self.accepted } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
-        taken.map(|()| Permit { admission: self.clone(), address })
+        taken.map(|()| Permit { admission: self.clone(), address, hurried: None })
+    }
+
+    /// A connection is closed though there is a place for it.
+    pub(crate) fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What is kept for when descriptors run out.
+    pub(crate) fn spare(&self) -> &Spare {
+        &self.spare
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -75,6 +91,7 @@ impl Admission {
             refused: read(&self.refused),
             slow: read(&self.slow),
             malformed: read(&self.malformed),
+            hurried: read(&self.hurried),
             ..Counts::default()
         }
     }
@@ -86,6 +103,18 @@ impl Admission {
 }
 
 impl Permit {
+    /// The connection is served in a hurry.
+    pub(crate) fn hurry(mut self) -> Self {
+        self.admission.hurried.fetch_add(1, Ordering::Relaxed);
+        self.hurried = Some(self.admission.spare.hurry());
+        self
+    }
+
+    /// Of a connection that is served in a hurry, what waits until its time is over; it is to be closed then.
+    pub fn over(&mut self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        self.hurried.as_mut().map(Hurried::over)
+    }
+
     /// The connection is ended because its request did not come in time.
     pub fn count_slow(&self) {
         self.admission.slow.fetch_add(1, Ordering::Relaxed);

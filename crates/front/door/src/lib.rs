@@ -7,6 +7,7 @@
 //! | the path, the query and the token of a request are read | [`request`] |
 //! | the token is compared, unless too many wrong ones came from the address | [`access`], `failures` |
 //! | which user of this machine a peer is | [`local`] |
+//! | what is kept for when descriptors run out | `spare` |
 //! | what is refused | [`refused`] |
 //!
 //! A front brings its own words: how a request is written, and how each [`Refused`] is answered.
@@ -25,10 +26,11 @@ pub mod local;
 pub mod refused;
 pub mod request;
 mod seldom;
+mod spare;
 mod subject;
 pub mod tls;
 
-pub use accept::accept;
+pub use accept::{accept, accept_to_the_last};
 pub use access::{Door, Judge, Right, Rules, Verdict};
 pub use admission::{Counts, Permit};
 pub use refused::Refused;

@@ -23,5 +23,24 @@ pub(crate) const PEM_BYTES_MAX: u64 = 1 << 20;
 /// How often the files of the certificate are looked at, at a handshake.
 pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// Descriptors that are kept for connections that come when there are none left ...
+pub const SPARE_DESCRIPTORS: usize = 32;
+
+/// ... or when this part of them is taken. Such connections are served in a hurry, by fronts that have something to say
+/// in a moment, and else closed and counted as refused.
+pub const SCARCE_PERCENT: u64 = 95;
+
+/// How long a connection has that is served in a hurry.
+pub const HURRY: Duration = Duration::from_secs(2);
+
+/// How many are served in a hurry at once. A further one takes the place of the oldest.
+pub const HURRIED_MAX: usize = 32;
+
+/// How long those have to close that give their places up.
+pub const HURRY_UP: Duration = Duration::from_millis(1);
+
+/// What a peer is told to wait that is refused because the relay has too much to do.
+pub const OVERLOAD_WAIT: Duration = Duration::from_secs(10);
+
 /// Waits after connections that could not be accepted, until one can be.
 pub const ACCEPT_AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use outflow_config::Invalid;
 
+use crate::limits::OVERLOAD_WAIT;
+
 /// A peer is not let in. Its text names the cause and what to do; each front has one table of what it answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -31,6 +33,13 @@ pub enum Refused {
         /// How long it has to wait.
         wait: Duration,
     },
+    /// The relay has too much to do already.
+    #[error(
+        "the relay has too much to do to take on more: try again in {} s; its operator finds the reason in \
+         'overload' of /api/v1/relay",
+        seconds(OVERLOAD_WAIT)
+    )]
+    Overloaded,
     /// A configured number is reached.
     #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
     Full {
@@ -48,6 +57,7 @@ impl Refused {
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
             Refused::TooOften { wait } => Some(seconds(*wait)),
+            Refused::Overloaded => Some(seconds(OVERLOAD_WAIT)),
             _ => None,
         }
     }

@@ -214,6 +214,7 @@ impl Seat {
             self.sending = Some(sending.clone());
             return None;
         }
+        // bounded: a request of RTSP adds one, at the pace at which they are read, and they are taken at once.
         let (sending, wants) = mpsc::unbounded_channel();
         // `wants` is there.
         let _ = sending.send(want);

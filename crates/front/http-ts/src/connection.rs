@@ -57,18 +57,34 @@ pub fn first_request(peer: SocketAddr, received: &[u8]) -> Option<FirstRequest> 
 /// Serves all peers that connect to `listener`, with TLS if there is an acceptor. Does not return.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, control: Control, router: Router) {
     let door = control.door().clone();
-    outflow_door::accept(listener, door, move |socket, peer, permit| {
+    outflow_door::accept_to_the_last(listener, door, move |socket, peer, mut permit| {
         if let Err(error) = tune(&socket) {
             tracing::debug!(%peer, %error, "an HTTP connection ended before it began");
             return;
         }
-        let router = router.clone();
+        let (router, over) = (router.clone(), permit.over());
         match &tls {
-            Some(tls) => tokio::spawn(encrypted(tls.clone(), socket, peer, router, permit)),
-            None => tokio::spawn(plain(control.clone(), socket, peer, router, permit)),
-        };
+            Some(tls) => spawn(encrypted(tls.clone(), socket, peer, router, permit), over),
+            None => spawn(plain(control.clone(), socket, peer, router, permit), over),
+        }
     })
     .await;
+}
+
+/// Serves a connection, until it is over if it has to hurry.
+fn spawn(
+    serving: impl Future<Output = ()> + Send + 'static,
+    over: Option<impl Future<Output = ()> + Send + 'static>,
+) {
+    match over {
+        None => drop(tokio::spawn(serving)),
+        Some(over) => drop(tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                () = over => {}
+            }
+        })),
+    }
 }
 
 /// A peer that is gone without a word, or takes nothing of what it asked for, is found out.

@@ -40,7 +40,7 @@ impl From<Refused> for Refusal {
             Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
             Refused::TokenMissing | Refused::TokenWrong => StatusCode::Unauthorized,
             Refused::NotLocal => StatusCode::Forbidden,
-            Refused::TooOften { .. } | Refused::Full { .. } | Refused::Draining => {
+            Refused::TooOften { .. } | Refused::Full { .. } | Refused::Draining | Refused::Overloaded => {
                 StatusCode::ServiceUnavailable
             }
         };

@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 
 use outflow_control::{Control, Reach, Task};
 use outflow_door::Permit;
-use outflow_engine::message::{ControlError, Demand};
+use outflow_engine::message::{ControlError, DemandQueue};
 use outflow_packet::Level;
 use outflow_poc_socket::PocSocket;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 
 use super::driver::Driver;
@@ -56,7 +55,7 @@ impl Tree {
     pub(crate) async fn start(
         control: &Control,
         (name, address): (&str, &str),
-        demands: UnboundedReceiver<Demand>,
+        demands: DemandQueue,
     ) -> Result<(Tree, impl Future<Output = ()> + Send + use<>), ControlError> {
         let at = look_up(address).await?;
         let (inputs, queue) = mpsc::channel(INPUTS_MAX);

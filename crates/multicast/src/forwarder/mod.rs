@@ -85,6 +85,7 @@ impl Forwarder {
     fn running(&mut self) -> io::Result<&Running> {
         if self.running.is_none() {
             let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+            // bounded: one for each change of what is forwarded where, which control decides.
             let (commands, queue) = thread::channel();
             let counters = Arc::clone(&self.counters);
             let engine =

@@ -84,7 +84,7 @@ impl Driver for Turn<'_> {
 
 impl Owner {
     fn new() -> Self {
-        let (told, _) = tokio::sync::mpsc::unbounded_channel();
+        let (told, _) = crate::message::demands();
         let mut stream =
             LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![], told);
         let clock = Clock::start();

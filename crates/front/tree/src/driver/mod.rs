@@ -14,13 +14,12 @@ use std::time::SystemTime;
 
 use outflow_control::Control;
 use outflow_directory::Directory;
-use outflow_engine::message::{ControlError, Demand};
+use outflow_engine::message::{ControlError, DemandQueue};
 use outflow_engine::system::random_u32;
 use outflow_front_groups::{GroupSettings, number};
 use outflow_media::{Backoff, Time};
 use outflow_routing::demand;
 use outflow_routing::tree::{Contact, Location, Node, RelayId, Settings, StreamId};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -153,11 +152,7 @@ impl Driver {
     }
 
     /// Goes on until every sender of `queue` is gone.
-    pub(super) async fn run(
-        mut self,
-        mut queue: mpsc::Receiver<Input>,
-        mut demands: UnboundedReceiver<Demand>,
-    ) {
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Input>, mut demands: DemandQueue) {
         let mut states = self.control.watch();
         // Ends with this.
         let mut telling = JoinSet::new();
