@@ -18,6 +18,7 @@ mod payload;
 mod poc_connection;
 mod poc_packet;
 mod poc_service;
+mod reload;
 mod remux;
 mod rtp;
 mod rtsp;
@@ -42,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     ("codecs", codecs::codecs),
     ("config", config::config),
     ("directory", directory::directory),
+    ("reload", reload::reload),
     ("dvmrp", dvmrp::dvmrp),
     ("h264", payload::h264),
     ("h265", payload::h265),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_config::{Changes, Config, SinkConfig, StreamConfig, diff};
+use outflow_config::{Changes, Config, SinkConfig, StreamConfig, Unmade, diff};
 use outflow_engine::message::ControlError;
 use outflow_media::Backoff;
 
@@ -38,20 +38,10 @@ impl Pending {
     }
 }
 
-/// A thing that could not be made.
-#[derive(Debug)]
-enum Failed {
-    /// The stream of this name, and whether there is one as before.
-    Stream(String, bool),
-    /// The sink of this name, and whether there is one as before.
-    Sink(String, bool),
-    Front,
-}
-
 /// What became of changes.
 #[derive(Debug, Default)]
 struct Made {
-    failed: Vec<(Failed, ControlError)>,
+    failed: Vec<(Unmade, ControlError)>,
     waited: Option<Duration>,
 }
 
@@ -113,7 +103,7 @@ impl Supervisor {
         let Made { failed, waited } = self.apply(&old, &new, &changes).await;
         let mut in_force = new.clone();
         for (failed, _) in &failed {
-            put_back(&old, &mut in_force, failed);
+            in_force.put_back(&old, failed);
         }
         for name in changes.links_removed.iter().filter(|name| !in_force.links.contains_key(*name)) {
             self.control.links().remove(self.control.workers(), name);
@@ -127,26 +117,26 @@ impl Supervisor {
     fn note_failed(
         &mut self,
         new: &Config,
-        failed: Vec<(Failed, ControlError)>,
+        failed: Vec<(Unmade, ControlError)>,
         mut again: Backoff,
     ) -> Vec<String> {
         let mut pending = Pending::default();
         let mut lines = Vec::new();
         for (failed, error) in failed {
             lines.push(match failed {
-                Failed::Stream(name, _) => {
+                Unmade::Stream(name, _) => {
                     let line = format!("stream '{name}' is not as configured: {error}");
                     let wanted = new.streams.get(&name).cloned();
                     pending.streams.extend(wanted.map(|wanted| (name, wanted)));
                     line
                 }
-                Failed::Sink(name, _) => {
+                Unmade::Sink(name, _) => {
                     let line = format!("sink '{name}' is not as configured: {error}");
                     let wanted = new.sinks.iter().find(|sink| sink.name == name).cloned();
                     pending.sinks.extend(wanted.map(|wanted| (name, wanted)));
                     line
                 }
-                Failed::Front => {
+                Unmade::Protocol => {
                     pending.fronts = true;
                     format!("not as configured: {error}")
                 }
@@ -182,13 +172,13 @@ impl Supervisor {
                     Some(before) => self.add_stream(name, before).await.is_ok(),
                     None => false,
                 };
-                made.failed.push((Failed::Stream(name.clone(), is_back), error));
+                made.failed.push((Unmade::Stream(name.clone(), is_back), error));
             }
         }
         for name in &changes.streams_changed {
             let (old, new) = (&old.streams[name], &new.streams[name]);
             if let Err(error) = self.change_stream(name, old, new, &mut made.waited).await {
-                made.failed.push((Failed::Stream(name.clone(), true), error));
+                made.failed.push((Unmade::Stream(name.clone(), true), error));
             }
         }
         for name in changes.sinks_added.iter().chain(&changes.sinks_changed) {
@@ -199,10 +189,10 @@ impl Supervisor {
                     Some(before) => self.add_sink(&before).await.is_ok(),
                     None => false,
                 };
-                made.failed.push((Failed::Sink(sink.name, is_back), error));
+                made.failed.push((Unmade::Sink(sink.name, is_back), error));
             }
         }
-        made.failed.extend(self.configure(new).await.into_iter().map(|error| (Failed::Front, error)));
+        made.failed.extend(self.configure(new).await.into_iter().map(|error| (Unmade::Protocol, error)));
         made
     }
 
@@ -214,27 +204,5 @@ impl Supervisor {
             failed.extend(front.configure(Arc::clone(&config)).await.err());
         }
         failed
-    }
-}
-
-/// What could not be made is in force as it was, with the link that it is behind.
-fn put_back(old: &Config, in_force: &mut Config, failed: &Failed) {
-    let link = match failed {
-        Failed::Stream(name, is_there) => {
-            in_force.streams.remove(name);
-            let before = old.streams.get(name).filter(|_| *is_there);
-            in_force.streams.extend(before.map(|before| (name.clone(), before.clone())));
-            before.and_then(|stream| stream.link.as_ref())
-        }
-        Failed::Sink(name, is_there) => {
-            in_force.sinks.retain(|sink| sink.name != *name);
-            let before = old.sinks.iter().find(|sink| sink.name == *name).filter(|_| *is_there);
-            in_force.sinks.extend(before.cloned());
-            before.and_then(|sink| sink.link.as_ref())
-        }
-        Failed::Front => None,
-    };
-    if let Some((name, link)) = link.and_then(|link| old.links.get_key_value(&link.0)) {
-        in_force.links.entry(name.clone()).or_insert_with(|| link.clone());
     }
 }
