@@ -149,6 +149,9 @@ impl Snapshot {
         let failures = failures.map(|(outcome, count)| ([("outcome", outcome)], count));
         let help = "Wrong tokens, and requests refused because of too many from their address";
         families.counter("token_failures", None, help, failures)?;
+        let help = "Sessions ended because what had let them in holds no longer";
+        let none: [(&str, &str); 0] = [];
+        families.counter("sessions_revoked", None, help, [(none, counts.revoked)])?;
         let ended = self.0.ended_turns();
         let ended = [("taken-over", ended.taken_over), ("no-media", ended.no_media)];
         let ended = ended.map(|(reason, count)| ([("reason", reason)], count));
@@ -158,7 +161,6 @@ impl Snapshot {
             "Publishers that the relay has sent away, by reason",
             ended,
         )?;
-        let none: [(&str, &str); 0] = [];
         let health = self.0.health();
         let log = health.log();
         let lines = [("written", log.written), ("lost", log.lost), ("left-out", log.left_out)];

@@ -16,6 +16,7 @@ mod status;
 mod systemd;
 #[cfg(test)]
 mod tests;
+mod token;
 mod tree;
 mod watch;
 mod wavelet;
@@ -42,6 +43,7 @@ enum Command {
     Graph(graph::Graph),
     Poc(poc::Poc),
     Sim(sim::Sim),
+    Token(token::Token),
     Tree(tree::Tree),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
@@ -59,6 +61,7 @@ impl Cli {
             Command::Graph(graph) => graph.run(),
             Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),
+            Command::Token(token) => token.run(),
             Command::Tree(tree) => tree.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),

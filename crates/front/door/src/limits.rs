@@ -17,6 +17,9 @@ pub const FAILING_ADDRESSES_MAX: usize = 4096;
 /// Time between two lines of the log about the same thing; what happens in between is counted in the next line.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// How long after it has expired, or was revoked, a grant may still be used, at most.
+pub const GRANTS_LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// How often the files of the certificate are looked at, at a handshake.
 pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(5);
 

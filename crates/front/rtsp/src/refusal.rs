@@ -38,8 +38,8 @@ impl From<Refused> for Refusal {
         let status = match refused {
             Refused::BadName(_) => StatusCode::NotFound,
             Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
-            Refused::TokenMissing | Refused::TokenWrong => StatusCode::Unauthorized,
-            Refused::NotLocal => StatusCode::Forbidden,
+            Refused::TokenMissing | Refused::TokenWrong | Refused::Revoked => StatusCode::Unauthorized,
+            Refused::NotLocal | Refused::NotGiven { .. } => StatusCode::Forbidden,
             Refused::TooOften { .. } | Refused::Full { .. } => StatusCode::ServiceUnavailable,
         };
         let reply = Reply::error(status, refused.to_string());
