@@ -109,8 +109,8 @@ impl From<Refused> for HttpError {
         let status = match refused {
             Refused::BadName(_) => StatusCode::NOT_FOUND,
             Refused::BadSelection(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Refused::TokenMissing | Refused::TokenWrong => StatusCode::UNAUTHORIZED,
-            Refused::NotLocal => StatusCode::FORBIDDEN,
+            Refused::TokenMissing | Refused::TokenWrong | Refused::Revoked => StatusCode::UNAUTHORIZED,
+            Refused::NotLocal | Refused::NotGiven { .. } => StatusCode::FORBIDDEN,
             Refused::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refused::Full { .. } | Refused::Draining | Refused::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         };

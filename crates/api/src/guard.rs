@@ -26,7 +26,7 @@ pub(crate) async fn control_only(
 /// Whether a request comes with the right to control.
 pub fn may_control(control: &Control, peer: Peer, headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
     same_origin(headers, uri)?;
-    let is_open = control.config().access.control.is_empty();
+    let is_open = control.door().is_open(Right::Control);
     if is_open {
         named_locally(headers, uri)?;
         directly(headers)?;

@@ -150,6 +150,9 @@ impl Snapshot {
         let failures = failures.map(|(outcome, count)| ([("outcome", outcome)], count));
         let help = "Wrong tokens, and requests refused because of too many from their address";
         families.counter("token_failures", None, help, failures)?;
+        let help = "Sessions ended because what had let them in holds no longer";
+        let none: [(&str, &str); 0] = [];
+        families.counter("sessions_revoked", None, help, [(none, counts.revoked)])?;
         let ended = self.0.ended_turns();
         let ended = [("taken-over", ended.taken_over), ("no-media", ended.no_media)];
         let ended = ended.map(|(reason, count)| ([("reason", reason)], count));
@@ -159,7 +162,6 @@ impl Snapshot {
             "Publishers that the relay has sent away, by reason",
             ended,
         )?;
-        let none: [(&str, &str); 0] = [];
         let health = self.0.health();
         let help = "RTCP packets that came by UDP from addresses of no receiver";
         families.counter("rtcp_strangers", None, help, [(none, state.rtcp_strangers)])?;

@@ -48,6 +48,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
     responses(
         (status = OK, body = SessionState),
         (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody, description = "The token gives something else"),
         (status = NOT_FOUND, body = ErrorBody),
         (status = TOO_MANY_REQUESTS, body = ErrorBody)
     )
@@ -72,6 +73,7 @@ pub(super) async fn show(
     responses(
         (status = OK, body = SessionState),
         (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody, description = "The token gives something else"),
         (status = NOT_FOUND, body = ErrorBody),
         (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "There is no such level"),
         (status = TOO_MANY_REQUESTS, body = ErrorBody)

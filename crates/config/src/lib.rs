@@ -10,9 +10,11 @@
 //!
 //! There is no I/O here: the caller reads the file and gives its text and its name.
 
+mod access;
 mod address;
 mod check;
 mod contract;
+mod date;
 mod diff;
 mod endpoint;
 mod error;
@@ -41,9 +43,11 @@ mod units;
 mod value;
 mod vocabulary;
 
+pub use access::{AccessToken, Ha1, StreamPattern, TokenHash, TokenRight};
 pub use address::Datagrams;
 pub use check::{Check, Step, latency_budget, out_of, pace};
 pub use contract::Contract;
+pub use date::Date;
 pub use diff::{Changes, diff};
 pub use endpoint::{Address, Brings, Endpoint};
 pub use error::{ConfigError, ConfigErrors};
@@ -55,7 +59,7 @@ pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};
 pub use name::check_name;
-pub use net::{Interface, Interfaces, Prefixes};
+pub use net::{Interface, Interfaces, Network, Prefixes};
 pub use partly::Unmade;
 pub use plan::plan;
 pub use protocol::{Protocol, Protocols};

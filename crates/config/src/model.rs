@@ -8,6 +8,7 @@ use std::time::Duration;
 use outflow_graph::View;
 use outflow_packet::Level;
 
+use crate::access::{AccessToken, TokenKeys};
 use crate::extension::Extensions;
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::listen::{Listen, RTP_PORTS};
@@ -65,6 +66,8 @@ section! {
         play: Vec<Secret> = Vec::new(),
         /// To look at everything and to change it.
         control: Vec<Secret> = Vec::new(),
+        /// Tokens with names: for rights on some streams, from some addresses, until some day.
+        tokens: Vec<AccessToken> = Vec::new(),
     }
 }
 
@@ -236,9 +239,10 @@ words! {
 
 /// Tables and keys that belong to no protocol.
 pub(crate) fn own_sections() -> Vec<SectionKeys> {
-    let all: [(&str, &[&'static str]); 13] = [
+    let all: [(&str, &[&'static str]); 14] = [
         ("[listen]", &[RTP_PORTS]),
         ("[access]", Access::KEYS),
+        ("[[access.tokens]]", TokenKeys::KEYS),
         ("[tls]", TlsKeys::KEYS),
         ("[limits]", Limits::KEYS),
         ("[fanout]", Fanout::KEYS),

@@ -6,6 +6,7 @@ use outflow_engine::message::{ControlError, ReceiverId, UdpSite};
 use outflow_relay::Selection;
 
 use crate::control::Control;
+use crate::grants::Wanted;
 use crate::links::LinkPlace;
 use crate::placing::{Admitted, Placing, Replication, Terms};
 
@@ -29,7 +30,7 @@ impl Control {
     /// Writes a receiver down with the worker that is to serve it.
     pub(crate) fn admit(
         &self,
-        stream: &str,
+        Wanted { stream, grant }: Wanted<'_>,
         receiver: ReceiverId,
         site: Option<UdpSite>,
         (wanted, link): (&Selection, Option<(LinkPlace, &str)>),
@@ -49,7 +50,9 @@ impl Control {
         let worker = site.map(|site| site.worker).or(link).or(owner);
         let terms = Terms { relay_max, placing: self.placing(), worker };
         let replicate = |replication: Replication| replication.carry_out(stream, self.workers());
-        self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)
+        let admitted = self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)?;
+        self.registry().keep(receiver, grant.cloned());
+        Ok(admitted)
     }
 
     fn placing(&self) -> Placing {

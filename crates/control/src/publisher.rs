@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::control::Control;
 use crate::events::Happened;
+use crate::grants::Wanted;
 use crate::limits::{FEEDBACK_MAX, INGEST_QUEUE_PACKETS};
 use crate::turn::Turn;
 use crate::workers::Owner;
@@ -126,38 +127,42 @@ impl UdpPorts {
 }
 
 impl Control {
-    /// Begins to publish `stream` through a queue.
+    /// Begins to publish a stream through a queue. What a peer publishes is wanted by its grant.
     ///
     /// # Errors
     /// Unknown stream, one that takes no publisher, or one that has one already.
-    pub async fn publish(&self, stream: &str, options: PublishOptions) -> Result<Publisher, ControlError> {
+    pub async fn publish(
+        &self,
+        wanted: impl Into<Wanted<'_>>,
+        options: PublishOptions,
+    ) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
-        Publisher::open(self, stream, options, Feed::Queue(feed), queue).await
+        Publisher::open(self, wanted.into(), options, Feed::Queue(feed), queue).await
     }
 
-    /// Begins to publish `stream` through UDP sockets, bound before by [`UdpPorts::bind`]. The
+    /// Begins to publish a stream through UDP sockets, bound before by [`UdpPorts::bind`]. The
     /// queue of the returned [`Publisher`] only shows when the turn is over.
     ///
     /// # Errors
     /// As of [`Control::publish`].
     pub async fn publish_udp(
         &self,
-        stream: &str,
+        wanted: impl Into<Wanted<'_>>,
         options: PublishOptions,
         ports: UdpPorts,
     ) -> Result<Publisher, ControlError> {
-        self.publish_sockets(stream, options, ports.sockets).await
+        self.publish_sockets(wanted, options, ports.sockets).await
     }
 
-    /// Begins to publish `stream` through sockets that the worker reads.
+    /// Begins to publish a stream through sockets that the worker reads.
     pub(crate) async fn publish_sockets(
         &self,
-        stream: &str,
+        wanted: impl Into<Wanted<'_>>,
         options: PublishOptions,
         sockets: Vec<SourceSocket>,
     ) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(1);
-        Publisher::open(self, stream, options, Feed::Sockets(sockets, feed), queue).await
+        Publisher::open(self, wanted.into(), options, Feed::Sockets(sockets, feed), queue).await
     }
 
     /// Whether a publisher could publish this stream now. What comes back says how long it may take to.
@@ -179,18 +184,23 @@ impl Control {
 impl Publisher {
     async fn open(
         control: &Control,
-        stream: &str,
+        wanted: Wanted<'_>,
         options: PublishOptions,
         feed: Feed,
         queue: mpsc::Sender<Ingest>,
     ) -> Result<Self, ControlError> {
+        let stream = wanted.stream;
+        let options = match wanted.token() {
+            Some(token) => PublishOptions { peer: format!("{}, by token {token}", options.peer), ..options },
+            None => options,
+        };
         let entry = control.entry(stream)?;
         if !entry.is_pushed && !options.configured {
             return Err(ControlError::NotPushed(stream.to_owned()));
         }
         let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
-        let turn = Turn::new(source, &options.peer, control.now());
+        let turn = Turn::new(source, &options.peer, control.now()).of(wanted.grant);
         let peer = options.peer.clone();
         let (media, ended) = (turn.media(), turn.ended());
         let (reply, answer) = oneshot::channel();
@@ -215,6 +225,7 @@ impl Publisher {
             patience: (!options.configured).then(|| Box::pin(sleep(entry.turns.publish_timeout))),
             full: AtomicU64::new(0),
         };
+        wanted.check(control)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)??;
         publisher.told = Some(peer.clone());
         control.events().tell(Happened::Published { stream: stream.to_owned(), peer });
@@ -277,7 +288,7 @@ impl Publisher {
             match (control.registry().look_for_media(&self.stream, self.source, now), &mut self.patience) {
                 (Some(until), Some(patience)) => patience.as_mut().reset(Instant::now() + until.since(now)),
                 _ if self.ended.get() == Some(&CloseReason::NoMedia) => return CloseReason::NoMedia,
-                // It has been taken over: the worker closes the queue.
+                // It has been taken over, or has to go: the worker closes the queue.
                 _ => self.patience = None,
             }
         }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::control::Control;
 use crate::events::Happened;
+use crate::grants::Wanted;
 use crate::workers::Owner;
 
 /// A receiver's place at a stream; it leaves when this is dropped.
@@ -34,18 +35,21 @@ pub struct Playing {
 }
 
 impl Control {
-    /// Takes a place at the newest key frame of `stream`. Nothing is sent before
-    /// [`Playing::start`], so that the answer can go out first.
+    /// Takes a place at the newest key frame of a stream. Nothing is sent before
+    /// [`Playing::start`], so that the answer can go out first. What a peer plays is wanted by its grant.
     ///
     /// # Errors
     /// Unknown stream, no source yet (RTP only), a limit is reached, or the stream cannot be
     /// delivered that way.
     pub async fn play(
         &self,
-        stream: &str,
+        wanted: impl Into<Wanted<'_>>,
         receiver: Receiver,
         delivery: Delivery,
     ) -> Result<Playing, ControlError> {
+        let wanted = wanted.into();
+        let stream = wanted.stream;
+        let receiver = Receiver { token: wanted.token().map(str::to_owned), ..receiver };
         self.others().reach_unknown(self.registry(), stream, receiver.selection.level).await?;
         let id = self.new_id();
         let link = match &receiver.link {
@@ -59,7 +63,7 @@ impl Control {
             Delivery::Datagrams(_, Ends::Negotiated(site, _)) => Some(*site),
             _ => None,
         };
-        let admitted = self.admit(stream, id, site, (&receiver.selection, place))?;
+        let admitted = self.admit(wanted, id, site, (&receiver.selection, place))?;
         let owner = admitted.owner;
         // A receiver that was told ports before the stream was put behind another link is not behind that.
         let link = place.map(|(link, _)| link).filter(|link| link.worker == owner.worker);
@@ -71,6 +75,7 @@ impl Control {
         let (control, closed_when) = (self.clone(), Err(closing));
         let mut playing =
             Playing { control, owner, id, starts, left_out, rtcp, joined: None, closed: closed_when };
+        wanted.check(self)?;
         if !admitted.ready().await {
             return Err(ControlError::UnknownStream(stream.to_owned()));
         }

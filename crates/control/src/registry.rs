@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use outflow_door::Grant;
 use outflow_engine::message::{CloseReason, Command, ControlError, ReceiverId, SourceId, StreamId};
 use outflow_media::Time;
 use outflow_relay::{LevelBounds, StreamOptions};
@@ -23,6 +24,10 @@ struct Receiver {
     stream: String,
     owner: Owner,
     session: Option<SessionToken>,
+    /// What it was let in for, if it is a peer.
+    grant: Option<Grant>,
+    /// That holds no longer, and the receiver was told.
+    is_revoked: bool,
 }
 
 /// A stream that was written down, and its receivers.
@@ -30,6 +35,15 @@ struct Receiver {
 struct Listed {
     entry: StreamEntry,
     receivers: BTreeSet<ReceiverId>,
+}
+
+/// What has ended because its grant holds no longer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Revoked {
+    /// Receivers and publishers that were told now.
+    pub(crate) sessions: u64,
+    /// Receivers that are still there, and have to be told again: they may be on their way to a worker.
+    pub(crate) lingering: bool,
 }
 
 #[derive(Debug, Default)]
@@ -288,8 +302,50 @@ impl Registry {
         of_stream.insert(receiver);
         let stream = stream.to_owned();
         names.entry(admitted.owner.stream).or_insert_with(|| stream.clone());
-        receivers.insert(receiver, Receiver { stream, owner: admitted.owner, session: None });
+        let owner = admitted.owner;
+        receivers.insert(receiver, Receiver { stream, owner, session: None, grant: None, is_revoked: false });
         Ok(admitted)
+    }
+
+    /// Keeps what a receiver was let in for.
+    pub(crate) fn keep(&self, receiver: ReceiverId, grant: Option<Grant>) {
+        if let Some(admission) = self.book().receivers.get_mut(&receiver) {
+            admission.grant = grant;
+        }
+    }
+
+    /// Ends receivers and publishers whose grants hold no longer, by what `tell` tells workers.
+    pub(crate) fn revoke(
+        &self,
+        holds: impl Fn(&Grant) -> bool,
+        mut tell: impl FnMut(Owner, Command),
+    ) -> Revoked {
+        let mut revoked = Revoked::default();
+        let reason = CloseReason::Revoked;
+        let mut book = self.book();
+        for (&receiver, admission) in &mut book.receivers {
+            let Some(grant) = admission.grant.as_ref().filter(|grant| !holds(grant)) else { continue };
+            if !std::mem::replace(&mut admission.is_revoked, true) {
+                tracing::info!(stream = admission.stream, receiver, token = grant.name(), "{reason}");
+                revoked.sessions += 1;
+            }
+            revoked.lingering = true;
+            let owner = admission.owner;
+            tell(owner, Command::Leave { stream: owner.stream, receiver, reason });
+        }
+        for (stream, Listed { entry, .. }) in &mut book.streams {
+            let grant = entry.publisher.as_ref().and_then(|turn| turn.grant.as_ref());
+            if grant.is_none_or(&holds) {
+                continue;
+            }
+            let Some(turn) = entry.publisher.take() else { continue };
+            tracing::info!(stream, peer = turn.peer, "a publisher was let go: {reason}");
+            turn.end(reason);
+            revoked.sessions += 1;
+            let owner = entry.owner;
+            tell(owner, Command::CloseSource { stream: owner.stream, source: turn.source });
+        }
+        revoked
     }
 
     pub(crate) fn receiver(&self, receiver: ReceiverId) -> Option<Owner> {

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use crate::change::{ConfigChange, ConfigRequest};
 use crate::control::Control;
 use crate::front::{Front, Fronts};
+use crate::grants;
 use crate::limits::{END_LOOK, END_WITHIN, REPLICA_LINGER};
 use crate::supervise::Supervisor;
 use crate::tasks::Tasks;
@@ -62,6 +63,7 @@ impl Relay {
         let mut tasks = Tasks::default();
         tasks.run("the control task", show(control.clone(), clock, state_told));
         tasks.run("the task that tends replicas", tend(control.clone()));
+        tasks.run("the task that watches grants", grants::watch(control.clone()));
         for front in control.fronts().iter() {
             let started = front.start(control.clone()).await?;
             started.into_iter().for_each(|task| tasks.run(format!("a task of {}", name(&**front)), task));

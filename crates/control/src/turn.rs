@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outflow_config::{StreamConfig, Takeover};
+use outflow_door::Grant;
 use outflow_engine::message::{CloseReason, LastMedia, SourceId};
 use outflow_media::Time;
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub(crate) struct Turn {
     pub(crate) source: SourceId,
     /// For people.
     pub(crate) peer: String,
+    /// What it was let in for, if it is a peer.
+    pub(crate) grant: Option<Grant>,
     begun: Time,
     media: LastMedia,
     ended: Arc<OnceLock<CloseReason>>,
@@ -44,10 +47,16 @@ impl Turn {
         Turn {
             source,
             peer: peer.to_owned(),
+            grant: None,
             begun,
             media: LastMedia::default(),
             ended: Arc::new(OnceLock::new()),
         }
+    }
+
+    /// The same of a peer that was let in for it.
+    pub(crate) fn of(self, grant: Option<&Grant>) -> Self {
+        Turn { grant: grant.cloned(), ..self }
     }
 
     /// Where its worker says that media has come.

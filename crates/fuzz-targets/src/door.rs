@@ -34,6 +34,7 @@ fn rules(closed: u8) -> Rules {
         play: tokens(1),
         control: tokens(2),
         relay: tokens(3),
+        tokens: Vec::new(),
         connections: PLACES.0,
         connections_per_address: PLACES.1,
     }
@@ -82,8 +83,8 @@ impl Scene {
         let is_good = request.token.as_deref().is_some_and(|token| good.contains(token));
         let entered = self.door.enter(RIGHTS[right], &request);
         match entered {
-            Ok(()) if is_closed => assert!(is_good, "{text:?} came in"),
-            Ok(()) if RIGHTS[right] == Right::Control => assert!(peer.ip().to_canonical().is_loopback()),
+            Ok(_) if is_closed => assert!(is_good, "{text:?} came in"),
+            Ok(_) if RIGHTS[right] == Right::Control => assert!(peer.ip().to_canonical().is_loopback()),
             Err(Refused::TokenWrong | Refused::TokenMissing) => assert!(is_closed && !is_good, "{text:?}"),
             _ => {}
         }

@@ -18,6 +18,7 @@ mod stop;
 mod systemd;
 #[cfg(test)]
 mod tests;
+mod token;
 mod tree;
 mod watch;
 mod wavelet;
@@ -45,6 +46,7 @@ enum Command {
     Poc(poc::Poc),
     Sim(sim::Sim),
     Stop(stop::Stop),
+    Token(token::Token),
     Tree(tree::Tree),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
@@ -63,6 +65,7 @@ impl Cli {
             Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),
             Command::Stop(stop) => stop.run(),
+            Command::Token(token) => token.run(),
             Command::Tree(tree) => tree.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),

@@ -302,3 +302,44 @@ fn a_replica_rests_only_if_it_had_no_receiver_all_the_while_and_its_stream_is_th
     registry.remove("a");
     assert!(resting().is_empty());
 }
+
+/// A grant for stream "a".
+fn grant() -> Grant {
+    let peer = std::net::SocketAddr::from(([10, 0, 0, 1], 5000));
+    let request = outflow_door::Request::parse(peer, "a", "").expect("a request");
+    let door = outflow_door::Door::new(outflow_door::Rules::default());
+    door.enter(outflow_door::Right::Play, &request).expect("it is open")
+}
+
+#[test]
+fn what_was_granted_and_holds_no_longer_is_ended_and_nothing_else() {
+    let registry = Registry::default();
+    registry.insert("a".into(), entry(9));
+    for receiver in [5, 6] {
+        admit(&registry, "a", receiver, ALONE).expect("a place");
+    }
+    registry.keep(5, Some(grant()));
+    let turn = Turn::new(1, "a peer", Time::ZERO).of(Some(&grant()));
+    let ended = turn.ended();
+    claim(&registry, turn, Time::ZERO).expect("free");
+    let revoke = |holds: bool| {
+        let mut told = Vec::new();
+        let revoked = registry.revoke(
+            |_| holds,
+            |_, command| match command {
+                Command::Leave { receiver, reason, .. } => told.push((receiver, reason)),
+                Command::CloseSource { source, .. } => told.push((source, CloseReason::Revoked)),
+                _ => panic!("nothing else is told"),
+            },
+        );
+        (told, revoked.sessions, revoked.lingering)
+    };
+    let reason = CloseReason::Revoked;
+    assert_eq!(revoke(true), (Vec::new(), 0, false));
+    assert_eq!(revoke(false), (vec![(5, reason), (1, reason)], 2, true));
+    assert_eq!(ended.get(), Some(&reason));
+    assert_eq!(revoke(false), (vec![(5, reason)], 0, true), "it may have been told before it had joined");
+    registry.discharge(5);
+    assert_eq!(revoke(false), (Vec::new(), 0, false), "what the relay itself wanted stays");
+    claim(&registry, Turn::new(2, "another", Time::ZERO), Time::ZERO).expect("its place is free");
+}

@@ -113,6 +113,9 @@ pub enum CloseReason {
     /// It was to publish, and no media came for as long as `publish_timeout`.
     #[error("no media came for publish_timeout")]
     NoMedia,
+    /// What it was let in by holds no longer: a token that has expired, or was taken out of the configuration.
+    #[error("its token is no longer good: it has expired, or [access] says something else now")]
+    Revoked,
     /// An operator removed it.
     #[error("removed by an operator")]
     Removed,

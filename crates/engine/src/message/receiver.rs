@@ -14,6 +14,8 @@ pub struct Receiver {
     pub address: String,
     /// What it is called, if it is a configured receiver.
     pub name: Option<String>,
+    /// What the token is called that it was let in by, if that has a name.
+    pub token: Option<String>,
     /// What of the stream it gets.
     pub selection: Selection,
     /// Its class, if it is not the stream's own.
@@ -28,8 +30,8 @@ impl Receiver {
     /// A receiver that wants this, and everything else as the stream says.
     pub fn new(kind: &'static str, address: impl ToString, selection: Selection) -> Self {
         let address = address.to_string();
-        let (name, class, timing, link) = (None, None, None, LinkChoice::OfStream);
-        Receiver { kind, address, name, selection, class, timing, link }
+        let (name, token, class, timing, link) = (None, None, None, None, LinkChoice::OfStream);
+        Receiver { kind, address, name, token, selection, class, timing, link }
     }
 }
 

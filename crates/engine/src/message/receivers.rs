@@ -28,6 +28,8 @@ pub struct ReceiverState {
     pub to: String,
     /// Its name, for receivers from the configuration or the API.
     pub name: Option<String>,
+    /// What the token is called that it was let in by, if that has a name.
+    pub token: Option<String>,
     /// The link that it is behind.
     pub link: Option<String>,
     /// Its class: "high", "normal" or "low".

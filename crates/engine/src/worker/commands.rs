@@ -205,8 +205,8 @@ impl Worker {
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, sink);
         self.paths.enter(&out, (index, key));
-        let Receiver { kind, address: to, name, .. } = asked;
-        tracing::info!(stream = stream.name, receiver, kind, to, "a receiver has joined");
+        let Receiver { kind, address: to, name, token, .. } = asked;
+        tracing::info!(stream = stream.name, receiver, kind, to, token, "a receiver has joined");
         let left_out = stream.core.left_out(key);
         stream.warn_of_left_out(&left_out, 1);
         let sent_bytes = Rate::default();
@@ -217,6 +217,7 @@ impl Worker {
                 kind,
                 to,
                 name,
+                token,
                 closed,
                 out,
                 behind,

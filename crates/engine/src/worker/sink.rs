@@ -16,6 +16,8 @@ pub(super) struct LiveSink {
     pub(super) kind: &'static str,
     pub(super) to: String,
     pub(super) name: Option<String>,
+    /// What the token is called that it was let in by, if that has a name.
+    pub(super) token: Option<String>,
     pub(super) closed: oneshot::Sender<CloseReason>,
     pub(super) out: Out,
     /// What it has at the link that it is behind.

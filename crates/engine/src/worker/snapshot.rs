@@ -140,6 +140,7 @@ impl LiveStream {
                 left_out: self.core.left_out(key),
                 to: live.to.clone(),
                 name: live.name.clone(),
+                token: live.token.clone(),
                 link: live.behind.as_ref().and_then(|behind| links.name(behind)).map(str::to_owned),
                 priority: priority_name(sink.spec.priority),
                 level: sink.spec.level.number(),

@@ -87,7 +87,7 @@ fn is_of_descriptors(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Rules;
+    use crate::rules::Rules;
     use tokio::io::AsyncReadExt as _;
     use tokio::sync::mpsc;
 

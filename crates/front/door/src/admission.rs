@@ -49,6 +49,8 @@ pub struct Counts {
     pub wrong_tokens: u64,
     /// Requests refused because too many wrong tokens had come from their address.
     pub too_often: u64,
+    /// Sessions ended because what had let them in holds no longer: a token was taken out, or has expired.
+    pub revoked: u64,
 }
 
 /// A place among the connections; given back when dropped.

@@ -8,6 +8,7 @@ use outflow_media::{Rate, Time, TokenBucket};
 use tokio::time::Instant;
 
 use crate::limits::{FAILING_ADDRESSES_MAX, FORGIVEN_EVERY, WRONG_TOKENS};
+use crate::seldom::Seldom;
 use crate::subject::subject;
 
 /// How fast wrong tokens are forgiven.
@@ -17,7 +18,15 @@ const FORGIVEN: Rate = Rate::one_every(FORGIVEN_EVERY);
 #[derive(Debug)]
 pub(crate) struct Failures {
     began: Instant,
-    left: BTreeMap<IpAddr, TokenBucket>,
+    left: BTreeMap<IpAddr, Left>,
+}
+
+/// What an address has left.
+#[derive(Debug)]
+struct Left {
+    tokens: TokenBucket,
+    /// Each address has its own lines in the log, so that one that guesses hides no other.
+    log: Seldom,
 }
 
 impl Failures {
@@ -28,29 +37,31 @@ impl Failures {
 
     /// How long `peer` has to wait before what it shows is looked at again; `None` if it need not.
     pub(crate) fn wait(&self, now: Instant, peer: IpAddr) -> Option<Duration> {
-        let mut left = *self.left.get(&subject(peer))?;
+        let mut left = self.left.get(&subject(peer))?.tokens;
         left.fill(self.at(now), FORGIVEN);
         Some(left.wait_for(1, FORGIVEN)).filter(|wait| !wait.is_zero())
     }
 
-    /// A wrong token has come from `peer`.
-    pub(crate) fn count(&mut self, now: Instant, peer: IpAddr) {
-        let (peer, now) = (subject(peer), self.at(now));
+    /// A wrong token has come from `peer`. If a line of the log may say so: how many have since the last one.
+    pub(crate) fn count(&mut self, now: Instant, peer: IpAddr) -> Option<u64> {
+        let (peer, at) = (subject(peer), self.at(now));
         if self.left.len() >= FAILING_ADDRESSES_MAX && !self.left.contains_key(&peer) {
-            self.make_room(now);
+            self.make_room(at);
         }
-        let left = self.left.entry(peer).or_insert(TokenBucket::new(WRONG_TOKENS.into()));
-        left.fill(now, FORGIVEN);
-        left.take(1);
+        let new = || Left { tokens: TokenBucket::new(WRONG_TOKENS.into()), log: Seldom::default() };
+        let left = self.left.entry(peer).or_insert_with(new);
+        left.tokens.fill(at, FORGIVEN);
+        left.tokens.take(1);
+        left.log.happened(now)
     }
 
     fn make_room(&mut self, now: Time) {
         self.left.retain(|_, left| {
-            left.fill(now, FORGIVEN);
-            !left.is_full()
+            left.tokens.fill(now, FORGIVEN);
+            !left.tokens.is_full()
         });
         if self.left.len() >= FAILING_ADDRESSES_MAX {
-            let first = self.left.iter().min_by_key(|(_, left)| left.wait_until_full(FORGIVEN));
+            let first = self.left.iter().min_by_key(|(_, left)| left.tokens.wait_until_full(FORGIVEN));
             let first = first.map(|(peer, _)| *peer);
             first.and_then(|peer| self.left.remove(&peer));
         }
@@ -64,6 +75,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::LOG_EVERY;
 
     const GUESSING: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
@@ -129,5 +141,15 @@ mod tests {
         let later = start + FORGIVEN_EVERY * WRONG_TOKENS;
         failures.count(later, IpAddr::from([10, 0, 0, 9]));
         assert_eq!(failures.left.len(), 1, "what is forgiven takes no place");
+    }
+
+    #[test]
+    fn each_address_has_its_own_lines_in_the_log() {
+        let now = Instant::now();
+        let mut failures = Failures::new(now);
+        assert_eq!(failures.count(now, GUESSING), Some(1));
+        assert!((0..9).all(|_| failures.count(now, GUESSING).is_none()));
+        assert_eq!(failures.count(now, IpAddr::from([10, 0, 0, 2])), Some(1), "it is not hidden");
+        assert_eq!(failures.count(now + LOG_EVERY, GUESSING), Some(10));
     }
 }

@@ -5,7 +5,8 @@
 //! | a connection is accepted, if there is a place for it | [`accept`], [`admission`] |
 //! | TLS | [`tls`] |
 //! | the path, the query and the token of a request are read | [`request`] |
-//! | the token is compared, unless too many wrong ones came from the address | [`access`], `failures` |
+//! | the token is compared, unless too many wrong ones came from the address | [`access`], `credential`, `failures` |
+//! | what the token gives, and whether that still holds | `rules`, [`grant`] |
 //! | which user of this machine a peer is | [`local`] |
 //! | what is kept for when descriptors run out | `spare` |
 //! | what is refused | [`refused`] |
@@ -20,19 +21,25 @@
 pub mod accept;
 pub mod access;
 pub mod admission;
+mod credential;
 mod failures;
+pub mod grant;
 pub mod limits;
 pub mod local;
 pub mod refused;
 pub mod request;
+mod rules;
 mod seldom;
 mod spare;
 mod subject;
 pub mod tls;
 
 pub use accept::{accept, accept_to_the_last};
-pub use access::{Door, Judge, Right, Rules, Verdict};
+pub use access::{Door, Look};
 pub use admission::{Counts, Permit};
+pub use credential::{Judge, Known, Verdict};
+pub use grant::Grant;
 pub use refused::Refused;
 pub use request::{Request, StreamName, query_value, selection};
+pub use rules::{Right, Rules};
 pub use subject::subject;

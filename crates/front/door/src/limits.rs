@@ -20,6 +20,9 @@ pub const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Bytes of a certificate chain or a key in PEM. A longer file is none.
 pub(crate) const PEM_BYTES_MAX: u64 = 1 << 20;
 
+/// How long after it has expired, or was revoked, a grant may still be used, at most.
+pub const GRANTS_LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// How often the files of the certificate are looked at, at a handshake.
 pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(5);
 

@@ -21,6 +21,17 @@ pub enum Refused {
     /// The token given is not among those configured.
     #[error("the token is not one of those that [access] lists for this")]
     TokenWrong,
+    /// The token given is good for something else.
+    #[error("token '{name}' does not give this: {why}; see [[access.tokens]]")]
+    NotGiven {
+        /// What it is called.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// What the peer was let in for before holds no longer.
+    #[error("what let this in is no longer good: show a token that is")]
+    Revoked,
     /// Control without a configured token is for the machine itself.
     #[error("control is open to this machine only until [access] control lists a token")]
     NotLocal,

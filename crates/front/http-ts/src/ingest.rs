@@ -31,6 +31,8 @@ pub(super) struct Published {
     responses(
         (status = OK, body = Published),
         (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody,
+            description = "The token gives something else, or is no longer good"),
         (status = NOT_FOUND, body = ErrorBody),
         (status = REQUEST_TIMEOUT, body = ErrorBody, description = "No media came for `publish_timeout`"),
         (status = CONFLICT, body = ErrorBody,
@@ -48,10 +50,10 @@ pub(super) async fn publish(
 ) -> Result<Json<Published>, HttpError> {
     let name = path.strip_suffix(".ts").unwrap_or(&path);
     let request = credentials::request(peer, &headers, (&path, name), query.as_deref())?;
-    control.door().enter(Right::Publish, &request)?;
+    let grant = control.door().enter(Right::Publish, &request)?;
     let name = request.stream;
     let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
-    let mut publisher = control.publish(&name, options).await?;
+    let mut publisher = control.publish(&grant, options).await?;
     let mut chunks = body.into_data_stream();
     let mut framer = TsFramer::default();
     let mut bytes = 0;
@@ -80,6 +82,10 @@ fn ended(name: &str, why: CloseReason) -> HttpError {
         CloseReason::TakenOver => {
             (StatusCode::CONFLICT, "has another publisher now, which has taken it over (see takeover)")
         }
+        CloseReason::Revoked => (
+            StatusCode::FORBIDDEN,
+            "is no longer for this publisher: its token has expired, or was taken out",
+        ),
         CloseReason::NoMedia => (StatusCode::REQUEST_TIMEOUT, "got no media for publish_timeout"),
         _ => (StatusCode::GONE, "was removed or has another source now"),
     };

@@ -95,6 +95,7 @@ pub(super) async fn hand_over(mut playing: Playing, connection: WriteSide) {
             )
         ),
         (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody, description = "The token gives something else"),
         (status = NOT_FOUND, body = ErrorBody),
         (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A limit is reached")
     )
@@ -150,10 +151,10 @@ fn lines(own: &Own) -> String {
 /// A place at a stream, and what there is to say of it: where the player's session can be asked, and what
 /// the player does not get.
 async fn open(control: &Control, request: Request) -> Result<(Playing, Own), HttpError> {
-    control.door().enter(Right::Play, &request)?;
+    let grant = control.door().enter(Right::Play, &request)?;
     let receiver = Receiver::new("http-ts", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
-    let playing = control.play(&request.stream, receiver, delivery).await?;
+    let playing = control.play(&grant, receiver, delivery).await?;
     let mut own = vec![(session::HEADER, session::open(control, &playing)?)];
     if !playing.left_out().is_empty() {
         // Names are as descriptions have them: what a header cannot hold is left out.

@@ -16,11 +16,15 @@ pub const TAKEN_OVER: Code = Code(66);
 /// It was to publish, and no media came in time.
 pub const NO_MEDIA: Code = Code(67);
 
+/// What let it in is no longer good: a token has expired, or was taken out of the configuration.
+pub const REVOKED: Code = Code(68);
+
 /// The code for a publisher's end.
 pub(crate) fn of(why: CloseReason) -> Code {
     match why {
         CloseReason::TakenOver => TAKEN_OVER,
         CloseReason::NoMedia => NO_MEDIA,
+        CloseReason::Revoked => REVOKED,
         _ => ENDED,
     }
 }

@@ -28,7 +28,7 @@ use outflow_control::{Control, Front, PushOptions, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 
-pub use codes::{NO_MEDIA, REFUSED, TAKEN_OVER};
+pub use codes::{NO_MEDIA, REFUSED, REVOKED, TAKEN_OVER};
 use options::latency;
 pub use options::options;
 pub use resources::{Handler, Resources};

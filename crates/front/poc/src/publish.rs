@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use outflow_control::{Announced, Control, PublishOptions, Publisher, Push};
+use outflow_door::Grant;
 use outflow_media::Format;
 use outflow_poc::connection::Closed;
 use outflow_poc::packet::Code;
@@ -17,7 +18,7 @@ use crate::codes::{self, ENDED};
 pub(super) async fn publish(
     control: &Control,
     socket: PocSocket,
-    (stream, form): (&str, Form),
+    (grant, form): (&Grant, Form),
     (peer, mut announced): (SocketAddr, Announced),
 ) -> Result<(), String> {
     let format = match form {
@@ -34,7 +35,7 @@ pub(super) async fn publish(
         }
     };
     let options = PublishOptions { format, peer: format!("POC from {peer}"), configured: false };
-    let mut publisher = match control.publish(stream, options).await {
+    let mut publisher = match control.publish(grant, options).await {
         Ok(publisher) => publisher,
         Err(error) => return Err(close(socket, ENDED, error.to_string())),
     };

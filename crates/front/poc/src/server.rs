@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use outflow_control::Control;
-use outflow_door::{Permit, Request, Right};
+use outflow_door::{Grant, Permit, Request, Right};
 use outflow_engine::message::{ControlError, Receiver};
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::{Asking, OpenError, PocListener, media};
@@ -73,17 +73,17 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
     let plays = asking.request().to_client.is_some();
     let right = if plays { Right::Play } else { Right::Publish };
     let admitted = ServiceRequest::of(peer, (path, query)).and_then(|wish| {
-        control.door().enter(right, &wish.request)?;
-        Ok(wish)
+        let grant = control.door().enter(right, &wish.request)?;
+        Ok((wish, grant))
     });
-    let wish = match admitted {
+    let (wish, grant) = match admitted {
         Ok(wish) => wish,
         Err(error) => return drop(refuse(asking, &error)),
     };
     let stream = wish.request.stream.clone();
     let ended = match plays {
-        true => play(&control, asking, wish).await,
-        false => take(&control, asking, wish).await,
+        true => play(&control, asking, wish, &grant).await,
+        false => take(&control, asking, wish, &grant).await,
     };
     if let Err(why) = ended {
         tracing::info!(%stream, %peer, why, "a client of the partial-order transport was sent away");
@@ -91,15 +91,12 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
 }
 
 /// Sends a stream to a client, until one of both ends it.
-async fn play(control: &Control, asking: Asking, wish: ServiceRequest) -> Result<(), String> {
+async fn play(control: &Control, asking: Asking, wish: ServiceRequest, grant: &Grant) -> Result<(), String> {
     let receiver = Receiver::new("poc", wish.request.peer, wish.request.selection.clone());
     let opened = async {
         let described =
             description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
-        Ok::<_, ControlError>((
-            described,
-            control.play(&wish.request.stream, receiver, send::delivery(wish.form)).await?,
-        ))
+        Ok::<_, ControlError>((described, control.play(grant, receiver, send::delivery(wish.form)).await?))
     };
     let (described, playing) = match opened.await {
         Ok(opened) => opened,
@@ -112,13 +109,13 @@ async fn play(control: &Control, asking: Asking, wish: ServiceRequest) -> Result
 }
 
 /// Publishes what a client sends, until one of both ends it.
-async fn take(control: &Control, asking: Asking, wish: ServiceRequest) -> Result<(), String> {
+async fn take(control: &Control, asking: Asking, wish: ServiceRequest, grant: &Grant) -> Result<(), String> {
     let announced = match control.takes_publisher(&wish.request.stream) {
         Ok(announced) => announced,
         Err(error) => return Err(refuse(asking, &error)),
     };
     let socket = asking.answer(None).map_err(|error: OpenError| error.to_string())?;
-    publish::publish(control, socket, (&wish.request.stream, wish.form), (wish.request.peer, announced)).await
+    publish::publish(control, socket, (grant, wish.form), (wish.request.peer, announced)).await
 }
 
 fn refuse(asking: Asking, error: &ControlError) -> String {

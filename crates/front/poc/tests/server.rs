@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outflow_config::Config;
 use outflow_control::Relay;
-use outflow_front_poc::{NO_MEDIA, TAKEN_OVER};
+use outflow_front_poc::{NO_MEDIA, REVOKED, TAKEN_OVER};
 use outflow_poc_socket::media::{self, Form};
 use outflow_poc_socket::{Options, PocListener, PocSocket, Security};
 use tokio::time::{sleep, timeout};
@@ -166,4 +166,31 @@ async fn a_publisher_that_sends_no_media_is_let_go_and_told() {
         let told = timeout(PATIENCE, publisher.recv()).await.expect("told in time").expect_err("it is over");
         assert_eq!((told.code, told.text.contains("no media")), (NO_MEDIA, true), "{told:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn clients_end_when_their_token_is_taken_out() {
+    let hash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+    let server = Server::start(&format!(
+        "[[access.tokens]]\nname = \"studio\"\nsha256 = \"{hash}\"\nrights = [\"play\", \"publish\"]"
+    ))
+    .await;
+    let player = server.play_soon("/demo?token=secret").await;
+    let publisher = server.publish("/push?token=secret").await.expect("it may");
+    let refused = server.refused("/demo").await;
+    assert!(refused.contains("a token is needed"), "{refused}");
+    let control = server.relay.as_ref().expect("it runs").control();
+    let other = || vec![outflow_config::Secret::new("another")];
+    let rules = outflow_door::Rules::from(&*control.config());
+    let rules = outflow_door::Rules { play: other(), publish: other(), tokens: Vec::new(), ..rules };
+    control.door().set_rules(rules);
+    let ended = async |socket: &PocSocket| loop {
+        if let Err(closed) = socket.recv().await {
+            break closed;
+        }
+    };
+    let closed = timeout(PATIENCE, ended(&player)).await.expect("in time");
+    assert!(closed.text.contains("token is no longer good"), "{closed:?}");
+    let closed = timeout(PATIENCE, ended(&publisher)).await.expect("in time");
+    assert!(closed.code == REVOKED && closed.text.contains("token is no longer good"), "{closed:?}");
 }

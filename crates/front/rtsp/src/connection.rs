@@ -16,7 +16,7 @@ use super::pace::Pace;
 use super::play::{self, Player};
 use super::publish::{News, Publication};
 use super::refusal::Refusal;
-use super::target::{self, Wanted};
+use super::target::{self, Granted, Wanted};
 use super::wire::Wire;
 
 /// A connection, and what its session has of the relay.
@@ -29,6 +29,7 @@ pub(super) struct Connection {
     player: Option<Box<Player>>,
     publication: Option<Box<Publication>>,
     session: Session<Wanted>,
+    granted: Granted,
     pace: Pace,
     /// When the session's time began.
     began: Instant,
@@ -68,6 +69,7 @@ impl Connection {
             player: None,
             publication: None,
             session: Session::new(Time::ZERO, options),
+            granted: Granted::default(),
             pace: Pace::new(),
             began: Instant::now(),
         }
@@ -97,7 +99,7 @@ impl Connection {
                         _ => {}
                     }
                 }
-                news = news(&mut self.player, &mut self.publication) => match news {
+                news = news(&self.control, &mut self.player, &mut self.publication) => match news {
                     News::KeyFrame(track) => self.session.handle(now, Input::KeyFrame { track }),
                     News::Ended { why, notice } => {
                         tracing::info!(peer = %self.peer, why, "an RTSP session was ended");
@@ -145,7 +147,7 @@ impl Connection {
 
     async fn answer(&mut self, question: Question<Wanted>) -> Result<Answer<Wanted>, Refusal> {
         match question {
-            Question::Enter(entry) => target::enter(&self.control, self.peer, &entry),
+            Question::Enter(entry) => target::enter(&self.control, &mut self.granted, self.peer, &entry),
             Question::Describe(wanted) => {
                 play::describe(&self.control, (self.peer.ip(), self.local.ip()), &wanted).await
             }
@@ -276,9 +278,13 @@ fn publication(publication: &mut Option<Box<Publication>>) -> Result<&mut Public
 }
 
 /// Waits for what the relay has to say of the session.
-async fn news(player: &mut Option<Box<Player>>, publication: &mut Option<Box<Publication>>) -> News {
+async fn news(
+    control: &Control,
+    player: &mut Option<Box<Player>>,
+    publication: &mut Option<Box<Publication>>,
+) -> News {
     match (player, publication) {
-        (Some(player), _) => player.ended().await,
+        (Some(player), _) => player.ended(control).await,
         (None, Some(publication)) => publication.news().await,
         (None, None) => std::future::pending().await,
     }

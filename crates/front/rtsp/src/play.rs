@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use outflow_control::{Control, Playing};
 use outflow_engine::message::{
-    ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel, UdpSite,
-    WriteSide, read_level, read_view,
+    CloseReason, ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel,
+    UdpSite, WriteSide, read_level, read_view,
 };
 use outflow_front_groups::{GroupSettings, Seat};
 use outflow_graph::View;
@@ -38,14 +38,14 @@ pub(super) async fn describe(
     (peer, local): (IpAddr, IpAddr),
     wanted: &Wanted,
 ) -> Result<Answer<Wanted>, Refusal> {
-    let Described { format, levels } = control.describe(&wanted.stream, wanted.selection.clone()).await?;
+    let Described { format, levels } = control.describe(wanted.stream(), wanted.selection.clone()).await?;
     if let Some(what) = without_rtp(&format) {
         let text = format!("{what} have no RTP form: send them to a udp:// address");
         return Err(ControlError::Unsupported(text).into());
     }
     let session = sdp::Session {
-        name: &wanted.stream,
-        id: name_hash(&wanted.stream),
+        name: wanted.stream(),
+        id: name_hash(wanted.stream()),
         version: 1,
         origin: local.to_canonical(),
         destination: unspecified(peer),
@@ -59,7 +59,7 @@ pub(super) async fn describe(
 
 /// How many tracks a stream has, and whether it goes to groups.
 pub(super) async fn tracks(control: &Control, wanted: &Wanted) -> Result<Answer<Wanted>, Refusal> {
-    let count = match control.describe(&wanted.stream, wanted.selection.clone()).await?.format {
+    let count = match control.describe(wanted.stream(), wanted.selection.clone()).await?.format {
         // Images and data have no RTP form: no player is told that they have.
         Format::Ts | Format::Images | Format::Data => 1,
         Format::Rtp(tracks) => tracks.len(),
@@ -90,8 +90,8 @@ impl Player {
         let UdpSite { rtp, rtcp, .. } = match self.site {
             Some(site) => site,
             None => {
-                let Wanted { stream, selection } = &self.wanted;
-                *self.site.insert(control.udp_site(stream, selection, from)?)
+                let (stream, wanted) = (self.wanted.stream(), &self.wanted.selection);
+                *self.site.insert(control.udp_site(stream, wanted, from)?)
             }
         };
         Ok(Answer::Ports(Pair { rtp, rtcp }))
@@ -102,7 +102,7 @@ impl Player {
     pub(super) fn group(&mut self, control: &Control, peer: IpAddr) -> Result<Answer<Wanted>, Refusal> {
         let seat = match &mut self.seat {
             Some(seat) => seat,
-            none => none.insert(Seat::take(control, &self.wanted.stream, peer)?),
+            none => none.insert(Seat::take(control, self.wanted.stream(), peer)?),
         };
         let group = seat.group();
         Ok(Answer::Group { to: group.to.into(), source: group.source.into(), ttl: group.ttl })
@@ -136,7 +136,7 @@ impl Player {
             }
         };
         let receiver = Receiver::new(kind, peer, self.wanted.selection.clone());
-        let place = control.play(&self.wanted.stream, receiver, delivery).await?;
+        let place = control.play(&self.wanted.grant, receiver, delivery).await?;
         Ok(starts(self.place.insert(place)))
     }
 
@@ -204,14 +204,20 @@ impl Player {
         self.place.iter().for_each(|place| place.inject(bytes.clone()));
     }
 
-    pub(super) async fn ended(&mut self) -> News {
+    pub(super) async fn ended(&mut self, control: &Control) -> News {
         match (&mut self.place, &self.seat) {
             (Some(place), _) => place.closed().await.into(),
-            (None, Some(seat)) => {
-                seat.ended().await;
-                let why = "its group is no longer sent to".to_owned();
-                News::Ended { why, notice: Notice::SessionTerminated }
-            }
+            (None, Some(seat)) => tokio::select! {
+                () = seat.ended() => {
+                    let why = "its group is no longer sent to".to_owned();
+                    News::Ended { why, notice: Notice::SessionTerminated }
+                }
+                // It is one of those that share a receiver, which stays.
+                () = Box::pin(control.door().over(&self.wanted.grant)) => {
+                    control.door().count_revoked(1);
+                    CloseReason::Revoked.into()
+                }
+            },
             (None, None) => std::future::pending().await,
         }
     }
@@ -225,7 +231,7 @@ impl Player {
     /// Of a player over UDP, receiver reports are signs of life.
     pub(super) fn shows_life(&mut self, control: &Control) -> bool {
         let Some(place) = &self.place else { return false };
-        let reports = reports(control, &self.wanted.stream, place.id());
+        let reports = reports(control, self.wanted.stream(), place.id());
         let news = reports != self.reports;
         self.reports = reports;
         news

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use outflow_control::{Announced, Control, Heard, PublishOptions, Publisher, Push, UdpPorts};
-use outflow_door::StreamName;
+use outflow_door::Grant;
 use outflow_engine::message::{CloseReason, ControlError};
 use outflow_media::{Format, Track};
 use outflow_rtsp::server::{Answer, Notice};
@@ -15,7 +15,7 @@ use super::target::Wanted;
 
 /// What a session that publishes, or will, has of the relay.
 pub(super) struct Publication {
-    stream: StreamName,
+    grant: Grant,
     tracks: Vec<Track>,
     udp: Option<UdpPorts>,
     /// Until it publishes.
@@ -52,9 +52,9 @@ impl From<CloseReason> for News {
 impl Publication {
     /// One of a stream that takes a publisher now.
     pub(super) fn announce(control: &Control, wanted: Wanted, tracks: Vec<Track>) -> Result<Self, Refusal> {
-        let announced = control.takes_publisher(&wanted.stream)?;
+        let announced = control.takes_publisher(wanted.stream())?;
         Ok(Publication {
-            stream: wanted.stream,
+            grant: wanted.grant,
             tracks,
             udp: None,
             announced,
@@ -89,8 +89,8 @@ impl Publication {
         let format = Format::Rtp(self.tracks.clone());
         let options = PublishOptions { format, peer: format!("RTSP from {peer}"), configured: false };
         let mut publisher = match (lower, self.udp.take()) {
-            (Lower::Udp, Some(ports)) => control.publish_udp(&self.stream, options, ports).await?,
-            _ => control.publish(&self.stream, options).await?,
+            (Lower::Udp, Some(ports)) => control.publish_udp(&self.grant, options, ports).await?,
+            _ => control.publish(&self.grant, options).await?,
         };
         self.feedback = publisher.take_feedback();
         self.publisher = Some(publisher);
@@ -121,7 +121,7 @@ impl Publication {
     /// Of a publisher over UDP, packets are signs of life.
     pub(super) fn shows_life(&mut self, control: &Control) -> bool {
         let state = control.state();
-        let stream = state.stream(&self.stream);
+        let stream = state.stream(self.grant.stream());
         let packets = stream.map_or(0, |stream| stream.source.packets);
         let news = self.publisher.is_some() && packets != self.packets;
         self.packets = packets;

@@ -38,8 +38,8 @@ impl From<Refused> for Refusal {
         let status = match refused {
             Refused::BadName(_) => StatusCode::NotFound,
             Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
-            Refused::TokenMissing | Refused::TokenWrong => StatusCode::Unauthorized,
-            Refused::NotLocal => StatusCode::Forbidden,
+            Refused::TokenMissing | Refused::TokenWrong | Refused::Revoked => StatusCode::Unauthorized,
+            Refused::NotLocal | Refused::NotGiven { .. } => StatusCode::Forbidden,
             Refused::TooOften { .. } | Refused::Full { .. } | Refused::Draining | Refused::Overloaded => {
                 StatusCode::ServiceUnavailable
             }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use outflow_control::Control;
-use outflow_door::{Judge, Refused, Request, Right, StreamName, Verdict, query_value};
+use outflow_door::{Grant, Judge, Known, Refused, Request, Right, StreamName, Verdict, query_value};
 use outflow_packet::Level;
 use outflow_relay::Selection;
 use outflow_rtsp::server::{Address, Answer, Entry};
@@ -11,32 +11,64 @@ use outflow_rtsp::{auth, server};
 
 use super::refusal::Refusal;
 
-/// A stream, and what of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A stream that the peer may have, and what of it.
+#[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    pub(super) stream: StreamName,
+    pub(super) grant: Grant,
     pub(super) selection: Selection,
 }
 
-/// Whether the peer may come in, and what it wants then.
-pub(super) fn enter(control: &Control, peer: SocketAddr, entry: &Entry) -> Result<Answer<Wanted>, Refusal> {
-    let request = request(peer, &entry.address)?;
-    if !entry.is_known {
-        check(control, entry, &request)?;
+impl Wanted {
+    pub(super) fn stream(&self) -> &StreamName {
+        self.grant.stream()
     }
-    let Request { stream, selection, .. } = request;
+}
+
+/// What is wanted is the same whatever lets the peer in to it.
+impl PartialEq for Wanted {
+    fn eq(&self, other: &Self) -> bool {
+        (self.stream(), &self.selection) == (other.stream(), &other.selection)
+    }
+}
+
+/// What a connection has shown that it may: for each right, what it was let in to last. Players show a password once, and
+/// then go on from DESCRIBE to SETUP without it.
+#[derive(Debug, Default)]
+pub(super) struct Granted([Option<Grant>; 2]);
+
+/// Whether the peer may come in, and what it wants then.
+pub(super) fn enter(
+    control: &Control,
+    granted: &mut Granted,
+    peer: SocketAddr,
+    entry: &Entry,
+) -> Result<Answer<Wanted>, Refusal> {
+    let request = request(peer, &entry.address)?;
+    let (right, Granted([play, publish])) = (right(entry), granted);
+    let last = if right == Right::Play { play } else { publish };
+    let known =
+        last.as_ref().filter(|grant| grant.is_for(right, &request.stream) && control.door().holds(grant));
+    let grant = match known {
+        Some(grant) => grant.clone(),
+        None => check(control, right, entry, &request)?,
+    };
+    *last = Some(grant.clone());
+    let Request { selection, .. } = request;
     let wanted = written(&selection);
-    Ok(Answer::Entered { selection: Wanted { stream, selection }, wanted })
+    Ok(Answer::Entered { selection: Wanted { grant, selection }, wanted })
+}
+
+fn right(entry: &Entry) -> Right {
+    match entry.right {
+        server::Right::Play => Right::Play,
+        server::Right::Publish => Right::Publish,
+    }
 }
 
 /// Whether the peer may do what it wants: by a token in the URL, or as password by Basic or Digest.
-fn check(control: &Control, entry: &Entry, request: &Request) -> Result<(), Refusal> {
-    let right = match entry.right {
-        server::Right::Play => Right::Play,
-        server::Right::Publish => Right::Publish,
-    };
-    let judge = |tokens: &[&str]| match &entry.shown {
-        Some(shown) => match shown.judge(tokens.iter().copied()) {
+fn check(control: &Control, right: Right, entry: &Entry, request: &Request) -> Result<Grant, Refusal> {
+    let judge = |known: Known<'_>| match &entry.shown {
+        Some(shown) => match shown.judge([password(known)]) {
             auth::Verdict::Right => Verdict::Right,
             auth::Verdict::Wrong => Verdict::Wrong,
             auth::Verdict::Stale => Verdict::Stale,
@@ -55,6 +87,14 @@ fn check(control: &Control, entry: &Entry, request: &Request) -> Result<(), Refu
             (false, false) => reply,
         })
     })
+}
+
+/// A token as a password.
+fn password(known: Known<'_>) -> auth::Known<'_> {
+    match known {
+        Known::Text(token) => auth::Known::Password(token),
+        Known::Hashed { name, sha256, ha1 } => auth::Known::Hashed { sha256, user: name, ha1 },
+    }
 }
 
 /// What an address asks for: as its query says, or the path that DESCRIBE gives.

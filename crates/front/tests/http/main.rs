@@ -4,6 +4,7 @@
 
 mod api;
 mod door;
+mod grants;
 mod hooks;
 mod left_out;
 mod publishers;

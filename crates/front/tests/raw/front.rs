@@ -98,9 +98,9 @@ async fn publish(
     request: Request,
     control: &Control,
 ) -> Result<(), Failure> {
-    control.door().enter(Right::Publish, &request)?;
+    let grant = control.door().enter(Right::Publish, &request)?;
     let options = PublishOptions { format: Format::Ts, peer: request.peer.to_string(), configured: false };
-    let publisher = control.publish(&request.stream, options).await?;
+    let publisher = control.publish(&grant, options).await?;
     loop {
         let line = line(socket).await?;
         let byte = |pair: &[u8]| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
@@ -112,10 +112,10 @@ async fn publish(
 }
 
 async fn play(request: Request, control: &Control) -> Result<Playing, Failure> {
-    control.door().enter(Right::Play, &request)?;
+    let grant = control.door().enter(Right::Play, &request)?;
     let receiver = Receiver::new("raw", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
-    Ok(control.play(&request.stream, receiver, delivery).await?)
+    Ok(control.play(&grant, receiver, delivery).await?)
 }
 
 /// The front.

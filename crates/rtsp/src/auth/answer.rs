@@ -4,6 +4,7 @@ use core::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::digest::Inputs;
@@ -44,6 +45,28 @@ pub struct DigestAnswer {
     pub opaque: Option<String>,
     /// The digest.
     pub response: String,
+}
+
+/// A password as a server knows it.
+#[derive(Clone, Copy)]
+pub enum Known<'a> {
+    /// The password itself, whatever the user's name.
+    Password(&'a str),
+    /// Hashes of it.
+    Hashed {
+        /// SHA-256 of it.
+        sha256: &'a [u8; 32],
+        /// The user that it is of, where it is shown by Digest.
+        user: &'a str,
+        /// The hash of user, realm and password by MD5, and that by SHA-256; if they are known.
+        ha1: [Option<&'a str>; 2],
+    },
+}
+
+impl<'a> From<&'a str> for Known<'a> {
+    fn from(password: &'a str) -> Self {
+        Known::Password(password)
+    }
 }
 
 /// Whether an answer convinced.
@@ -87,19 +110,34 @@ impl Authorization {
         &self,
         realm: &Realm,
         method: &str,
-        passwords: impl IntoIterator<Item = &'a str>,
+        passwords: impl IntoIterator<Item = impl Into<Known<'a>>>,
     ) -> Verdict {
         let known = match self {
             Authorization::Basic(given) => {
                 let given = given.password.as_bytes();
-                any(passwords, |password| given.ct_eq(password.as_bytes()).into())
+                let hash: [u8; 32] = Sha256::digest(given).into();
+                any(passwords, |known| match known {
+                    Known::Password(password) => given.ct_eq(password.as_bytes()).into(),
+                    Known::Hashed { sha256, .. } => sha256[..].ct_eq(&hash[..]).into(),
+                })
             }
             Authorization::Digest(answer) => {
                 if answer.nonce != realm.nonce() {
                     return Verdict::Stale;
                 }
                 let given = answer.response.as_bytes();
-                any(passwords, |password| given.ct_eq(answer.expected(password, method).as_bytes()).into())
+                any(passwords, |known| {
+                    let expected = match known {
+                        Known::Password(password) => Some(answer.expected(password, method)),
+                        Known::Hashed { user, ha1, .. } if answer.user == user => {
+                            let [md5, sha256] = ha1;
+                            let ha1 = if answer.algorithm == Algorithm::Md5 { md5 } else { sha256 };
+                            ha1.map(|ha1| answer.expected_by(ha1, method))
+                        }
+                        Known::Hashed { .. } => None,
+                    };
+                    expected.is_some_and(|expected| given.ct_eq(expected.as_bytes()).into())
+                })
             }
         };
         if known { Verdict::Right } else { Verdict::Wrong }
@@ -107,8 +145,11 @@ impl Authorization {
 }
 
 /// Like [`Iterator::any`], but looks at all of them.
-fn any<'a>(passwords: impl IntoIterator<Item = &'a str>, matches: impl Fn(&str) -> bool) -> bool {
-    passwords.into_iter().fold(false, |known, password| known | matches(password))
+fn any<'a>(
+    passwords: impl IntoIterator<Item = impl Into<Known<'a>>>,
+    matches: impl Fn(Known<'a>) -> bool,
+) -> bool {
+    passwords.into_iter().fold(false, |known, password| known | matches(password.into()))
 }
 
 impl DigestAnswer {
@@ -151,7 +192,16 @@ impl DigestAnswer {
 
     /// What `response` is if the client knows `password`.
     pub(super) fn expected(&self, password: &str, method: &str) -> String {
-        let inputs = Inputs {
+        self.inputs(method).response(password)
+    }
+
+    /// The same, if the hash of user, realm and password is this one.
+    fn expected_by(&self, ha1: &str, method: &str) -> String {
+        self.inputs(method).response_by(ha1.to_owned())
+    }
+
+    fn inputs<'a>(&'a self, method: &'a str) -> Inputs<'a> {
+        Inputs {
             algorithm: self.algorithm,
             session: self.session,
             user: &self.user,
@@ -161,8 +211,7 @@ impl DigestAnswer {
             uri: &self.uri,
             qop: self.qop_auth.then_some((&self.nc, &self.cnonce)),
             cnonce: &self.cnonce,
-        };
-        inputs.response(password)
+        }
     }
 }
 
@@ -191,7 +240,7 @@ impl fmt::Display for DigestAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Challenge;
+    use crate::auth::{Challenge, ha1};
     use proptest::prelude::*;
 
     const URI: &str = "rtsp://h/s";
@@ -221,6 +270,34 @@ mod tests {
             assert_eq!(judged(challenge, "three", &["one", "two"]), Verdict::Wrong, "{challenge}");
             assert_eq!(judged(challenge, "", &[]), Verdict::Wrong, "{challenge}");
         }
+    }
+
+    #[test]
+    fn a_password_of_which_hashes_are_known_is_taken_from_its_user() {
+        let realm = Realm::new("outflow", "n".to_owned(), true);
+        let hashes = ["one", "two"].map(|password| <[u8; 32]>::from(Sha256::digest(password)));
+        let of_the_rfc = ["MD5", "SHA-256"].map(|algorithm| {
+            let challenge = format!("Digest realm=outflow, nonce=n, qop=auth, algorithm={algorithm}");
+            (Challenge::parse_all(&challenge).remove(0), algorithm)
+        });
+        let hashes_of = |algorithm| ha1(algorithm, "studio", "outflow", "two");
+        let by = [Algorithm::Md5, Algorithm::Sha256].map(hashes_of);
+        let (ha1, none) = ([Some(by[0].as_str()), Some(by[1].as_str())], [None; 2]);
+        let judged = |challenge: &Challenge, (user, password): (&str, &str), ha1: [Option<&str>; 2]| {
+            let credentials = Credentials { user: user.to_owned(), password: password.to_owned() };
+            let answer = challenge.answer(&credentials, "PLAY", URI, 3, "c");
+            let known = Known::Hashed { sha256: &hashes[1], user: "studio", ha1 };
+            Authorization::parse(&answer).unwrap().judge(&realm, "PLAY", [known])
+        };
+        for (challenge, algorithm) in &of_the_rfc {
+            assert_eq!(judged(challenge, ("studio", "two"), ha1), Verdict::Right, "{algorithm}");
+            assert_eq!(judged(challenge, ("studio", "one"), ha1), Verdict::Wrong, "{algorithm}");
+            assert_eq!(judged(challenge, ("other", "two"), ha1), Verdict::Wrong, "{algorithm}");
+            assert_eq!(judged(challenge, ("studio", "two"), none), Verdict::Wrong, "{algorithm}");
+        }
+        let basic = Challenge::parse_all("Basic realm=outflow").remove(0);
+        assert_eq!(judged(&basic, ("any", "two"), none), Verdict::Right);
+        assert_eq!(judged(&basic, ("any", "one"), none), Verdict::Wrong);
     }
 
     #[test]

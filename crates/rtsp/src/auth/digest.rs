@@ -45,6 +45,11 @@ fn hex_digit(nibble: u8) -> char {
     char::from_digit(u32::from(nibble), 16).expect("a nibble is a hexadecimal digit")
 }
 
+/// The hash of user, realm and password: what a server has to know of a password, to judge answers with `algorithm`.
+pub fn ha1(algorithm: Algorithm, user: &str, realm: &str, password: &str) -> String {
+    algorithm.hex(&[user, realm, password])
+}
+
 /// All that goes into a digest besides the secret.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inputs<'a> {
@@ -65,11 +70,13 @@ pub(super) struct Inputs<'a> {
 impl Inputs<'_> {
     /// The `response` parameter.
     pub(super) fn response(&self, password: &str) -> String {
+        self.response_by(ha1(self.algorithm, self.user, self.realm, password))
+    }
+
+    /// The same, where the hash of user, realm and password is known.
+    pub(super) fn response_by(&self, ha1: String) -> String {
         let hash = self.algorithm;
-        let mut a1 = hash.hex(&[self.user, self.realm, password]);
-        if self.session {
-            a1 = hash.hex(&[&a1, self.nonce, self.cnonce]);
-        }
+        let a1 = if self.session { hash.hex(&[&ha1, self.nonce, self.cnonce]) } else { ha1 };
         let a2 = hash.hex(&[self.method, self.uri]);
         match self.qop {
             Some((nc, cnonce)) => hash.hex(&[&a1, self.nonce, nc, cnonce, "auth", &a2]),

@@ -4,9 +4,9 @@ mod answer;
 mod challenge;
 mod digest;
 
-pub use answer::{Authorization, DigestAnswer, Verdict};
+pub use answer::{Authorization, DigestAnswer, Known, Verdict};
 pub use challenge::{Challenge, Realm};
-pub use digest::Algorithm;
+pub use digest::{Algorithm, ha1};
 
 use core::fmt;
 

@@ -162,15 +162,12 @@ impl<S: Clone + PartialEq> Session<S> {
             answer: Authorization::parse(value.as_str())
                 .filter(|answer| answer.uri().is_none_or(|uri| is_about(uri, url))),
         });
-        let is_known = self.granted[usize::from(right == Right::Publish)];
-        let entry = Entry { right, address: Address::of(url), is_known, shown };
+        let entry = Entry { right, address: Address::of(url), shown };
         Ok(Next::Ask(Question::Enter(entry), Step::Entering))
     }
 
     fn entered(&mut self, request: &Request, selection: S, wanted: &str) -> Result<Next<S>, Reply> {
-        let is_announced = *request.method() == Method::Announce;
-        self.granted[usize::from(is_announced)] = true;
-        if is_announced {
+        if *request.method() == Method::Announce {
             return self.announce(request, selection);
         }
         let base = request.request_uri().map(|url| base(url, wanted)).unwrap_or_default();

@@ -8,7 +8,7 @@ use outflow_media::{Time, Track};
 use super::address::Address;
 use super::notice::Notice;
 use super::reply::Reply;
-use crate::auth::{Authorization, Realm, Verdict};
+use crate::auth::{Authorization, Known, Realm, Verdict};
 use crate::{DecodeError, Lower, Pair};
 
 /// What the driver tells.
@@ -207,8 +207,6 @@ pub struct Entry {
     pub right: Right,
     /// With which stream.
     pub address: Address,
-    /// It has shown that it may: a right holds for the whole connection.
-    pub is_known: bool,
     /// The password that it has shown, or the proof of one.
     pub shown: Option<Shown>,
 }
@@ -224,7 +222,7 @@ pub struct Shown {
 
 impl Shown {
     /// Whether this shows knowledge of one of `passwords`.
-    pub fn judge<'a>(&self, passwords: impl IntoIterator<Item = &'a str>) -> Verdict {
+    pub fn judge<'a>(&self, passwords: impl IntoIterator<Item = impl Into<Known<'a>>>) -> Verdict {
         match &self.answer {
             Some(answer) => answer.judge(&self.realm, &self.method, passwords),
             None => Verdict::Wrong,

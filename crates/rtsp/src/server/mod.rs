@@ -41,6 +41,9 @@ use player::Player;
 use publication::Publication;
 use step::Step;
 
+/// What passwords are asked for in the name of: it goes into hashes of them.
+pub const REALM: &str = "Outflow";
+
 /// What a session is told at first.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -63,8 +66,6 @@ pub struct Options {
 pub struct Session<S> {
     options: Options,
     realm: Realm,
-    /// Whether the peer may play, and publish.
-    granted: [bool; 2],
     role: Role<S>,
     decoder: Decoder,
     buffer: BytesMut,
@@ -97,9 +98,8 @@ impl<S: Clone + PartialEq> Session<S> {
     pub fn new(now: Time, options: Options) -> Self {
         Session {
             // Basic is offered only where no third party can listen.
-            realm: Realm::new("Outflow", options.nonce.clone(), options.is_encrypted),
+            realm: Realm::new(REALM, options.nonce.clone(), options.is_encrypted),
             options,
-            granted: [false; 2],
             role: Role::None,
             decoder: Decoder::new(),
             buffer: BytesMut::new(),

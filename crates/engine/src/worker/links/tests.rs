@@ -44,6 +44,7 @@ fn sink(links: &Links, link: LinkId) -> LiveSink {
         kind: "udp",
         to: to.to_string(),
         name: None,
+        token: None,
         closed: oneshot::channel().0,
         behind: links.behind(link, &out, &to.to_string()),
         out,

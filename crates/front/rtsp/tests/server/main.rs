@@ -5,6 +5,7 @@
 mod feedback;
 mod flood;
 mod goodbye;
+mod grants;
 mod publishers;
 
 use std::collections::BTreeSet;
@@ -459,42 +460,4 @@ async fn what_no_stream_can_be_called_is_refused_as_such() {
             assert!(why.contains(&expected), "{method} {path}: {why}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_address_that_guesses_is_refused_on_every_connection() {
-    let server = Server::start("[access]\nplay = [\"one\"]").await;
-    server.demo_is_up().await;
-    let mut known = server.connect().await;
-    assert_eq!(known.status("DESCRIBE", "/demo?token=one", "", "").await, StatusCode::Ok);
-    let mut guesses = 0;
-    let refused = loop {
-        let mut client = server.connect().await;
-        let response = client.ask("DESCRIBE", "/demo?token=x", "", "").await;
-        if response.status() != StatusCode::Unauthorized {
-            assert_eq!(client.next().await, None, "the connection is ended");
-            break response;
-        }
-        guesses += 1;
-        assert!(guesses < 100, "an address may guess for ever");
-    };
-    assert_eq!(refused.status(), StatusCode::ServiceUnavailable);
-    let why = String::from_utf8_lossy(refused.body());
-    assert!(
-        why.contains("too many wrong tokens") && refused.header(&headers::RETRY_AFTER).is_some(),
-        "{why}"
-    );
-    let mut client = server.connect().await;
-    let right = client.status("DESCRIBE", "/demo?token=one", "", "").await;
-    assert_eq!(right, StatusCode::ServiceUnavailable, "guessing would go on if a right one were told apart");
-    assert_eq!(known.status("DESCRIBE", "/demo", "", "").await, StatusCode::Ok, "it has shown its token");
-    let mut other = Client { tcp: from("127.0.0.2", server.port).await, ..server.connect().await };
-    assert_eq!(other.status("DESCRIBE", "/demo?token=one", "", "").await, StatusCode::Ok);
-}
-
-/// A connection from this address.
-async fn from(address: &str, port: u16) -> TcpStream {
-    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
-    socket.bind((address.parse::<std::net::IpAddr>().expect("an address"), 0).into()).expect("bound");
-    socket.connect(([127, 0, 0, 1], port).into()).await.expect("connected")
 }

@@ -1,0 +1,82 @@
+//! What a peer was let in for: kept with its session, so that it ends when that holds no longer.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use outflow_config::{Date, Secret, TokenHash};
+
+use crate::request::StreamName;
+use crate::rules::{Asked, Right, Rules, gives};
+
+/// A peer may do something with a stream, because of something that it has shown. Clones are the same grant.
+#[derive(Clone)]
+pub struct Grant(Arc<Granted>);
+
+struct Granted {
+    right: Right,
+    stream: StreamName,
+    peer: IpAddr,
+    by: By,
+}
+
+/// What a peer was let in by.
+#[derive(Clone)]
+pub(crate) enum By {
+    /// Nothing was needed.
+    Nothing,
+    /// A token of a list.
+    Listed(Secret),
+    /// A token with a name.
+    Named(Arc<str>, TokenHash),
+}
+
+impl Grant {
+    pub(crate) fn new(right: Right, stream: StreamName, peer: IpAddr, by: By) -> Self {
+        Grant(Arc::new(Granted { right, stream, peer, by }))
+    }
+
+    /// The stream that it is for.
+    pub fn stream(&self) -> &StreamName {
+        &self.0.stream
+    }
+
+    /// Whether it is for this.
+    pub fn is_for(&self, right: Right, stream: &StreamName) -> bool {
+        self.0.right == right && self.0.stream == *stream
+    }
+
+    /// What the token is called that it was given for, if that has a name.
+    pub fn name(&self) -> Option<&str> {
+        match &self.0.by {
+            By::Named(name, _) => Some(name),
+            By::Nothing | By::Listed(_) => None,
+        }
+    }
+
+    /// Whether these rules would give it, too.
+    pub(crate) fn holds(&self, rules: &Rules, today: Date) -> bool {
+        let Granted { right, stream, peer, by } = &*self.0;
+        // What needs no token needs none of those that have it.
+        if rules.is_open(*right) {
+            return true;
+        }
+        let asked = Asked { right: *right, peer: *peer, stream: Some(stream), today };
+        match by {
+            By::Nothing => false,
+            By::Listed(token) => rules.listed(*right).any(|listed| listed == token),
+            By::Named(_, sha256) => {
+                let mut tokens = rules.tokens.iter().filter(|token| token.sha256 == *sha256);
+                tokens.any(|token| gives(token, &asked).is_ok())
+            }
+        }
+    }
+}
+
+/// Tokens stay out of logs.
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Granted { right, stream, peer, .. } = &*self.0;
+        write!(f, "Grant {{ {right:?} {stream} to {peer} by {:?} }}", self.name())
+    }
+}
