@@ -1,4 +1,4 @@
-//! Who comes in, for what, and how often an address may show a wrong token.
+//! Which peer comes in, for what, and how often an address may show a wrong token.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
