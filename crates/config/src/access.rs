@@ -122,7 +122,7 @@ impl Text for TokenName {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
-/// Who knows it can try tokens that are no random ones.
+/// With it, tokens that are no random ones can be tried.
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")

@@ -1,4 +1,4 @@
-//! Which peers come in, for what, and how often an address may show a wrong token.
+//! Which peer comes in, for what, and how often an address may show a wrong token.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
