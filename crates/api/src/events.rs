@@ -118,7 +118,7 @@ impl Events {
     get, path = "/api/v1/events", tag = "relay",
     params((
         "of" = Option<String>, Query,
-        description = "Events by name instead of the state: published,gone,joined,left, or all"
+        description = "Events by name instead of the state: published,gone,joined,left,refused or all"
     )),
     responses(
         (status = OK, body = String, content_type = "text/event-stream"),

@@ -53,7 +53,7 @@ struct Inner {
     shared: Shared,
     demands: Mutex<Option<DemandQueue>>,
     decisions: Decisions,
-    events: Events,
+    events: Arc<Events>,
     others: OtherRelays,
 }
 
@@ -66,7 +66,9 @@ impl Control {
         demands: DemandQueue,
         (clock, fronts): (Clock, Fronts),
     ) -> Self {
-        let door = Arc::new(Door::new(Rules::from(&*config)));
+        let (door, events) = (Arc::new(Door::new(Rules::from(&*config))), Arc::<Events>::default());
+        let told = Arc::clone(&events);
+        door.tell_refusals(move |refusal| told.tell(refusal.into()));
         let inner = Inner {
             clock,
             health: Health::new(clock, workers.iter(), Ending::new(door.clone())),
@@ -83,7 +85,7 @@ impl Control {
             shared: Shared::default(),
             demands: Mutex::new(Some(demands)),
             decisions: Decisions::default(),
-            events: Events::default(),
+            events,
             others: OtherRelays::default(),
         };
         Control { inner: Arc::new(inner) }

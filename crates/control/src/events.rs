@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use outflow_door::Refusal;
 use outflow_engine::message::ReceiverId;
 use serde::Serialize;
 use tokio::sync::broadcast;
@@ -61,11 +62,33 @@ pub enum Happened {
         /// Why.
         why: String,
     },
+    /// A peer was not let in. Of many in a second, some are told.
+    Refused {
+        /// The stream that it wanted, if it wanted one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stream: Option<String>,
+        /// What it wanted to do: "publish", "play", "control" or "relay".
+        right: &'static str,
+        /// Its address.
+        peer: String,
+        /// Why it may not.
+        why: String,
+        /// Others that were refused since the one that was told before.
+        left_out: u64,
+    },
+}
+
+impl From<Refusal> for Happened {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { right, stream, peer, why, left_out } = refusal;
+        let (right, peer, why) = (right.name(), peer.to_string(), why.to_string());
+        Happened::Refused { stream, right, peer, why, left_out }
+    }
 }
 
 impl Happened {
     /// What all are called.
-    pub const KINDS: [&str; 4] = ["published", "gone", "joined", "left"];
+    pub const KINDS: [&str; 5] = ["published", "gone", "joined", "left", "refused"];
 
     /// What it is called.
     pub fn kind(&self) -> &'static str {
@@ -74,6 +97,7 @@ impl Happened {
             Happened::Gone { .. } => "gone",
             Happened::Joined { .. } => "joined",
             Happened::Left { .. } => "left",
+            Happened::Refused { .. } => "refused",
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::credential::{Credential, Judge, Known, Verdict};
 use crate::failures::Failures;
 use crate::grant::{By, Grant};
 use crate::limits::GRANTS_LOOK_EVERY;
+use crate::refusals::{Refusal, Refusals};
 use crate::refused::Refused;
 use crate::request::Request;
 use crate::rules::{Asked, Right, Rules, gives};
@@ -28,6 +29,7 @@ pub struct Door {
     admission: Arc<Admission>,
     closed: AtomicBool,
     failures: Mutex<Failures>,
+    refusals: Refusals,
     wrong_tokens: AtomicU64,
     too_often: AtomicU64,
     revoked: AtomicU64,
@@ -46,6 +48,7 @@ impl Door {
             admission: Arc::default(),
             closed: AtomicBool::new(false),
             failures: Mutex::new(Failures::new(Instant::now())),
+            refusals: Refusals::new(Instant::now()),
             wrong_tokens: AtomicU64::new(0),
             too_often: AtomicU64::new(0),
             revoked: AtomicU64::new(0),
@@ -112,7 +115,7 @@ impl Door {
         let shown: Vec<_> = token.into_iter().chain(judge.map(Credential::Answer)).collect();
         let (peer, stream) = (request.peer.ip(), &request.stream);
         let asked = Asked { right, peer, stream: Some(stream), today: today() };
-        let by = self.identify(Instant::now(), &asked, &shown)?;
+        let by = self.let_in(Instant::now(), &asked, &shown)?;
         let grant = Grant::new(right, stream.clone(), peer, by);
         if let Some(token) = grant.name() {
             tracing::info!(token, ?right, %stream, %peer, "a token let a peer in");
@@ -136,7 +139,17 @@ impl Door {
         peer: IpAddr,
         shown: &[Credential<'_>],
     ) -> Result<(), Refused> {
-        self.identify(now, &Asked { right, peer, stream: None, today: today() }, shown).map(drop)
+        self.let_in(now, &Asked { right, peer, stream: None, today: today() }, shown).map(drop)
+    }
+
+    /// Has peers that are refused told to this, some of them in each second; the first one stays.
+    pub fn tell_refusals(&self, listener: impl Fn(Refusal) + Send + Sync + 'static) {
+        self.refusals.listen(listener);
+    }
+
+    fn let_in(&self, now: Instant, asked: &Asked<'_>, shown: &[Credential<'_>]) -> Result<By, Refused> {
+        let by = self.identify(now, asked, shown);
+        by.inspect_err(|why| self.refusals.tell(now, asked, why))
     }
 
     /// By which of `shown` a peer has what it asks for.

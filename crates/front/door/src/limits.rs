@@ -23,6 +23,12 @@ pub(crate) const PEM_BYTES_MAX: u64 = 1 << 20;
 /// How long after it has expired, or was revoked, a grant may still be used, at most.
 pub const GRANTS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// Refusals that are told in a second; the others are counted in the next one that is ...
+pub(crate) const REFUSALS_TOLD: u64 = 5;
+
+/// ... and at once.
+pub(crate) const REFUSALS_AT_ONCE: u64 = 50;
+
 /// How often the files of the certificate are looked at, at a handshake.
 pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(5);
 

@@ -20,6 +20,16 @@ pub enum Right {
 }
 
 impl Right {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Right::Publish => "publish",
+            Right::Play => "play",
+            Right::Control => "control",
+            Right::Relay => "relay",
+        }
+    }
+
     fn word(self) -> TokenRight {
         match self {
             Right::Publish => TokenRight::Publish,

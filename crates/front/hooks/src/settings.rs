@@ -88,7 +88,7 @@ mod tests {
         for (text, part) in [
             ("url = \"ftp://h\"", "neither http:// nor https://"),
             ("url = \"h\"", "no HTTP address"),
-            ("url = \"http://h\"\nevents = [\"came\"]", "published, gone, joined, left"),
+            ("url = \"http://h\"\nevents = [\"came\"]", "published, gone, joined, left, refused"),
         ] {
             let error = hooks(text).expect_err(text);
             assert!(error.contains(part), "{error}");
