@@ -107,13 +107,17 @@ impl Events {
 /// The whole relay, again and again as it changes: each event is an `Overview`
 #[utoipa::path(get, path = "/api/v1/events", tag = "relay", responses(
     (status = OK, body = String, content_type = "text/event-stream"),
-    (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Too many pages are open")
+    (
+        status = SERVICE_UNAVAILABLE, body = ErrorBody,
+        description = "Too many pages are open, or the relay has too much to do"
+    )
 ))]
 pub(super) async fn events(
     State(control): State<Control>,
     State(all): State<Arc<Events>>,
     Extension(Peer { address: peer, .. }): Extension<Peer>,
 ) -> Result<impl IntoResponse, HttpError> {
+    control.health().overload().open_page()?;
     let place = all.enter(peer.ip()).ok_or_else(|| {
         let what = format!("{EVENT_STREAMS_MAX} pages are open already: close one");
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)

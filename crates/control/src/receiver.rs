@@ -43,6 +43,7 @@ impl Control {
         receiver: Receiver,
         delivery: Delivery,
     ) -> Result<Playing, ControlError> {
+        self.health().overload().join()?;
         self.others().reach_unknown(self.registry(), stream, receiver.selection.level).await?;
         let id = self.new_id();
         let link = match &receiver.link {

@@ -113,6 +113,9 @@ pub enum CloseReason {
     /// It was to publish, and no media came for as long as `publish_timeout`.
     #[error("no media came for publish_timeout")]
     NoMedia,
+    /// It is of the low class, and the relay has too much to do.
+    #[error("the relay has too much to do, and ends receivers of the low class")]
+    Shed,
     /// An operator removed it.
     #[error("removed by an operator")]
     Removed,
