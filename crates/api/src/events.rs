@@ -122,7 +122,10 @@ impl Events {
     )),
     responses(
         (status = OK, body = String, content_type = "text/event-stream"),
-        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Too many pages are open")
+        (
+            status = SERVICE_UNAVAILABLE, body = ErrorBody,
+            description = "Too many pages are open, or the relay has too much to do"
+        )
     )
 )]
 pub(super) async fn events(
@@ -131,6 +134,7 @@ pub(super) async fn events(
     Extension(Peer { address: peer, .. }): Extension<Peer>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, HttpError> {
+    control.health().overload().open_page()?;
     let place = all.enter(peer.ip()).ok_or_else(|| {
         let what = format!("{EVENT_STREAMS_MAX} pages are open already: close one");
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)

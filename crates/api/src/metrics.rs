@@ -7,7 +7,7 @@ use std::fmt;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use outflow_control::Control;
+use outflow_control::{Control, OverloadState};
 use outflow_engine::message::{
     ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
 };
@@ -162,15 +162,16 @@ impl Snapshot {
             "Publishers that the relay has sent away, by reason",
             ended,
         )?;
-        let health = self.0.health();
         let help = "RTCP packets that came by UDP from addresses of no receiver";
         families.counter("rtcp_strangers", None, help, [(none, state.rtcp_strangers)])?;
+        let health = self.0.health();
         let log = health.log();
         let lines = [("written", log.written), ("lost", log.lost), ("left-out", log.left_out)];
         let lines = lines.map(|(outcome, count)| ([("outcome", outcome)], count));
         families.counter("log_lines", None, "Lines of the log, by what became of them", lines)?;
         let help = "Writes of the log that failed";
         families.counter("log_write_errors", None, help, [(none, log.write_errors)])?;
+        overload(&health.overload().state(), families)?;
         let ages = health.heartbeats().map(|beat| ([("of", beat.name)], beat.age_ms as f64 / 1e3));
         let help = "Time since a worker, or the control plane, said that it goes on";
         families.gauge("heartbeat_age", Some(Unit::Seconds), help, ages)?;
@@ -184,6 +185,45 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+fn overload(state: &OverloadState, families: &mut Families<'_>) -> fmt::Result {
+    let none: [(&str, &str); 0] = [];
+    let shed = [
+        ("joins-refused", state.joins_refused),
+        ("events-refused", state.events_refused),
+        ("publishers-refused", state.publishers_refused),
+        ("receivers-ended", state.receivers_shed),
+        ("memory-given-back", state.memory_given_back),
+    ];
+    let shed = shed.map(|(action, count)| ([("action", action)], count));
+    families.counter("overload_actions", None, "What was done because the relay had too much to do", shed)?;
+    for (name, unit, help, value) in [
+        ("overload_level", None, "How much the relay sheds, 0 (nothing) to 3", f64::from(state.level)),
+        (
+            "memory_limit",
+            Some(Unit::Bytes),
+            "Resident memory that there may be",
+            state.memory_max_bytes as f64,
+        ),
+        ("descriptors", None, "Open descriptors", state.descriptors as f64),
+        ("descriptors_limit", None, "Descriptors that may be open", state.descriptors_max as f64),
+        (
+            "worker_lag",
+            Some(Unit::Seconds),
+            "How long the busiest worker has been at work without a pause",
+            state.worker_lag_ms as f64 / 1e3,
+        ),
+        (
+            "control_lag",
+            Some(Unit::Seconds),
+            "How late the control plane is",
+            state.control_lag_ms as f64 / 1e3,
+        ),
+    ] {
+        families.gauge(name, unit, help, [(none, value)])?;
+    }
+    Ok(())
 }
 
 fn streams(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use outflow_config::{Listener, StreamAddress};
-use outflow_control::{Control, Drain, EndedTurns, Heartbeat, LogState};
+use outflow_control::{Control, Drain, EndedTurns, Heartbeat, LogState, OverloadState};
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, StreamState};
 use serde::Serialize;
@@ -26,16 +26,18 @@ pub(super) struct Overview {
     rss_bytes: u64,
     /// When the control plane and each worker said last that they go on.
     heartbeats: Vec<Heartbeat>,
+    /// How much the relay has to do, and what it has shed for that.
+    overload: OverloadState,
     /// What has become of the lines of the log.
     log: LogState,
     /// How far its end is, once it is told to end.
     drain: Option<Drain>,
     /// Connections of all listeners.
     connections: Counts,
-    /// Publishers that the relay has sent away.
-    publishers_ended: EndedTurns,
     /// RTCP packets that came by UDP from addresses of no receiver.
     rtcp_strangers: u64,
+    /// Publishers that the relay has sent away.
+    publishers_ended: EndedTurns,
     /// Ports that the relay listens at.
     ports: Ports,
     /// How the addresses of streams there are made.
@@ -93,13 +95,14 @@ impl Overview {
             cpu_percent: state.cpu_percent,
             rss_bytes: state.rss_bytes,
             heartbeats: control.health().heartbeats().collect(),
+            overload: control.health().overload().state(),
             log: control.health().log(),
             drain: control.health().ending().drain(&state),
             connections: control.door().counts(),
+            rtcp_strangers: state.rtcp_strangers,
             publishers_ended: control.ended_turns(),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
-            rtcp_strangers: state.rtcp_strangers,
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }

@@ -1,5 +1,5 @@
-//! What happens to a running relay that must not stop media: its log cannot be written, systemd watches it, and it is
-//! told to end.
+//! What happens to a running relay that must not stop media: its log cannot be written, memory or descriptors run out,
+//! systemd watches it, and it is told to end.
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
 
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, so that a failure is one and no hang.
@@ -31,11 +31,11 @@ struct Running {
 
 impl Running {
     fn start(stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
-        Self::start_with("", stderr, environment)
+        Running::with_limits("", stderr, environment)
     }
 
-    /// One with these limits.
-    fn start_with(limits: &str, stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
+    /// One that has these limits.
+    fn with_limits(limits: &str, stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let http = free.local_addr().expect("bound");
@@ -43,8 +43,8 @@ impl Running {
         let file = folder.path().join("relay.toml");
         let text = format!(
             "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"46800-46899\"\n\
-             [limits]\nworkers = 2\n{limits}\n[fanout]\nudp = \"user\"\n\
-             [streams.demo]\nsource = \"demo://\"\n"
+             [limits]\nworkers = 2\n{limits}[fanout]\nudp = \"user\"\n\
+             [streams.demo]\nsource = \"demo://\"\nring = \"1 MB\"\n[streams.pushed]\nring = \"1 MB\"\n"
         );
         std::fs::write(&file, text).expect("written");
         let mut program = Command::new(env!("CARGO_BIN_EXE_outflow"));
@@ -55,14 +55,29 @@ impl Running {
 
     /// The status and body of an answer.
     fn get(&self, path: &str) -> Option<(u16, String)> {
+        let answer = self.ask("GET", path)?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((status(head), body.to_owned()))
+    }
+
+    /// All of an answer.
+    fn ask(&self, method: &str, path: &str) -> Option<String> {
         let mut socket = TcpStream::connect(self.http).ok()?;
         socket.set_read_timeout(Some(PATIENCE)).expect("set");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         socket.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some((status(head), body.to_owned()))
+        Some(answer)
+    }
+
+    /// Waits until what the relay shows of itself has this in it.
+    fn wait_until_it_shows(&self, what: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.get("/api/v1/relay").is_some_and(|(_, shown)| shown.contains(what)) {
+            assert!(Instant::now() < until, "it does not show {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn wait_until_ready(&self) {
@@ -75,9 +90,14 @@ impl Running {
 
     /// A receiver that was told 200 and has got packets.
     fn join(&self) -> TcpStream {
+        self.join_stream("demo")
+    }
+
+    fn join_stream(&self, stream: &str) -> TcpStream {
         let mut socket = TcpStream::connect(self.http).expect("it listens");
         socket.set_read_timeout(Some(PATIENCE)).expect("set");
-        socket.write_all(b"GET /demo.ts HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        let request = format!("GET /{stream}.ts HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        socket.write_all(request.as_bytes()).expect("sent");
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {
             socket.read_exact(&mut byte).expect("an answer");
@@ -192,6 +212,82 @@ fn a_log_whose_reader_has_gone_stops_nothing() {
 }
 
 #[test]
+fn with_too_little_memory_receivers_and_publishers_are_refused_and_those_that_are_there_go_on() {
+    let relay = Running::with_limits("memory = \"16 MB\"\n", Stdio::null(), &[]);
+    relay.wait_until_ready();
+    relay.wait_until_it_shows("\"overload\":{\"level\":3,\"scarcest\":\"memory\"");
+    for (method, path) in [("GET", "/demo.ts"), ("GET", "/api/v1/events"), ("PUT", "/pushed.ts")] {
+        let answer = relay.ask(method, path).expect("an answer").to_lowercase();
+        assert_eq!(status(&answer), 503, "{answer}");
+        assert!(answer.contains("retry-after: ") && answer.contains("too much to do"), "{answer}");
+    }
+    for action in ["joins-refused", "events-refused", "publishers-refused"] {
+        let name = format!("outflow_overload_actions_total{{action=\"{action}\"}}");
+        assert_eq!(relay.metric(&name), 1, "{action}");
+    }
+    assert_eq!(relay.metric("outflow_overload_level"), 3);
+    relay.is_well();
+    assert!(relay.end().success());
+}
+
+#[test]
+fn with_room_enough_nothing_is_refused() {
+    let relay = Running::start(Stdio::null(), &[]);
+    receivers_notice_nothing(&relay);
+    relay.wait_until_it_shows("\"overload\":{\"level\":0,");
+    assert_eq!(relay.metric("outflow_overload_actions_total{action=\"joins-refused\"}"), 0);
+    assert!(relay.end().success());
+}
+
+/// Lets a relay have this many descriptors, by how many it has open. Returns what holds else.
+fn limit_descriptors(relay: &Running, limit: impl FnOnce(u64) -> u64) -> Rlimit {
+    let folder = format!("/proc/{}/fd", relay.program.id());
+    let open = std::fs::read_dir(folder).expect("it runs").count() as u64;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    set_descriptors(relay, Rlimit { current: Some(limit(open)), maximum })
+}
+
+fn set_descriptors(relay: &Running, limit: Rlimit) -> Rlimit {
+    prlimit(Some(Pid::from_child(&relay.program)), Resource::Nofile, limit).expect("it may have these")
+}
+
+#[test]
+fn with_few_descriptors_left_receivers_of_the_low_class_end_the_newest_first() {
+    let low = "[streams.low]\nsource = \"demo://\"\nring = \"1 MB\"\npriority = \"low\"\n";
+    let relay = Running::with_limits(low, Stdio::null(), &[]);
+    relay.wait_until_ready();
+    let mut receivers: Vec<_> = (0..JOINS).map(|_| relay.join_stream("low")).collect();
+    let mut normal = relay.join();
+    let before = limit_descriptors(&relay, |open| open * 100 / 94);
+    let mut newest = receivers.pop().expect("it has joined");
+    newest.read_to_end(&mut Vec::new()).expect("it ends well");
+    more(&mut receivers[0]);
+    more(&mut normal);
+    assert!(relay.metric("outflow_overload_actions_total{action=\"receivers-ended\"}") > 0);
+    relay.is_well();
+    set_descriptors(&relay, before);
+    assert!(relay.end().success());
+}
+
+#[test]
+fn a_relay_without_descriptors_says_how_it_is_and_media_flow() {
+    let relay = Running::start(Stdio::null(), &[]);
+    relay.wait_until_ready();
+    let mut receiver = relay.join();
+    let before = limit_descriptors(&relay, |open| open + 4);
+    // They say nothing, and stay.
+    let _idle: Vec<_> = (0..200).filter_map(|_| TcpStream::connect(relay.http).ok()).collect();
+    for _ in 0..20 {
+        relay.is_well();
+    }
+    more(&mut receiver);
+    set_descriptors(&relay, before);
+    assert!(relay.metric("outflow_connections_total{outcome=\"hurried\"}") > 0);
+    relay.is_well();
+    assert!(relay.end().success());
+}
+
+#[test]
 fn systemd_is_told_that_the_relay_is_ready_goes_on_and_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notify");
@@ -245,7 +341,7 @@ fn a_relay_that_is_stopped_waits_for_its_receivers_and_so_does_what_stops_it() {
 
 #[test]
 fn a_signal_begins_a_drain_as_configured_and_another_one_ends_it() {
-    let relay = Running::start_with("drain = \"1 h\"", Stdio::null(), &[]);
+    let relay = Running::with_limits("drain = \"1 h\"\n", Stdio::null(), &[]);
     relay.wait_until_ready();
     let mut receiver = relay.join();
     relay.tell(Signal::TERM);

@@ -13,9 +13,10 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING,
+    COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, MEMORY, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING,
     RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
 };
+use crate::memory::Memory;
 use crate::units::Written;
 use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
 
@@ -93,6 +94,7 @@ impl<'c> Check<'c, '_, '_> {
                 self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
             }
         }
+        self.memory();
         let ports = &self.config.listen.rtp_ports;
         if ports.len() < RTP_PORTS_MIN {
             let what = format!("{} ports are too few", ports.len());
@@ -107,6 +109,15 @@ impl<'c> Check<'c, '_, '_> {
                 let help = "add [tls] with certificate and key, or leave it out";
                 self.add(&[Key("listen"), Key(key)], format!("{key} needs a certificate"), help);
             }
+        }
+    }
+
+    /// How much memory there is, if that is written down: else the machine says it that is to run it.
+    fn memory(&mut self) {
+        let Memory::Bytes(memory) = self.config.limits.memory else { return };
+        let too_little = || self.config.check_rings(memory).err();
+        if let Some(invalid) = out_of(memory, &MEMORY, ToString::to_string).or_else(too_little) {
+            self.add(&[Key("limits"), Key("memory")], invalid.what, invalid.help);
         }
     }
 

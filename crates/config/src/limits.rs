@@ -27,6 +27,13 @@ pub(crate) const INTERFACE_BYTES_MAX: usize = 15;
 /// How large a ring may be: ten minutes of 50 Mbit/s. A full one takes this much memory.
 pub(crate) const RING: RangeInclusive<ByteSize> = ByteSize(64 << 10)..=ByteSize(4 << 30);
 
+/// How much memory the relay may be given: as much as it takes with nothing to do, and more than a machine has.
+pub(crate) const MEMORY: RangeInclusive<ByteSize> = ByteSize(16_000_000)..=ByteSize(1 << 46);
+
+/// One in this many parts of the relay's memory is for the rings of all streams. A configuration that may take more is
+/// refused; the rest is for what receivers, connections and services need.
+pub(crate) const RINGS_ONE_IN: u64 = 2;
+
 /// How long a receiver may be hopeless.
 pub(crate) const HOPELESS_AFTER: RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(3600);

@@ -12,6 +12,7 @@ use crate::access::{AccessToken, TokenKeys};
 use crate::extension::Extensions;
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::listen::{Listen, RTP_PORTS};
+use crate::memory::Memory;
 use crate::rules::RULE_KEYS;
 use crate::section::Section;
 use crate::services::{BRANCH_KEYS, ELEMENT_KEYS};
@@ -88,6 +89,8 @@ section! {
         /// Above this many receivers, other cores share the stream. To send them a packet takes a
         /// millisecond or more; to wake another core takes some microseconds.
         split: usize = 1_024,
+        /// How much memory the relay may take; above 80 % of it, it takes on no more.
+        memory: Memory = Memory::Auto,
         /// Workers busy-poll for this long before they sleep. Receivers get packets sooner, and the
         /// core is busy; if other threads want it, the worker sleeps at once.
         poll: Duration = Duration::ZERO,

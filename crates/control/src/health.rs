@@ -1,4 +1,4 @@
-//! Whether the relay goes on, by its heartbeats; and what its log has lost.
+//! Whether the relay goes on, by its heartbeats; how much it has to do; and what its log has lost.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::ending::Ending;
 use crate::limits::{CONTROL_LATE, WORKER_LATE};
+use crate::overload::Overload;
 
 /// What says that the relay goes on.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct Health {
     clock: Clock,
     control: Beat,
     workers: Vec<(String, Arc<Beat>)>,
+    overload: Overload,
     log: OnceLock<LogCounts>,
     ending: Ending,
 }
@@ -64,7 +66,8 @@ impl Health {
     ) -> Self {
         let named = |worker: &WorkerHandle| (worker.name().to_owned(), worker.beat());
         let workers = workers.into_iter().map(named).collect();
-        let health = Health { clock, control: Beat::default(), workers, log: OnceLock::new(), ending };
+        let (overload, log) = (Overload::new(), OnceLock::new());
+        let health = Health { clock, control: Beat::default(), workers, overload, log, ending };
         health.control_goes_on();
         health
     }
@@ -76,6 +79,16 @@ impl Health {
     /// Its end, when it is told to.
     pub fn ending(&self) -> &Ending {
         &self.ending
+    }
+
+    /// How much the relay has to do.
+    pub fn overload(&self) -> &Overload {
+        &self.overload
+    }
+
+    /// How long the worker has been at work without a pause that does worst.
+    pub(crate) fn worker_lag(&self) -> Duration {
+        self.workers.iter().map(|(_, beat)| beat.lag()).max().unwrap_or_default()
     }
 
     /// All heartbeats.

@@ -26,6 +26,37 @@ pub const CONTROL_LATE: Duration = Duration::from_secs(5);
 
 const _: () = assert!(WORKER_LATE.as_millis() > 2 * BEAT_EVERY.as_millis(), "one that idles is not late");
 
+/// How often it is looked at how much the relay has to do.
+pub(crate) const OVERLOAD_LOOK: Duration = Duration::from_millis(250);
+
+/// What is taken of a thing that the relay needs, in thousandths, from which on it sheds: what it does at each level,
+/// [`Overload`](crate::Overload) says. It is to be so at two looks.
+pub(crate) const OVERLOAD_FROM: [u64; 3] = [800, 900, 950];
+
+/// The level is left when so much less is taken ...
+pub(crate) const OVERLOAD_BACK: u64 = 50;
+
+/// ... for so long.
+pub(crate) const OVERLOAD_REST: Duration = Duration::from_secs(5);
+
+/// The next level comes this long after the one before: what is done there is to have its time.
+pub(crate) const OVERLOAD_RISE: Duration = Duration::from_secs(1);
+
+/// A worker that has been at work this long without a pause, or a control plane that is this late, can do no more.
+pub(crate) const LAG_MAX: Duration = Duration::from_secs(2);
+
+/// How often receivers of the low class are ended, if they are ...
+pub(crate) const SHED_EVERY: Duration = Duration::from_secs(1);
+
+/// ... this part of them at a time, and one at least.
+pub(crate) const SHED_PERCENT: usize = 5;
+
+/// How often workers make snapshots that have too much to do, at least.
+pub(crate) const SNAPSHOT_SELDOM: Duration = Duration::from_secs(5);
+
+/// How often memory is given back that the allocator keeps, while there is little.
+pub(crate) const GIVE_BACK_EVERY: Duration = Duration::from_secs(10);
+
 /// How long a relay that ends waits for its threads. One that hangs is left behind, and said to be.
 pub const END_WITHIN: Duration = Duration::from_secs(2);
 

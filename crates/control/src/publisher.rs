@@ -177,6 +177,7 @@ impl Control {
         if !entry.is_free(self.now()) {
             return Err(ControlError::Busy(stream.to_owned()));
         }
+        self.health().overload().publish(entry.receivers)?;
         Ok(Announced::new(self, entry.turns.publish_timeout))
     }
 }
@@ -197,6 +198,9 @@ impl Publisher {
         let entry = control.entry(stream)?;
         if !entry.is_pushed && !options.configured {
             return Err(ControlError::NotPushed(stream.to_owned()));
+        }
+        if !options.configured {
+            control.health().overload().publish(entry.receivers)?;
         }
         let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);

@@ -47,6 +47,7 @@ impl Control {
         receiver: Receiver,
         delivery: Delivery,
     ) -> Result<Playing, ControlError> {
+        self.health().overload().join()?;
         let wanted = wanted.into();
         let stream = wanted.stream;
         let receiver = Receiver { token: wanted.token().map(str::to_owned), ..receiver };

@@ -18,6 +18,7 @@ use crate::control::Control;
 use crate::front::{Front, Fronts};
 use crate::grants;
 use crate::limits::{END_LOOK, END_WITHIN, REPLICA_LINGER};
+use crate::shedding;
 use crate::supervise::Supervisor;
 use crate::tasks::Tasks;
 use crate::workers::{Owner, Workers};
@@ -64,6 +65,7 @@ impl Relay {
         tasks.run("the control task", show(control.clone(), clock, state_told));
         tasks.run("the task that tends replicas", tend(control.clone()));
         tasks.run("the task that watches grants", grants::watch(control.clone()));
+        tasks.run("the task that looks for overload", shedding::watch(control.clone()));
         for front in control.fronts().iter() {
             let started = front.start(control.clone()).await?;
             started.into_iter().for_each(|task| tasks.run(format!("a task of {}", name(&**front)), task));
@@ -144,9 +146,9 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
             rss_bytes: rss_bytes(),
             streams,
             links,
+            rtcp_strangers: parts.iter().map(|part| part.rtcp_strangers).sum(),
         }));
     }
-            rtcp_strangers: parts.iter().map(|part| part.rtcp_strangers).sum(),
 }
 
 /// Lets replicas of streams go that no receiver needs any more.

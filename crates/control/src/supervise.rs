@@ -64,6 +64,7 @@ impl Supervisor {
     /// # Errors
     /// The first thing that cannot be done, in words that name it.
     pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
+        self.check_rings(config)?;
         for (name, link) in &config.links {
             self.control.links().put(self.control.workers(), name, link);
         }
@@ -119,10 +120,26 @@ impl Supervisor {
         new: StreamConfig,
     ) -> Result<Changed, ControlError> {
         let mut waited = None;
+        if new.ring > known.ring {
+            self.check_rings(&self.with(name, new.clone()))?;
+        }
         if *known != new {
             self.change_stream(name, known, &new, &mut waited).await?;
         }
         Ok(Changed { lines: self.put_one(name, Some(new)), waited, ..Changed::default() })
+    }
+
+    /// What is configured, with another stream of this name.
+    fn with(&self, name: &str, stream: StreamConfig) -> Config {
+        let mut config = Config::clone(&self.control.config());
+        config.streams.insert(name.to_owned(), Arc::new(stream));
+        config
+    }
+
+    /// Whether the relay may take as much memory as the rings of all streams could.
+    fn check_rings(&self, config: &Config) -> Result<(), ControlError> {
+        let Some(memory) = self.control.health().overload().memory(config) else { return Ok(()) };
+        config.check_rings(memory).map_err(|invalid| ControlError::Configuration(invalid.to_string()))
     }
 
     /// A stream is configured so now, or no more. Returns a line for what changed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outflow_config::{Config, Protocols, SourceUrl};
+use outflow_config::{ByteSize, Config, Protocols, SourceUrl};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
 use outflow_relay::{Encapsulation, Selection};
@@ -80,4 +80,37 @@ async fn a_change_of_one_stream_leaves_the_others_where_they_are() {
     let is_same = |name: &str| Arc::ptr_eq(&before.streams[name], &after.streams[name]);
     assert_eq!((is_same("a"), is_same("b")), (false, true));
     relay.shut_down();
+}
+
+async fn started(text: &str) -> Result<Relay, ControlError> {
+    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn rings_take_no_more_memory_than_there_is_whatever_is_changed() {
+    let relay =
+        started("[limits]\nworkers = 1\nmemory = \"40 MB\"\n[streams.a]\n").await.expect("8 of 20 MB");
+    let control = relay.control();
+    let ring = |megabytes: u64| StreamLimits {
+        ring: Some(ByteSize(megabytes * 1_000_000)),
+        ..StreamLimits::default()
+    };
+    assert!(control.set_limits("a", ring(20)).await.is_ok());
+    let refused = control.set_limits("a", ring(21)).await.expect_err("more than half").to_string();
+    assert!(refused.contains("take 21 MB together, more than half of the memory (40 MB)"), "{refused}");
+    assert_eq!(control.config().streams["a"].ring, ByteSize(20_000_000), "as it was");
+    let refused = control.adopt("b", SourceUrl::Push).await.expect_err("8 MB more").to_string();
+    assert!(refused.contains("limits.memory"), "{refused}");
+    assert!(control.known("b").is_none());
+    assert!(control.set_limits("a", ring(12)).await.is_ok());
+    control.adopt("b", SourceUrl::Push).await.expect("there is room");
+    relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_relay_whose_rings_are_more_than_the_machine_has_does_not_start() {
+    let streams =
+        |count| (0..count).map(|n| format!("[streams.s{n}]\nring = \"4 GiB\"\n")).collect::<String>();
+    let refused = started(&format!("[limits]\nworkers = 1\n{}", streams(4000))).await.err().expect("16 TB");
+    assert!(refused.to_string().contains("the rings of 4000 streams take 16000 GiB together"), "{refused}");
 }

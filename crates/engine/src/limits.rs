@@ -291,6 +291,9 @@ pub const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
 /// Descriptors that another program may have open. Beyond, it can open no more.
 pub const EXTERNAL_FILES: u64 = 1024;
 
+/// Troubles of another program that were not looked at yet. Further ones are like them, and left out.
+pub const EXTERNAL_TROUBLES: usize = 16;
+
 /// Waits until a program that has ended is started again.
 pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
@@ -298,9 +301,6 @@ pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duratio
 pub const EXTERNAL_GOOD_AFTER: Duration = Duration::from_secs(30);
 
 /// Lines of its standard error that are logged in a second. Further ones are counted.
-/// Troubles of another program that were not looked at yet. Further ones are like them, and left out.
-pub const EXTERNAL_TROUBLES: usize = 16;
-
 pub const EXTERNAL_LINES_PER_SECOND: u32 = 10;
 
 /// Bytes of such a line. Its rest is cut off.

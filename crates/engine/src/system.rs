@@ -65,6 +65,16 @@ pub fn raise_descriptor_limit() {
 /// What to do when there are no more descriptors.
 pub const MORE_FILES: &str = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
 
+/// Gives memory back that was freed and that the allocator keeps. It may take some milliseconds, and threads that
+/// allocate meanwhile wait.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it touches nothing but what is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// How often this thread has lost its core to others.
 pub fn preemptions() -> i64 {
     // SAFETY: zeros are a valid rusage, which the call writes.

@@ -16,6 +16,10 @@ impl Supervisor {
             return Ok(Changed::default());
         }
         let made = StreamConfig { source: source.clone(), ..config.defaults.clone() };
+        if self.check_rings(&self.with(stream, made.clone())).is_err() {
+            let (what, key) = ("the streams that there is memory for", "limits.memory");
+            return Err(ControlError::Limit { what, limit: config.streams.len(), key });
+        }
         self.add_stream(stream, &made).await?;
         self.adopted.insert(stream.to_owned(), source);
         Ok(Changed { lines: self.put_one(stream, Some(made)), ..Changed::default() })

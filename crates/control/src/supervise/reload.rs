@@ -63,7 +63,12 @@ impl Supervisor {
             refuse_empty(&new)?;
             self.refuse_removal(&new)?;
         }
+        let adopted = self.adopted.clone();
         self.keep_adopted(&mut new);
+        if let Err(too_much) = self.check_rings(&new) {
+            self.adopted = adopted;
+            return Err(too_much);
+        }
         Ok(self.become_like(new, RELOAD_AGAIN).await)
     }
 

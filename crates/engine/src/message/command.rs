@@ -1,6 +1,7 @@
 //! What control may ask of a worker: values, sent through a channel, carried out between packets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
@@ -223,6 +224,11 @@ pub enum Command {
     RemoveLink {
         /// The number of the link.
         link: LinkId,
+    },
+    /// Make snapshots this often, at least.
+    Snapshots {
+        /// The time between two.
+        every: Duration,
     },
     /// Answer when all commands before this one have been carried out.
     Settle {

@@ -116,6 +116,9 @@ pub enum CloseReason {
     /// What it was let in by holds no longer: a token that has expired, or was taken out of the configuration.
     #[error("its token is no longer good: it has expired, or [access] says something else now")]
     Revoked,
+    /// It is of the low class, and the relay has too much to do.
+    #[error("the relay has too much to do, and ends receivers of the low class")]
+    Shed,
     /// An operator removed it.
     #[error("removed by an operator")]
     Removed,

@@ -87,6 +87,7 @@ impl Worker {
             }
             Command::PutLink { link, name, config } => self.put_link(link, name, &config),
             Command::RemoveLink { link } => self.remove_link(link),
+            Command::Snapshots { every } => self.snapshot.set_every(every),
             // If nothing waits for it any more, there is nothing to tell.
             Command::Settle { done } => drop(done.send(())),
             Command::Shutdown => self.shut_down(),

@@ -48,7 +48,6 @@ use outflow_relay::Priority;
 use outflow_udp::Parcels;
 use outflow_vital::Beat;
 use rustix::event::epoll;
-use tokio::sync::mpsc::UnboundedSender;
 
 pub use handle::WorkerHandle;
 use links::Links;
@@ -102,7 +101,9 @@ impl Worker {
         let mut watch = Watch::new(limits.poll)?;
         watch.add(&*bell, epoll::EventFlags::IN)?.insert(Watched::Bell);
         let paths = Paths::open(&mut watch, pair, parcels, (paths, limits.receivers))?;
-        beat.strike(clock.now());
+        let now = clock.now();
+        beat.strike(now);
+        beat.is_through(now);
         Ok(Worker {
             clock,
             beat,
@@ -127,9 +128,13 @@ impl Worker {
         let mut events = Vec::with_capacity(EVENTS);
         while self.running {
             let due = self.due();
+            let is_through = self.tasks.is_empty();
             self.watch.wait(&self.clock, due, &mut events)?;
             // What comes to sources is served when it has been read: nothing else is to be looked for.
             let now = self.clock.now();
+            if is_through {
+                self.beat.is_through(now);
+            }
             self.beat.strike(now);
             let mut anything = now >= due;
             for event in &events {

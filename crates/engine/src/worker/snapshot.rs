@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outflow_graph::{Graph, NodeReport};
 use outflow_media::Time;
@@ -27,6 +28,8 @@ use crate::send::fanout::{Fanout, FanoutPath};
 pub(super) struct Snapshot {
     published: Arc<arc_swap::ArcSwap<WorkerState>>,
     next: Time,
+    /// How often they are made, at least.
+    every: Duration,
     done: Vec<StreamPart>,
     /// The stream being taken in, by its index, and the receiver at which to go on.
     at: (usize, ReceiverId),
@@ -43,7 +46,13 @@ struct Partial {
 
 impl Snapshot {
     pub(super) fn new(published: Arc<arc_swap::ArcSwap<WorkerState>>) -> Self {
-        Snapshot { published, next: Time::ZERO, done: Vec::new(), at: (0, 0), current: None }
+        let (next, every, done) = (Time::ZERO, SNAPSHOT_EVERY, Vec::new());
+        Snapshot { published, next, every, done, at: (0, 0), current: None }
+    }
+
+    /// They are made this often from now on, at least.
+    pub(super) fn set_every(&mut self, every: Duration) {
+        self.every = every;
     }
 
     /// When the next is to be made.
@@ -60,12 +69,12 @@ impl Snapshot {
         if now >= self.next + SNAPSHOT_LATE { Priority::High } else { Priority::Low }
     }
 
-    fn publish(&mut self, now: Time, links: Vec<LinkState>) {
+    fn publish(&mut self, now: Time, links: Vec<LinkState>, rtcp_strangers: u64) {
         let streams = core::mem::take(&mut self.done);
         let receivers: usize = streams.iter().map(|part| part.state.receivers.len()).sum();
-        self.next = now + SNAPSHOT_EVERY.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
+        self.next = now + self.every.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
         self.at = (0, 0);
-        self.published.store(Arc::new(WorkerState { streams, links }));
+        self.published.store(Arc::new(WorkerState { streams, links, rtcp_strangers }));
     }
 
     /// Takes the next receivers in; publishes it when it is whole. Returns whether it is to go on.
@@ -74,7 +83,7 @@ impl Snapshot {
         now: Time,
         streams: &mut Streams,
         links: &mut Links,
-        fanout: &Fanout,
+        (fanout, rtcp_strangers): (&Fanout, u64),
     ) -> bool {
         let (index, from) = self.at;
         // It may have been put down in two classes, and be finished.
@@ -82,7 +91,7 @@ impl Snapshot {
             return false;
         }
         let Some(index) = streams.next_from(index) else {
-            self.publish(now, links.states(now));
+            self.publish(now, links.states(now), rtcp_strangers);
             return false;
         };
         let stream = &mut streams[index];
@@ -300,5 +309,22 @@ fn place_name(sink: &Sink) -> &'static str {
         Place::Waiting => "waiting",
         Place::Behind(_) => "behind",
         Place::Live { .. } => "live",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_made_as_often_as_was_said_last() {
+        let published = Arc::default();
+        let mut snapshot = Snapshot::new(Arc::clone(&published));
+        let now = Time::from_millis(100);
+        snapshot.publish(now, Vec::new(), 7);
+        assert_eq!((snapshot.due(), published.load().rtcp_strangers), (now + SNAPSHOT_EVERY, 7));
+        snapshot.set_every(SNAPSHOT_EVERY * 10);
+        snapshot.publish(now, Vec::new(), 8);
+        assert_eq!(snapshot.due(), now + SNAPSHOT_EVERY * 10);
     }
 }

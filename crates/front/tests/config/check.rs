@@ -115,6 +115,21 @@ fn quantities_stay_within_their_limits() {
 }
 
 #[test]
+fn rings_take_half_of_the_memory_at_most() {
+    let two = |memory: &str| {
+        format!("[limits]\nmemory = \"{memory}\"\n[streams.a]\n[streams.b]\nring = \"1 GB\"\n")
+    };
+    good(&two("2016 MB"));
+    good(&two("auto"));
+    let found = mistake(&two("2015 MB"));
+    let what = "2:10 the rings of 2 streams take 1008 MB together, more than half of the memory (2015 MB)";
+    assert!(found.starts_with(what), "{found}");
+    assert!(mistake(&two("1 MB")).contains("1 MB is too little: possible: 16 MB to "));
+    let renditions = "[streams.c]\nsource = [\"a\", \"b\"]\n";
+    assert!(mistake(&(two("2016 MB") + renditions)).contains("take 1016 MB together"), "each has a ring");
+}
+
+#[test]
 fn options_that_would_have_no_effect_are_refused() {
     assert!(mistake("[streams.a]\nsdp = \"a.sdp\"\n").starts_with("2:7 a source other than rtp://"));
     assert!(mistake("[streams.a]\ntransport = \"udp\"\n").starts_with("2:13 only rtsp://"));
