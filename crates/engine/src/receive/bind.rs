@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outflow_socket::{set_buffer, set_int};
+use outflow_socket::{Buffer, set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::SOURCE_BUFFER_BYTES;
@@ -109,7 +109,7 @@ fn open(at: SocketAddr) -> io::Result<Socket> {
     if at.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, SOURCE_BUFFER_BYTES);
+    set_buffer(&socket, Buffer::Receive, SOURCE_BUFFER_BYTES);
     // Both only help: a kernel without them still receives.
     let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     let _ = set_int(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
