@@ -9,5 +9,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if std::env::args_os().next().is_some_and(|name| name == commands::helper::NAME) {
+        return commands::helper::run();
+    }
     commands::Cli::parse().run()
 }

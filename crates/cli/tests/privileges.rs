@@ -3,18 +3,26 @@
 #![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use outflow_privilege::{apart, choose_table, start_helper};
+use outflow_socket::{Buffer, set_buffer};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, so that a failure is one and no hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Numbers of capabilities (linux/capability.h).
+const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
 const NET_BIND_SERVICE: u64 = 1 << 10;
 const NET_ADMIN: u64 = 1 << 12;
@@ -48,7 +56,8 @@ impl Running {
         let file = folder.path().join("relay.toml");
         // Services of their own context, so that there is such a thread.
         let text = format!(
-            "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n[limits]\nworkers = 2\n\
+            "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"46900-47099\"\n[limits]\nworkers = 2\n\
+             [fanout]\nudp = \"user\"\n\
              [streams.demo]\nsource = \"demo://\"\n[streams.demo.elements.all]\nelement = \"pass\"\n\
              input = \"source\"\ncontext = \"aside\"\n[streams.demo.branches.b]\ninput = \"all\"\n"
         );
@@ -92,11 +101,11 @@ fn set(status: &str, key: &str) -> u64 {
 
 /// What is wrong with the threads of a relay that was given these capabilities.
 fn wrong(threads: &[(String, String)], given: u64) -> Vec<String> {
+    let reads = if given & DAC_READ_SEARCH > 0 { DAC_READ_SEARCH } else { DAC_OVERRIDE };
     let mut wrong = Vec::new();
     for (name, status) in threads {
         let needed = match name.as_str() {
-            name if name.starts_with("worker-") => NET_ADMIN,
-            name if name.starts_with("tokio-") => NET_ADMIN | NET_RAW | NET_BIND_SERVICE | DAC_READ_SEARCH,
+            name if name.starts_with("tokio-") => NET_RAW | NET_BIND_SERVICE | reads,
             // Threads of the kernel's that work for a worker; they end when they idle.
             name if name.starts_with("iou-") => continue,
             _ => 0,
@@ -132,6 +141,19 @@ fn check(relay: &Running, given: u64) {
     }
 }
 
+/// Expects the helper to have what it is for, if the relay was given that, and nothing else.
+fn check_helper(relay: &Running, given: u64) {
+    let main = relay.program.id();
+    let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).expect("it runs");
+    let helpers: Vec<_> = children.split_whitespace().collect();
+    assert_eq!(helpers.len() as u64, (given & NET_ADMIN) / NET_ADMIN, "{helpers:?}");
+    for helper in helpers {
+        let status = fs::read_to_string(format!("/proc/{helper}/status")).expect("it runs");
+        assert_eq!((set(&status, "CapPrm"), set(&status, "CapInh")), (NET_ADMIN, 0), "{status}");
+        assert_eq!(of(&status, "NoNewPrivs"), "1");
+    }
+}
+
 /// What this test may do itself.
 fn ours() -> u64 {
     set(&fs::read_to_string("/proc/self/status").expect("Linux"), "CapPrm")
@@ -139,7 +161,35 @@ fn ours() -> u64 {
 
 #[test]
 fn each_thread_keeps_what_it_needs_of_what_the_relay_was_given() {
-    check(&Running::start(&[]), ours());
+    let relay = Running::start(&[]);
+    check(&relay, ours());
+    check_helper(&relay, ours());
+}
+
+#[test]
+fn the_helper_gives_sockets_what_they_may_not_take() {
+    if ours() & NET_ADMIN == 0 {
+        outflow_skip::skipped("buffers beyond the system's limit", "CAP_NET_ADMIN is needed");
+        return;
+    }
+    start_helper(Command::new(env!("CARGO_BIN_EXE_outflow")).arg0("outflow-helper")).expect("it starts");
+    // Beyond what a thread without privileges is given, on any machine; the kernel doubles it.
+    let bytes = 48 << 20;
+    let enlarged = apart(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        set_buffer(&socket, Buffer::Receive, bytes);
+        let until = Instant::now() + PATIENCE;
+        while socket_recv_buffer_size(&socket).expect("known") < 2 * bytes && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        socket_recv_buffer_size(&socket).expect("known")
+    });
+    assert_eq!(enlarged.expect("a thread"), 2 * bytes);
+    // A table of multicast routing, where the kernel has several.
+    let Ok(igmp) = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::IGMP)) else { return };
+    let chosen = apart(|| choose_table(igmp.as_fd(), 4711)).expect("a thread");
+    let number = chosen.err().map(|error| error.raw_os_error());
+    assert!([None, Some(Some(Errno::NOPROTOOPT.raw_os_error()))].contains(&number), "{number:?}");
 }
 
 #[test]
@@ -148,12 +198,15 @@ fn a_user_is_given_some_capabilities_or_none_and_the_relay_runs() {
     let given = [format!("--inh-caps={GIVEN}"), format!("--ambient-caps={GIVEN}")];
     let given: Vec<_> = user.into_iter().chain(given.iter().map(String::as_str)).collect();
     let program = [&given[..], &[env!("CARGO_BIN_EXE_outflow"), "--version"]].concat();
-    let tried = Command::new(program[0]).args(&program[1..]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !tried.status().is_ok_and(|status| status.success()) {
+    let tried = Command::new(program[0]).args(&program[1..]).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
         let why = "no root, no `setpriv`, or a folder that other users may not enter";
         outflow_skip::skipped("a relay of another user", why);
         return;
     }
-    check(&Running::start(&given), NET_ADMIN | NET_BIND_SERVICE);
-    check(&Running::start(&user), 0);
+    let (some, none) = (Running::start(&given), Running::start(&user));
+    check(&some, NET_ADMIN | NET_BIND_SERVICE);
+    check_helper(&some, NET_ADMIN);
+    check(&none, 0);
+    check_helper(&none, 0);
 }

@@ -3,11 +3,12 @@
 //! Capabilities belong to threads, and a thread begins with those of the one that starts it. So the process gives up
 //! first what no part of it needs ([`confine`]), then each thread what it does not need any more ([`keep`],
 //! [`give_up`]). Programs are started from a thread that has nothing ([`spawn`]); what a thread has given up, none that
-//! it starts can get back, and no program either.
+//! it starts can get back, and no program either. What is needed again and again, a helper does ([`start_helper`]).
 
-#![allow(clippy::disallowed_methods, reason = "a driver owns threads")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a driver owns threads")]
 
 mod child;
+mod helper;
 
 use std::io;
 
@@ -18,41 +19,50 @@ use rustix::thread::{
 };
 
 pub use child::{Bounds, environment, spawn};
+pub use helper::{Buffer, Deed, Neighbour, choose_table, confirm, enlarge, has_helper, serve, start_helper};
 
 /// What a thread needs after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// A worker: `CAP_NET_ADMIN`. It has the kernel confirm neighbours that packets of the kernel's fan-out go to, and
-    /// gives sockets larger buffers than the system's limit.
+    /// A worker: what the helper does, where there is none (`CAP_NET_ADMIN`).
     Worker,
-    /// The control plane. A reload may open sockets: at ports below 1024 (`CAP_NET_BIND_SERVICE`), of IGMP and of
-    /// interfaces (`CAP_NET_RAW`), with larger buffers and multicast routing (`CAP_NET_ADMIN`); and read files, as
-    /// [`Part::Reader`] does.
+    /// The control plane. A reload may open sockets, at ports below 1024 (`CAP_NET_BIND_SERVICE`) and of interfaces
+    /// (`CAP_NET_RAW`), and read files, as [`Part::Reader`] does. It does what the helper does, where there is none.
     Control,
-    /// What reads files that the configuration names: run by root, those of others, too (`CAP_DAC_READ_SEARCH`).
+    /// What reads files that the configuration names: run by root, those of others, too (`CAP_DAC_READ_SEARCH`, or
+    /// `CAP_DAC_OVERRIDE` where there is only that).
     Reader,
 }
 
 impl Part {
-    const fn needs(self) -> CapabilitySet {
+    /// What it needs of what its thread has.
+    fn needs(self, has: CapabilitySet) -> CapabilitySet {
+        let of_helper = if has_helper() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
         match self {
-            Part::Worker => CapabilitySet::NET_ADMIN,
-            Part::Control => CapabilitySet::NET_ADMIN
-                .union(CapabilitySet::NET_RAW)
-                .union(CapabilitySet::NET_BIND_SERVICE)
-                .union(Part::Reader.needs()),
-            Part::Reader => CapabilitySet::DAC_READ_SEARCH,
+            Part::Worker => of_helper,
+            Part::Control => of_helper | control(has),
+            Part::Reader => reader(has),
         }
     }
 }
 
+/// What control needs after the start, besides what the helper does.
+fn control(has: CapabilitySet) -> CapabilitySet {
+    CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE | reader(has)
+}
+
+/// Root of a container may have the greater of the two alone.
+fn reader(has: CapabilitySet) -> CapabilitySet {
+    let reads = CapabilitySet::DAC_READ_SEARCH;
+    if has.contains(reads) { reads } else { CapabilitySet::DAC_OVERRIDE }
+}
+
 /// What the relay needs to start: besides what control does, BPF programs for the kernel's fan-out, and memory of rings
 /// that the kernel holds in place.
-const START: CapabilitySet = Part::Control
-    .needs()
-    .union(CapabilitySet::BPF)
-    .union(CapabilitySet::PERFMON)
-    .union(CapabilitySet::IPC_LOCK);
+fn start(has: CapabilitySet) -> CapabilitySet {
+    let fanout = CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::PERFMON;
+    control(has) | fanout | CapabilitySet::IPC_LOCK
+}
 
 /// Root without capabilities, and no way back: programs that root runs have none either.
 const NO_WAY_BACK: CapabilitiesSecureBits = CapabilitiesSecureBits::NO_ROOT
@@ -66,7 +76,7 @@ const NO_WAY_BACK: CapabilitiesSecureBits = CapabilitiesSecureBits::NO_ROOT
 /// # Errors
 /// The system refuses, as a filter of system calls may; it says what to allow.
 pub fn confine() -> io::Result<()> {
-    reduce(START).map_err(explained)
+    reduce(start(permitted()?)).map_err(explained)
 }
 
 /// Leaves this thread, and those that it starts from now on, what this part needs; of that, what it has.
@@ -74,7 +84,7 @@ pub fn confine() -> io::Result<()> {
 /// # Errors
 /// As for [`confine`].
 pub fn keep(part: Part) -> io::Result<()> {
-    leave(part.needs()).map_err(explained)
+    leave(part.needs(permitted()?)).map_err(explained)
 }
 
 /// Leaves this thread nothing, and neither what it starts from now on.
@@ -115,10 +125,14 @@ fn reduce(rest: CapabilitySet) -> io::Result<()> {
 
 /// Leaves no more than this of what this thread has, and lets no program inherit it.
 fn leave(rest: CapabilitySet) -> io::Result<()> {
-    let permitted = capabilities(None)?.permitted & rest;
+    let permitted = permitted()? & rest;
     // What is not to be inherited is not ambient either.
     let sets = CapabilitySets { effective: permitted, permitted, inheritable: CapabilitySet::empty() };
     Ok(set_capabilities(None, sets)?)
+}
+
+fn permitted() -> io::Result<CapabilitySet> {
+    Ok(capabilities(None)?.permitted)
 }
 
 fn explained(error: io::Error) -> io::Error {

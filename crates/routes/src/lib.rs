@@ -14,6 +14,7 @@
     reason = "a driver owns clock, sockets and files"
 )]
 
+mod confirmer;
 mod hop;
 pub mod limits;
 mod netdev;
@@ -31,16 +32,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_route::RouteNetlinkMessage;
 use outflow_media::Time;
+use outflow_privilege::has_helper;
 use rustix::event::epoll;
 
+pub use self::confirmer::Confirmer;
 use self::hop::Flow;
 pub use self::hop::{Changes, Hop, Mac, NoHop};
 use self::netdev::Netdev;
 use self::socket::Netlink;
 use self::tables::{Path, Tables};
-use crate::limits::{
-    NETLINK_MESSAGE_BYTES, NETLINK_ROUNDS, ROUTE_ASK_AGAIN, ROUTES_ASKED_AT_ONCE, ROUTES_SETTLE,
-};
+use crate::limits::{NETLINK_ROUNDS, ROUTE_ASK_AGAIN, ROUTES_ASKED_AT_ONCE, ROUTES_SETTLE};
 
 /// How often [`Routes::refresh`] looks whether neighbours are to be confirmed.
 const CONFIRM_CHECK: Duration = Duration::from_secs(1);
@@ -57,8 +58,8 @@ pub struct Routes {
     ready: OwnedFd,
     events: Netlink,
     asker: Netlink,
-    /// Has neighbours confirmed; its own, as refusals may come as answers by the hundred.
-    confirmer: Netlink,
+    /// Has neighbours confirmed, where no helper does.
+    confirmer: Confirmer,
     /// None before Linux 6.3.
     netdev: Option<Netdev>,
     tables: Tables,
@@ -100,7 +101,7 @@ impl Routes {
             ready: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             events: Netlink::open(libc::NETLINK_ROUTE, &groups)?,
             asker: Netlink::open(libc::NETLINK_ROUTE, &[])?,
-            confirmer: Netlink::open(libc::NETLINK_ROUTE, &[])?,
+            confirmer: Confirmer::open()?,
             netdev: Netdev::open()
                 .inspect_err(|error| tracing::debug!(%error, "no XDP transmission: the kernel cannot say"))
                 .ok(),
@@ -251,30 +252,24 @@ impl Routes {
         if !self.may_confirm {
             return;
         }
-        for at in self.tables.due_for_confirmation(now) {
-            self.confirmer.add(0, wire::use_request(&at));
-            if self.confirmer.waiting_bytes() >= NETLINK_MESSAGE_BYTES / 2 {
-                self.send_confirmations();
+        let due = self.tables.due_for_confirmation(now);
+        if due.is_empty() {
+            return;
+        }
+        let due: Vec<_> = due.iter().map(|at| (at.ifindex, at.address)).collect();
+        let confirmed =
+            if has_helper() { outflow_privilege::confirm(&due) } else { self.confirmer.confirm(&due) };
+        match confirmed.as_ref().map_err(io::Error::kind) {
+            Ok(()) => {}
+            Err(io::ErrorKind::PermissionDenied) => {
+                self.may_confirm = false;
+                tracing::warn!("neighbours are not kept fresh: that needs CAP_NET_ADMIN");
             }
-        }
-        if self.confirmer.waiting_bytes() > 0 {
-            self.send_confirmations();
-        }
-    }
-
-    fn send_confirmations(&mut self) {
-        if let Err(error) = self.confirmer.send() {
-            tracing::debug!(%error, "neighbours are not confirmed");
-        }
-        // Answers are only refusals: of a neighbour that is gone by now, which events tell; or all.
-        let mut refused = None;
-        while let Ok(true) = self.confirmer.receive(|message| {
-            refused = message.error().err().filter(|e| e.raw_os_error() == Some(libc::EPERM));
-            Ok(())
-        }) {}
-        if let Some(error) = refused {
-            self.may_confirm = false;
-            tracing::warn!(%error, "neighbours are not kept fresh: that needs CAP_NET_ADMIN");
+            Err(io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                self.may_confirm = false;
+                tracing::warn!("neighbours are not kept fresh: the helper is gone; start the relay again");
+            }
+            Err(error) => tracing::debug!(%error, "neighbours are not confirmed"),
         }
     }
 

@@ -8,7 +8,7 @@ use netlink_packet_core::{
     NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_sys::{Socket, SocketAddr};
-use outflow_socket::set_buffer;
+use outflow_socket::{Buffer, set_buffer};
 
 use crate::limits::{NETLINK_BUFFER_BYTES, NETLINK_MESSAGE_BYTES};
 
@@ -38,7 +38,7 @@ impl Netlink {
     /// What the system refused.
     pub(super) fn open(protocol: i32, groups: &[u32]) -> io::Result<Self> {
         let mut socket = Socket::new(protocol as isize)?;
-        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, NETLINK_BUFFER_BYTES);
+        set_buffer(&socket, Buffer::Receive, NETLINK_BUFFER_BYTES);
         socket.bind_auto()?;
         for group in groups {
             socket.add_membership(*group)?;

@@ -8,6 +8,7 @@ mod elements;
 mod failure;
 mod file;
 mod graph;
+pub(crate) mod helper;
 mod poc;
 mod progress;
 mod run;

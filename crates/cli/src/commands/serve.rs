@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::helper;
 use super::status;
 use super::systemd::Systemd;
 
@@ -51,6 +52,7 @@ pub(super) enum Status {
 /// # Errors
 /// The system refuses a thread or a descriptor, or does not let privileges be given up.
 pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
+    let helped = helper::start();
     outflow_privilege::confine().map_err(|error| error.to_string())?;
     let level = config.level.as_str();
     // What NATS's client says, the directory says in its own words.
@@ -58,6 +60,9 @@ pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
     let log = apart(Log::to_standard_error).flatten();
     let log = log.map_err(|error| format!("the log cannot be started: {error}"))?;
     log.install(filter.parse().expect("levels have their usual names"), config.format == LogFormat::Json);
+    if let Err(error) = helped {
+        tracing::warn!(%error, "threads keep CAP_NET_ADMIN: a helper that would have it cannot be started");
+    }
     Ok(log)
 }
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outflow_socket::{set_buffer, set_int};
+use outflow_socket::{Buffer, set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::{REPORTS_BUFFER_BYTES, SOURCE_BUFFER_BYTES};
@@ -118,7 +118,7 @@ fn open(at: SocketAddr, what: For) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     let buffer = if what == For::Media { SOURCE_BUFFER_BYTES } else { REPORTS_BUFFER_BYTES };
-    set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, buffer);
+    set_buffer(&socket, Buffer::Receive, buffer);
     // Both only help: a kernel without them still receives.
     if what == For::Media {
         let _ = set_int(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);

@@ -147,13 +147,13 @@ impl Piece<'_> {
 /// Makes a connection ready for media: small writes at once, a bounded send queue, no time
 /// limit of the kernel's. What a socket of another kind does not know, it does without.
 pub(crate) fn prepare(fd: &WriteSide) {
-    use outflow_socket::{set_buffer, set_int};
+    use outflow_socket::set_int;
     let _ = rustix::io::ioctl_fionbio(fd, true);
     let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
     // A receiver that does not read is judged by `hopeless_after`, with a reason. The kernel's own
     // limit counts zero windows, too: it would end a player that pauses.
     let _ = set_int(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 0);
-    set_buffer(fd, libc::SO_SNDBUF, libc::SO_SNDBUF, TCP_SEND_BUFFER_BYTES);
+    let _ = set_int(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, TCP_SEND_BUFFER_BYTES as i32);
 }
 
 /// A socket for one configured receiver, with its TTL and interface.

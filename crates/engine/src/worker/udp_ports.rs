@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use outflow_relay::{Encapsulation, SinkKey};
-use outflow_socket::set_buffer;
+use outflow_socket::{Buffer, set_buffer};
 use rustix::event::epoll::EventFlags;
 use slab::Slab;
 use socket2::SockRef;
@@ -75,7 +75,7 @@ impl UdpPorts {
         socket: UdpSocket,
         push: Option<&Destination>,
     ) -> io::Result<usize> {
-        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
+        set_buffer(&socket, Buffer::Send, UDP_SEND_BUFFER_BYTES);
         let port = self.all.vacant_key();
         let entry = watch.add(&socket, EventFlags::OUT | EventFlags::ONESHOT)?;
         let token = entry.key();

@@ -83,7 +83,14 @@ impl Routing {
         let kind = Type::RAW.nonblocking().cloexec();
         let socket = Socket::new(Domain::IPV4, kind, Some(protocol)).map_err(failed(Step::Socket))?;
         if let Some(table) = table {
-            set(&socket, MRT_TABLE, &table).map_err(failed(Step::Table))?;
+            // If this may not, the helper may.
+            let chosen = set(&socket, MRT_TABLE, &table);
+            let chosen =
+                chosen.or_else(|error| match outflow_privilege::choose_table(socket.as_fd(), table) {
+                    Err(none) if none.kind() == io::ErrorKind::PermissionDenied => Err(error),
+                    chosen => chosen,
+                });
+            chosen.map_err(failed(Step::Table))?;
         }
         set(&socket, MRT_INIT, &1_i32).map_err(failed(Step::Init))?;
         let routing = Routing { socket };

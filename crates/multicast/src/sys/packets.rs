@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
+use outflow_privilege::Buffer;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::types::Value;
@@ -131,6 +132,8 @@ impl Tap {
         set(&socket, libc::PACKET_AUXDATA, &1_i32)?;
         setsockopt(&socket, sockopt::RcvBufForce, &TAP_BUFFER_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &TAP_BUFFER_BYTES))?;
+        // If this may not, the helper may; else it stays as it is.
+        let _ = outflow_privilege::enlarge(socket.as_fd(), Buffer::Receive, TAP_BUFFER_BYTES);
         bind(&socket, interface)?;
         Ok(Tap { socket })
     }
@@ -242,6 +245,7 @@ impl Sender {
         let socket = packet_socket(Type::DGRAM)?;
         setsockopt(&socket, sockopt::SndBufForce, &TAP_BUFFER_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &TAP_BUFFER_BYTES))?;
+        let _ = outflow_privilege::enlarge(socket.as_fd(), Buffer::Send, TAP_BUFFER_BYTES);
         Ok(Sender { socket })
     }
 
