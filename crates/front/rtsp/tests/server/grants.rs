@@ -52,7 +52,7 @@ impl Server {
 }
 
 impl Client {
-    async fn is_sent_away(mut self) {
+    async fn until_sent_away(mut self) {
         let ended = async { while self.next().await.is_some() {} };
         timeout(PATIENCE, ended).await.expect("the relay ends it in time");
     }
@@ -124,8 +124,8 @@ async fn players_and_publishers_end_when_their_token_is_taken_out() {
     let played = ready.status("PLAY", "/demo", &session(&response), "").await;
     assert_eq!(played, StatusCode::Unauthorized, "what was set up before cannot be played");
     assert_eq!(ready.status("DESCRIBE", "/demo", "", "").await, StatusCode::Unauthorized);
-    player.is_sent_away().await;
-    publisher.is_sent_away().await;
+    player.until_sent_away().await;
+    publisher.until_sent_away().await;
     server.revoked(2).await;
 }
 
@@ -140,7 +140,7 @@ async fn a_player_ends_when_its_token_expires() {
     let mut player = server.connect().await;
     assert_eq!(player.status("DESCRIBE", "/demo?token=secret", "", "").await, StatusCode::Ok);
     player.play("demo").await;
-    player.is_sent_away().await;
+    player.until_sent_away().await;
     server.revoked(1).await;
     let response = server.connect().await.ask("DESCRIBE", "/demo?token=secret", "", "").await;
     let why = String::from_utf8_lossy(response.body());
