@@ -114,7 +114,8 @@ impl Running {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
         let labels_and_number = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
         let number = labels_and_number.trim_start_matches("{}").trim();
-        number.parse().unwrap_or_else(|_| panic!("{name} is {number}"))
+        // What goes up and down is written as "3.0".
+        number.trim_end_matches(".0").parse().unwrap_or_else(|_| panic!("{name} is {number}"))
     }
 
     fn is_well(&self) {
