@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outflow_config::Share;
-use outflow_engine::External;
 use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
 use outflow_engine::system::{Part, keep_privileges};
+use outflow_external::External;
 use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use outflow_relay::Selection;
 use tokio::sync::oneshot;

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use outflow_media::Backoff;
 use outflow_socket::limits::GSO_BYTES_MAX;
 
 /// Bytes of one receive slot. A datagram that is larger is copied once.
@@ -277,34 +276,3 @@ pub const CONTEXT_RESERVE: usize = 64;
 pub const CONTEXT_IDLE: Duration = Duration::from_secs(1);
 
 const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for packets");
-
-/// Packets that wait for another program. Beyond, they are dropped and counted (`context-full`).
-pub const EXTERNAL_PACKETS: usize = 4096;
-
-/// Chunks that another program has written and that are not taken yet. Beyond, it waits. As many are taken
-/// with one batch of packets.
-pub const EXTERNAL_CHUNKS: usize = 256;
-
-/// Bytes of such a chunk at most.
-pub const EXTERNAL_CHUNK_BYTES: usize = 16 << 10;
-
-/// Descriptors that another program may have open. Beyond, it can open no more.
-pub const EXTERNAL_FILES: u64 = 1024;
-
-/// Troubles of another program that were not looked at yet. Further ones are like them, and left out.
-pub const EXTERNAL_TROUBLES: usize = 16;
-
-/// Waits until a program that has ended is started again.
-pub const EXTERNAL_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-
-/// A program that has run for longer than that begins with the shortest wait again.
-pub const EXTERNAL_GOOD_AFTER: Duration = Duration::from_secs(30);
-
-/// Lines of its standard error that are logged in a second. Further ones are counted.
-pub const EXTERNAL_LINES_PER_SECOND: u32 = 10;
-
-/// Bytes of such a line. Its rest is cut off.
-pub const EXTERNAL_LINE_BYTES_MAX: usize = 512;
-
-/// How long its last words are waited for when it has ended: what it has started may go on to speak.
-pub const EXTERNAL_LAST_WORDS: Duration = Duration::from_millis(200);

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-pub use outflow_privilege::Part;
+pub use outflow_privilege::{Part, give_up_privileges, keep_privileges};
 
 use crate::limits::{BACKGROUND_NICE, WORKER_TURN};
 
@@ -105,20 +105,6 @@ pub fn take_short_turns() {
 /// like others.
 pub fn stand_back() {
     let _ = rustix::process::nice(BACKGROUND_NICE);
-}
-
-/// Leaves this thread and what it starts no privileges: all that are given to it from now on are open already.
-pub fn give_up_privileges(thread: &str) {
-    if let Err(error) = outflow_privilege::give_up() {
-        tracing::warn!(thread, %error, "a thread keeps privileges that it does not need");
-    }
-}
-
-/// Leaves this thread and what it starts the privileges of a part.
-pub fn keep_privileges(thread: &str, part: Part) {
-    if let Err(error) = outflow_privilege::keep(part) {
-        tracing::warn!(thread, %error, "a thread keeps privileges that it does not need");
-    }
 }
 
 fn cpu_time() -> Duration {

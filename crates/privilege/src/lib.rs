@@ -95,6 +95,20 @@ pub fn give_up() -> io::Result<()> {
     reduce(CapabilitySet::empty()).map_err(explained)
 }
 
+/// Leaves this thread and what it starts no privileges: all that are given to it from now on are open already.
+pub fn give_up_privileges(thread: &str) {
+    if let Err(error) = give_up() {
+        tracing::warn!(thread, %error, "a thread keeps privileges that it does not need");
+    }
+}
+
+/// Leaves this thread and what it starts the privileges of a part.
+pub fn keep_privileges(thread: &str, part: Part) {
+    if let Err(error) = keep(part) {
+        tracing::warn!(thread, %error, "a thread keeps privileges that it does not need");
+    }
+}
+
 /// Does something in a thread of its own, which has nothing, and neither have threads that it starts.
 ///
 /// # Errors

@@ -76,5 +76,5 @@ async fn a_reload_without_their_token_ends_players_and_publishers() {
     assert!(told.starts_with("HTTP/1.1 403 ") && told.contains("its token"), "{told}");
     bench.wait("/api/v1/relay", |relay: &Value| relay["connections"]["revoked"] == 2).await;
     let metrics = bench.get("/metrics").await.text();
-    assert!(metrics.contains("outflow_sessions_revoked_total 2"), "{metrics}");
+    assert!(metrics.contains("outflow_sessions_revoked_total{} 2"), "{metrics}");
 }

@@ -113,7 +113,7 @@ async fn players_and_publishers_end_when_their_token_is_taken_out() {
     let mut publisher = server.connect().await;
     let announced = publisher.status("ANNOUNCE", "/push?token=secret", "", ANNOUNCED).await;
     assert_eq!(announced, StatusCode::Ok);
-    let response = publisher.ask("SETUP", "/push/streamid=0", OVER_TCP, "").await;
+    let response = publisher.ask("SETUP", "/push?token=secret/streamid=0", OVER_TCP, "").await;
     let recorded = publisher.status("RECORD", "/push", &session(&response), "").await;
     assert_eq!(recorded, StatusCode::Ok);
     let mut ready = server.connect().await;

@@ -1,6 +1,13 @@
 //! Another program as an element: what comes in goes to its standard input, what it writes on its
 //! standard output goes on. It runs beside the path: no packet waits for it.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate owns processes, threads and time"
+)]
+
+mod limits;
 mod log;
 mod process;
 #[cfg(test)]
@@ -17,7 +24,7 @@ use outflow_media::{Format, Time};
 use outflow_packet::DropReason;
 use process::{Output, Process, Words};
 
-use crate::limits::EXTERNAL_CHUNKS;
+use crate::limits::CHUNKS;
 
 /// The element. Its program is started with the first packet.
 #[derive(Debug)]
@@ -111,7 +118,7 @@ impl Element for External {
         }
         if let Some(like) = batch.last() {
             // No more at once than can wait: it may write as fast as it is read.
-            for output in std::iter::from_fn(|| process.take()).take(EXTERNAL_CHUNKS) {
+            for output in std::iter::from_fn(|| process.take()).take(CHUNKS) {
                 match output {
                     Output::Bytes(chunk) => bytes.push(chunk, like, made, tally),
                     Output::End => bytes.restart(tally),

@@ -8,29 +8,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use outflow_privilege::{Bounds, environment, spawn};
+use outflow_privilege::{Bounds, environment, give_up_privileges, spawn};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::log;
-use crate::limits::{
-    EXTERNAL_AGAIN, EXTERNAL_CHUNK_BYTES, EXTERNAL_CHUNKS, EXTERNAL_FILES, EXTERNAL_GOOD_AFTER,
-    EXTERNAL_LAST_WORDS, EXTERNAL_PACKETS, EXTERNAL_TROUBLES,
-};
+use crate::limits::{AGAIN, CHUNK_BYTES, CHUNKS, FILES, GOOD_AFTER, LAST_WORDS, PACKETS, TROUBLES};
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Words {
-    pub(super) command: Vec<String>,
-    pub(super) nice: u64,
+pub(crate) struct Words {
+    pub(crate) command: Vec<String>,
+    pub(crate) nice: u64,
     /// Bytes that it may have.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
     /// What it finds in its environment, besides what all programs do.
-    pub(super) env: Vec<String>,
+    pub(crate) env: Vec<String>,
 }
 
 /// What comes from it.
 #[derive(Debug)]
-pub(super) enum Output {
+pub(crate) enum Output {
     /// What it has written.
     Bytes(Bytes),
     /// It has ended. What it writes next, it writes as another one.
@@ -46,7 +43,7 @@ struct Pipes {
 
 /// A program that is kept running until this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     input: SyncSender<Bytes>,
     output: Receiver<Output>,
     troubles: Receiver<String>,
@@ -80,10 +77,10 @@ impl Shared {
 
 impl Process {
     /// Starts it, in the background.
-    pub(super) fn start(words: &Words) -> Self {
-        let (input, inputs) = sync_channel(EXTERNAL_PACKETS);
-        let (outputs, output) = sync_channel(EXTERNAL_CHUNKS);
-        let (told, troubles) = sync_channel(EXTERNAL_TROUBLES);
+    pub(crate) fn start(words: &Words) -> Self {
+        let (input, inputs) = sync_channel(PACKETS);
+        let (outputs, output) = sync_channel(CHUNKS);
+        let (told, troubles) = sync_channel(TROUBLES);
         let shared = Arc::new(Shared::default());
         let (theirs, words) = (Arc::clone(&shared), words.clone());
         // Without a thread nothing comes out, which shows; what goes in is counted as dropped.
@@ -94,22 +91,22 @@ impl Process {
     }
 
     /// Gives it bytes; `false` if it does not keep up.
-    pub(super) fn give(&self, bytes: &Bytes) -> bool {
+    pub(crate) fn give(&self, bytes: &Bytes) -> bool {
         self.input.try_send(bytes.clone()).is_ok()
     }
 
     /// What comes from it.
-    pub(super) fn take(&self) -> Option<Output> {
+    pub(crate) fn take(&self) -> Option<Output> {
         self.output.try_recv().ok()
     }
 
     /// How many packets it was given since the last time and did not live to read.
-    pub(super) fn missed(&self) -> u64 {
+    pub(crate) fn missed(&self) -> u64 {
         self.shared.missed.swap(0, Ordering::Relaxed)
     }
 
     /// What went wrong.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         self.troubles.try_recv().ok()
     }
 }
@@ -136,8 +133,8 @@ fn keep(
     outputs: &SyncSender<Output>,
     told: &SyncSender<String>,
 ) {
-    crate::system::give_up_privileges("external");
-    let mut backoff = EXTERNAL_AGAIN;
+    give_up_privileges("external");
+    let mut backoff = AGAIN;
     let mut inputs = Some(inputs);
     while !shared.is_over() {
         let began = std::time::Instant::now();
@@ -148,7 +145,7 @@ fn keep(
                 inputs = back;
                 // The reader may be gone; it is over then.
                 let _ = outputs.send(Output::End);
-                let last = last_words.recv_timeout(EXTERNAL_LAST_WORDS).unwrap_or_default();
+                let last = last_words.recv_timeout(LAST_WORDS).unwrap_or_default();
                 let last = if last.is_empty() { last } else { format!("; its last words: {last}") };
                 status.map(|status| format!("{} ended: {status}{last}", words.command[0]))
             }
@@ -159,7 +156,7 @@ fn keep(
         }
         // The caller that asked may be gone, or have some to look at that are like it.
         trouble.into_iter().for_each(|trouble| drop(told.try_send(trouble)));
-        if began.elapsed() > EXTERNAL_GOOD_AFTER {
+        if began.elapsed() > GOOD_AFTER {
             backoff.reset();
         }
         sleep_until_over(shared, backoff.wait());
@@ -185,7 +182,7 @@ fn launch(words: &Words) -> std::io::Result<(Child, Pipes)> {
     environment(&mut command, &words.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let nice = i32::try_from(words.nice).unwrap_or(i32::MAX);
-    let mut child = spawn(&mut command, Bounds { nice, memory_bytes: words.memory, files: EXTERNAL_FILES })?;
+    let mut child = spawn(&mut command, Bounds { nice, memory_bytes: words.memory, files: FILES })?;
     let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
         return Err(std::io::ErrorKind::BrokenPipe.into());
@@ -231,7 +228,7 @@ fn serve(
         inputs
     });
     loop {
-        let mut chunk = BytesMut::zeroed(EXTERNAL_CHUNK_BYTES);
+        let mut chunk = BytesMut::zeroed(CHUNK_BYTES);
         match stdout.read(&mut chunk) {
             Ok(0) | Err(_) => break,
             Ok(read) => {

@@ -4,10 +4,10 @@
 use std::io::Read;
 use std::time::Instant;
 
-use crate::limits::{EXTERNAL_LINE_BYTES_MAX, EXTERNAL_LINES_PER_SECOND};
+use crate::limits::{LINE_BYTES_MAX, LINES_PER_SECOND};
 
 /// Reads until nothing more can come, and gives the last line there was.
-pub(super) fn drain(program: &str, mut from: impl Read) -> String {
+pub(crate) fn drain(program: &str, mut from: impl Read) -> String {
     let began = Instant::now();
     let mut lines = Lines::default();
     let mut log = |line: &str, left_out: u64| {
@@ -45,7 +45,7 @@ impl Lines {
                 [text @ .., b'\n' | b'\r'] => (text, true),
                 text => (text, false),
             };
-            let room = EXTERNAL_LINE_BYTES_MAX - self.begun.len();
+            let room = LINE_BYTES_MAX - self.begun.len();
             self.begun.extend_from_slice(&text[..text.len().min(room)]);
             if is_whole {
                 self.line(second, log);
@@ -62,7 +62,7 @@ impl Lines {
         if self.second != second {
             (self.second, self.logged) = (second, 0);
         }
-        if self.logged < EXTERNAL_LINES_PER_SECOND {
+        if self.logged < LINES_PER_SECOND {
             self.logged += 1;
             log(&line, core::mem::take(&mut self.left_out));
         } else {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn lines_above_the_limit_of_a_second_are_counted_and_not_logged() {
-        let most = u64::from(EXTERNAL_LINES_PER_SECOND);
+        let most = u64::from(LINES_PER_SECOND);
         let (all, last) = logged(&[(0, &b"again\n".repeat(30)), (1, b"later\n"), (1, &b"x\r".repeat(30))]);
         let left_out: u64 = all.iter().map(|(_, left_out)| left_out).sum();
         assert_eq!(all.len() as u64 + left_out, 61);
@@ -118,7 +118,7 @@ mod tests {
         for _ in 0..1000 {
             lines.push(0, &[b'x'; 4096], &mut |_, _| panic!("it has no end"));
         }
-        assert!(lines.begun.capacity() <= 2 * EXTERNAL_LINE_BYTES_MAX);
-        assert_eq!(lines.end(0, &mut |_, _| {}).len(), EXTERNAL_LINE_BYTES_MAX);
+        assert!(lines.begun.capacity() <= 2 * LINE_BYTES_MAX);
+        assert_eq!(lines.end(0, &mut |_, _| {}).len(), LINE_BYTES_MAX);
     }
 }
