@@ -110,7 +110,7 @@ impl Overload {
         self.below(NO_JOINS, &self.counts.pages)
     }
 
-    /// Whether a stream that has so many receivers may have a publisher.
+    /// Whether a stream with this many receivers may have a publisher.
     pub(crate) fn publish(&self, receivers: usize) -> Result<(), Refused> {
         if receivers > 0 { Ok(()) } else { self.below(NO_PUBLISHERS, &self.counts.publishers) }
     }

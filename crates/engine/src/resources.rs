@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 /// Where control groups of version 2 are seen.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Of what there is, a relay takes so many parts in four if nothing else is said.
+/// Of what there is, a relay takes this many parts in four if nothing else is said.
 const PARTS_OF_FOUR: u64 = 3;
 
 /// What a default is a whole multiple of: people read it.

@@ -48,7 +48,7 @@ pub enum Scarce {
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Another level holds, because of this, of which so many thousandths are taken.
+    /// Another level holds, because of this, of which this many thousandths are taken.
     Level(u8, Scarce, u64),
     /// Workers make snapshots this often, at least.
     Snapshots(Duration),
