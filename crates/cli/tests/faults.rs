@@ -350,3 +350,15 @@ fn a_signal_begins_a_drain_as_configured_and_another_one_ends_it() {
     (0..20).for_each(|_| more(&mut receiver));
     assert!(relay.end().success());
 }
+
+#[test]
+fn a_relay_that_is_told_to_reload_as_soon_as_it_listens_goes_on() {
+    let relay = Running::start(Stdio::null(), &[]);
+    let until = Instant::now() + PATIENCE;
+    while TcpStream::connect(relay.http).is_err() {
+        assert!(Instant::now() < until, "it does not listen");
+    }
+    relay.tell(Signal::HUP);
+    receivers_notice_nothing(&relay);
+    assert!(relay.end().success());
+}

@@ -13,7 +13,8 @@ use outflow_log::Log;
 use outflow_privilege::apart;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::helper;
 use super::status;
@@ -111,6 +112,8 @@ fn run(
     builder.enable_all().on_thread_start(|| keep_privileges("control", Part::Control));
     let runtime =
         builder.build().map_err(|e| Ended::NotStarted(format!("the system gives no threads: {e}")))?;
+    let hangup =
+        heard(&runtime).map_err(|e| Ended::NotStarted(format!("signals cannot be waited for: {e}")))?;
     let started = runtime.block_on(Relay::start(config, path, fronts));
     let mut relay = started.map_err(|error| Ended::NotStarted(error.to_string()))?;
     // This thread waits from now on.
@@ -127,7 +130,7 @@ fn run(
         let shown = (status == Status::Line).then(show);
         let watched = tokio::spawn(systemd.clone().watch(control.clone()));
         let ended = tokio::select! {
-            Err(error) = signals(&control, &systemd, allow_empty) => {
+            Err(error) = signals(&control, &systemd, hangup, allow_empty) => {
                 Err(format!("signals cannot be waited for: {error}"))
             }
             ended = relay.ended() => ended.map_err(|fatal| fatal.to_string()),
@@ -165,9 +168,19 @@ fn log_state(log: &Log) -> LogState {
     }
 }
 
+/// What hears SIGHUP from now on: one that comes while the relay starts has the file loaded again, and does not end it.
+fn heard(runtime: &Runtime) -> std::io::Result<Signal> {
+    let _within = runtime.enter();
+    signal(SignalKind::hangup())
+}
+
 /// Obeys signals. The first one that says to end begins a drain as it is configured, another one ends that.
-async fn signals(control: &Control, systemd: &Systemd, allow_empty: bool) -> std::io::Result<Infallible> {
-    let mut hangup = signal(SignalKind::hangup())?;
+async fn signals(
+    control: &Control,
+    systemd: &Systemd,
+    mut hangup: Signal,
+    allow_empty: bool,
+) -> std::io::Result<Infallible> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     end_at_last(Signals::new([SIGTERM, SIGINT])?, control.clone())?;
