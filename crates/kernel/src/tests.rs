@@ -420,6 +420,7 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
 fn once_it_is_open_it_needs_no_privileges() {
     let Some(scene) = Scene::new() else { return };
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
+    scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     let tap = Tap::open(&scene);
     scene.inside_near(|| {
         let Some(mut kernel) = scene::kernel() else { return };
