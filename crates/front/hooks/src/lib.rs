@@ -60,18 +60,19 @@ async fn run(control: Control) {
     let (mut events, counts) = (control.events().follow(), control.shared::<Counts>());
     let (mut delivery, teller) = (Delivery::default(), Arc::new(Teller::new()));
     let mut telling: Option<JoinHandle<Outcome>> = None;
+    // As they are configured at the moment.
+    let hooks = || control.config().section::<Hooks>();
     loop {
-        let hooks = control.config().section::<Hooks>();
         let now = Instant::now();
         let at = if telling.is_none() { delivery.at() } else { None };
         if let (true, Some(event)) = (at.is_some_and(|at| at <= now), delivery.next()) {
-            let teller = Arc::clone(&teller);
+            let (teller, hooks) = (Arc::clone(&teller), hooks());
             telling = Some(spawn_blocking(move || teller.tell(&hooks, &event)));
             continue;
         }
         tokio::select! {
             event = events.recv() => match event {
-                Ok(event) if hooks.wants(event.what.kind()) => counts.lost.add(delivery.push(now, event)),
+                Ok(event) if hooks().wants(event.what.kind()) => counts.lost.add(delivery.push(now, event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => counts.lost.add(missed),
                 Err(RecvError::Closed) => return,
