@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-pub use ureq::{Agent, Error};
+pub use ureq::{Agent, Error, RequestBuilder};
 
 /// One that waits no longer than this for an answer. It follows no redirects: what it sends is for the address alone that
 /// it was given.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outflow_fetch::{Error, agent};
+use outflow_fetch::{Error, RequestBuilder, agent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,10 +23,7 @@ pub(super) struct Api<'a> {
 impl Api<'_> {
     /// Asks it for all that it has of something.
     pub(super) fn ask<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<T>, String> {
-        let mut request = agent(PATIENCE).get(self.address(what));
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
+        let request = self.authorized(agent(PATIENCE).get(self.address(what)));
         let mut answer = request.call().map_err(|error| self.failed(&error))?;
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
         body.read_json().map_err(|error| self.failed(&error))
@@ -38,10 +35,7 @@ impl Api<'_> {
         what: &str,
         said: &impl Serialize,
     ) -> Result<Option<T>, String> {
-        let mut request = agent(PATIENCE).post(self.address(what));
-        if let Some(bearer) = self.bearer() {
-            request = request.header("authorization", bearer);
-        }
+        let request = self.authorized(agent(PATIENCE).post(self.address(what)));
         match request.send_json(said).and_then(|mut answer| answer.body_mut().read_json()) {
             Ok(answer) => Ok(Some(answer)),
             Err(Error::ConnectionFailed | Error::Io(_)) => Ok(None),
@@ -53,8 +47,11 @@ impl Api<'_> {
         format!("{}/api/v1/{what}", self.url.trim_end_matches('/'))
     }
 
-    fn bearer(&self) -> Option<String> {
-        self.token.map(|token| format!("Bearer {token}"))
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        }
     }
 
     fn failed(&self, error: &Error) -> String {

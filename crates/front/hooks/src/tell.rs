@@ -1,6 +1,7 @@
 //! Tells one event.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use outflow_control::Event;
@@ -15,14 +16,15 @@ use crate::settings::Hooks;
 /// What tells them.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    agent: Agent,
+    /// Made with the first event: the certificates that it reads are for relays that have a hook.
+    agent: LazyLock<Agent>,
     /// Tells events of this run of the relay from those of another one.
     run: u32,
 }
 
 impl Teller {
     pub(crate) fn new() -> Self {
-        Teller { agent: agent(ANSWER_WITHIN), run: random_u32() }
+        Teller { agent: LazyLock::new(|| agent(ANSWER_WITHIN)), run: random_u32() }
     }
 
     /// Tells it, and waits for the answer.
