@@ -67,8 +67,9 @@ fn shed(control: &Control, told: &mut BTreeSet<ReceiverId>) {
         told.insert(receiver);
         let Some(owner) = control.registry().receiver(receiver) else { continue };
         let leave = Command::Leave { stream: owner.stream, receiver, reason: CloseReason::Shed };
-        control.workers().tell(&owner, leave);
+        // Before it is told: one that has ended is counted.
         control.health().overload().count_shed();
+        control.workers().tell(&owner, leave);
     }
 }
 
