@@ -23,6 +23,11 @@ const OUTPUTS_MAX: usize = 4_000;
 
 /// Steps: a byte that says what happens, one that says how, and for packets the bytes that they carry.
 pub(crate) fn stream(data: &[u8]) {
+    play(data, |_| {});
+}
+
+/// Takes the steps, and does something behind each.
+pub(crate) fn play(data: &[u8], mut behind_each: impl FnMut(&mut Scene)) {
     let mut scene = Scene::new();
     let mut rest = data;
     while let [what, how, behind @ ..] = rest {
@@ -30,6 +35,7 @@ pub(crate) fn stream(data: &[u8]) {
         let (carried, behind) = behind.split_at(carried);
         scene.step(*what, *how, carried);
         scene.serve();
+        behind_each(&mut scene);
         rest = behind;
     }
 }
@@ -47,11 +53,13 @@ struct Site {
 }
 
 /// The stream at its owner, and a replica, if there is one.
-struct Scene {
+pub(crate) struct Scene {
     now: Time,
     owner: Site,
     replica: Option<Site>,
     format: Format,
+    /// What its services are.
+    services: u8,
     sequence: u16,
     timestamp: u32,
     at: usize,
@@ -92,7 +100,7 @@ impl Scene {
         let (now, format) = (Time::from_millis(1_000), Format::Ts);
         let mut owner = Site::new();
         owner.stream.handle_source(now, format.clone());
-        Scene { now, owner, replica: None, format, sequence: 0, timestamp: 0, at: 0 }
+        Scene { now, owner, replica: None, format, services: 0, sequence: 0, timestamp: 0, at: 0 }
     }
 
     fn step(&mut self, what: u8, how: u8, carried: &[u8]) {
@@ -111,7 +119,10 @@ impl Scene {
             }
             8 => self.owner.stream.set_options(options(how)),
             9 => self.replicate(how),
-            10 => self.owner.services(now, services(how)),
+            10 => {
+                self.services = how;
+                self.owner.services(now, services(how));
+            }
             _ => {
                 let site = self.replica.as_mut().filter(|_| is_elsewhere).unwrap_or(&mut self.owner);
                 site.step(now, what, how);
@@ -166,6 +177,20 @@ impl Scene {
         let joining = self.owner.stream.handle_replica();
         joining.introduction.into_iter().for_each(|handed| replica.stream.handle_handed(self.now, handed));
         self.replica = Some(replica);
+    }
+
+    /// The stream goes on in another process, with those of its receivers whose names are their own.
+    pub(crate) fn go_on_elsewhere(&mut self) {
+        self.replica = None;
+        self.owner.stream.end_replicas();
+        let saved = minicbor::to_vec(self.owner.stream.save()).expect("memory does not fail");
+        let mut site = Site::new();
+        site.services(self.now, services(self.services));
+        let read = minicbor::decode(&saved).expect("what was written");
+        let keys = site.stream.restore(self.now, read).expect("what was saved fits");
+        site.sinks = keys.into_iter().map(|(_, key)| key).collect();
+        self.owner = site;
+        self.serve();
     }
 
     fn serve(&mut self) {

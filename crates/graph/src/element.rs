@@ -48,6 +48,28 @@ pub trait Element: Debug + Send {
     fn resume(&mut self, state: Box<dyn Any + Send>) {
         let _ = state;
     }
+
+    /// What of it goes on in another process, so that receivers see no break: counters and clocks, in a form of its own
+    /// that other versions read. Nothing, where it can begin afresh.
+    fn save(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Goes on from what another process has saved.
+    fn restore(&mut self, saved: &[u8], at: Replay<'_>) {
+        let _ = (saved, at);
+    }
+}
+
+/// Where an element stands that goes on from what another process has saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay<'a> {
+    /// The packets that come next are the last ones that the other has worked on: it is to number them as that did. With
+    /// it comes what an element that began with the saved numbers says behind them; nothing at the trial that this is
+    /// known by.
+    Before(Option<&'a [u8]>),
+    /// It has worked on those: it stands where the other stood.
+    After,
 }
 
 /// Why an element cannot work on something.

@@ -28,6 +28,7 @@ mod message;
 mod number;
 mod plan;
 mod report;
+mod save;
 mod settings;
 mod stage;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub use budget::Budget;
 pub use catalogue::{CATALOGUE, find};
 pub use content::{Content, Contents};
 pub use contract::{Contract, Control, Gives, Unit};
-pub use element::{Element, Tally, Unfit};
+pub use element::{Element, Replay, Tally, Unfit};
 pub use elements::view::View;
 pub use item::Item;
 pub use kind::{Kind, Make, OUT};
@@ -49,6 +50,7 @@ pub use message::{Message, Signal, Signals, TrackTime};
 pub use number::{Numbering, Places};
 pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
 pub use report::{Gauge, NodeReport};
+pub use save::SavedElements;
 pub use settings::{Form, Opt, Setting, Settings};
 pub use stage::{Probe, Stage, Target};
 

@@ -102,6 +102,18 @@ impl Frames {
         Frames::default()
     }
 
+    /// How many layers and temporal sub-layers were seen, and whether the latter were announced.
+    pub fn shown(&self) -> (u8, u8, bool) {
+        (self.layers, self.sub_layers, self.are_announced)
+    }
+
+    /// Frames before the first one have shown so many.
+    pub fn show(&mut self, (layers, sub_layers, are_announced): (u8, u8, bool)) {
+        self.layers = self.layers.max(layers.min(TEMPORAL_LAYERS as u8 + 2));
+        self.sub_layers = self.sub_layers.max(sub_layers.min(TEMPORAL_LAYERS as u8));
+        self.are_announced |= are_announced;
+    }
+
     /// A new access unit begins. `time` is its presentation time in ticks of any clock, the low
     /// 32 bits of it, wrapping: an RTP timestamp, or a PTS.
     pub fn begin(&mut self, time: Option<u32>) {

@@ -138,6 +138,23 @@ impl Drops {
         self.0.iter().sum()
     }
 
+    /// Every reason by its name with its count, zeros left out: what another process takes up.
+    pub fn save(&self) -> Vec<(String, u64)> {
+        let some = self.iter().filter(|(_, count)| *count > 0);
+        some.map(|(reason, count)| (reason.as_str().to_owned(), count)).collect()
+    }
+
+    /// What another process has counted. A reason that is not known here is left out.
+    pub fn restore(saved: &[(String, u64)]) -> Self {
+        let mut drops = Drops::default();
+        for (name, count) in saved {
+            let reason = DropReason::ALL.iter().find(|reason| reason.as_str() == name);
+            // Sums of some of these fit their type.
+            reason.into_iter().for_each(|reason| drops.0[*reason as usize] = (*count).min(1 << 48));
+        }
+        drops
+    }
+
     /// Every reason with its count, zeros included, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.iter().map(|&reason| (reason, self.get(reason)))
@@ -158,6 +175,16 @@ mod tests {
         assert_eq!(sum.get(DropReason::SlowSink), 6);
         assert_eq!(sum.total(), 8);
         assert_eq!(sum.iter().filter(|(_, n)| *n > 0).count(), 2);
+    }
+
+    #[test]
+    fn counts_go_on_by_their_names() {
+        let mut drops = Drops::default();
+        drops.add(DropReason::SlowSink, 3);
+        let mut saved = drops.save();
+        assert_eq!(saved, [("slow-sink".to_owned(), 3)]);
+        saved.push(("of-tomorrow".to_owned(), 9));
+        assert_eq!(Drops::restore(&saved), drops);
     }
 
     #[test]

@@ -90,6 +90,11 @@ impl MaxLayer {
     /// All layers, however many there are.
     pub const ALL: MaxLayer = MaxLayer(Level::MAX - 1);
 
+    /// Layers up to this one; all, if there is no such layer.
+    pub const fn up_to(layer: u8) -> Self {
+        if layer < Level::MAX { MaxLayer(layer) } else { MaxLayer::ALL }
+    }
+
     /// Whether packets of this layer are taken.
     pub const fn takes(self, layer: u8) -> bool {
         layer <= self.0

@@ -14,6 +14,6 @@ mod tracks;
 pub use drops::{DropReason, Drops};
 pub use layers::{Level, MaxLayer, NoLevel};
 pub use packet::{Packet, Parsed};
-pub use parse::{Parser, image_tag};
-pub use receive::{Incoming, Receive};
+pub use parse::{LayersShown, Parser, image_tag};
+pub use receive::{Incoming, Receive, SavedReceive};
 pub use tracks::TrackMask;

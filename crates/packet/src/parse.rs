@@ -23,7 +23,30 @@ pub enum Parser {
     Rtp(Vec<RtpReader>),
 }
 
+/// What layers a track has shown: what its reader needs to number those that come as another one did.
+pub type LayersShown = (u8, u8, bool);
+
 impl Parser {
+    /// What layers each track has shown.
+    pub fn layers_shown(&self) -> Vec<LayersShown> {
+        match self {
+            Parser::Rtp(readers) => readers.iter().map(RtpReader::layers_shown).collect(),
+            Parser::Ts(reader, _) => vec![reader.layers_shown()],
+            Parser::Images(_) | Parser::Data(_) => Vec::new(),
+        }
+    }
+
+    /// Another process has read the stream up to now, and seen these.
+    pub fn show_layers(&mut self, shown: &[LayersShown]) {
+        match self {
+            Parser::Rtp(readers) => {
+                readers.iter_mut().zip(shown).for_each(|(reader, shown)| reader.show_layers(*shown));
+            }
+            Parser::Ts(reader, _) => shown.iter().take(1).for_each(|shown| reader.show_layers(*shown)),
+            Parser::Images(_) | Parser::Data(_) => {}
+        }
+    }
+
     /// For packets of this format.
     pub fn new(format: &Format) -> Self {
         match format {

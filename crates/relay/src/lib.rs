@@ -17,6 +17,7 @@ mod drive;
 pub mod feedback;
 pub mod limits;
 pub mod requests;
+pub mod save;
 pub mod schedule;
 mod selection;
 pub mod send;

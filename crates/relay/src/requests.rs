@@ -3,6 +3,7 @@
 use outflow_media::{Rate, Time, TokenBucket};
 
 use crate::limits::{LEVEL_REQUEST_EVERY, LEVEL_REQUESTS_BURST};
+use crate::save::SavedAsked;
 
 /// How fast requests may come.
 const RATE: Rate = Rate::one_every(LEVEL_REQUEST_EVERY);
@@ -58,6 +59,20 @@ impl Default for Asked {
 }
 
 impl Asked {
+    /// What goes on in another process.
+    pub(crate) fn save(&self) -> SavedAsked {
+        SavedAsked { newest: self.newest, taken: self.taken, refused: self.refused.to_vec() }
+    }
+
+    /// Goes on from what another process has saved. As many may come as of one that has just joined.
+    pub(crate) fn restore(saved: &SavedAsked) -> Self {
+        let mut asked = Asked { newest: saved.newest, taken: saved.taken, ..Asked::default() };
+        for (refused, saved) in asked.refused.iter_mut().zip(&saved.refused) {
+            *refused = *saved;
+        }
+        asked
+    }
+
     /// One was refused.
     pub(crate) fn refuse(&mut self, refusal: Refusal) {
         self.refused[refusal as usize] += 1;

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod payload;
 mod reception;
 pub mod rtcp;
+pub mod save;
 pub mod sdp;
 
 pub use extensions::{Extension, Extensions};

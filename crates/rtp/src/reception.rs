@@ -8,6 +8,7 @@ use outflow_media::Time;
 use super::sequence_distance;
 use crate::limits::{LATE_PACKETS_MAX, LOST_PACKETS_MAX};
 use crate::rtcp::ReportBlock;
+use crate::save::SavedReception;
 
 const DROPOUT: i16 = LOST_PACKETS_MAX.cast_signed();
 const MISORDER: i16 = LATE_PACKETS_MAX.cast_signed();
@@ -67,6 +68,41 @@ impl Reception {
             expected_before: 0,
             received_before: 0,
             sender_report: None,
+        }
+    }
+
+    /// What goes on in another process.
+    pub fn save(&self) -> Option<SavedReception> {
+        self.started.then(|| SavedReception {
+            ssrc: self.ssrc,
+            highest: self.highest(),
+            base: self.base,
+            received: self.received,
+            transit: self.transit,
+            jitter: self.jitter,
+            reported: (self.expected_before, self.received_before),
+            sender_report: self.sender_report.map(|(ntp, at)| (ntp, at.as_nanos())),
+        })
+    }
+
+    /// Goes on from what another process has saved, with timestamps that tick `clock_rate` times a second.
+    pub fn restore(saved: SavedReception, clock_rate: u32) -> Self {
+        let (expected_before, received_before) = saved.reported;
+        Reception {
+            ssrc: saved.ssrc,
+            clock_rate,
+            started: true,
+            highest: saved.highest as u16,
+            cycles: saved.highest >> 16,
+            base: saved.base,
+            expected_stray: None,
+            // What a peer or a relay can reach: sums of these fit their types.
+            received: saved.received.min(1 << 48),
+            transit: saved.transit,
+            jitter: saved.jitter.min(1 << 30),
+            expected_before,
+            received_before,
+            sender_report: saved.sender_report.map(|(ntp, at)| (ntp, Time::from_nanos(at))),
         }
     }
 

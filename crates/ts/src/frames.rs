@@ -140,6 +140,11 @@ impl TsFrames {
         self.is_mixed = false;
     }
 
+    /// Another process has read the stream up to now, and seen so many layers.
+    pub fn restore_layers(&mut self, layers: u8) {
+        self.layers = self.layers.max(layers);
+    }
+
     /// The number of the frame that arrives.
     pub fn number(&self) -> u32 {
         self.number

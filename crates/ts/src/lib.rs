@@ -25,7 +25,7 @@ pub use discontinuity::announce_discontinuity;
 pub use framer::{TsFramer, resync};
 pub use frames::{FrameTag, Part, TsFrames};
 pub use looper::TsLoop;
-pub use mux::{CLOCK_DELAY, TsMux, TsOut, UnsupportedCodec};
+pub use mux::{CLOCK_DELAY, SavedMux, TsMux, TsOut, UnsupportedCodec};
 pub use packet::PACKET_BYTES;
 pub use programme::{Coding, ElementaryStream, Programme};
 pub use reader::{Findings, FindingsPool, Found, TsReader};

@@ -1,11 +1,13 @@
 //! Access units of several tracks into one transport stream.
 
 mod parameters;
+mod save;
 mod stream;
 
 use bytes::{Buf, Bytes, BytesMut};
 use outflow_media::{AccessUnit, Malformed, Track};
 
+pub use self::save::SavedMux;
 use self::stream::Stream;
 use super::DATAGRAM_BYTES;
 use super::clock::{PTS_HZ, PTS_MODULUS, pcr_distance, pts_after, pts_distance, wrapped};

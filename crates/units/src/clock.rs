@@ -3,6 +3,7 @@
 use outflow_media::Time;
 
 use crate::limits::CLOCK_DEVIATION_SECONDS_MAX;
+use crate::save::{SavedClock, SavedClocks};
 
 /// Ticks a second of the timeline, as in a transport stream.
 pub(super) const TICKS: i64 = 90_000;
@@ -67,6 +68,27 @@ impl Clocks {
             report: None,
         };
         Clocks { tracks: rates.map(track).collect(), main, began: None }
+    }
+
+    /// What goes on in another process, once there was a timestamp.
+    pub(super) fn save(&self) -> Option<SavedClocks> {
+        let of = |clock: &TrackClock| {
+            let report = clock.report.map(|report| (report.ntp, report.rtp));
+            clock.newest.map(|newest| SavedClock { newest, offset: clock.offset, report })
+        };
+        Some(SavedClocks { began_ns: self.began?.as_nanos(), tracks: self.tracks.iter().map(of).collect() })
+    }
+
+    /// Goes on from what another process has saved.
+    pub(super) fn restore(&mut self, saved: &SavedClocks) {
+        self.began = Some(Time::from_nanos(saved.began_ns));
+        for (clock, saved) in self.tracks.iter_mut().zip(&saved.tracks) {
+            if let Some(SavedClock { newest, offset, report }) = *saved {
+                clock.newest = Some(near(newest));
+                clock.offset = near(offset);
+                clock.report = report.map(|(ntp, rtp)| Report { ntp: near(ntp), rtp: near(rtp) });
+            }
+        }
     }
 
     /// Whether a timestamp of this track was seen.
@@ -142,6 +164,11 @@ impl TrackClock {
             self.report = Some(Report { ntp: whole + part, rtp });
         }
     }
+}
+
+/// A number of ticks from elsewhere: sums of a few of them fit their type.
+fn near(ticks: i64) -> i64 {
+    ticks.clamp(-(1 << 60), 1 << 60)
 }
 
 /// The time at which something arrives.

@@ -6,6 +6,7 @@ use outflow_rtp::RtpHeader;
 use outflow_rtp::payload::depacketize::{Depacketizer, Dropped};
 
 use crate::clock::Clocks;
+use crate::save::SavedClocks;
 use crate::times::Times;
 
 /// Puts the access units of RTP tracks together, and gives them times of one timeline.
@@ -39,6 +40,16 @@ impl FromRtp {
             tracks: tracks.iter().enumerate().map(input).collect(),
             clocks: Clocks::new(tracks.iter().map(|track| track.clock_rate), main),
         }
+    }
+
+    /// Its timeline, for another process.
+    pub fn save(&self) -> Option<SavedClocks> {
+        self.clocks.save()
+    }
+
+    /// Goes on with the timeline of another process.
+    pub fn restore(&mut self, saved: &SavedClocks) {
+        self.clocks.restore(saved);
     }
 
     /// Takes one RTP packet, header included, and gives the units that it completes.

@@ -31,10 +31,12 @@ mod clock;
 mod from_rtp;
 pub mod limits;
 mod order;
+mod save;
 #[cfg(test)]
 mod tests;
 mod times;
 mod to_ts;
 
 pub use from_rtp::FromRtp;
+pub use save::{SavedClock, SavedClocks, SavedToTs};
 pub use to_ts::ToTs;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outflow_media::{AccessUnit, Track};
-use outflow_ts::{TsMux, TsOut, UnsupportedCodec};
+use outflow_ts::{SavedMux, TsMux, TsOut, UnsupportedCodec};
 
 /// Puts access units into transport stream packets. Tracks that it cannot carry are passed over.
 #[derive(Debug)]
@@ -19,6 +19,16 @@ impl ToTs {
     /// It can carry none of them.
     pub fn new(tracks: &[Track]) -> Result<Self, UnsupportedCodec> {
         Ok(ToTs { mux: TsMux::new(tracks)?, made: TsOut::default(), refused: 0 })
+    }
+
+    /// Where it stands, for another process.
+    pub fn save(&self) -> SavedMux {
+        self.mux.save()
+    }
+
+    /// Goes on from where another process stood.
+    pub fn restore(&mut self, saved: &SavedMux) {
+        self.mux.restore(saved);
     }
 
     /// Whether the track at this index is carried.

@@ -3,16 +3,17 @@
 use core::any::Any;
 
 use bytes::Bytes;
+use minicbor::{Decode, Encode};
 use outflow_media::{Format, Time, Track};
-use outflow_packet::receive::RtpWrap;
+use outflow_packet::receive::{RtpWrap, SavedWrap};
 use outflow_packet::{DropReason, Packet};
 use outflow_rtp::payload::depacketize::Dropped;
 use outflow_ts::{FindingsPool, Found, TsReader, UnsupportedCodec};
-use outflow_units::FromRtp;
+use outflow_units::{FromRtp, SavedToTs};
 
 use crate::{
-    Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Signals, Tally,
-    Unfit,
+    Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Replay, Signals,
+    Tally, Unfit,
 };
 
 /// What can be put into a transport stream.
@@ -106,6 +107,34 @@ impl Works {
     }
 }
 
+/// What goes on in another process.
+#[derive(Debug, Clone, Encode, Decode)]
+#[cbor(map)]
+struct Saved {
+    #[n(0)]
+    to_ts: SavedToTs,
+    /// Of sinks that get the transport stream by RTP.
+    #[n(1)]
+    wrap: Option<SavedWrap>,
+}
+
+impl Saved {
+    /// The numbers, where nothing of the timeline was sent yet.
+    fn begun(&self) -> Saved {
+        Saved { to_ts: SavedToTs { mux: self.to_ts.mux.begun(), ..self.to_ts.clone() }, wrap: self.wrap }
+    }
+
+    /// Where an element has to begin to stand here behind what brings one that begins here to `there`.
+    fn ahead_of(&self, there: &Saved) -> Saved {
+        let mux = self.to_ts.mux.ahead_of(&there.to_ts.mux);
+        let back = |here: SavedWrap| {
+            let made = there.wrap.map_or(0, |there| there.sequence.wrapping_sub(here.sequence));
+            SavedWrap { sequence: here.sequence.wrapping_sub(made), ..here }
+        };
+        Saved { to_ts: SavedToTs { mux, ..self.to_ts.clone() }, wrap: self.wrap.map(back) }
+    }
+}
+
 impl Element for ToTs {
     fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
         let refused = |what: &str| Unfit::new(what, format!("give it {TAKES}"));
@@ -144,6 +173,30 @@ impl Element for ToTs {
     /// All of it: the transport stream goes on, with its counters and clocks.
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(self.works.take()?)
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        let works = self.works.as_ref()?;
+        let to_ts = SavedToTs { clocks: works.from_rtp.save(), mux: works.to_ts.save() };
+        minicbor::to_vec(Saved { to_ts, wrap: works.wrap.as_ref().map(RtpWrap::save) }).ok()
+    }
+
+    fn restore(&mut self, saved: &[u8], at: Replay<'_>) {
+        let Some(works) = &mut self.works else { return };
+        let read = |bytes| minicbor::decode::<Saved>(bytes).ok();
+        let Some(saved) = read(saved) else { return };
+        let begins = match at {
+            Replay::Before(None) => saved.begun(),
+            Replay::Before(Some(trial)) => {
+                read(trial).map_or_else(|| saved.begun(), |trial| saved.ahead_of(&trial))
+            }
+            Replay::After => saved.clone(),
+        };
+        if at != Replay::After {
+            saved.to_ts.clocks.iter().for_each(|clocks| works.from_rtp.restore(clocks));
+        }
+        works.to_ts.restore(&begins.to_ts.mux);
+        works.wrap = begins.wrap.map(RtpWrap::restore);
     }
 
     fn resume(&mut self, state: Box<dyn Any + Send>) {

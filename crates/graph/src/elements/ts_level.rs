@@ -40,6 +40,11 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// RTP sequence number of the datagram that they are of.
+    fn sequence(&self) -> u16 {
+        u16::from_be_bytes([self.rtp_header[2], self.rtp_header[3]])
+    }
+
     /// Bytes of the main stream.
     pub fn main_bytes(&self) -> usize {
         let is_main = |packet: &&[u8]| self.main_pid.is_some() && pid_of(packet) == self.main_pid;
@@ -64,6 +69,17 @@ pub struct TsLevel {
     /// RTP sequence number of the next datagram.
     sequence: Option<u16>,
     left_out: u64,
+}
+
+/// Where a level stands between two pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// By how much the main stream's continuity counter is lower than it came, modulo 16.
+    pub counter_offset: u8,
+    /// RTP sequence number of the next datagram, once there was one.
+    pub sequence: Option<u16>,
+    /// Packets that wait for more, or for the end of their frame.
+    pub waiting: u8,
 }
 
 /// What is known of the datagram that is being filled.
@@ -99,6 +115,42 @@ impl TsLevel {
         }
     }
 
+    /// The same where another process has made it up to now. This one begins with pieces that the other had as
+    /// well, and at the end of which it is to count as the other did.
+    pub fn aligned(max_layer: MaxLayer, pieces: &[Piece], there: Standing) -> Self {
+        let mut trial = TsLevel::new(max_layer);
+        for piece in pieces {
+            if piece.starts {
+                trial.begin(piece);
+            }
+            trial.push(piece, &mut |_| {});
+        }
+        trial.settle(there);
+        let first = pieces.iter().find(|piece| piece.starts).map(|piece| piece.sequence());
+        let made = trial.sequence.zip(first).map(|(next, first)| next.wrapping_sub(first));
+        let mut aligned = TsLevel::new(max_layer);
+        aligned.counter.counter_offset =
+            there.counter_offset.wrapping_sub(trial.counter.counter_offset) & 0x0f;
+        aligned.sequence = there.sequence.map(|sequence| sequence.wrapping_sub(made.unwrap_or(0)));
+        aligned
+    }
+
+    /// Behind these pieces: what waits here though it did not there, as its frame had shown its end, goes.
+    pub fn settle(&mut self, there: Standing) -> Option<Parsed> {
+        let waits = self.packets.len() / PACKET_BYTES > usize::from(there.waiting);
+        waits.then(|| self.flush(true)).flatten()
+    }
+
+    /// Where it stands.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            counter_offset: self.counter.counter_offset,
+            sequence: self.sequence,
+            // A datagram's at most.
+            waiting: (self.packets.len() / PACKET_BYTES) as u8,
+        }
+    }
+
     /// The highest layer that it takes.
     pub fn max_layer(&self) -> MaxLayer {
         self.max_layer
@@ -127,8 +179,7 @@ impl TsLevel {
     pub fn begin(&mut self, piece: &Piece) -> Option<Parsed> {
         let FrameTag { key, layer, layers, .. } = piece.told;
         let ended = self.flush(true);
-        let [_, _, high, low, ..] = piece.rtp_header;
-        self.sequence.get_or_insert(u16::from_be_bytes([high, low]));
+        self.sequence.get_or_insert(piece.sequence());
         // Of a stream that turned out to have no layers, all is taken once it can be decoded.
         self.takes = if layers > 1 { self.max_layer.takes(layer) } else { key || !self.lacks };
         self.lacks = !self.takes || (self.lacks && !key);

@@ -10,15 +10,15 @@ use crate::limits::{SAME_CLOCK, SSRC_SILENCE};
 /// As long as no sender restarts, nothing is rewritten.
 #[derive(Debug)]
 pub struct Continuity {
-    clock_rate: u32,
+    pub(super) clock_rate: u32,
     /// The sender now, and when it last sent.
-    current: Option<(u32, Time)>,
-    restarted: Option<TurnBy>,
-    ssrc_out: u32,
-    sequence_delta: u16,
-    timestamp_delta: u32,
-    last_sequence: u16,
-    last_timestamp: u32,
+    pub(super) current: Option<(u32, Time)>,
+    pub(super) restarted: Option<TurnBy>,
+    pub(super) ssrc_out: u32,
+    pub(super) sequence_delta: u16,
+    pub(super) timestamp_delta: u32,
+    pub(super) last_sequence: u16,
+    pub(super) last_timestamp: u32,
 }
 
 /// How a source begins a new turn.

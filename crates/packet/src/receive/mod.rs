@@ -7,9 +7,11 @@
 
 mod continuity;
 mod incoming;
+mod save;
 
 pub use continuity::{Continuity, Passage, TurnBy};
 pub use incoming::Incoming;
+pub use save::{SavedReceive, SavedSender, SavedWrap};
 
 use bytes::Bytes;
 use outflow_media::{Codec, Format, Time, Track};

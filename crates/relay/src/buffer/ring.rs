@@ -135,6 +135,11 @@ impl Ring {
         }
     }
 
+    /// The newest packet of which this holds.
+    pub(crate) fn newest(&self, is: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| is(entry))
+    }
+
     /// Number of packets held.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -157,6 +162,16 @@ impl Ring {
         let (from, to) = (clamp(from), clamp(to));
         let base = self.first;
         self.entries.range(from..to.max(from)).enumerate().map(move |(i, e)| (base + (from + i) as Seq, e))
+    }
+
+    /// First packets of key frames of the main track that are still here, oldest first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Seq> + '_ {
+        self.keys.iter().copied()
+    }
+
+    /// Sinks join at these key frames only, of those that are here.
+    pub(crate) fn keep_keys(&mut self, is_kept: impl Fn(Seq) -> bool) {
+        self.keys.retain(|key| is_kept(*key));
     }
 
     /// First packet of the newest key frame that is still here.

@@ -77,6 +77,11 @@ impl Audience {
         self.begun.retain(|&k| k != key);
     }
 
+    /// Goes on from what another process has counted, once its sinks have joined.
+    pub(super) fn restore_past(&mut self, past: Counters, drops: Drops, joins: u64) {
+        (self.past, self.past_drops, self.joins) = (past, drops, joins);
+    }
+
     pub(super) fn bounds(&self) -> &LevelBounds {
         &self.bounds
     }

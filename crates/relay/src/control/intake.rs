@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::receive::TurnBy;
-use outflow_packet::{DropReason, Incoming, Packet, Parsed, Parser, Receive};
+use outflow_packet::{DropReason, Incoming, LayersShown, Packet, Parsed, Parser, Receive, SavedReceive};
 use outflow_ts::Found;
 
 /// Receives packets, and parses them.
@@ -11,6 +11,8 @@ use outflow_ts::Found;
 pub(super) struct Intake {
     receive: Receive,
     parser: Parser,
+    /// How many layers the source has shown to another process, whose reader has seen more of it.
+    layers: u8,
 }
 
 /// A packet that was received and parsed.
@@ -25,7 +27,7 @@ pub(super) struct Came {
 }
 
 /// A packet of a stream that has `least` layers, though the others may not come: none is new when it comes.
-fn with_layers(tag: &mut Tag, least: u8) {
+pub(super) fn with_layers(tag: &mut Tag, least: u8) {
     if tag.layers <= least && tag.layers > 0 {
         (tag.layers, tag.grown) = (least, 0);
     }
@@ -35,13 +37,35 @@ impl Intake {
     /// For a source that declares one format, where receivers get another. `ssrc` is that of a transport stream
     /// that goes out by RTP.
     pub(super) fn new(declared: &Format, format: &Format, ssrc: u32) -> Self {
-        Intake { receive: Receive::new(declared, ssrc), parser: Parser::new(format) }
+        Intake { receive: Receive::new(declared, ssrc), parser: Parser::new(format), layers: 0 }
+    }
+
+    /// For a source that another process has received up to now, with a reader that has read what came last.
+    /// It has seen so many layers.
+    pub(super) fn restore(format: &Format, saved: &SavedReceive, (parser, layers): (Parser, u8)) -> Self {
+        Intake { receive: Receive::restore(format, saved), parser, layers }
+    }
+
+    /// What of it goes on in another process.
+    pub(super) fn save(&self) -> SavedReceive {
+        self.receive.save()
+    }
+
+    /// The tables of a transport stream, as they are now.
+    pub(super) fn tables(&self) -> Option<Bytes> {
+        self.parser.preamble()
+    }
+
+    /// What layers each track has shown.
+    pub(super) fn layers_shown(&self) -> Vec<LayersShown> {
+        self.parser.layers_shown()
     }
 
     /// A source begins its turn, with packets of the same format as before.
     pub(super) fn restart(&mut self, declared: &Format, format: &Format, by: TurnBy) {
         self.receive.restart(declared, by);
         self.parser.restart(format);
+        self.layers = 0;
     }
 
     /// Takes a packet that came in. Its reader puts what it found in a datagram of a transport stream into
@@ -58,7 +82,7 @@ impl Intake {
         let goes_on = !is_back || self.parser.resume(&bytes);
         let mut tag = self.parser.tag_into(track, &bytes, found)?;
         if track == format.main_track() {
-            with_layers(&mut tag, least);
+            with_layers(&mut tag, least.max(self.layers));
         }
         Ok(Came { bytes, track, tag, goes_on })
     }

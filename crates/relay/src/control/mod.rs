@@ -16,6 +16,7 @@ mod output;
 mod owner;
 mod renditions;
 mod replica;
+mod save;
 mod share;
 mod source;
 mod state;

@@ -4,6 +4,7 @@ use outflow_media::Time;
 use outflow_packet::Parsed;
 
 use super::branches::ORIGINAL;
+use super::distribution::Distribution;
 use super::handed::{Handed, TrackClock};
 use super::state::State;
 use super::stream::Stream;
@@ -19,7 +20,7 @@ impl Stream {
                     self.change_format(now, format, turn, None);
                 }
             }
-            Handed::Clock(clock) => self.take_clock(now, clock),
+            Handed::Clock(clock) => self.state.out.take_clock(now, clock),
             Handed::Packet(parsed) if self.state.sharing.has_gap() => {
                 let State { out, sharing, .. } = &mut self.state;
                 let passes = sharing.take_after_gap(&mut out.sinks, parsed);
@@ -50,15 +51,17 @@ impl Stream {
         self.state.source.packet(parsed.packet.arrived, parsed.packet.bytes.len());
         self.spread(now, parsed);
     }
+}
 
-    fn take_clock(&mut self, now: Time, told: TrackClock) {
-        let out = &mut self.state.out;
-        let (Some(origin), Some(original)) = (&mut out.origin, out.branches.get_mut(ORIGINAL)) else {
+impl Distribution {
+    /// Takes what another stream says of a track's sender.
+    pub(super) fn take_clock(&mut self, now: Time, told: TrackClock) {
+        let (Some(origin), Some(original)) = (&mut self.origin, self.branches.get_mut(ORIGINAL)) else {
             return;
         };
         if origin.set_sender(&told) {
             original.set_passed(told.track, told.passed);
-            out.tell_clock(now, told.track);
+            self.tell_clock(now, told.track);
         }
     }
 }

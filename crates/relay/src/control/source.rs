@@ -4,6 +4,8 @@ use outflow_media::Time;
 use outflow_packet::{DropReason, Drops};
 
 use super::Meter;
+use crate::save::{SavedCounts, SavedSource};
+use crate::schedule::Counters;
 
 /// What came from the source. Cumulative.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,6 +47,39 @@ impl Source {
         self.since = now;
         self.counters.starts += 1;
         true
+    }
+
+    /// What goes on in another process.
+    pub(super) fn save(&self) -> SavedSource {
+        let SourceCounters { packets, bytes, drops, starts } = self.counters;
+        SavedSource {
+            counts: SavedCounts { packets, bytes, drops: drops.save() },
+            starts,
+            up: self.up,
+            since_ns: self.since.as_nanos(),
+            last_packet_ns: self.last_packet.as_nanos(),
+            last_key_ns: self.last_key.map(Time::as_nanos),
+            key_interval_ns: self.key_interval_ns,
+        }
+    }
+
+    /// Goes on from what another process has saved, with the rate of the packets that came here since.
+    pub(super) fn restore(&mut self, saved: &SavedSource) {
+        let (Counters { packets, bytes }, drops) = saved.counts.counted();
+        *self = Source {
+            counters: SourceCounters { packets, bytes, drops, starts: saved.starts.min(1 << 56) },
+            meter: self.meter,
+            up: saved.up,
+            since: Time::from_nanos(saved.since_ns),
+            last_packet: Time::from_nanos(saved.last_packet_ns),
+            last_key: saved.last_key_ns.map(Time::from_nanos),
+            key_interval_ns: saved.key_interval_ns,
+        };
+    }
+
+    /// A packet came that another process has counted.
+    pub(super) fn restored(&mut self, arrived: Time, bytes: usize) {
+        self.meter.add(arrived, bytes);
     }
 
     pub(super) fn key_frame(&mut self, now: Time) {

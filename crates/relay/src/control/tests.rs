@@ -3,6 +3,7 @@
 mod back;
 mod feedback;
 mod links;
+mod save;
 mod services;
 mod share;
 

@@ -139,6 +139,24 @@ impl Branch {
             self.refuse(now, sinks, &packet.tag, reason);
             return;
         }
+        self.put(now, sinks, packet, rtp_header, preamble);
+        if let Some(until) = self.ring.overflow() {
+            let may_take = verdict == Verdict::MakeRoom;
+            self.give_up(now, sinks, if may_take { until } else { until.min(self.owed_from()) });
+        }
+        self.trim();
+        self.wake_idle(sinks);
+    }
+
+    /// The same without a question to the policy, and nothing is let go.
+    pub(crate) fn put(
+        &mut self,
+        now: Time,
+        sinks: &mut Sinks,
+        packet: Packet,
+        rtp_header: [u8; 12],
+        preamble: impl FnOnce() -> Option<Bytes>,
+    ) {
         self.look_at_layers(sinks, &packet.tag);
         let is_main = packet.tag.track == self.ring.main_track();
         self.rates.add(now, if is_main { packet.tag.layer } else { 0 }, packet.bytes.len());
@@ -150,12 +168,6 @@ impl Branch {
                 self.begin(sinks, key, start);
             }
         }
-        if let Some(until) = self.ring.overflow() {
-            let may_take = verdict == Verdict::MakeRoom;
-            self.give_up(now, sinks, if may_take { until } else { until.min(self.owed_from()) });
-        }
-        self.trim();
-        self.wake_idle(sinks);
     }
 
     /// Sinks that could not go on may be able to now.
@@ -453,7 +465,7 @@ impl Branch {
     }
 
     /// Lets go what neither a sink nor the next to join needs.
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         self.ring.forget_before(self.ring.join_floor().min(self.owed_from()));
     }
 }

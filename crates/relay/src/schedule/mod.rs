@@ -15,6 +15,7 @@ mod ids;
 mod pace;
 mod rates;
 mod room;
+mod save;
 mod share;
 mod sink;
 mod slow;

@@ -38,6 +38,11 @@ impl Splice {
         self.given == self.datagrams.len()
     }
 
+    /// What is still to be given.
+    pub(super) fn left(&self) -> &[(Bytes, [u8; 12])] {
+        self.datagrams.get(self.given..).unwrap_or_default()
+    }
+
     /// What the last order was.
     pub(crate) fn given(&self) -> Option<&(Bytes, [u8; 12])> {
         self.datagrams.get(self.given.checked_sub(1)?)

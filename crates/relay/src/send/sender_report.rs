@@ -92,6 +92,11 @@ impl ReportClock {
         ReportClock { anchor: self.anchor.map(later), ..self }
     }
 
+    /// Whether the source began again, and no packet of it came since.
+    pub(crate) fn is_restarted(&self) -> bool {
+        self.restarted
+    }
+
     /// The source begins again.
     pub fn restart(&mut self) {
         self.from_source = false;

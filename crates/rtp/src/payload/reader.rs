@@ -105,6 +105,20 @@ impl RtpReader {
         }
     }
 
+    /// What layers the track has shown: temporal and spatial ones, and whether there are frames that may be left out,
+    /// where its packets say so; else those of any kind, temporal ones, and whether these were announced.
+    pub fn layers_shown(&self) -> (u8, u8, bool) {
+        self.layered.as_ref().map_or_else(|| self.frames.shown(), |layered| layered.shown())
+    }
+
+    /// Another process has read the track up to now, and seen these.
+    pub fn show_layers(&mut self, shown: (u8, u8, bool)) {
+        match &mut self.layered {
+            Some(layered) => layered.show(shown),
+            None => self.frames.show(shown),
+        }
+    }
+
     /// Reads the next packet, header included.
     pub fn read(&mut self, packet: &[u8]) -> Result<Tag, Malformed> {
         let header = match self.payload {

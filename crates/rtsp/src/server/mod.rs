@@ -16,6 +16,7 @@ mod player;
 mod publication;
 mod publish;
 mod reply;
+mod save;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use address::Address;
 pub use message::{Answer, Closed, Delivery, Entry, Input, Output, Question, Right, Shown, TrackStart, Wake};
 pub use notice::Notice;
 pub use reply::Reply;
+pub use save::{SavedMedia, SavedPlayer, SavedPublication, SavedSession, SavedStage, Unfit};
 
 use crate::auth::Realm;
 use crate::limits::{GROUP_SESSION_TIMEOUT, REQUEST_WITHIN, SESSION_TIMEOUT};

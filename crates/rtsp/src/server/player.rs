@@ -6,6 +6,7 @@ use super::address::TRACK;
 use super::message::{Delivery, Question, TrackStart};
 use super::offer::check_channels;
 use super::reply::{Reply, out_of_order};
+use super::save::{SavedPlayer, SavedStage, Unfit};
 use crate::header::RtpInfo;
 use crate::{Lower, Pair, Transport};
 
@@ -30,6 +31,39 @@ impl<S: Clone + PartialEq> Player<S> {
     /// One that has no tracks yet.
     pub(super) fn new(selection: S, base: String) -> Self {
         Player { selection, base, setups: Vec::new(), stage: Stage::Setup }
+    }
+
+    /// What goes on in another process.
+    pub(super) fn save(&self, words: impl FnOnce(&S) -> String) -> SavedPlayer {
+        let setups = self.setups.iter().map(|(track, transport)| (*track, transport.to_string()));
+        SavedPlayer {
+            selection: words(&self.selection),
+            base: self.base.clone(),
+            setups: setups.collect(),
+            stage: match self.stage {
+                Stage::Setup => SavedStage::Setup,
+                Stage::Playing => SavedStage::Playing,
+                Stage::Paused => SavedStage::Paused,
+            },
+        }
+    }
+
+    /// Goes on from what another process has saved.
+    ///
+    /// # Errors
+    /// What cannot be taken up.
+    pub(super) fn restore(saved: SavedPlayer, find: impl FnOnce(&str) -> Option<S>) -> Result<Self, Unfit> {
+        let SavedPlayer { selection, base, setups, stage } = saved;
+        let selection = find(&selection).ok_or(Unfit::new("what it plays is not there"))?;
+        let transport = |(track, text): (u8, String)| Some((track, Transport::parse(&text)?));
+        let setups = setups.into_iter().map(transport).collect::<Option<_>>();
+        let setups = setups.ok_or(Unfit::new("how a track is carried is not known here"))?;
+        let stage = match stage {
+            SavedStage::Setup => Stage::Setup,
+            SavedStage::Playing => Stage::Playing,
+            SavedStage::Paused => Stage::Paused,
+        };
+        Ok(Player { selection, base, setups, stage })
     }
 
     /// Whether a track of what this names may be set up now.

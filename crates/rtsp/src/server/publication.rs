@@ -10,6 +10,7 @@ use url::Url;
 use super::address::{Address, is_control, path_of};
 use super::offer::{check_channels, offered};
 use super::reply::{Reply, out_of_order};
+use super::save::{SavedMedia, SavedPublication, Unfit};
 use crate::{Lower, Pair, Request, Transport, interleaved_prefix};
 
 /// The name under which the relay asks.
@@ -53,6 +54,38 @@ impl Publication {
         };
         let (tracks, media) = description.media.into_iter().map(media).unzip();
         Ok((Publication { announced, media, is_recording: false, requests: 0 }, tracks))
+    }
+
+    /// What goes on in another process.
+    pub(super) fn save(&self) -> SavedPublication {
+        let media = |media: &Media| SavedMedia {
+            control: media.control.clone(),
+            setup: media.setup.as_ref().map(Transport::to_string),
+            ssrc: media.ssrc,
+        };
+        SavedPublication {
+            announced: self.announced.to_string(),
+            media: self.media.iter().map(media).collect(),
+            is_recording: self.is_recording,
+            requests: self.requests,
+        }
+    }
+
+    /// Goes on from what another process has saved.
+    ///
+    /// # Errors
+    /// What cannot be taken up.
+    pub(super) fn restore(saved: SavedPublication) -> Result<Self, Unfit> {
+        let SavedPublication { announced, media, is_recording, requests } = saved;
+        let announced =
+            Url::parse(&announced).map_err(|_| Unfit::new("it was announced by what is no URL"))?;
+        let track = |SavedMedia { control, setup, ssrc }| match setup {
+            Some(text) => Some(Media { control, setup: Some(Transport::parse(&text)?), ssrc }),
+            None => Some(Media { control, setup: None, ssrc }),
+        };
+        let media = media.into_iter().map(track).collect::<Option<_>>();
+        let media = media.ok_or(Unfit::new("how a track is carried is not known here"))?;
+        Ok(Publication { announced, media, is_recording, requests })
     }
 
     /// The URL that it was announced by.

@@ -82,6 +82,16 @@ impl Driver {
         }
     }
 
+    /// It goes on in another process.
+    fn go_on_elsewhere(&mut self) {
+        let saved = self.session.save(String::clone).expect("nothing is open");
+        let bytes = minicbor::to_vec(&saved).expect("memory does not fail");
+        let options = Options { id: "other".to_owned(), ..Driver::new().session.options };
+        let read = minicbor::decode(&bytes).expect("what was written");
+        self.session = Session::restore(read, options, |words| Some(words.to_owned())).expect("it fits");
+        assert_eq!(self.session.save(String::clone), Some(saved));
+    }
+
     fn receive(&mut self, bytes: &[u8]) -> Vec<Output<String>> {
         self.session.buffer().extend_from_slice(bytes);
         self.serve()
@@ -425,4 +435,63 @@ fn an_answer_to_another_question_is_an_error_of_ours() {
     driver.session.handle(driver.now, Input::Answer(Ok(Answer::Done)));
     assert_eq!(driver.serve(), [], "one to no question is left alone");
     assert_eq!(driver.status("OPTIONS", "/s", "", ""), 200);
+}
+
+#[test]
+fn a_session_goes_on_in_another_process_wherever_it_stands() {
+    let mut driver = Driver::new();
+    driver.go_on_elsewhere();
+    assert_eq!(driver.status("SETUP", "/s/trackID=1", TCP, ""), 200);
+    driver.go_on_elsewhere();
+    // A request of which one process gets the beginning, and the other one the end.
+    let play = driver.text("PLAY", "/s/", "Session: 12ab\r\n", "");
+    let (begin, end) = play.as_bytes().split_at(20);
+    assert_eq!(driver.receive(begin), []);
+    driver.go_on_elsewhere();
+    let done = driver.receive(end);
+    assert_eq!(done[1..], [Output::Start { within: true }]);
+    driver.go_on_elsewhere();
+    let report = [0x80, 201, 0, 1, 0, 0, 0, 9];
+    let done = driver.receive(&frame(5, &report));
+    assert_eq!(done, [Output::Media { track: 1, rtcp: true, bytes: report.to_vec().into() }]);
+    let text = driver.text("TEARDOWN", "/s/", "Session: 12ab\r\n", "");
+    let done = driver.receive(text.as_bytes());
+    assert!(matches!(&done[..], [Output::Close { why: Closed::TornDown, .. }]), "{done:?}");
+}
+
+#[test]
+fn a_publisher_goes_on_in_another_process_and_is_asked_for_key_frames() {
+    let mut driver = Driver::new();
+    assert_eq!(driver.status("ANNOUNCE", "/s", "Content-Type: application/sdp\r\n", ANNOUNCED), 200);
+    driver.go_on_elsewhere();
+    let record = "Transport: RTP/AVP/TCP;unicast;interleaved=4-5;mode=record\r\n";
+    assert_eq!(driver.status("SETUP", "/s/streamid=0", record, ""), 200);
+    assert_eq!(driver.status("RECORD", "/s", "Session: 12ab\r\n", ""), 200);
+    driver.go_on_elsewhere();
+    let packet = [0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x65];
+    let done = driver.receive(&frame(4, &packet));
+    assert_eq!(done, [Output::Media { track: 0, rtcp: false, bytes: packet.to_vec().into() }]);
+    driver.go_on_elsewhere();
+    driver.session.handle(driver.now, Input::KeyFrame { track: 0 });
+    let asked = driver.serve();
+    assert!(matches!(&asked[..], [Output::Send(bytes)] if bytes[1] == 5), "{asked:?}");
+}
+
+#[test]
+fn a_session_does_not_go_on_while_a_question_is_open_nor_with_what_is_not_known() {
+    let mut driver = Driver::new();
+    assert_eq!(driver.status("SETUP", "/s/trackID=1", UDP, ""), 200);
+    let saved = driver.session.save(String::clone).expect("nothing is open");
+    let options = || Driver::new().session.options;
+    let gone = Session::<String>::restore(saved.clone(), options(), |_| None).expect_err("it is not there");
+    assert!(gone.to_string().contains("connect again"), "{gone}");
+    let mut odd = saved;
+    odd.player.as_mut().expect("it plays").setups[0].1 = "by hand".to_owned();
+    let odd = Session::restore(odd, options(), |words| Some(words.to_owned())).expect_err("not known");
+    assert!(odd.to_string().contains("carried"), "{odd}");
+    let text = driver.text("OPTIONS", "/s", "", "");
+    let describe = driver.text("DESCRIBE", "/s", "", "");
+    driver.session.buffer().extend_from_slice(format!("{text}{describe}").as_bytes());
+    while !matches!(driver.session.poll(driver.now), Output::Ask(_)) {}
+    assert_eq!(driver.session.save(String::clone), None, "a question is open");
 }

@@ -75,6 +75,16 @@ impl Stream {
         matches!(self.encapsulation, Encapsulation::Nal(_) | Encapsulation::MpegVideo)
     }
 
+    /// The counter that its next packet gets.
+    pub(super) const fn continuity(&self) -> u8 {
+        self.continuity
+    }
+
+    /// Its next packet gets this counter.
+    pub(super) const fn set_continuity(&mut self, continuity: u8) {
+        self.continuity = continuity & 0x0f;
+    }
+
     /// Counts one packet.
     pub(super) fn next_continuity(&mut self) -> u8 {
         let continuity = self.continuity;

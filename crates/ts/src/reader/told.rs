@@ -77,6 +77,18 @@ pub(super) fn better(earlier: Option<Candidate>, later: Option<Candidate>) -> Op
     }
 }
 
+impl super::TsReader {
+    /// How many layers and temporal sub-layers the main stream has shown, and whether the latter were announced.
+    pub fn layers_shown(&self) -> (u8, u8, bool) {
+        self.frames.shown()
+    }
+
+    /// Another process has read the stream up to now, and seen these.
+    pub fn show_layers(&mut self, shown: (u8, u8, bool)) {
+        self.frames.show(shown);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use outflow_media::Needs;

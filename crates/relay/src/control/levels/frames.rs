@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
-use outflow_graph::elements::ts_level::{Piece, TsLevel};
+use outflow_graph::elements::ts_level::{Piece, Standing, TsLevel};
 use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::{Level, MaxLayer, Parsed};
 use outflow_ts::{Found, FrameTag, PACKET_BYTES, TsFrames, TsReader};
 
 use crate::buffer::{Ring, Seq};
+use crate::save::SavedTsLevel;
 use crate::schedule::{Rates, SinkKey};
 
 /// Where a frame begins in a branch.
@@ -94,8 +95,23 @@ impl TsLevels {
         self.reader.is_some()
     }
 
+    /// Another process has read the stream up to now, and seen so many layers.
+    pub(in crate::control) fn restore_layers(&mut self, layers: u8) {
+        self.frames.restore_layers(layers);
+    }
+
+    /// How many frames have come since one.
+    pub(in crate::control) fn since(&self, frame: u32) -> u32 {
+        self.number.wrapping_sub(frame)
+    }
+
+    /// The frame since which so many have come.
+    pub(in crate::control) fn before(&self, frames: u32) -> u32 {
+        self.number.wrapping_sub(frames)
+    }
+
     /// How many layers the main stream has, as far as is known; 0 before that.
-    pub(super) fn layers(&self) -> u8 {
+    pub(in crate::control) fn layers(&self) -> u8 {
         self.frames.layers().max(self.least)
     }
 
@@ -335,7 +351,27 @@ pub(in crate::control) struct TsLevelBranch {
 
 impl TsLevelBranch {
     pub(in crate::control) fn new(max_layer: MaxLayer) -> Self {
-        TsLevelBranch { filter: TsLevel::new(max_layer), starts: VecDeque::new() }
+        TsLevelBranch::with(TsLevel::new(max_layer))
+    }
+
+    /// One that another process has made up to now: this one begins with these pieces.
+    pub(super) fn restore(saved: SavedTsLevel, pieces: &[Piece]) -> Self {
+        TsLevelBranch::with(TsLevel::aligned(MaxLayer::up_to(saved.max_layer), pieces, standing(saved)))
+    }
+
+    /// Behind these pieces: the end of a frame that the other process has sent.
+    pub(super) fn settle(&mut self, saved: SavedTsLevel) -> Option<Parsed> {
+        self.filter.settle(standing(saved))
+    }
+
+    /// What of it goes on in another process.
+    pub(in crate::control) fn save(&self) -> SavedTsLevel {
+        let Standing { counter_offset, sequence, waiting } = self.filter.standing();
+        SavedTsLevel { max_layer: self.filter.max_layer().layer(), counter_offset, sequence, waiting }
+    }
+
+    fn with(filter: TsLevel) -> Self {
+        TsLevelBranch { filter, starts: VecDeque::new() }
     }
 
     /// Forgets frames of which the ring has nothing any more.
@@ -357,4 +393,8 @@ impl TsLevelBranch {
         let is_before = |start: &Start| start.frame.wrapping_sub(frame).cast_signed() < 0;
         self.starts.get(self.starts.partition_point(is_before)).filter(|start| start.frame == frame)
     }
+}
+
+fn standing(SavedTsLevel { counter_offset, sequence, waiting, .. }: SavedTsLevel) -> Standing {
+    Standing { counter_offset, sequence, waiting }
 }

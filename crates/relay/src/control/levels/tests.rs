@@ -27,6 +27,8 @@ enum Step {
     /// It takes this many packets of its next order and no more, for this many groups of pictures.
     Block(usize, u64, u32),
     Leave(usize),
+    /// The stream goes on in another process.
+    Move,
     /// This many groups of pictures; of this many datagrams one is lost on the way here.
     Groups(u32, Option<usize>),
 }
@@ -36,6 +38,7 @@ struct Bench {
     source: Source,
     sizes: Choices,
     now: Time,
+    bounds: LevelBounds,
     /// All packets that came in.
     came: Vec<Sent>,
     /// Packets that got lost since one of the video came.
@@ -55,6 +58,7 @@ impl Bench {
             source: Source::new(mux, choices.clone()),
             sizes: choices,
             now: Time::ZERO,
+            bounds: LevelBounds::default(),
             came: Vec::new(),
             lost: 0,
             receivers: Vec::new(),
@@ -66,14 +70,25 @@ impl Bench {
         let encapsulation = if by_rtp { Encapsulation::Rtp } else { Encapsulation::Ts };
         let level = Level::new(level).expect("a level");
         let spec = SinkSpec { level, ..SinkSpec::new(encapsulation, Transport::Stream) };
-        let key = self.stream.handle_join(self.now, 1, spec);
+        let key = self.stream.handle_join(self.now, self.receivers.len() as u64, spec);
         self.receivers.push(Receiver::new(key, by_rtp));
     }
 
     fn bound(&mut self, level: u8) {
         let mut bounds = LevelBounds::default();
         bounds.lower(None, Level::new(level).expect("a level"));
-        self.stream.set_bounds(bounds);
+        self.stream.set_bounds(bounds.clone());
+        self.bounds = bounds;
+    }
+
+    fn go_on_elsewhere(&mut self) {
+        let saved = minicbor::to_vec(self.stream.save()).expect("memory does not fail");
+        self.stream = Stream::new(StreamOptions::default());
+        self.stream.set_bounds(self.bounds.clone());
+        let saved = minicbor::decode(&saved).expect("what was written");
+        for (id, key) in self.stream.restore(self.now, saved).expect("it fits") {
+            self.receivers[id as usize].key = key;
+        }
     }
 
     /// The number of a receiver that is there, of those that were ever.
@@ -104,6 +119,7 @@ impl Bench {
                     self.receivers[at].is_there = false;
                 }
             }
+            Step::Move => self.go_on_elsewhere(),
             Step::Groups(count, loss) => (0..count).for_each(|_| self.group(loss)),
         }
         self.serve();
@@ -254,6 +270,35 @@ proptest! {
         let mut bench = Bench::new(mux, &list);
         steps.iter().for_each(|step| bench.step(step));
         bench.check(true);
+    }
+}
+
+/// What happens to receivers of all there is, one of which is there from the beginning.
+fn steps_of_whole() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => any::<bool>().prop_map(|by_rtp| Step::Join(1, by_rtp)),
+        1 => (0..8_usize, 0..20_u64, 0..4_u32).prop_map(|(number, packets, groups)| {
+            Step::Block(number, packets, groups)
+        }),
+        1 => (0..8_usize).prop_map(Step::Leave),
+        2 => Just(Step::Move),
+        6 => (1..4_u32).prop_map(|groups| Step::Groups(groups, None)),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #[test]
+    fn a_stream_that_goes_on_in_another_process_is_whole(
+        mux in mux(),
+        list in list(),
+        steps in steps_of_whole(),
+    ) {
+        let mut bench = Bench::new(mux, &list);
+        bench.step(&Step::Join(1, true));
+        steps.iter().for_each(|step| bench.step(step));
+        bench.step(&Step::Groups(2, None));
+        bench.check(false);
     }
 }
 

@@ -18,6 +18,7 @@ use super::way::Levels;
 use crate::buffer::Seq;
 use crate::control::branches::{Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;
+use crate::save::SavedTsLevel;
 use crate::schedule::{Branch, SinkKey};
 
 /// The levels of a branch that is a transport stream: branches of their own.
@@ -98,12 +99,38 @@ impl TsBranches {
         if let Some(known) = self.find_max_layer(out, max_layer) {
             return known;
         }
-        let (ring, level) = (out.ring(0), Box::new(TsLevelBranch::new(max_layer)));
-        let index = out.insert(|index| Slot::of_level(now, Branch::new(index, ring), (self.whole, level)));
+        self.begin_level(out, now, |_| TsLevelBranch::new(max_layer))
+    }
+
+    /// The branch at a level that another process has made up to now.
+    pub(in crate::control) fn restore_level(
+        self,
+        out: &mut Distribution,
+        now: Time,
+        saved: SavedTsLevel,
+    ) -> usize {
+        let known = self.find_max_layer(out, MaxLayer::up_to(saved.max_layer));
+        known.unwrap_or_else(|| {
+            let index = self.begin_level(out, now, |pieces| TsLevelBranch::restore(saved, pieces));
+            let ended = level_mut(out, index).and_then(|level| level.settle(saved));
+            ended.into_iter().for_each(|datagram| out.push_to(now, index, datagram));
+            index
+        })
+    }
+
+    /// Makes a branch that is a level, of what the ring of the whole stream holds.
+    fn begin_level(
+        self,
+        out: &mut Distribution,
+        now: Time,
+        make: impl FnOnce(&[Piece]) -> TsLevelBranch,
+    ) -> usize {
         let mut pieces = Vec::new();
         if let (Some(levels), Some(branch)) = (self.frames(out), out.branches.get(self.whole)) {
             levels.replay(branch.ring(), |piece| pieces.push(piece));
         }
+        let (ring, level) = (out.ring(0), Box::new(make(&pieces)));
+        let index = out.insert(|index| Slot::of_level(now, Branch::new(index, ring), (self.whole, level)));
         pieces.iter().for_each(|piece| self.feed(out, now, index, piece));
         index
     }

@@ -228,6 +228,16 @@ impl Layered {
         }
     }
 
+    /// How many temporal and spatial layers packets have shown, and whether there are frames that may be left out.
+    pub(super) fn shown(&self) -> (u8, u8, bool) {
+        (self.grid.temporal, self.grid.spatial, self.grid.discardable)
+    }
+
+    /// Packets before the first one have shown so many.
+    pub(super) fn show(&mut self, (temporal, spatial, discardable): (u8, u8, bool)) {
+        self.grid = self.grid.and(Grid { temporal, spatial, discardable });
+    }
+
     /// Whether packets have begun to describe themselves, with this one at the latest.
     pub(super) fn describes(&self, packet: &RtpHeader<'_>) -> bool {
         self.describe.describes(packet)
