@@ -418,6 +418,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "before\nlog\n");
         assert!(program.child("sleep 302").expect("it runs").is_none());
         assert!(program.descriptors().is_ok_and(|count| count >= 3));
+        let thread = program.thread("s").expect("it runs");
+        assert_eq!(thread, Some(Pid::from_raw(program.pid().cast_signed())), "the one that there is");
+        assert_eq!(program.thread("worker-").expect("it runs"), None);
     }
 
     #[test]
