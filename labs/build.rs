@@ -13,6 +13,9 @@ fn main() {
         clang.arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH));
         compile(clang.arg("-c"), &format!("bpf/{name}.c"), &out.join(format!("{name}.o")));
     }
+    // A library that is loaded into a relay.
+    let library = ["-O2", "-Wall", "-Werror", "-shared", "-fPIC"];
+    compile(Command::new("cc").args(library), "chaos/clock.c", &out.join("clock.so"));
     for (name, level) in [("udp", "-O2"), ("tcp", "-O2"), ("images", "-O3"), ("primitives", "-O2")] {
         let mut cc = Command::new("cc");
         compile(

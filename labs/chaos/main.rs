@@ -5,44 +5,32 @@
 //! `calm` time, which the machine causes); the most memory that the relay had; and whether health told the truth:
 //! `/healthz` answers 200 while media flow, and something else, or not at all, when those of a stream have been away
 //! for two seconds. A relay that ended tells nothing: that is false. What viewers that a fault concerns noticed is
-//! told as `own_lost` and `own_gap_ms`.
+//! told as `own_lost` and `own_gap_ms`, and `back_ms` is how long after the fault all of them were up again.
 //!
 //! Numbers in the packets say what was lost, up to what the source has sent, three seconds after the fault at the
-//! latest. If the relay or a viewer does not recover from a fault by then (`recovered`), all are started again for the
-//! next one (`restarts`). Attackers are other hosts, which stand back behind relay and viewers here, as they would
-//! have machines of their own.
+//! latest. Viewers that it concerns may take longer where something has to be tried again: TCP, a program that has
+//! died (`back_within` in `labs/src/trouble/faults`). If the relay or a viewer does not recover from a fault by then
+//! (`recovered`), all are started again for the next one (`restarts`). Attackers are other hosts, which stand back
+//! behind relay and viewers here, as they would have machines of their own.
 //!
-//! Not here are faults that cannot be had from outside of the relay's process: a worker that is killed, a control task
-//! that panics. Nor is a clock that is set: a time namespace has no CLOCK_REALTIME of its own (time_namespaces(7)), so
-//! that it would be set for the whole machine.
-
-mod audience;
-mod background;
-mod fault;
-mod faults;
-mod logs;
-mod places;
-mod scene;
-mod watch;
+//! Three faults end the relay: a worker is killed by a signal (`worker_killed`), a worker or a task of control panics
+//! (`worker_panics`, `control_panics`). The relay has no door for that: its clock fails, as far as that thread is
+//! concerned, and Rust's library panics then. The lab does what a supervisor does, 100 ms after the end of the
+//! process, and viewers and the publisher come back when the relay is there; `done` is 1 if the process ended as it
+//! should: with status 70, or by the signal. All viewers are concerned; their gap is expected to be a second at most
+//! (hundreds of them ask again at once, on one machine, which takes its part).
+//!
+//! The relay's clock is not the machine's: `labs/chaos/clock.c` is loaded into the relay for that.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::Parser;
 use outflow_labs::figures::{Options, conclude, progress, rounded};
-use outflow_labs::net::cannot_make_namespaces;
 use outflow_labs::process::be_preferred;
-use outflow_labs::programs::missing;
+use outflow_labs::trouble::{Fault, Noticed, Places, Stage, Viewer, by_chance, cannot_be_made, chosen};
 use serde_json::{Map, Value, json};
-
-use audience::Viewer;
-use fault::Fault;
-use faults::ALL;
-use logs::LogTo;
-use places::Places;
-use scene::Scene;
-use watch::{Noticed, measure};
 
 /// What the lab can do.
 #[derive(Debug, Parser)]
@@ -85,9 +73,8 @@ fn main() -> ExitCode {
 }
 
 fn lab(arguments: &Arguments) -> Result<Value> {
-    let needed = ["nft", "openssl", "prlimit"].into_iter().find_map(missing);
-    if let Some(why) = cannot_make_namespaces().or(needed) {
-        bail!("{why}: see scripts/setup");
+    if let Some(why) = cannot_be_made() {
+        bail!("{why}");
     }
     let faults = chosen(&arguments.only)?;
     let plan = Plan::new(arguments.options.quick);
@@ -95,15 +82,15 @@ fn lab(arguments: &Arguments) -> Result<Value> {
     let places = Places::new()?;
     let mut stage = Stage::new(&places, Viewer::all(plan.viewers));
     progress(format!("{} viewers, nothing else, for {:?}", plan.viewers, plan.calm));
-    let calm = stage.play(&[], plan.calm)?;
+    let calm = play(&mut stage, &[], plan.calm)?;
     progress(calm.figures());
     let mut all = Map::new();
     for fault in &faults {
-        let noticed = stage.play(&[fault], plan.fault)?;
+        let noticed = play(&mut stage, &[fault], plan.fault)?;
         progress(format!("{}: {}", fault.name, noticed.figures()));
         all.insert(fault.name.to_owned(), noticed.figures());
     }
-    let at_random = stage.play_at_random(&faults, arguments.seed, &plan)?;
+    let at_random = play_at_random(&mut stage, &faults, arguments.seed, &plan)?;
     let mut figures = json!({
         "faults": all,
         "lost": stage.lost,
@@ -119,83 +106,27 @@ fn lab(arguments: &Arguments) -> Result<Value> {
     Ok(figures)
 }
 
-/// The faults of these names, or all that can be had here.
-fn chosen(names: &[String]) -> Result<Vec<&'static Fault>> {
-    for name in names {
-        let known = ALL.iter().map(|fault| fault.name).collect::<Vec<_>>();
-        ensure!(known.contains(&name.as_str()), "there is no fault '{name}': there are {}", known.join(", "));
-    }
-    let no_nats = missing("nats-server");
-    if let Some(why) = &no_nats {
-        progress(format!("nats_away is left out: {why}"));
-    }
-    let is_wanted = |fault: &&Fault| {
-        let is_named = names.is_empty() || names.iter().any(|name| name == fault.name);
-        is_named && (fault.name != "nats_away" || no_nats.is_none())
-    };
-    Ok(ALL.iter().filter(is_wanted).collect())
+/// Has faults happen while nothing else does.
+fn play(stage: &mut Stage<'_>, faults: &[&Fault], time: Duration) -> Result<Noticed> {
+    stage.play(faults, time, &mut |_| Ok(()))
 }
 
-/// Where faults happen: the scene, set up again whenever it has to be.
-struct Stage<'p> {
-    places: &'p Places,
-    viewers: Vec<Viewer>,
-    scene: Option<Scene<'p>>,
-    /// How often it was set up again because a fault had left damage.
-    restarts: usize,
-    /// Of all faults.
-    lost: u64,
-    worst_gap: Duration,
-}
-
-impl<'p> Stage<'p> {
-    fn new(places: &'p Places, viewers: Vec<Viewer>) -> Self {
-        Self { places, viewers, scene: None, restarts: 0, lost: 0, worst_gap: Duration::ZERO }
+/// Faults by chance, one or two at a time, until the time is over.
+fn play_at_random(stage: &mut Stage<'_>, faults: &[&Fault], seed: u64, plan: &Plan) -> Result<Option<Value>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (began, mut count) = (Instant::now(), 0);
+    let mut sum = Noticed::nothing();
+    while began.elapsed() < plan.random {
+        let (both, time) = by_chance(faults, &mut random, plan.fault);
+        let noticed = play(stage, &both, time)?;
+        let names = both.iter().map(|fault| fault.name).collect::<Vec<_>>().join(" and ");
+        progress(format!("{names}, for {time:.1?}: {}", noticed.figures()));
+        count += both.len();
+        sum.add(&noticed);
     }
-
-    /// Has these faults happen together; none is a calm time.
-    fn play(&mut self, faults: &[&Fault], time: Duration) -> Result<Noticed> {
-        let to = faults.iter().find_map(|fault| fault.log);
-        let is_so = |scene: &Scene<'_>| to.is_none_or(|to| scene.log.is_to(to));
-        let mut scene = match self.scene.take().filter(is_so) {
-            Some(scene) => scene,
-            None => Scene::open(self.places, &self.viewers, to.unwrap_or(LogTo::Disk))?,
-        };
-        let noticed = measure(&mut scene, faults, time)?;
-        if !faults.is_empty() {
-            self.lost += noticed.lost;
-            self.worst_gap = self.worst_gap.max(noticed.gap);
-        }
-        if noticed.is_well {
-            self.scene = Some(scene);
-        } else {
-            self.restarts += 1;
-        }
-        Ok(noticed)
-    }
-
-    /// Faults by chance, one or two at a time, until the time is over.
-    fn play_at_random(&mut self, faults: &[&Fault], seed: u64, plan: &Plan) -> Result<Option<Value>> {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let (began, mut count) = (Instant::now(), 0);
-        let mut sum = Noticed::nothing();
-        while began.elapsed() < plan.random {
-            let Some(first) = random.choice(faults) else { break };
-            let others: Vec<_> = faults.iter().filter(|fault| fault.goes_with(first)).collect();
-            let second = random.choice(&others).filter(|_| random.bool());
-            let both: Vec<&Fault> =
-                [Some(*first), second.map(|fault| **fault)].into_iter().flatten().collect();
-            let time = plan.fault.mul_f64(0.1 + 0.9 * random.f64());
-            let noticed = self.play(&both, time)?;
-            let names = both.iter().map(|fault| fault.name).collect::<Vec<_>>().join(" and ");
-            progress(format!("{names}, for {time:.1?}: {}", noticed.figures()));
-            count += both.len();
-            sum.add(&noticed);
-        }
-        Ok((count > 0).then(|| {
-            let mut figures = sum.figures();
-            figures["count"] = json!(count);
-            figures
-        }))
-    }
+    Ok((count > 0).then(|| {
+        let mut figures = sum.figures();
+        figures["count"] = json!(count);
+        figures
+    }))
 }

@@ -23,4 +23,5 @@ pub mod scene;
 pub mod search;
 pub mod stolen;
 pub mod svc;
+pub mod trouble;
 pub mod wavelet;

@@ -276,6 +276,18 @@ impl Running {
         Ok(threads)
     }
 
+    /// One of its threads, whose name begins so.
+    pub fn thread(&self, name: &str) -> Result<Option<Pid>> {
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            let task = task?;
+            let its_name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            if its_name.starts_with(name) {
+                return Ok(Some(Pid::from_raw(task.file_name().to_string_lossy().parse()?)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Processor time that it has taken so far, user's and system's, all its threads together.
     pub fn processor_time(&self) -> Result<Duration> {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
@@ -406,6 +418,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "before\nlog\n");
         assert!(program.child("sleep 302").expect("it runs").is_none());
         assert!(program.descriptors().is_ok_and(|count| count >= 3));
+        let thread = program.thread("s").expect("it runs");
+        assert_eq!(thread, Some(Pid::from_raw(program.pid().cast_signed())), "the one that there is");
+        assert_eq!(program.thread("worker-").expect("it runs"), None);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub fn show_logs() {
 #[derive(Debug)]
 pub struct Relay<'n> {
     namespace: &'n Namespace,
+    program: Program,
     process: Running,
     folder: TempDir,
     token: Option<String>,
@@ -74,9 +75,17 @@ impl<'n> Relay<'n> {
         let program = Program::new(binary()?.display().to_string())
             .args(["run", &file.display().to_string()])
             .within(namespace);
-        let mut relay = Self { namespace, process: place(program).start()?, folder, token: None };
+        let program = place(program);
+        let process = program.start()?;
+        let mut relay = Self { namespace, program, process, folder, token: None };
         relay.become_ready()?;
         Ok(relay)
+    }
+
+    /// Starts it again, with the configuration that its file has now, and waits until it is ready.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process = self.program.start()?;
+        self.become_ready()
     }
 
     /// Gives this token with what is asked of the API.

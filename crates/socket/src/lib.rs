@@ -5,6 +5,7 @@ pub mod limits;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 pub use gso::Segment;
 pub use outflow_privilege::Buffer;
@@ -35,6 +36,41 @@ pub fn choose_multicast_table(socket: &impl AsFd, table: u32) -> io::Result<()> 
     /// Of linux/mroute.h.
     const MRT_TABLE: i32 = 209;
     set_option(&socket.as_fd(), libc::IPPROTO_IP, MRT_TABLE, &table)
+}
+
+/// Of linux/tcp.h, from Linux 6.15 on; milliseconds, from 1 s to 120 s.
+const TCP_RTO_MAX_MS: i32 = 44;
+
+/// How long TCP waits at most before it sends again what was not acknowledged. Connections that a listener accepts
+/// have that of the listener.
+///
+/// # Errors
+/// The kernel is older than Linux 6.15, or the time is none that it takes.
+pub fn bound_back_off(socket: &impl AsRawFd, longest: Duration) -> io::Result<()> {
+    let longest = i32::try_from(longest.as_millis()).unwrap_or(i32::MAX);
+    set_int(socket, libc::IPPROTO_TCP, TCP_RTO_MAX_MS, longest)
+}
+
+/// What [`bound_back_off`] has set, or what the system does by itself.
+///
+/// # Errors
+/// The kernel is older than Linux 6.15.
+pub fn back_off_bound(socket: &impl AsRawFd) -> io::Result<Duration> {
+    let (mut value, mut length) = (0i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes to `value`, and the length to `length`; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Duration::from_millis(value.unsigned_abs().into()))
 }
 
 /// Sets a socket option that is an int.

@@ -36,6 +36,11 @@ impl Continuity {
         Self { last: self.last.clone(), ..Self::default() }
     }
 
+    /// Continues with the counts as they are; counters begin anywhere.
+    pub(crate) fn of_new_session(&self) -> Self {
+        Self { last: Self::default().last, ..self.clone() }
+    }
+
     fn push_one(&mut self, packet: &[u8]) {
         self.packets += 1;
         if packet.len() != TS_PACKET || packet[0] != 0x47 || packet[1] & 0x80 != 0 {

@@ -50,6 +50,7 @@ impl Period {
 enum Request {
     Split(mpsc::Sender<Period>),
     Add(Box<Receiver>),
+    Replace(usize, Box<Receiver>),
 }
 
 /// Receivers that are being read. They leave when this is dropped.
@@ -72,6 +73,12 @@ impl Crowd {
     /// Adds one more.
     pub fn add(&self, receiver: Receiver) -> Result<()> {
         self.ask(Request::Add(Box::new(receiver)))
+    }
+
+    /// The receiver at this place has asked again: what it gets from now on is compared with what it got before, by the
+    /// numbers of the source.
+    pub fn replace(&self, place: usize, receiver: Receiver) -> Result<()> {
+        self.ask(Request::Replace(place, Box::new(receiver)))
     }
 
     /// The counts since the last split, or since the start.
@@ -119,19 +126,31 @@ impl Reading {
         Ok(reading)
     }
 
-    fn add(&mut self, mut receiver: Receiver) -> Result<()> {
+    fn add(&mut self, receiver: Receiver) -> Result<()> {
+        self.receivers.push(receiver);
+        self.watch(self.receivers.len() - 1)
+    }
+
+    fn replace(&mut self, place: usize, mut receiver: Receiver) -> Result<()> {
+        let before = self.receivers.get_mut(place).context("there is none to replace")?;
+        receiver.meter = before.meter.of_new_session();
+        *before = receiver;
+        self.watch(place)
+    }
+
+    fn watch(&mut self, place: usize) -> Result<()> {
+        let receiver = &mut self.receivers[place];
         let early = std::mem::take(&mut receiver.early);
         if let Some(feed) = receiver.feeds.first_mut().filter(|_| !early.is_empty()) {
             feed.wire.take(&early, wall_nanos(), &mut receiver.meter, &mut self.delays);
         }
         for (index, feed) in receiver.feeds.iter().enumerate() {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, (self.receivers.len() << 8 | index) as u64);
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, (place << 8 | index) as u64);
             match &feed.socket {
                 Socket::Udp(socket) => self.epoll.add(socket, event)?,
                 Socket::Tcp(socket) => self.epoll.add(socket, event)?,
             }
         }
-        self.receivers.push(receiver);
         Ok(())
     }
 
@@ -152,6 +171,11 @@ impl Reading {
                     Ok(Request::Add(receiver)) => {
                         if let Err(error) = self.add(*receiver) {
                             eprintln!("a receiver could not be added: {error:#}");
+                        }
+                    }
+                    Ok(Request::Replace(place, receiver)) => {
+                        if let Err(error) = self.replace(place, *receiver) {
+                            eprintln!("a receiver could not be replaced: {error:#}");
                         }
                     }
                     Err(mpsc::TryRecvError::Disconnected) => return,

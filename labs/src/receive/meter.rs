@@ -141,6 +141,12 @@ impl Meter {
         )
     }
 
+    /// The same of a receiver that has asked again: what a session counts by itself begins again.
+    pub(super) fn of_new_session(&self) -> Self {
+        let continuity = self.continuity.of_new_session();
+        Self { ended: None, sequences: BTreeMap::new(), continuity, ..self.clone() }
+    }
+
     /// The counts since the last split; what comes next is still compared with what came last.
     pub(super) fn split(&mut self) -> Self {
         let period = self.clone();
@@ -218,6 +224,22 @@ mod tests {
         assert_eq!(meter.longest_gap(155).as_nanos(), 5);
         meter.rtp(0, &[0x80, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], 200, &mut delays);
         assert_eq!(meter.longest_gap(201).as_nanos(), 50);
+    }
+
+    #[test]
+    fn in_a_new_session_what_the_source_numbers_is_still_missed_and_what_the_session_numbers_is_not() {
+        let mut stream = Synthetic::new(Shape::of_rate(1_000_000));
+        let (mut meter, mut delays) = (Meter::default(), delays());
+        let rtp = |sequence: u8, datagram: &[u8]| {
+            [&[0x80, 33, 0, sequence, 0, 0, 0, 0, 0, 0, 0, 0][..], datagram].concat()
+        };
+        meter.rtp(0, &rtp(1, stream.next_datagram(0)), 100, &mut delays);
+        meter.ended = Some("the relay is gone".to_owned());
+        stream.next_datagram(0);
+        let mut meter = meter.of_new_session();
+        meter.rtp(0, &rtp(77, stream.next_datagram(0)), 700, &mut delays);
+        assert_eq!((meter.lost, meter.rtp_lost, meter.ended.clone()), (1, 0, None));
+        assert_eq!(meter.longest_gap(700).as_nanos(), 600, "nothing came for this long");
     }
 
     #[test]

@@ -19,6 +19,8 @@ use crate::net::Namespace;
 /// Receivers that are being read. They leave when this is dropped.
 #[derive(Debug)]
 pub struct PocCrowd {
+    relay: SocketAddr,
+    streams: Vec<String>,
     seen: Arc<Mutex<Seen>>,
     over: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -35,18 +37,40 @@ impl PocCrowd {
     pub fn start(namespace: &Namespace, relay: SocketAddr, streams: Vec<String>) -> Result<Self> {
         let meters = vec![Meter::default(); streams.len()];
         let seen = Arc::new(Mutex::new(Seen { meters, delays: delays() }));
-        let theirs = Arc::clone(&seen);
+        let mut crowd = Self { relay, streams, seen, over: None, thread: None };
+        crowd.ask(namespace)?;
+        Ok(crowd)
+    }
+
+    /// All have asked again: what they get from now on is compared with what they got before, by the numbers of the
+    /// source.
+    pub fn ask_again(&mut self, namespace: &Namespace) -> Result<()> {
+        self.leave();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.meters.iter_mut().for_each(|meter| *meter = meter.of_new_session());
+        drop(seen);
+        self.ask(namespace)
+    }
+
+    fn ask(&mut self, namespace: &Namespace) -> Result<()> {
+        let (relay, streams, theirs) = (self.relay, self.streams.clone(), Arc::clone(&self.seen));
         let (over, is_over) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = namespace.spawn(move || {
+        self.over = Some(over);
+        self.thread = Some(namespace.spawn(move || {
             let told = ready.clone();
             if let Err(error) = receive(relay, &streams, &theirs, ready, is_over) {
                 let _not_awaited = told.send(Err(error));
             }
-        });
-        let crowd = Self { seen, over: Some(over), thread: Some(thread) };
-        is_ready.recv().context("the receiving thread ended")??;
-        Ok(crowd)
+        }));
+        is_ready.recv().context("the receiving thread ended")?
+    }
+
+    fn leave(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
     }
 
     /// The counts since the last split, or since the start.
@@ -59,10 +83,7 @@ impl PocCrowd {
 
 impl Drop for PocCrowd {
     fn drop(&mut self) {
-        self.over = None;
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+        self.leave();
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::access::Door;
 use crate::admission::Permit;
-use crate::limits::{ACCEPT_AGAIN, HURRY_UP};
+use crate::limits::{ACCEPT_AGAIN, BACK_OFF_MAX, HURRY_UP};
 use crate::seldom::Seldom;
 use crate::spare::Given;
 
@@ -40,6 +40,8 @@ async fn accept_all(
     hurries: bool,
     mut serve: impl FnMut(TcpStream, SocketAddr, Permit),
 ) {
+    // Kernels that do not know it wait as long as they do.
+    let _ = outflow_socket::bound_back_off(&listener, BACK_OFF_MAX);
     let spare = door.admission().spare();
     let (mut backoff, mut log) = (ACCEPT_AGAIN, Seldom::default());
     loop {
@@ -112,5 +114,21 @@ mod tests {
         drop(open.pop());
         let _client = TcpStream::connect(at).await.expect("connected");
         served.recv().await.expect("served");
+    }
+    #[tokio::test]
+    async fn what_a_peer_did_not_get_is_sent_again_soon_after_its_path_is_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        if let Err(error) = outflow_socket::back_off_bound(&listener) {
+            return outflow_skip::skipped("bounded back-off of TCP", error);
+        }
+        let at = listener.local_addr().expect("bound");
+        let (taken, mut served) = mpsc::unbounded_channel();
+        let serve = move |socket, _, permit| drop(taken.send((socket, permit)));
+        tokio::spawn(accept(listener, Arc::new(Door::new(Rules::default())), serve));
+        // It is bounded once it is listened to.
+        tokio::task::yield_now().await;
+        let _client = TcpStream::connect(at).await.expect("connected");
+        let (socket, _permit): (TcpStream, Permit) = served.recv().await.expect("served");
+        assert_eq!(outflow_socket::back_off_bound(&socket).ok(), Some(BACK_OFF_MAX));
     }
 }

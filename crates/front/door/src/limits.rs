@@ -17,6 +17,12 @@ pub const FAILING_ADDRESSES_MAX: usize = 4096;
 /// Time between two lines of the log about the same thing; what happens in between is counted in the next line.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// How long TCP waits at most before it sends again to a peer that answers nothing. Without a bound it waits about as
+/// long as the path was broken already, so that a viewer whose network is back gets nothing for as long again. Paths
+/// that take longer to answer are none for live media. The kernel gives up a connection after 15 such tries
+/// (net.ipv4.tcp_retries2): that is half a minute then. Before Linux 6.15 there is no such bound.
+pub(crate) const BACK_OFF_MAX: Duration = Duration::from_secs(2);
+
 /// Bytes of a certificate chain or a key in PEM. A longer file is none.
 pub(crate) const PEM_BYTES_MAX: u64 = 1 << 20;
 

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::fault::Trouble;
-use crate::places::{DEVICE, FRAGILE, FRAGILE_DEVICE};
-use crate::scene::Scene;
+use crate::trouble::fault::Trouble;
+use crate::trouble::places::{DEVICE, FRAGILE, FRAGILE_DEVICE};
+use crate::trouble::scene::Scene;
 
 /// Their device is down.
 pub(super) fn device(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::sys::socket::{setsockopt, sockopt};
-use outflow_labs::receive::{Connection, Target};
 
-use crate::background::{Background, Work};
-use crate::fault::{Storm, Trouble};
-use crate::places::RELAY_ATTACKED;
-use crate::scene::{STREAMS, Scene};
+use crate::receive::{Connection, Target};
+use crate::trouble::background::{Background, Work};
+use crate::trouble::fault::{Storm, Trouble};
+use crate::trouble::places::RELAY_ATTACKED;
+use crate::trouble::scene::{STREAMS, Scene};
 
 /// Bytes of RTCP a second.
 const RTCP_RATE: f64 = 100e6;

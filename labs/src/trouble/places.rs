@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use outflow_labs::net::{Namespace, Paths, link};
+
+use crate::net::{Namespace, Paths, link};
 
 /// The address of the viewers whose network fails.
 pub(crate) const FRAGILE: Ipv4Addr = Ipv4Addr::new(10, 66, 3, 2);
@@ -25,15 +26,17 @@ pub(crate) const FRAGILE_DEVICE: &str = "out1";
 const ATTACKED_DEVICE: &str = "out2";
 
 /// Namespaces, joined.
-pub(crate) struct Places {
-    pub(crate) paths: Paths,
+pub struct Places {
+    /// The source, the relay, the other viewers.
+    pub paths: Paths,
     /// Viewers whose network fails.
     pub(crate) fragile: Namespace,
     pub(crate) attacker: Namespace,
 }
 
 impl Places {
-    pub(crate) fn new() -> Result<Self> {
+    /// Makes them.
+    pub fn new() -> Result<Self> {
         let places = Self {
             paths: Paths::new()?,
             fragile: Namespace::new("fragile")?,

@@ -3,18 +3,21 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use outflow_labs::media::Sender;
-use outflow_labs::net::Namespace;
-use outflow_labs::process::Program;
-use outflow_labs::relay::PATIENCE;
 
-use crate::fault::Trouble;
-use crate::scene::{STUDIO, Scene};
+use crate::media::Sender;
+use crate::net::Namespace;
+use crate::process::Program;
+use crate::relay::PATIENCE;
+use crate::trouble::fault::Trouble;
+use crate::trouble::scene::{STREAMS, STUDIO, Scene};
 
 /// The table of packet filters that makes a path a black hole.
 const TABLE: &str = "inet chaos";
-/// How soon a publisher whose path is whole again sends.
-const HEARS_WITHIN: Duration = Duration::from_secs(1);
+/// How soon a publisher whose path is whole again sends, or hears that it was let go: its own TCP waits about as long
+/// again as the path was broken, and one that sends nothing for `publish_timeout` (10 s) is let go meanwhile.
+const HEARS_WITHIN: Duration = Duration::from_secs(12);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// It goes, and another one comes.
 pub(super) fn killed(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> {
@@ -45,12 +48,12 @@ struct Blackholed;
 impl Trouble for Blackholed {
     fn undo(self: Box<Self>, scene: &mut Scene<'_>) -> Result<u64> {
         path_is_whole(scene)?;
-        let sender = scene.senders[STUDIO].as_ref().context("it publishes")?;
-        // What became of it meanwhile it hears when it sends again.
         let until = Instant::now() + HEARS_WITHIN;
-        while !sender.is_refused() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
+        let is_refused = |scene: &Scene<'_>| scene.senders[STUDIO].as_ref().is_some_and(Sender::is_refused);
+        while !is_refused(scene) && !is_up(scene)? && Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
         }
+        let sender = scene.senders[STUDIO].as_ref().context("it publishes")?;
         if sender.is_refused() {
             let sent = sender.sent();
             scene.senders[STUDIO] = scene.publisher(sent).ok();
@@ -116,6 +119,11 @@ impl Trouble for Rivalled {
         }
         Ok(refused)
     }
+}
+
+/// Whether the published stream has a source that sends.
+fn is_up(scene: &Scene<'_>) -> Result<bool> {
+    Ok(scene.relay.stream(STREAMS[STUDIO])?["source"]["up"] == true)
 }
 
 /// Has all packets of the publisher's connection dropped at its own host.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::fault::Trouble;
-use crate::scene::Scene;
+use crate::trouble::fault::Trouble;
+use crate::trouble::scene::Scene;
 
 /// How long an answer may take.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);

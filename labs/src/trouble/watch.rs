@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use outflow_labs::figures::rounded;
-use outflow_labs::media::wall_nanos;
 use serde_json::{Value, json};
 
-use crate::audience::Viewer;
-use crate::fault::{Fault, Trouble};
-use crate::scene::{STREAMS, Scene};
+use crate::figures::rounded;
+use crate::media::wall_nanos;
+use crate::trouble::audience::Viewer;
+use crate::trouble::fault::{CATCH_UP, Fault, Trouble};
+use crate::trouble::scene::{STREAMS, Scene};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -19,19 +19,23 @@ const HEALTH_WITHIN: Duration = Duration::from_secs(1);
 const STILL: Duration = Duration::from_secs(2);
 /// ... and may say so after this.
 const FALTERS: Duration = Duration::from_millis(300);
-/// How long viewers may take to catch up when a fault is over; what they do not have then is lost.
-const CATCH_UP: Duration = Duration::from_secs(3);
+
+/// What goes on while faults are watched: what this does each time that it is called, a few times a second.
+pub(crate) type Life<'l> = dyn FnMut(&mut Scene<'_>) -> Result<()> + 'l;
 
 /// What came of faults.
 #[derive(Debug, Default)]
-pub(crate) struct Noticed {
-    /// Of viewers that the faults do not concern: packets lost, and the longest time without any.
-    pub(crate) lost: u64,
-    pub(crate) gap: Duration,
+pub struct Noticed {
+    /// Packets lost by viewers that the faults do not concern.
+    pub lost: u64,
+    /// The longest time for which one of them got none.
+    pub gap: Duration,
     /// Of those that they concern, and how many there are.
     own_lost: u64,
     own_gap: Duration,
     concerned: usize,
+    /// How long it took until all of them were up with their source.
+    back: Duration,
     /// The most memory that the relay had.
     rss: u64,
     /// Health told the truth all the time.
@@ -39,17 +43,17 @@ pub(crate) struct Noticed {
     /// How much the faults have done: datagrams, connections, guesses.
     done: u64,
     /// All is as it was: the relay lives, and every viewer is up with its source.
-    pub(crate) is_well: bool,
+    pub is_well: bool,
 }
 
 impl Noticed {
     /// All is well so far.
-    pub(crate) fn nothing() -> Self {
+    pub fn nothing() -> Self {
         Self { is_honest: true, is_well: true, ..Self::default() }
     }
 
     /// Takes in what came of further faults.
-    pub(crate) fn add(&mut self, other: &Noticed) {
+    pub fn add(&mut self, other: &Noticed) {
         self.lost += other.lost;
         self.gap = self.gap.max(other.gap);
         self.rss = self.rss.max(other.rss);
@@ -57,7 +61,8 @@ impl Noticed {
         self.is_well &= other.is_well;
     }
 
-    pub(crate) fn figures(&self) -> Value {
+    /// As they are told.
+    pub fn figures(&self) -> Value {
         let ms = |gap: Duration| rounded(gap.as_secs_f64() * 1e3);
         let mut figures = json!({
             "lost": self.lost,
@@ -73,13 +78,19 @@ impl Noticed {
             figures["concerned"] = json!(self.concerned);
             figures["own_lost"] = json!(self.own_lost);
             figures["own_gap_ms"] = json!(ms(self.own_gap));
+            figures["back_ms"] = json!(ms(self.back));
         }
         figures
     }
 }
 
 /// Has faults happen for a while, and looks what viewers notice until they have caught up.
-pub(crate) fn measure(scene: &mut Scene<'_>, faults: &[&Fault], time: Duration) -> Result<Noticed> {
+pub(crate) fn measure(
+    scene: &mut Scene<'_>,
+    faults: &[&Fault],
+    time: Duration,
+    life: &mut Life<'_>,
+) -> Result<Noticed> {
     let mut watch = Watch::begin(scene, faults)?;
     let until = Instant::now() + time;
     let mut troubles: Vec<(&str, Box<dyn Trouble>)> = Vec::new();
@@ -95,6 +106,7 @@ pub(crate) fn measure(scene: &mut Scene<'_>, faults: &[&Fault], time: Duration) 
             let went_on = trouble.go_on(scene);
             or_relay_is_gone(scene, name, went_on, ())?;
         }
+        life(scene)?;
         watch.look(scene)?;
         std::thread::sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now())));
     }
@@ -102,7 +114,7 @@ pub(crate) fn measure(scene: &mut Scene<'_>, faults: &[&Fault], time: Duration) 
         let undone = trouble.undo(scene);
         watch.noticed.done += or_relay_is_gone(scene, name, undone, 0)?;
     }
-    watch.end(scene)
+    watch.end(scene, faults.iter().map(|fault| fault.back_within).max().unwrap_or_default())
 }
 
 /// What cannot be done because the relay is gone shows in what viewers lose.
@@ -182,16 +194,19 @@ impl Watch {
     }
 
     /// Waits until viewers have all that was sent.
-    fn end(mut self, scene: &mut Scene<'_>) -> Result<Noticed> {
-        let (sent, until) = (scene.sent(), Instant::now() + CATCH_UP);
+    fn end(mut self, scene: &mut Scene<'_>, back_within: Duration) -> Result<Noticed> {
+        let (sent, over) = (scene.sent(), Instant::now());
+        let lags = |seen: &Seen| !seen.is_gone && seen.behind(sent[seen.viewer.stream]) > 0;
         loop {
             std::thread::sleep(LOOK_EVERY);
             self.look(scene)?;
-            let is_up = |seen: &Seen| seen.is_gone || seen.behind(sent[seen.viewer.stream]) == 0;
-            if self.viewers.iter().all(is_up) || Instant::now() > until {
+            let others_may = over.elapsed() < CATCH_UP;
+            let may = |seen: &Seen| if seen.is_concerned { over.elapsed() < back_within } else { others_may };
+            if !self.viewers.iter().any(|seen| lags(seen) && may(seen)) {
                 break;
             }
         }
+        self.noticed.back = over.elapsed();
         let mut noticed = self.noticed;
         noticed.is_well = scene.relay.process().alive() && scene.senders.iter().all(Option::is_some);
         for seen in &self.viewers {

@@ -1,11 +1,13 @@
 //! A fault: what it does, what undoes it, and which viewers it concerns.
 
+use std::time::Duration;
+
 use anyhow::Result;
 
-use crate::audience::Viewer;
-use crate::background::Background;
-use crate::logs::LogTo;
-use crate::scene::{STUDIO, Scene};
+use crate::trouble::audience::Viewer;
+use crate::trouble::background::Background;
+use crate::trouble::logs::LogTo;
+use crate::trouble::scene::{STUDIO, Scene};
 
 /// Which viewers may notice a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) enum Concerns {
     Fragile,
     /// Those of what another program copies.
     Copied,
+    /// All: the relay ends.
+    All,
 }
 
 impl Concerns {
@@ -26,16 +30,23 @@ impl Concerns {
             Concerns::Studio => viewer.stream == STUDIO,
             Concerns::Fragile => viewer.is_fragile,
             Concerns::Copied => viewer.is_copied,
+            Concerns::All => true,
         }
     }
 }
 
+/// How long viewers may take to catch up when a fault is over.
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(3);
+
 /// Something that goes wrong.
-pub(crate) struct Fault {
-    pub(crate) name: &'static str,
+pub struct Fault {
+    /// What it is called.
+    pub name: &'static str,
     pub(crate) concerns: Concerns,
     /// Where the relay has to log to for it, if that matters.
     pub(crate) log: Option<LogTo>,
+    /// How long viewers that it concerns may take to be up with their source when it is over.
+    pub(crate) back_within: Duration,
     /// Has it happen.
     pub(crate) begin: fn(&mut Scene<'_>) -> Result<Box<dyn Trouble>>,
 }
@@ -47,7 +58,12 @@ impl Fault {
         concerns: Concerns,
         begin: fn(&mut Scene<'_>) -> Result<Box<dyn Trouble>>,
     ) -> Fault {
-        Fault { name, concerns, log: None, begin }
+        Fault { name, concerns, log: None, back_within: CATCH_UP, begin }
+    }
+
+    /// The same whose viewers may take so long to come back.
+    pub(crate) const fn back_within(self, back_within: Duration) -> Fault {
+        Fault { back_within, ..self }
     }
 
     /// The same for which it logs there.
@@ -55,9 +71,15 @@ impl Fault {
         Fault { log: Some(to), ..self }
     }
 
+    /// The relay's process ends by it.
+    pub fn ends_the_relay(&self) -> bool {
+        self.concerns == Concerns::All
+    }
+
     /// Whether both can happen at the same time.
     pub(crate) fn goes_with(&self, other: &Fault) -> bool {
         let differ = self.concerns != other.concerns || self.concerns == Concerns::None;
+        let differ = differ && !self.ends_the_relay() && !other.ends_the_relay();
         self.name != other.name && (self.log.is_none() || other.log.is_none()) && differ
     }
 }

@@ -5,13 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::Result;
-use outflow_labs::relay::{HTTP_PORT, RTSP_PORT};
 use socket2::{Domain, Socket, Type};
 
-use crate::background::{Background, Work};
-use crate::fault::{Storm, Trouble};
-use crate::places::{ATTACKERS, RELAY_ATTACKED};
-use crate::scene::{STREAMS, Scene};
+use crate::relay::{HTTP_PORT, RTSP_PORT};
+use crate::trouble::background::{Background, Work};
+use crate::trouble::fault::{Storm, Trouble};
+use crate::trouble::places::{ATTACKERS, RELAY_ATTACKED};
+use crate::trouble::scene::{STREAMS, Scene};
 
 /// Connections that are held, if the relay takes them.
 const IDLE: usize = 10_000;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use outflow_labs::net::Namespace;
-use outflow_labs::process::be_background;
+use crate::net::Namespace;
+use crate::process::be_background;
 
 /// How long one that is to stop may take. It may wait for an answer of a relay that gives none.
 const STOPS_WITHIN: Duration = Duration::from_millis(500);

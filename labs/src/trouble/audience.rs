@@ -1,18 +1,21 @@
 //! The viewers: of all kinds, at every stream.
 
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use anyhow::Result;
-use outflow_labs::net::{Namespace, PLAYER, RELAY_OUT};
-use outflow_labs::receive::{Crowd, How, Meter, PocCrowd, Receiver, Target};
 
-use crate::places::{FRAGILE, Places, RELAY_FRAGILE};
-use crate::scene::{COPIED, POC_PORT, STREAMS, TOWER};
+use crate::net::{Namespace, PLAYER, RELAY_OUT};
+use crate::receive::{Crowd, How, Meter, PocCrowd, Receiver, Target};
+use crate::trouble::places::{FRAGILE, Places, RELAY_FRAGILE};
+use crate::trouble::scene::{COPIED, POC_PORT, STREAMS, TOWER};
 
 /// Between two looks at sockets: what comes by TCP has the time of the last of it.
 const NAP: Duration = Duration::from_millis(2);
 /// Ports of those that are sent to without asking.
 const FIRST_PORT: u16 = 20_000;
+/// Viewers that ask again at the same time: each would have a machine of its own.
+const ASK_AT_ONCE: usize = 8;
 /// Of this many times all kinds at all streams, one is of fragile viewers.
 const FRAGILE_ONE_IN: usize = 5;
 
@@ -27,7 +30,7 @@ pub(crate) enum Kind {
 
 /// One viewer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Viewer {
+pub struct Viewer {
     /// Its stream's place in [`STREAMS`].
     pub(crate) stream: usize,
     /// It is behind the network that fails.
@@ -39,7 +42,7 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     /// This many; those of the transport are last, and of them the fragile ones.
-    pub(crate) fn all(count: usize) -> Vec<Viewer> {
+    pub fn all(count: usize) -> Vec<Viewer> {
         let copied = [How::Http, How::RtspTcp].map(|how| Viewer {
             stream: TOWER,
             is_fragile: false,
@@ -98,8 +101,7 @@ impl Audience {
         let mut receivers = Vec::new();
         for viewer in viewers {
             if let Kind::By(how) = viewer.kind {
-                let namespace = if viewer.is_fragile { &places.fragile } else { &places.paths.players };
-                receivers.push(namespace.run(|| Receiver::open(how, &viewer.target()))?);
+                receivers.push(ask(places, viewer, how)?);
             }
         }
         let crowd = Crowd::start(receivers, NAP)?;
@@ -116,12 +118,42 @@ impl Audience {
         Ok(Self { crowd, transported })
     }
 
+    /// Those that had asked for their streams ask again, as the relay that they had asked is gone: in the viewers' order.
+    pub(crate) fn ask_again(&mut self, places: &Places, viewers: &[Viewer]) -> Result<()> {
+        let had_asked = |(place, viewer): (usize, &Viewer)| match viewer.kind {
+            Kind::By(How::Udp(_)) | Kind::Poc => None,
+            Kind::By(how) => Some((place, *viewer, how)),
+        };
+        let asking: Vec<_> = viewers.iter().enumerate().filter_map(had_asked).collect();
+        let share = asking.len().div_ceil(ASK_AT_ONCE).max(1);
+        let (crowd, transported) = (&self.crowd, &mut self.transported);
+        std::thread::scope(|scope| {
+            let one = |part: &[(usize, Viewer, How)]| -> Result<()> {
+                part.iter()
+                    .try_for_each(|(place, viewer, how)| crowd.replace(*place, ask(places, viewer, *how)?))
+            };
+            let threads: Vec<_> = asking.chunks(share).map(|part| scope.spawn(move || one(part))).collect();
+            let namespaces = [&places.paths.players, &places.fragile];
+            transported.iter_mut().zip(namespaces).try_for_each(|(crowd, at)| crowd.ask_again(at))?;
+            let join = |thread: ScopedJoinHandle<'_, Result<()>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().try_for_each(join)
+        })
+    }
+
     /// What each has got since the last split, in the viewers' order.
     pub(crate) fn split(&self) -> Result<Vec<Meter>> {
         let mut meters = self.crowd.split()?.meters;
         meters.extend(self.transported.iter().flat_map(|crowd| crowd.split().meters));
         Ok(meters)
     }
+}
+
+/// A viewer asks for its stream.
+fn ask(places: &Places, viewer: &Viewer, how: How) -> Result<Receiver> {
+    let namespace = if viewer.is_fragile { &places.fragile } else { &places.paths.players };
+    namespace.run(|| Receiver::open(how, &viewer.target()))
 }
 
 #[cfg(test)]

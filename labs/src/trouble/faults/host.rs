@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
-use outflow_labs::process::Program;
-use outflow_labs::relay::PATIENCE;
 
 use super::access::{idle_at, joins_at};
-use crate::fault::{Storm, Trouble};
-use crate::places::{Places, RELAY_ATTACKED};
-use crate::scene::{COPIER, HTTPS_PORT, Scene};
+use crate::process::Program;
+use crate::relay::PATIENCE;
+use crate::trouble::fault::{Storm, Trouble};
+use crate::trouble::places::{Places, RELAY_ATTACKED};
+use crate::trouble::scene::{COPIER, HTTPS_PORT, Scene};
 
 /// Descriptors that the relay may open beyond those that it has.
 const SPARE: usize = 4;

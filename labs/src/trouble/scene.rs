@@ -2,23 +2,25 @@
 
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use outflow_labs::media::{Sender, Shape};
-use outflow_labs::nats::Nats;
-use outflow_labs::net::{RELAY_IN, RELAY_OUT, SOURCE};
-use outflow_labs::process::Program;
-use outflow_labs::programs::missing;
-use outflow_labs::relay::{HTTP_PORT, PATIENCE, Relay, listen};
 use tempfile::TempDir;
 
-use crate::audience::{Audience, Viewer};
-use crate::logs::{Log, LogTo};
-use crate::places::Places;
+use crate::media::{Sender, Shape};
+use crate::nats::Nats;
+use crate::net::{RELAY_IN, RELAY_OUT, SOURCE};
+use crate::process::Program;
+use crate::programs::missing;
+use crate::relay::{HTTP_PORT, PATIENCE, Relay, listen};
+use crate::trouble::audience::{Audience, Viewer};
+use crate::trouble::clock::Clock;
+use crate::trouble::logs::{Log, LogTo};
+use crate::trouble::places::Places;
 
 /// The streams: two come by UDP, the one in the middle is published.
-pub(crate) const STREAMS: [&str; 3] = ["field", "studio", "tower"];
+pub const STREAMS: [&str; 3] = ["field", "studio", "tower"];
 /// The one that is published.
 pub(crate) const STUDIO: usize = 1;
 /// The one that another program copies ...
@@ -38,15 +40,25 @@ pub(crate) const CONTROL: &str = "control-of-chaos";
 const PUBLISHER: &str = "YW55OnB1Ymxpc2g=";
 const PUBLISH: &str = "publish";
 
+/// How long a relay may take to end when something has failed in it (docs/operations.md: 3 seconds, or 6).
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// How long systemd waits until it starts a program again (RestartSec=).
+const RESTARTS_AFTER: Duration = Duration::from_millis(100);
+/// Packets that are kept of a stream, for longer than any fault takes. All together are far less than half of the
+/// relay's memory, which a reload may give it as its limit.
+const RING: &str = "4 MB";
+
 /// All that is there.
-pub(crate) struct Scene<'p> {
+pub struct Scene<'p> {
     pub(crate) places: &'p Places,
     pub(crate) viewers: Vec<Viewer>,
     pub(crate) audience: Audience,
     /// None while a stream has no source.
     pub(crate) senders: [Option<Sender>; STREAMS.len()],
-    pub(crate) relay: Relay<'p>,
+    /// The relay.
+    pub relay: Relay<'p>,
     pub(crate) log: Log,
+    pub(crate) clock: Clock,
     pub(crate) nats: Option<Nats<'p>>,
     configuration: String,
     folder: TempDir,
@@ -66,8 +78,10 @@ impl<'p> Scene<'p> {
                 "[tree]\nname = \"chaos\"\naddress = \"{RELAY_OUT}:{POC_PORT}\"\ndirectory = \"nats://{nats_at}\"\n"
             );
         }
-        let log = Log::new(to)?;
+        let (log, clock) = (Log::new(to)?, Clock::new()?);
         let relay = Relay::start_as(&places.paths.relay, &configuration, |program| {
+            // What a panic says of where it happened takes seconds to find out.
+            let program = clock.of(program).env("RUST_BACKTRACE", "0");
             program.on_any_cpu().preferred().stderr_to(log.file())
         })?;
         let relay = relay.with_token(CONTROL);
@@ -81,7 +95,8 @@ impl<'p> Scene<'p> {
         }
         let audience = Audience::open(places, viewers)?;
         let viewers = viewers.to_vec();
-        let scene = Self { places, viewers, audience, senders, relay, log, nats, configuration, folder };
+        let scene =
+            Self { places, viewers, audience, senders, relay, log, clock, nats, configuration, folder };
         scene.all_watch()?;
         Ok(scene)
     }
@@ -101,7 +116,7 @@ impl<'p> Scene<'p> {
     }
 
     /// What the relay was started with.
-    pub(crate) fn configuration(&self) -> &str {
+    pub fn configuration(&self) -> &str {
         &self.configuration
     }
 
@@ -118,6 +133,24 @@ impl<'p> Scene<'p> {
     pub(crate) fn sent(&self) -> [u32; STREAMS.len()] {
         let sent = |sender: &Option<Sender>| sender.as_ref().map_or(0, Sender::sent);
         std::array::from_fn(|stream| sent(&self.senders[stream]))
+    }
+
+    /// The relay ends by itself; how it has.
+    pub(crate) fn ended(&mut self) -> Result<ExitStatus> {
+        self.relay.process().wait(ENDS_WITHIN)
+    }
+
+    /// What a supervisor does (systemd's `Restart=on-failure`) when the relay has ended: it is started again, and the
+    /// publisher and all viewers come back, as their programs would.
+    pub(crate) fn revive(&mut self) -> Result<()> {
+        std::thread::sleep(RESTARTS_AFTER);
+        self.relay.restart()?;
+        let sent = self.sent()[STUDIO];
+        self.senders[STUDIO] = Some(self.publisher(sent)?);
+        for stream in STREAMS {
+            self.relay.wait_up(stream)?;
+        }
+        self.audience.ask_again(self.places, &self.viewers)
     }
 
     /// Another publisher tries to send the published stream from where the others have come to.
@@ -148,9 +181,9 @@ fn configuration(folder: &Path, viewers: &[Viewer]) -> String {
              [tls]\ncertificate = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n\
              [access]\npublish = [\"{PUBLISH}\"]\ncontrol = [\"{CONTROL}\"]\n\
              [limits]\nworkers = 2\n\
-             [streams.{field}]\n{field_source}\n\
-             [streams.{studio}]\nsource = \"push\"\n\
-             [streams.{tower}]\n{tower_source}\n\
+             [streams.{field}]\nring = \"{RING}\"\n{field_source}\n\
+             [streams.{studio}]\nring = \"{RING}\"\nsource = \"push\"\n\
+             [streams.{tower}]\nring = \"{RING}\"\n{tower_source}\n\
              [streams.{tower}.elements.copy]\nelement = \"external\"\ncommand = [\"{COPIER}\"]\n\
              [streams.{tower}.branches.{COPIED}]\ninput = \"copy\"\n{sinks}"
         )

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nix::libc::O_NONBLOCK;
-use outflow_labs::process::Program;
-use outflow_labs::relay::PATIENCE;
 use tempfile::TempDir;
+
+use crate::process::Program;
+use crate::relay::PATIENCE;
 
 /// More than a relay logs in any of the other faults.
 const DISK: &str = "64m";
