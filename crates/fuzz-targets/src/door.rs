@@ -35,6 +35,7 @@ fn rules(closed: u8) -> Rules {
         control: tokens(2),
         relay: tokens(3),
         tokens: Vec::new(),
+        jwt: None,
         connections: PLACES.0,
         connections_per_address: PLACES.1,
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
-use outflow_config::{AccessToken, Date, Secret};
+use outflow_config::{AccessToken, Date, JwtConfig, Secret};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -14,6 +14,7 @@ use crate::admission::{Admission, Counts, Permit};
 use crate::credential::{Credential, Judge, Known, Verdict};
 use crate::failures::Failures;
 use crate::grant::{By, Grant};
+use crate::jwt::{Keys, NotSigned, Signed, is_signed};
 use crate::limits::GRANTS_LOOK_EVERY;
 use crate::refusals::{Refusal, Refusals};
 use crate::refused::Refused;
@@ -29,6 +30,7 @@ pub struct Door {
     admission: Arc<Admission>,
     closed: AtomicBool,
     failures: Mutex<Failures>,
+    signed: Signed,
     refusals: Refusals,
     wrong_tokens: AtomicU64,
     too_often: AtomicU64,
@@ -48,6 +50,7 @@ impl Door {
             admission: Arc::default(),
             closed: AtomicBool::new(false),
             failures: Mutex::new(Failures::new(Instant::now())),
+            signed: Signed::new(),
             refusals: Refusals::new(Instant::now()),
             wrong_tokens: AtomicU64::new(0),
             too_often: AtomicU64::new(0),
@@ -117,6 +120,7 @@ impl Door {
         let asked = Asked { right, peer, stream: Some(stream), today: today() };
         let by = self.let_in(Instant::now(), &asked, &shown)?;
         let grant = Grant::new(right, stream.clone(), peer, by);
+        self.signed.note(grant.until());
         if let Some(token) = grant.name() {
             tracing::info!(token, ?right, %stream, %peer, "a token let a peer in");
         }
@@ -184,10 +188,32 @@ impl Door {
                     Err(refused) => not_given = Some(refused),
                 }
             }
-            wrong += u32::from(verdicts.iter().all(|verdict| *verdict == Verdict::Wrong));
+            if !verdicts.iter().all(|verdict| *verdict == Verdict::Wrong) {
+                continue;
+            }
+            match self.judge_signed(rules.jwt.as_ref(), credential, asked) {
+                Ok(by) => return Ok(by),
+                Err(NotSigned::Refused(refused)) => not_given = Some(refused),
+                Err(NotSigned::Wrong) => wrong += 1,
+            }
         }
         (0..wrong).for_each(|_| self.count_wrong(now, right, peer));
         Err(not_given.unwrap_or(Refused::TokenWrong))
+    }
+
+    /// By what a credential lets in if it is a signed token.
+    fn judge_signed(
+        &self,
+        config: Option<&Arc<JwtConfig>>,
+        credential: &Credential<'_>,
+        asked: &Asked<'_>,
+    ) -> Result<By, NotSigned> {
+        match (config, credential) {
+            (Some(config), Credential::Token(token)) if is_signed(token) => {
+                self.signed.judge(config, token, asked)
+            }
+            _ => Err(NotSigned::Wrong),
+        }
     }
 
     fn count_wrong(&self, now: Instant, right: Right, peer: IpAddr) {
@@ -207,7 +233,9 @@ impl Door {
 impl Door {
     /// Whether a grant would still be given: the rules may have changed, its token may have expired.
     pub fn holds(&self, grant: &Grant) -> bool {
-        grant.holds(&self.rules.load(), today())
+        let holds = grant.holds(&self.rules.load(), today());
+        self.signed.note(grant.until().filter(|_| holds));
+        holds
     }
 
     /// Waits until a grant no longer holds. Nothing is lost if this is cancelled.
@@ -226,10 +254,31 @@ impl Door {
 
     fn have_lapsed_at(&self, today: Date, look: &mut Look) -> bool {
         let changes = *self.changes.borrow();
+        let has_ended = self.signed.has_ended(today);
         let before = std::mem::replace(look, Look(Some((changes, today))));
         let Look(Some((changes_before, day_before))) = before else { return true };
         let expires = |token: &AccessToken| token.expires.is_some_and(|at| at > day_before && at <= today);
-        changes != changes_before || self.rules.load().tokens.iter().any(expires)
+        has_ended || changes != changes_before || self.rules.load().tokens.iter().any(expires)
+    }
+
+    /// Changes whenever the rules do.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Which signed tokens are taken, if any are.
+    pub(crate) fn jwt(&self) -> Option<Arc<JwtConfig>> {
+        self.rules.load().jwt.clone()
+    }
+
+    /// These keys verify signed tokens from now on.
+    pub(crate) fn set_keys(&self, keys: Option<Keys>) {
+        self.signed.set_keys(keys);
+    }
+
+    /// Waits until a signed token comes whose key is not known. Nothing is lost if this is cancelled.
+    pub(crate) async fn keys_wanted(&self) {
+        self.signed.wanted.notified().await;
     }
 
     /// This many sessions have ended because their grants hold no longer.

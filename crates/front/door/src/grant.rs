@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use outflow_config::{Date, Secret, TokenHash};
+use outflow_config::{Date, JwtConfig, Secret, TokenHash};
 
 use crate::request::StreamName;
 use crate::rules::{Asked, Right, Rules, gives};
@@ -29,6 +29,15 @@ pub(crate) enum By {
     Listed(Secret),
     /// A token with a name.
     Named(Arc<str>, TokenHash),
+    /// A signed token.
+    Signed {
+        /// Its subject.
+        name: Arc<str>,
+        /// When it expires.
+        until: Date,
+        /// What it was judged by.
+        config: Arc<JwtConfig>,
+    },
 }
 
 impl Grant {
@@ -49,8 +58,16 @@ impl Grant {
     /// What the token is called that it was given for, if that has a name.
     pub fn name(&self) -> Option<&str> {
         match &self.0.by {
-            By::Named(name, _) => Some(name),
+            By::Named(name, _) | By::Signed { name, .. } => Some(name),
             By::Nothing | By::Listed(_) => None,
+        }
+    }
+
+    /// When it ends by itself, whatever the rules say.
+    pub(crate) fn until(&self) -> Option<Date> {
+        match &self.0.by {
+            By::Signed { until, .. } => Some(*until),
+            By::Nothing | By::Listed(_) | By::Named(..) => None,
         }
     }
 
@@ -69,6 +86,7 @@ impl Grant {
                 let mut tokens = rules.tokens.iter().filter(|token| token.sha256 == *sha256);
                 tokens.any(|token| gives(token, &asked).is_ok())
             }
+            By::Signed { until, config, .. } => rules.jwt.as_ref() == Some(config) && today < *until,
         }
     }
 }

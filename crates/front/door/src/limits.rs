@@ -20,6 +20,36 @@ pub const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Bytes of a certificate chain or a key in PEM. A longer file is none.
 pub(crate) const PEM_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes of a signed token. A longer one is wrong.
+pub(crate) const JWT_BYTES_MAX: usize = 8 << 10;
+
+/// Keys of a set that signed tokens may name. Those behind are left out.
+pub(crate) const JWT_KEYS_MAX: usize = 64;
+
+/// Characters of a signed token's subject that are told.
+pub(crate) const JWT_NAME_CHARS_MAX: usize = 64;
+
+/// How far the clock of what signs a token may be ahead of ours, in seconds.
+pub(crate) const JWT_SKEW_S: i64 = 60;
+
+/// Bytes of a set of keys that signed tokens are verified by. A longer one is refused.
+pub(crate) const JWKS_BYTES_MAX: u64 = 256 << 10;
+
+/// How long it may take to fetch it. Then that has failed.
+pub(crate) const JWKS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often it is looked at, ...
+pub(crate) const JWKS_EVERY: Duration = Duration::from_secs(600);
+
+/// ... and how often at most, where tokens come that are signed by a key that is not in it.
+pub(crate) const JWKS_EACH: Duration = Duration::from_secs(60);
+
+/// How long a set is good that cannot be had again. Then no signed token is taken.
+pub(crate) const JWKS_STALE: Duration = Duration::from_secs(24 * 3600);
+
+/// Waits until one that could not be had is looked for again.
+pub(crate) const JWKS_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+
 /// How long after it has expired, or was revoked, a grant may still be used, at most.
 pub const GRANTS_LOOK_EVERY: Duration = Duration::from_millis(500);
 

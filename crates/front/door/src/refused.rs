@@ -22,7 +22,7 @@ pub enum Refused {
     #[error("the token is not one of those that [access] lists for this")]
     TokenWrong,
     /// The token given is good for something else.
-    #[error("token '{name}' does not give this: {why}; see [[access.tokens]]")]
+    #[error("token '{name}' does not give this: {why}; see [access]")]
     NotGiven {
         /// What it is called.
         name: String,

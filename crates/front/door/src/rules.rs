@@ -1,8 +1,9 @@
 //! What the configuration says of those that come in: which tokens give which rights.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use outflow_config::{AccessToken, Config, Date, Secret, TokenRight};
+use outflow_config::{AccessToken, Config, Date, JwtConfig, Secret, TokenRight};
 
 use crate::refused::Refused;
 
@@ -53,6 +54,8 @@ pub struct Rules {
     pub relay: Vec<Secret>,
     /// Tokens that say themselves what they are good for.
     pub tokens: Vec<AccessToken>,
+    /// Which signed tokens are taken, for publishing and playing.
+    pub jwt: Option<Arc<JwtConfig>>,
     /// Connections of all fronts together.
     pub connections: usize,
     /// Connections from one address.
@@ -68,6 +71,7 @@ impl From<&Config> for Rules {
             control: access.control.clone(),
             relay: config.relay_tokens.clone(),
             tokens: access.tokens.clone(),
+            jwt: access.jwt.clone().map(Arc::new),
             connections: limits.connections,
             connections_per_address: limits.connections_per_address,
         }
@@ -94,7 +98,10 @@ impl Rules {
             Right::Control => &self.control,
             Right::Relay => &self.relay,
         };
-        listed.is_empty() && !self.tokens.iter().any(|token| token.rights.contains(&right.word()))
+        let is_signed = self.jwt.is_some() && matches!(right, Right::Publish | Right::Play);
+        listed.is_empty()
+            && !is_signed
+            && !self.tokens.iter().any(|token| token.rights.contains(&right.word()))
     }
 
     /// The tokens without names that give a right.

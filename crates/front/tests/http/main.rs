@@ -6,6 +6,7 @@ mod api;
 mod door;
 mod grants;
 mod hooks;
+mod jwt;
 mod left_out;
 mod publishers;
 mod schema;
