@@ -48,9 +48,13 @@ pub fn check(
     peer: SocketAddr,
     (headers, query): (&HeaderMap, Option<&str>),
 ) -> Result<(), HttpError> {
-    let in_query = || query.and_then(|query| query_value(query, "token"));
-    let token = of_headers(headers).or_else(in_query);
+    let token = shown(headers, query);
     Ok(control.door().check(right, peer.ip(), token.as_deref())?)
+}
+
+/// The token that a request shows.
+pub(crate) fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    of_headers(headers).or_else(|| query.and_then(|query| query_value(query, "token")))
 }
 
 fn of_headers(headers: &HeaderMap) -> Option<String> {

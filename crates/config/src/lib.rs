@@ -11,6 +11,7 @@
 //! There is no I/O here: the caller reads the file and gives its text and its name.
 
 mod access;
+mod access_hook;
 mod address;
 mod check;
 mod contract;
@@ -47,6 +48,7 @@ mod value;
 mod vocabulary;
 
 pub use access::{AccessToken, Ha1, StreamPattern, TokenHash, TokenRight};
+pub use access_hook::{HookConfig, OnError};
 pub use address::Datagrams;
 pub use check::{Check, Step, latency_budget, out_of, pace};
 pub use contract::Contract;

@@ -9,6 +9,7 @@ use outflow_graph::View;
 use outflow_packet::Level;
 
 use crate::access::{AccessToken, TokenKeys};
+use crate::access_hook::{HookConfig, HookKeys};
 use crate::extension::Extensions;
 use crate::jwt::{JwtConfig, JwtKeys};
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
@@ -72,6 +73,8 @@ section! {
         tokens: Vec<AccessToken> = Vec::new(),
         /// Signed tokens.
         jwt: Option<JwtConfig> = None,
+        /// What is asked which peer may come in.
+        hook: Option<HookConfig> = None,
     }
 }
 
@@ -245,11 +248,12 @@ words! {
 
 /// Tables and keys that belong to no protocol.
 pub(crate) fn own_sections() -> Vec<SectionKeys> {
-    let all: [(&str, &[&'static str]); 15] = [
+    let all: [(&str, &[&'static str]); 16] = [
         ("[listen]", &[RTP_PORTS]),
         ("[access]", Access::KEYS),
         ("[[access.tokens]]", TokenKeys::KEYS),
         ("[access.jwt]", JwtKeys::KEYS),
+        ("[access.hook]", HookKeys::KEYS),
         ("[tls]", TlsKeys::KEYS),
         ("[limits]", Limits::KEYS),
         ("[fanout]", Fanout::KEYS),

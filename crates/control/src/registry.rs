@@ -5,6 +5,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -312,6 +313,13 @@ impl Registry {
         if let Some(admission) = self.book().receivers.get_mut(&receiver) {
             admission.grant = grant;
         }
+    }
+
+    /// Whether the hook has let a receiver in for this address and token.
+    pub(crate) fn was_asked_for(&self, receiver: ReceiverId, peer: IpAddr, token: Option<&str>) -> bool {
+        let book = self.book();
+        let grant = book.receivers.get(&receiver).and_then(|admission| admission.grant.as_ref());
+        grant.is_some_and(|grant| grant.was_asked_for(peer, token))
     }
 
     /// Ends receivers and publishers whose grants hold no longer, by what `tell` tells workers.

@@ -3,9 +3,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "it owns the sockets that it asks by")]
 
+mod signed;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use signed::post;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use ureq::Body;
 use ureq::http::{Response, StatusCode};

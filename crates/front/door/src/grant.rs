@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use outflow_config::{Date, JwtConfig, Secret, TokenHash};
 
+use crate::hook::Lease;
 use crate::request::StreamName;
 use crate::rules::{Asked, Right, Rules, gives};
 
@@ -38,6 +39,8 @@ pub(crate) enum By {
         /// What it was judged by.
         config: Arc<JwtConfig>,
     },
+    /// What the hook has said.
+    Asked(Arc<Lease>),
 }
 
 impl Grant {
@@ -59,7 +62,15 @@ impl Grant {
     pub fn name(&self) -> Option<&str> {
         match &self.0.by {
             By::Named(name, _) | By::Signed { name, .. } => Some(name),
-            By::Nothing | By::Listed(_) => None,
+            By::Nothing | By::Listed(_) | By::Asked(_) => None,
+        }
+    }
+
+    /// Whether the hook has given it for this address and token.
+    pub fn was_asked_for(&self, peer: IpAddr, token: Option<&str>) -> bool {
+        match &self.0.by {
+            By::Asked(lease) => !lease.is_over() && lease.question.is_of(peer, token),
+            By::Nothing | By::Listed(_) | By::Named(..) | By::Signed { .. } => false,
         }
     }
 
@@ -67,7 +78,7 @@ impl Grant {
     pub(crate) fn until(&self) -> Option<Date> {
         match &self.0.by {
             By::Signed { until, .. } => Some(*until),
-            By::Nothing | By::Listed(_) | By::Named(..) => None,
+            By::Nothing | By::Listed(_) | By::Named(..) | By::Asked(_) => None,
         }
     }
 
@@ -86,6 +97,7 @@ impl Grant {
                 let mut tokens = rules.tokens.iter().filter(|token| token.sha256 == *sha256);
                 tokens.any(|token| gives(token, &asked).is_ok())
             }
+            By::Asked(lease) => rules.hook.is_some() && !lease.is_over(),
             By::Signed { until, config, .. } => rules.jwt.as_ref() == Some(config) && today < *until,
         }
     }

@@ -50,6 +50,33 @@ pub(crate) const JWKS_STALE: Duration = Duration::from_secs(24 * 3600);
 /// Waits until one that could not be had is looked for again.
 pub(crate) const JWKS_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
+/// Questions to the hook of `[access.hook]` that are open at once. Further ones wait, within the same time.
+pub(crate) const HOOK_OPEN_MAX: usize = 64;
+
+/// How long the hook may take to answer. Then it has failed.
+pub(crate) const HOOK_WITHIN: Duration = Duration::from_secs(2);
+
+/// Bytes of its answer. A longer one cannot be read.
+pub(crate) const HOOK_ANSWER_BYTES_MAX: u64 = 4 << 10;
+
+/// Its answers that are kept. Beyond, the one that is good no longer first is forgotten.
+pub(crate) const HOOK_ANSWERS_MAX: usize = 4096;
+
+/// How long an answer is good at least, ...
+pub(crate) const HOOK_TTL_MIN: Duration = Duration::from_secs(1);
+
+/// ... at most, and if a yes does not say ...
+pub(crate) const HOOK_TTL_MAX: Duration = Duration::from_secs(60);
+
+/// ... and if a no does not: a peer may have got its right just after it asked.
+pub(crate) const HOOK_TTL_NO: Duration = Duration::from_secs(5);
+
+/// How soon a hook that has failed is asked again for a session, ...
+pub(crate) const HOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// ... and for how long, before that ends the session.
+pub(crate) const HOOK_GRACE: Duration = Duration::from_secs(10);
+
 /// How long after it has expired, or was revoked, a grant may still be used, at most.
 pub const GRANTS_LOOK_EVERY: Duration = Duration::from_millis(500);
 

@@ -41,12 +41,14 @@ pub struct Request {
     pub token: Option<String>,
     /// Where it comes from.
     pub peer: SocketAddr,
+    /// By which protocol, in a word that its front gives; empty if it gives none.
+    pub protocol: &'static str,
 }
 
 /// The token stays out of logs.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Request { stream, selection, token, peer } = self;
+        let Request { stream, selection, token, peer, .. } = self;
         let (Selection { branch, view, level }, token) = (selection, token.as_ref().map(|_| "…"));
         write!(f, "Request {{ {stream}, {branch:?}, {view}, {level}, token: {token:?}, of {peer} }}")
     }
@@ -63,7 +65,7 @@ impl Request {
         let stream = percent_decode_str(name).decode_utf8_lossy().into_owned();
         check_name(&stream)?;
         let (stream, token) = (StreamName(stream), query_value(query, "token"));
-        Ok(Request { stream, selection: selection(query)?, token, peer })
+        Ok(Request { stream, selection: selection(query)?, token, peer, protocol: "" })
     }
 }
 

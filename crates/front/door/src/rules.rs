@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use outflow_config::{AccessToken, Config, Date, JwtConfig, Secret, TokenRight};
+use outflow_config::{AccessToken, Config, Date, HookConfig, JwtConfig, Secret, TokenRight};
 
 use crate::refused::Refused;
 
 /// A right that a token gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
     /// To be a stream's source.
     Publish,
@@ -29,6 +29,11 @@ impl Right {
             Right::Control => "control",
             Right::Relay => "relay",
         }
+    }
+
+    /// Whether it is one that signed tokens, and a hook, may give.
+    pub(crate) fn is_of_streams(self) -> bool {
+        matches!(self, Right::Publish | Right::Play)
     }
 
     fn word(self) -> TokenRight {
@@ -56,6 +61,8 @@ pub struct Rules {
     pub tokens: Vec<AccessToken>,
     /// Which signed tokens are taken, for publishing and playing.
     pub jwt: Option<Arc<JwtConfig>>,
+    /// What is asked which other peer may publish and play.
+    pub hook: Option<Arc<HookConfig>>,
     /// Connections of all fronts together.
     pub connections: usize,
     /// Connections from one address.
@@ -72,6 +79,7 @@ impl From<&Config> for Rules {
             relay: config.relay_tokens.clone(),
             tokens: access.tokens.clone(),
             jwt: access.jwt.clone().map(Arc::new),
+            hook: access.hook.clone().map(Arc::new),
             connections: limits.connections,
             connections_per_address: limits.connections_per_address,
         }
@@ -98,9 +106,9 @@ impl Rules {
             Right::Control => &self.control,
             Right::Relay => &self.relay,
         };
-        let is_signed = self.jwt.is_some() && matches!(right, Right::Publish | Right::Play);
+        let is_decided = right.is_of_streams() && (self.jwt.is_some() || self.hook.is_some());
         listed.is_empty()
-            && !is_signed
+            && !is_decided
             && !self.tokens.iter().any(|token| token.rights.contains(&right.word()))
     }
 

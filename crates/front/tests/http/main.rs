@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets and files")]
 
+mod access_hook;
 mod api;
 mod door;
 mod grants;
