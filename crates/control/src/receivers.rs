@@ -1,5 +1,6 @@
 //! What can be asked of receivers that are there, by their numbers and by the names of their sessions.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use outflow_engine::message::{
@@ -88,6 +89,11 @@ impl Control {
     pub fn is_session_of(&self, session: SessionToken, peer: IpAddr, token: Option<&str>) -> bool {
         let receiver = self.registry().session(session);
         receiver.is_some_and(|receiver| self.registry().was_asked_for(receiver, peer, token))
+    }
+
+    /// How many receivers and publishers each token with a name has let in that are there.
+    pub fn sessions_of_tokens(&self) -> BTreeMap<String, u64> {
+        self.registry().sessions_of_tokens()
     }
 
     /// The name of the stream that a receiver gets, if it is there.

@@ -322,6 +322,18 @@ impl Registry {
         grant.is_some_and(|grant| grant.was_asked_for(peer, token))
     }
 
+    /// How many receivers and publishers each token with a name has let in.
+    pub(crate) fn sessions_of_tokens(&self) -> BTreeMap<String, u64> {
+        let book = self.book();
+        let turns = book.streams.values().filter_map(|listed| listed.entry.publisher.as_ref());
+        let grants = turns.map(|turn| &turn.grant).chain(book.receivers.values().map(|one| &one.grant));
+        let mut sessions = BTreeMap::new();
+        for name in grants.flatten().filter_map(Grant::token) {
+            *sessions.entry(name.to_owned()).or_default() += 1;
+        }
+        sessions
+    }
+
     /// Ends receivers and publishers whose grants hold no longer, by what `tell` tells workers.
     pub(crate) fn revoke(
         &self,

@@ -66,6 +66,14 @@ impl Grant {
         }
     }
 
+    /// What the token of `[[access.tokens]]` is called that it was given for, if it was.
+    pub fn token(&self) -> Option<&str> {
+        match &self.0.by {
+            By::Named(name, _) => Some(name),
+            By::Nothing | By::Listed(_) | By::Signed { .. } | By::Asked(_) => None,
+        }
+    }
+
     /// Whether the hook has given it for this address and token.
     pub fn was_asked_for(&self, peer: IpAddr, token: Option<&str>) -> bool {
         match &self.0.by {

@@ -1,7 +1,7 @@
 //! Tokens with names over HTTP: what they give, and what becomes of sessions when they give it no longer.
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::Bench;
@@ -65,6 +65,13 @@ async fn a_reload_without_their_token_ends_players_and_publishers() {
     let by =
         |stream: &Value| stream["source"]["peer"].as_str().is_some_and(|peer| peer.contains("token studio"));
     bench.wait("/api/v1/streams/pushed", by).await;
+    let tokens = bench.get("/api/v1/tokens").await;
+    let shown = json!([{
+        "name": "studio", "rights": ["play", "publish"], "streams": ["*"], "from": [], "expires": null,
+        "sessions": 2,
+    }]);
+    assert_eq!(tokens.json(), shown);
+    assert!(!tokens.text().contains(&HASH[..8]));
     let text = std::fs::read_to_string(&path).expect("the file");
     let other = text.replace(&HASH[..8], "00000000");
     std::fs::write(&path, other).expect("written");
