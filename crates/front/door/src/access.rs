@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::admission::{Admission, Counts, Permit};
 use crate::credential::{Credential, Judge, Known, Verdict};
 use crate::failures::Failures;
-use crate::grant::{By, Grant};
+use crate::grant::{By, Grant, Pass};
 use crate::hook::{Hook, Question, Said};
 use crate::jwt::{Keys, NotSigned, Signed, is_signed};
 use crate::limits::GRANTS_LOOK_EVERY;
@@ -167,18 +167,28 @@ impl Door {
     /// # Errors
     /// As of [`Door::enter`].
     pub fn check(&self, right: Right, peer: IpAddr, token: Option<&str>) -> Result<(), Refused> {
-        self.enter_by(Instant::now(), right, peer, token.map(Credential::Token).as_slice())
+        self.pass(right, peer, token).map(drop)
+    }
+
+    /// The same; what lets the peer in is to be kept for as long as it is here.
+    ///
+    /// # Errors
+    /// As of [`Door::enter`].
+    pub fn pass(&self, right: Right, peer: IpAddr, token: Option<&str>) -> Result<Pass, Refused> {
+        let shown = token.map(Credential::Token);
+        self.pass_by(Instant::now(), right, peer, shown.as_slice())
     }
 
     /// Whether one of `shown` gives `right` to `peer`.
-    fn enter_by(
+    fn pass_by(
         &self,
         now: Instant,
         right: Right,
         peer: IpAddr,
         shown: &[Credential<'_>],
-    ) -> Result<(), Refused> {
-        self.let_in(now, &Asked { right, peer, stream: None, today: today() }, shown).map(drop)
+    ) -> Result<Pass, Refused> {
+        let by = self.let_in(now, &Asked { right, peer, stream: None, today: today() }, shown)?;
+        Ok(Pass::new(right, peer, by))
     }
 
     /// Has peers that are refused told to this, some of them in each second; the first one stays.
@@ -280,8 +290,19 @@ impl Door {
 
     /// Waits until a grant no longer holds. Nothing is lost if this is cancelled.
     pub async fn over(&self, grant: &Grant) {
+        self.until_not(|| self.holds(grant)).await;
+    }
+
+    /// The same of a right to the relay as a whole, which is over then: that is logged and counted.
+    pub async fn revoked(&self, pass: &Pass) {
+        self.until_not(|| pass.holds(None, &self.rules.load(), today())).await;
+        tracing::info!(?pass, "what let a peer in is no longer good");
+        self.count_revoked(1);
+    }
+
+    async fn until_not(&self, holds: impl Fn() -> bool) {
         let mut changes = self.changes.subscribe();
-        while self.holds(grant) {
+        while holds() {
             // Tokens expire by the time of day, which can be set: it is asked again and again.
             let _ = tokio::time::timeout(GRANTS_LOOK_EVERY, changes.changed()).await;
         }

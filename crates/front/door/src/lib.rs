@@ -43,7 +43,7 @@ pub use accept::{accept, accept_to_the_last};
 pub use access::{Door, Look};
 pub use admission::{Counts, Permit};
 pub use credential::{Judge, Known, Verdict};
-pub use grant::Grant;
+pub use grant::{Grant, Pass};
 pub use hook::ask_again;
 pub use jwt::keep_keys;
 pub use refusals::Refusal;
