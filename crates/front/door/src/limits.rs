@@ -50,8 +50,14 @@ pub(crate) const JWKS_STALE: Duration = Duration::from_secs(24 * 3600);
 /// Waits until one that could not be had is looked for again.
 pub(crate) const JWKS_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
-/// Questions to the hook of `[access.hook]` that are open at once. Further ones wait, within the same time.
+/// Questions to the hook of `[access.hook]` that are open at once, ...
 pub(crate) const HOOK_OPEN_MAX: usize = 64;
+
+/// ... of which so many places are for sessions that are there, ...
+pub(crate) const HOOK_OPEN_OF_SESSIONS: usize = 16;
+
+/// ... and of peers of one address. Further ones wait, within the same time.
+pub(crate) const HOOK_OPEN_OF_ADDRESS: usize = 16;
 
 /// How long the hook may take to answer. Then it has failed.
 pub(crate) const HOOK_WITHIN: Duration = Duration::from_secs(2);

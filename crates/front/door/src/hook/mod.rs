@@ -1,6 +1,7 @@
 //! A program that is asked by HTTP which peer may come in (`[access.hook]`).
 
 mod known;
+mod places;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,24 +11,24 @@ use std::time::Duration;
 use outflow_config::{HookConfig, OnError};
 use outflow_fetch::{Agent, Error, agent, body, post};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::access::Door;
 use crate::limits::{
-    GRANTS_LOOK_EVERY, HOOK_AGAIN, HOOK_ANSWER_BYTES_MAX, HOOK_OPEN_MAX, HOOK_TTL_MAX, HOOK_TTL_MIN,
+    GRANTS_LOOK_EVERY, HOOK_AGAIN, HOOK_ANSWER_BYTES_MAX, HOOK_OPEN_OF_SESSIONS, HOOK_TTL_MAX, HOOK_TTL_MIN,
     HOOK_TTL_NO, HOOK_WITHIN,
 };
 use crate::seldom::Seldom;
 use known::{Answer, Known};
 pub(crate) use known::{Lease, Question};
+use places::Places;
 
 /// What asks, and what it has learned.
 pub(crate) struct Hook {
     /// Made with the first question: the certificates that it reads are for relays that have a hook.
     agent: LazyLock<Agent>,
-    open: Arc<Semaphore>,
+    places: Places,
     known: Mutex<Known>,
     log: Mutex<Seldom>,
     /// A session is over at which grants have not been looked at since.
@@ -67,7 +68,7 @@ impl Hook {
     pub(crate) fn new() -> Self {
         Hook {
             agent: LazyLock::new(|| agent(HOOK_WITHIN)),
-            open: Arc::new(Semaphore::new(HOOK_OPEN_MAX)),
+            places: Places::new(),
             known: Mutex::default(),
             log: Mutex::default(),
             has_ended: AtomicBool::new(false),
@@ -82,7 +83,8 @@ impl Hook {
         let allows = match known {
             Some(allows) => Some(allows),
             None => {
-                let answer = self.answer(config, &question).await;
+                let place = self.places.take(question.peer);
+                let answer = self.answer(config, &question, place).await;
                 if let Some(answer) = answer {
                     self.known().learn(Instant::now(), key.clone(), answer);
                 }
@@ -100,13 +102,18 @@ impl Hook {
         Said::Yes(known.lease(question, key, due.unwrap_or_else(|| Instant::now() + HOOK_AGAIN)))
     }
 
-    /// What the hook says to a question; that it says nothing is logged and counted.
-    async fn answer(&self, config: &Arc<HookConfig>, question: &Question) -> Option<Answer> {
-        let (agent, open) = (self.agent.clone(), Arc::clone(&self.open));
-        let (config, question) = (Arc::clone(config), question.clone());
+    /// What the hook says to a question, once there is a place for it; that it says nothing is logged and counted.
+    async fn answer<P: Send + 'static>(
+        &self,
+        config: &Arc<HookConfig>,
+        question: &Question,
+        place: impl Future<Output = Option<P>>,
+    ) -> Option<Answer> {
+        let (agent, config, question) = (self.agent.clone(), Arc::clone(config), question.clone());
         let asking = async move {
-            let place = open.acquire_owned().await.map_err(|error| error.to_string())?;
+            let place = place.await.ok_or("the relay ends")?;
             let asked = spawn_blocking(move || {
+                // It is given back when the answer is there, and not when that is waited for no longer.
                 let _place = place;
                 send(&agent, &config, &question)
             });
@@ -140,9 +147,9 @@ impl Hook {
         self.known().forget(Instant::now());
     }
 
-    /// Asks for what a session keeps once more.
+    /// Asks for what a session keeps once more; no more than there are places for sessions at once.
     async fn renew(&self, config: &Arc<HookConfig>, lease: &Lease) {
-        let answer = self.answer(config, &lease.question).await;
+        let answer = self.answer(config, &lease.question, async { Some(()) }).await;
         if self.known().renewed(Instant::now(), lease, answer, config.on_error) {
             self.has_ended.store(true, Ordering::Relaxed);
         }
@@ -167,8 +174,8 @@ pub async fn ask_again(door: Arc<Door>) {
     loop {
         ticks.tick().await;
         while let Some(config) = door.hook_config() {
-            let due = door.hook().known().due(Instant::now(), HOOK_OPEN_MAX);
-            let is_all = due.len() < HOOK_OPEN_MAX;
+            let due = door.hook().known().due(Instant::now(), HOOK_OPEN_OF_SESSIONS);
+            let is_all = due.len() < HOOK_OPEN_OF_SESSIONS;
             let renew = |lease: Arc<Lease>| {
                 let (door, config) = (Arc::clone(&door), Arc::clone(&config));
                 async move { door.hook().renew(&config, &lease).await }
