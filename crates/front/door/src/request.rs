@@ -14,7 +14,7 @@ use crate::refused::Refused;
 
 /// A name that a stream can have; see [`check_name`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamName(String);
+pub struct StreamName(Box<str>);
 
 impl Deref for StreamName {
     type Target = str;
@@ -64,7 +64,7 @@ impl Request {
         // What is no UTF-8 becomes a character that no name has.
         let stream = percent_decode_str(name).decode_utf8_lossy().into_owned();
         check_name(&stream)?;
-        let (stream, token) = (StreamName(stream), query_value(query, "token"));
+        let (stream, token) = (StreamName(stream.into()), query_value(query, "token"));
         Ok(Request { stream, selection: selection(query)?, token, peer, protocol: "" })
     }
 }

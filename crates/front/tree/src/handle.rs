@@ -82,7 +82,7 @@ impl Tree {
     /// Talks to a relay that wants to, from now on.
     pub(crate) async fn accept(&self, socket: PocSocket, from: SocketAddr, admitted: (Permit, Pass)) {
         // If the driver has ended, so has the relay.
-        let _ = self.inputs.send(Input::Accepted { socket, from, admitted }).await;
+        let _ = self.inputs.send(Input::Accepted { socket, from, admitted: Box::new(admitted) }).await;
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Input {
     Accepted {
         socket: PocSocket,
         from: SocketAddr,
-        admitted: (Permit, Pass),
+        admitted: Box<(Permit, Pass)>,
     },
     Link(LinkEvent),
     /// Ask another relay something.
