@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
 use outflow_control::Control;
-use outflow_door::{Refused, Request, Right, query_value};
+use outflow_door::{Pass, Refused, Request, Right, query_value};
 
 use crate::HttpError;
 
@@ -41,16 +41,20 @@ pub fn request(
     Ok(Request { token, ..request })
 }
 
-/// Whether a request that hyper has read comes with a right.
+/// What a request that hyper has read comes with a right by.
 pub fn check(
     control: &Control,
     right: Right,
     peer: SocketAddr,
     (headers, query): (&HeaderMap, Option<&str>),
-) -> Result<(), HttpError> {
-    let in_query = || query.and_then(|query| query_value(query, "token"));
-    let token = of_headers(headers).or_else(in_query);
-    Ok(control.door().check(right, peer.ip(), token.as_deref())?)
+) -> Result<Pass, HttpError> {
+    let token = shown(headers, query);
+    Ok(control.door().pass(right, peer.ip(), token.as_deref())?)
+}
+
+/// The token that a request shows.
+pub(crate) fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    of_headers(headers).or_else(|| query.and_then(|query| query_value(query, "token")))
 }
 
 fn of_headers(headers: &HeaderMap) -> Option<String> {

@@ -112,7 +112,9 @@ impl From<Refused> for HttpError {
             Refused::TokenMissing | Refused::TokenWrong | Refused::Revoked => StatusCode::UNAUTHORIZED,
             Refused::NotLocal | Refused::NotGiven { .. } => StatusCode::FORBIDDEN,
             Refused::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Refused::Full { .. } | Refused::Draining | Refused::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::Full { .. } | Refused::Draining | Refused::Overloaded | Refused::NotAnswered => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
         let retry_after_s = refused.retry_after_s();
         HttpError { retry_after_s, ..HttpError::new(status, refused.to_string()) }

@@ -12,7 +12,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use outflow_control::Control;
-use outflow_door::query_value;
+use outflow_door::{Pass, query_value};
 use outflow_engine::message::RelayState;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -132,6 +132,7 @@ pub(super) async fn events(
     State(control): State<Control>,
     State(all): State<Arc<Events>>,
     Extension(Peer { address: peer, .. }): Extension<Peer>,
+    Extension(pass): Extension<Pass>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, HttpError> {
     control.health().overload().open_page()?;
@@ -140,14 +141,23 @@ pub(super) async fn events(
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what)
     })?;
     Ok(match query_value(&query.unwrap_or_default(), "of") {
-        Some(names) => sse(happenings(control.events().follow(), names), place),
-        None => sse(overviews(control, all), place),
+        Some(names) => sse(happenings(control.events().follow(), names), place, (control, pass)),
+        None => sse(overviews(control.clone(), all), place, (control, pass)),
     })
 }
 
-/// An answer that goes on for as long as its place is its own.
-fn sse(events: impl Stream<Item = Sent> + Send + 'static, mut place: Place) -> Response {
-    let over = async move { _ = (&mut place.ended).await };
+/// An answer that goes on for as long as its place is its own, and what lets its page in holds.
+fn sse(
+    events: impl Stream<Item = Sent> + Send + 'static,
+    mut place: Place,
+    (control, pass): (Control, Pass),
+) -> Response {
+    let over = async move {
+        tokio::select! {
+            _ = &mut place.ended => {}
+            () = control.door().revoked(&pass) => {}
+        }
+    };
     Sse::new(events.take_until(over)).keep_alive(KeepAlive::default()).into_response()
 }
 

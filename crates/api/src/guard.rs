@@ -7,32 +7,37 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use outflow_control::Control;
-use outflow_door::Right;
 use outflow_door::local::{User, own_user};
+use outflow_door::{Pass, Right};
 
 use crate::{HttpError, Peer, credentials};
 
-/// Lets a request through if it comes with the right to control.
+/// Lets a request through if it comes with the right to control, with what gives that: an answer may go on for as long
+/// as that holds.
 pub(crate) async fn control_only(
     State(control): State<Control>,
     Extension(peer): Extension<Peer>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, HttpError> {
-    may_control(&control, peer, request.headers(), request.uri())?;
+    let pass = may_control(&control, peer, request.headers(), request.uri())?;
+    request.extensions_mut().insert(pass);
     Ok(next.run(request).await)
 }
 
-/// Whether a request comes with the right to control.
-pub fn may_control(control: &Control, peer: Peer, headers: &HeaderMap, uri: &Uri) -> Result<(), HttpError> {
+/// What a request comes with the right to control by.
+pub fn may_control(control: &Control, peer: Peer, headers: &HeaderMap, uri: &Uri) -> Result<Pass, HttpError> {
     same_origin(headers, uri)?;
     let is_open = control.door().is_open(Right::Control);
     if is_open {
         named_locally(headers, uri)?;
         directly(headers)?;
     }
-    credentials::check(control, Right::Control, peer.address, (headers, uri.query()))?;
-    if is_open { of_this_user(peer.user, own_user()) } else { Ok(()) }
+    let pass = credentials::check(control, Right::Control, peer.address, (headers, uri.query()))?;
+    if is_open {
+        of_this_user(peer.user, own_user())?;
+    }
+    Ok(pass)
 }
 
 /// Lets a request through unless a page of another site has made a browser send it.

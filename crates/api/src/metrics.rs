@@ -153,6 +153,8 @@ impl Snapshot {
         let help = "Sessions ended because what had let them in holds no longer";
         let none: [(&str, &str); 0] = [];
         families.counter("sessions_revoked", None, help, [(none, counts.revoked)])?;
+        let help = "Questions to the hook of [access.hook] that it has not answered well";
+        families.counter("access_hook_failures", None, help, [(none, counts.hook_failed)])?;
         let ended = self.0.ended_turns();
         let ended = [("taken-over", ended.taken_over), ("no-media", ended.no_media)];
         let ended = ended.map(|(reason, count)| ([("reason", reason)], count));

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::section::unknown;
+use crate::section::{first_line, whole};
 use crate::value::{Fault, Given, Text, Value, list, type_fault};
-use crate::{Date, Invalid, Network, Secret, Section, Vocabulary, check_name, section, words};
+use crate::{Date, Invalid, Network, Secret, Vocabulary, check_name, section, words};
 
 words! {
     /// A right that a token can give.
@@ -209,17 +209,9 @@ impl Value for Vec<AccessToken> {
 }
 
 fn token(given: &Given<'_>, known: &Vocabulary) -> Result<AccessToken, Fault> {
-    let table = given.get_ref().as_table();
-    let table = table.ok_or_else(|| type_fault(given, "a table", "[[access.tokens]]"))?;
-    let mut keys = TokenKeys::default();
-    for (key, value) in table {
-        if !keys.read_key(key.get_ref(), value, known)? {
-            let place = " in [[access.tokens]]";
-            return Err((key.span(), unknown(key.get_ref(), place, TokenKeys::KEYS, &known.own_sections)));
-        }
-    }
     let fault = |what: &str, help: &str| (first_line(given), Invalid::new(what, help));
-    let TokenKeys { name, sha256, ha1, rights, streams, from, expires } = keys;
+    let TokenKeys { name, sha256, ha1, rights, streams, from, expires } =
+        whole(given, "[[access.tokens]]", known)?;
     let TokenName(name) =
         name.ok_or_else(|| fault("this token has no name", "add one, as in name = \"studio\""))?;
     let sha256 = sha256.ok_or_else(|| fault("this token has no sha256", "`outflow token` prints it"))?;
@@ -233,11 +225,6 @@ fn token(given: &Given<'_>, known: &Vocabulary) -> Result<AccessToken, Fault> {
         return Err(fault("control and relay are rights on all streams", help));
     }
     Ok(AccessToken { name, sha256, ha1, rights, streams, from, expires })
-}
-
-/// A table may be the whole rest of the file: where it begins is enough.
-fn first_line(given: &Given<'_>) -> core::ops::Range<usize> {
-    given.span().start..given.span().start + 1
 }
 
 #[cfg(test)]

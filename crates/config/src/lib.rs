@@ -11,6 +11,7 @@
 //! There is no I/O here: the caller reads the file and gives its text and its name.
 
 mod access;
+mod access_hook;
 mod address;
 mod check;
 mod contract;
@@ -21,6 +22,7 @@ mod error;
 mod extension;
 mod graph;
 mod invalid;
+mod jwt;
 mod limits;
 mod link;
 mod listen;
@@ -40,11 +42,13 @@ mod services;
 mod sink;
 mod source;
 mod stream;
+mod trusted_url;
 mod units;
 mod value;
 mod vocabulary;
 
 pub use access::{AccessToken, Ha1, StreamPattern, TokenHash, TokenRight};
+pub use access_hook::{HookConfig, OnError};
 pub use address::Datagrams;
 pub use check::{Check, Step, latency_budget, out_of, pace};
 pub use contract::Contract;
@@ -55,6 +59,7 @@ pub use error::{ConfigError, ConfigErrors};
 pub use extension::{Extensions, Table};
 pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
+pub use jwt::{JwtAlgorithm, JwtConfig, KeysAt};
 pub use limits::TEXT_BYTES_MAX;
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
@@ -73,6 +78,7 @@ pub use services::{BranchConfig, Branches, Elements};
 pub use sink::{DatagramSink, SinkProtocol, SinkUrl};
 pub use source::{SourceUrl, UdpSource};
 pub use stream::{ContextChoice, Priority, StreamConfig, Takeover, WhenFull};
+pub use trusted_url::TrustedUrl;
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
 pub use value::{Fault, Given, Text, Value, first, type_fault, word};
 pub use vocabulary::{Scheme, SectionKeys, Vocabulary};

@@ -9,7 +9,9 @@ use outflow_graph::View;
 use outflow_packet::Level;
 
 use crate::access::{AccessToken, TokenKeys};
+use crate::access_hook::{HookConfig, HookKeys};
 use crate::extension::Extensions;
+use crate::jwt::{JwtConfig, JwtKeys};
 use crate::link::{ApplicationConfig, LinkConfig, LinkName};
 use crate::listen::{Listen, RTP_PORTS};
 use crate::memory::Memory;
@@ -69,6 +71,10 @@ section! {
         control: Vec<Secret> = Vec::new(),
         /// Tokens with names: for rights on some streams, from some addresses, until some day.
         tokens: Vec<AccessToken> = Vec::new(),
+        /// Signed tokens.
+        jwt: Option<JwtConfig> = None,
+        /// What is asked which peer may come in.
+        hook: Option<HookConfig> = None,
     }
 }
 
@@ -242,10 +248,12 @@ words! {
 
 /// Tables and keys that belong to no protocol.
 pub(crate) fn own_sections() -> Vec<SectionKeys> {
-    let all: [(&str, &[&'static str]); 14] = [
+    let all: [(&str, &[&'static str]); 16] = [
         ("[listen]", &[RTP_PORTS]),
         ("[access]", Access::KEYS),
         ("[[access.tokens]]", TokenKeys::KEYS),
+        ("[access.jwt]", JwtKeys::KEYS),
+        ("[access.hook]", HookKeys::KEYS),
         ("[tls]", TlsKeys::KEYS),
         ("[limits]", Limits::KEYS),
         ("[fanout]", Fanout::KEYS),

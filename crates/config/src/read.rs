@@ -71,6 +71,7 @@ fn structure(root: &DeTable<'_>, file: &Path, protocols: &Protocols, errors: &mu
         config.listen.read(listen, known, errors);
     }
     read_table(&mut config.access, root, "access", known, errors);
+    Section::beside(&mut config.access, file);
     read_table(&mut config.limits, root, "limits", known, errors);
     read_table(&mut config.fanout, root, "fanout", known, errors);
     read_table(&mut config.log, root, "log", known, errors);

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use crate::error::Collector;
 use crate::invalid::nearest;
-use crate::value::{Fault, Given};
+use crate::value::{Fault, Given, type_fault};
 use crate::{Invalid, SectionKeys, Vocabulary};
 
 /// A table whose keys are the fields of a type; made by [`section!`](crate::section!).
@@ -104,6 +104,30 @@ pub(crate) fn unknown(key: &str, place: &str, keys: &[&str], all: &[SectionKeys]
     Invalid::new(what, help)
 }
 
+/// Reads a table whose `header` is this, up to its first mistake.
+pub(crate) fn whole<T: Section>(given: &Given<'_>, header: &str, known: &Vocabulary) -> Result<T, Fault> {
+    let table = given.get_ref().as_table().ok_or_else(|| type_fault(given, "a table", header))?;
+    let mut section = T::default();
+    for (key, value) in table {
+        if !section.read_key(key.get_ref(), value, known)? {
+            let place = format!(" in {header}");
+            return Err((key.span(), unknown(key.get_ref(), &place, T::KEYS, &known.own_sections)));
+        }
+    }
+    Ok(section)
+}
+
+/// A table may be the whole rest of the file: where it begins is enough.
+pub(crate) fn first_line(given: &Given<'_>) -> core::ops::Range<usize> {
+    given.span().start..given.span().start + 1
+}
+
+/// Says that a table lacks a key that it needs, and how that could look.
+pub(crate) fn missing(given: &Given<'_>, header: &str, key: &str, example: &str) -> Fault {
+    let help = format!("add it, as in {key} = \"{example}\"");
+    (first_line(given), Invalid::new(format!("{header} has no {key}"), help))
+}
+
 /// Takes what `table` says over what is there already; mistakes go to `errors`.
 pub(crate) fn read_section<T: Section>(
     into: &mut T,
@@ -159,7 +183,7 @@ pub(crate) fn table<'r, 't>(
     let given = root.get(key)?;
     let table = given.get_ref().as_table();
     if table.is_none() {
-        let (span, invalid) = crate::value::type_fault(given, "a table", &format!("[{key}]"));
+        let (span, invalid) = type_fault(given, "a table", &format!("[{key}]"));
         errors.add(span, invalid);
     }
     table

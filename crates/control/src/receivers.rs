@@ -1,5 +1,8 @@
 //! What can be asked of receivers that are there, by their numbers and by the names of their sessions.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use outflow_engine::message::{
     CloseReason, Command, ControlError, ReceiverId, ServicesCommand, SessionState,
 };
@@ -80,6 +83,17 @@ impl Control {
         let stream = owner.stream;
         let command = |reply| Command::Services(ServicesCommand::Session { stream, receiver, level, reply });
         self.workers().ask(&owner, command).await
+    }
+
+    /// Whether the hook has let a session in for this address and token: so its player may ask about it.
+    pub fn is_session_of(&self, session: SessionToken, peer: IpAddr, token: Option<&str>) -> bool {
+        let receiver = self.registry().session(session);
+        receiver.is_some_and(|receiver| self.registry().was_asked_for(receiver, peer, token))
+    }
+
+    /// How many receivers and publishers each token with a name has let in that are there.
+    pub fn sessions_of_tokens(&self) -> BTreeMap<String, u64> {
+        self.registry().sessions_of_tokens()
     }
 
     /// The name of the stream that a receiver gets, if it is there.

@@ -5,6 +5,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -312,6 +313,25 @@ impl Registry {
         if let Some(admission) = self.book().receivers.get_mut(&receiver) {
             admission.grant = grant;
         }
+    }
+
+    /// Whether the hook has let a receiver in for this address and token.
+    pub(crate) fn was_asked_for(&self, receiver: ReceiverId, peer: IpAddr, token: Option<&str>) -> bool {
+        let book = self.book();
+        let grant = book.receivers.get(&receiver).and_then(|admission| admission.grant.as_ref());
+        grant.is_some_and(|grant| grant.was_asked_for(peer, token))
+    }
+
+    /// How many receivers and publishers each token with a name has let in.
+    pub(crate) fn sessions_of_tokens(&self) -> BTreeMap<String, u64> {
+        let book = self.book();
+        let turns = book.streams.values().filter_map(|listed| listed.entry.publisher.as_ref());
+        let grants = turns.map(|turn| &turn.grant).chain(book.receivers.values().map(|one| &one.grant));
+        let mut sessions = BTreeMap::new();
+        for name in grants.flatten().filter_map(Grant::token) {
+            *sessions.entry(name.to_owned()).or_default() += 1;
+        }
+        sessions
     }
 
     /// Ends receivers and publishers whose grants hold no longer, by what `tell` tells workers.

@@ -65,6 +65,8 @@ impl Relay {
         tasks.run("the control task", show(control.clone(), clock, state_told));
         tasks.run("the task that tends replicas", tend(control.clone()));
         tasks.run("the task that watches grants", grants::watch(control.clone()));
+        tasks.run("the task that asks the hook", outflow_door::ask_again(control.door().clone()));
+        tasks.run("the task that keeps keys", outflow_door::keep_keys(control.door().clone()));
         tasks.run("the task that looks for overload", shedding::watch(control.clone()));
         for front in control.fronts().iter() {
             let started = front.start(control.clone()).await?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use futures_util::FutureExt as _;
 use outflow_config::Secret;
 use outflow_door::{Door, Permit, Refused, Request, Right, Rules, query_value};
 
@@ -35,6 +36,8 @@ fn rules(closed: u8) -> Rules {
         control: tokens(2),
         relay: tokens(3),
         tokens: Vec::new(),
+        jwt: None,
+        hook: None,
         connections: PLACES.0,
         connections_per_address: PLACES.1,
     }
@@ -81,7 +84,10 @@ impl Scene {
             good.insert(TOKENS[3]);
         }
         let is_good = request.token.as_deref().is_some_and(|token| good.contains(token));
-        let entered = self.door.enter(RIGHTS[right], &request);
+        // Without a hook, nothing is waited for.
+        let Some(entered) = self.door.enter(RIGHTS[right], &request).now_or_never() else {
+            panic!("{text:?} is waited for")
+        };
         match entered {
             Ok(_) if is_closed => assert!(is_good, "{text:?} came in"),
             Ok(_) if RIGHTS[right] == Right::Control => assert!(peer.ip().to_canonical().is_loopback()),

@@ -7,6 +7,7 @@ mod relay;
 mod services;
 mod sinks;
 mod streams;
+mod tokens;
 
 use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
@@ -31,6 +32,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(sinks::add))
         .routes(routes!(sinks::remove))
         .routes(routes!(links::list))
+        .routes(routes!(tokens::list))
         .routes(routes!(receivers::list))
         .routes(routes!(receivers::show, receivers::change, receivers::remove))
         .layer(DefaultBodyLimit::max(API_BODY_BYTES))

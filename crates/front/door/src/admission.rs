@@ -51,6 +51,8 @@ pub struct Counts {
     pub too_often: u64,
     /// Sessions ended because what had let them in holds no longer: a token was taken out, or has expired.
     pub revoked: u64,
+    /// Questions to the hook of `[access.hook]` that it has not answered well.
+    pub hook_failed: u64,
 }
 
 /// A place among the connections; given back when dropped.

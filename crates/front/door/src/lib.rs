@@ -6,6 +6,8 @@
 //! | TLS | [`tls`] |
 //! | the path, the query and the token of a request are read | [`request`] |
 //! | the token is compared, unless too many wrong ones came from the address | [`access`], `credential`, `failures` |
+//! | a token that is signed is verified, by keys that are kept up to date | `jwt` |
+//! | a program is asked for what is not known here | `hook` |
 //! | what the token gives, and whether that still holds | `rules`, [`grant`] |
 //! | which user of this machine a peer is | [`local`] |
 //! | what is kept for when descriptors run out | `spare` |
@@ -24,6 +26,8 @@ pub mod admission;
 mod credential;
 mod failures;
 pub mod grant;
+mod hook;
+mod jwt;
 pub mod limits;
 pub mod local;
 mod refusals;
@@ -39,7 +43,9 @@ pub use accept::{accept, accept_to_the_last};
 pub use access::{Door, Look};
 pub use admission::{Counts, Permit};
 pub use credential::{Judge, Known, Verdict};
-pub use grant::Grant;
+pub use grant::{Grant, Pass};
+pub use hook::ask_again;
+pub use jwt::keep_keys;
 pub use refusals::Refusal;
 pub use refused::Refused;
 pub use request::{Request, StreamName, query_value, selection};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outflow_config::Invalid;
 
-use crate::limits::OVERLOAD_WAIT;
+use crate::limits::{HOOK_AGAIN, OVERLOAD_WAIT};
 
 /// A peer is not let in. Its text names the cause and what to do; each front has one table of what it answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum Refused {
     #[error("the token is not one of those that [access] lists for this")]
     TokenWrong,
     /// The token given is good for something else.
-    #[error("token '{name}' does not give this: {why}; see [[access.tokens]]")]
+    #[error("token '{name}' does not give this: {why}; see [access]")]
     NotGiven {
         /// What it is called.
         name: String,
@@ -38,6 +38,12 @@ pub enum Refused {
     /// The relay was told to end, and takes no more peers.
     #[error("the relay is about to end: ask another one, or this one later")]
     Draining,
+    /// The program that says which peer may come in has not answered.
+    #[error(
+        "[access.hook] does not answer: try again in {} s; the relay's log has the reason",
+        seconds(HOOK_AGAIN)
+    )]
+    NotAnswered,
     /// Too many wrong tokens came from the address.
     #[error("too many wrong tokens came from this address: try again in {} s", seconds(*.wait))]
     TooOften {
@@ -68,6 +74,7 @@ impl Refused {
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
             Refused::TooOften { wait } => Some(seconds(*wait)),
+            Refused::NotAnswered => Some(seconds(HOOK_AGAIN)),
             Refused::Overloaded => Some(seconds(OVERLOAD_WAIT)),
             _ => None,
         }

@@ -14,7 +14,7 @@ use crate::refused::Refused;
 
 /// A name that a stream can have; see [`check_name`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamName(String);
+pub struct StreamName(Box<str>);
 
 impl Deref for StreamName {
     type Target = str;
@@ -41,12 +41,14 @@ pub struct Request {
     pub token: Option<String>,
     /// Where it comes from.
     pub peer: SocketAddr,
+    /// By which protocol, in a word that its front gives; empty if it gives none.
+    pub protocol: &'static str,
 }
 
 /// The token stays out of logs.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Request { stream, selection, token, peer } = self;
+        let Request { stream, selection, token, peer, .. } = self;
         let (Selection { branch, view, level }, token) = (selection, token.as_ref().map(|_| "…"));
         write!(f, "Request {{ {stream}, {branch:?}, {view}, {level}, token: {token:?}, of {peer} }}")
     }
@@ -62,8 +64,8 @@ impl Request {
         // What is no UTF-8 becomes a character that no name has.
         let stream = percent_decode_str(name).decode_utf8_lossy().into_owned();
         check_name(&stream)?;
-        let (stream, token) = (StreamName(stream), query_value(query, "token"));
-        Ok(Request { stream, selection: selection(query)?, token, peer })
+        let (stream, token) = (StreamName(stream.into()), query_value(query, "token"));
+        Ok(Request { stream, selection: selection(query)?, token, peer, protocol: "" })
     }
 }
 

@@ -1,13 +1,14 @@
 //! What the configuration says of those that come in: which tokens give which rights.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use outflow_config::{AccessToken, Config, Date, Secret, TokenRight};
+use outflow_config::{AccessToken, Config, Date, HookConfig, JwtConfig, Secret, TokenRight};
 
 use crate::refused::Refused;
 
 /// A right that a token gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
     /// To be a stream's source.
     Publish,
@@ -28,6 +29,11 @@ impl Right {
             Right::Control => "control",
             Right::Relay => "relay",
         }
+    }
+
+    /// Whether it is one that signed tokens, and a hook, may give.
+    pub(crate) fn is_of_streams(self) -> bool {
+        matches!(self, Right::Publish | Right::Play)
     }
 
     fn word(self) -> TokenRight {
@@ -53,6 +59,10 @@ pub struct Rules {
     pub relay: Vec<Secret>,
     /// Tokens that say themselves what they are good for.
     pub tokens: Vec<AccessToken>,
+    /// Which signed tokens are taken, for publishing and playing.
+    pub jwt: Option<Arc<JwtConfig>>,
+    /// What is asked which other peer may publish and play.
+    pub hook: Option<Arc<HookConfig>>,
     /// Connections of all fronts together.
     pub connections: usize,
     /// Connections from one address.
@@ -68,6 +78,8 @@ impl From<&Config> for Rules {
             control: access.control.clone(),
             relay: config.relay_tokens.clone(),
             tokens: access.tokens.clone(),
+            jwt: access.jwt.clone().map(Arc::new),
+            hook: access.hook.clone().map(Arc::new),
             connections: limits.connections,
             connections_per_address: limits.connections_per_address,
         }
@@ -94,7 +106,10 @@ impl Rules {
             Right::Control => &self.control,
             Right::Relay => &self.relay,
         };
-        listed.is_empty() && !self.tokens.iter().any(|token| token.rights.contains(&right.word()))
+        let is_decided = right.is_of_streams() && (self.jwt.is_some() || self.hook.is_some());
+        listed.is_empty()
+            && !is_decided
+            && !self.tokens.iter().any(|token| token.rights.contains(&right.word()))
     }
 
     /// The tokens without names that give a right.

@@ -7,12 +7,14 @@ use axum::{Extension, Json};
 use futures_util::StreamExt;
 use outflow_api::{ErrorBody, HttpError, Peer, credentials};
 use outflow_control::{Control, PublishOptions, Push};
-use outflow_door::Right;
+use outflow_door::{Request, Right};
 use outflow_engine::message::CloseReason;
 use outflow_media::Format;
 use outflow_ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::PLAIN;
 
 /// What was published, told when it is over.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,7 +52,8 @@ pub(super) async fn publish(
 ) -> Result<Json<Published>, HttpError> {
     let name = path.strip_suffix(".ts").unwrap_or(&path);
     let request = credentials::request(peer, &headers, (&path, name), query.as_deref())?;
-    let grant = control.door().enter(Right::Publish, &request)?;
+    let request = Request { protocol: PLAIN, ..request };
+    let grant = control.door().enter(Right::Publish, &request).await?;
     let name = request.stream;
     let options = PublishOptions { format: Format::Ts, peer: format!("HTTP from {peer}"), configured: false };
     let mut publisher = control.publish(&grant, options).await?;

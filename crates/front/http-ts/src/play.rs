@@ -17,6 +17,8 @@ use outflow_relay::Encapsulation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::PLAIN;
+
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";
 
@@ -151,7 +153,8 @@ fn lines(own: &Own) -> String {
 /// A place at a stream, and what there is to say of it: where the player's session can be asked, and what
 /// the player does not get.
 async fn open(control: &Control, request: Request) -> Result<(Playing, Own), HttpError> {
-    let grant = control.door().enter(Right::Play, &request)?;
+    let request = Request { protocol: PLAIN, ..request };
+    let grant = control.door().enter(Right::Play, &request).await?;
     let receiver = Receiver::new("http-ts", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let playing = control.play(&grant, receiver, delivery).await?;

@@ -59,7 +59,8 @@ impl ServiceRequest {
     fn of(peer: SocketAddr, (path, query): (&str, &str)) -> Result<Self, ControlError> {
         let unknown = || ControlError::Unsupported("a stream goes as=ts or as=rtp, nothing else".to_owned());
         let form = Form::of(query).ok_or_else(unknown)?;
-        Ok(ServiceRequest { request: Request::parse(peer, path.trim_start_matches('/'), query)?, form })
+        let request = Request::parse(peer, path.trim_start_matches('/'), query)?;
+        Ok(ServiceRequest { request: Request { protocol: NAME, ..request }, form })
     }
 }
 
@@ -72,11 +73,12 @@ async fn answer(control: Control, asking: Asking, permit: Permit) {
     }
     let plays = asking.request().to_client.is_some();
     let right = if plays { Right::Play } else { Right::Publish };
-    let admitted = ServiceRequest::of(peer, (path, query)).and_then(|wish| {
-        let grant = control.door().enter(right, &wish.request)?;
-        Ok((wish, grant))
-    });
-    let (wish, grant) = match admitted {
+    let admitted = async {
+        let wish = ServiceRequest::of(peer, (path, query))?;
+        let grant = control.door().enter(right, &wish.request).await?;
+        Ok::<_, ControlError>((wish, grant))
+    };
+    let (wish, grant) = match admitted.await {
         Ok(wish) => wish,
         Err(error) => return drop(refuse(asking, &error)),
     };

@@ -123,6 +123,25 @@ async fn relays_of_the_tree_have_theirs_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_relay_of_the_tree_ends_when_its_token_is_taken_out() {
+    let server = Server::start(
+        "[access]\nplay = [\"x\"]\n[tree]\nname = \"a\"\naddress = \"127.0.0.1:9\"\ntoken = \"one\"",
+    )
+    .await;
+    let mut request = other_relay();
+    request.resource = "/.tree?token=one".to_owned();
+    let relay = server.connect(request).await.expect("it may");
+    let control = server.relay.as_ref().expect("it runs").control();
+    let rules = outflow_door::Rules::from(&*control.config());
+    assert_eq!(rules.relay.len(), 1, "the right needs a token");
+    let other = vec![outflow_config::Secret::new("another")];
+    control.door().set_rules(outflow_door::Rules { relay: other, ..rules });
+    let ended = async { while relay.recv().await.is_ok() {} };
+    timeout(PATIENCE, ended).await.expect("in time");
+    assert_eq!(control.door().counts().revoked, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_address_that_guesses_tokens_has_to_wait() {
     let server = Server::start("[access]\nplay = [\"one\"]").await;
     drop(server.play_soon("/demo?token=one").await);

@@ -147,7 +147,9 @@ impl Connection {
 
     async fn answer(&mut self, question: Question<Wanted>) -> Result<Answer<Wanted>, Refusal> {
         match question {
-            Question::Enter(entry) => target::enter(&self.control, &mut self.granted, self.peer, &entry),
+            Question::Enter(entry) => {
+                target::enter(&self.control, &mut self.granted, self.peer, &entry).await
+            }
             Question::Describe(wanted) => {
                 play::describe(&self.control, (self.peer.ip(), self.local.ip()), &wanted).await
             }

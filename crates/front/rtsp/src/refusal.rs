@@ -40,9 +40,11 @@ impl From<Refused> for Refusal {
             Refused::BadSelection(_) => StatusCode::UnsupportedMediaType,
             Refused::TokenMissing | Refused::TokenWrong | Refused::Revoked => StatusCode::Unauthorized,
             Refused::NotLocal | Refused::NotGiven { .. } => StatusCode::Forbidden,
-            Refused::TooOften { .. } | Refused::Full { .. } | Refused::Draining | Refused::Overloaded => {
-                StatusCode::ServiceUnavailable
-            }
+            Refused::TooOften { .. }
+            | Refused::Full { .. }
+            | Refused::Draining
+            | Refused::Overloaded
+            | Refused::NotAnswered => StatusCode::ServiceUnavailable,
         };
         let reply = Reply::error(status, refused.to_string());
         Refusal(match refused.retry_after_s() {

@@ -37,20 +37,20 @@ impl PartialEq for Wanted {
 pub(super) struct Granted([Option<Grant>; 2]);
 
 /// Whether the peer may come in, and what it wants then.
-pub(super) fn enter(
+pub(super) async fn enter(
     control: &Control,
     granted: &mut Granted,
     peer: SocketAddr,
     entry: &Entry,
 ) -> Result<Answer<Wanted>, Refusal> {
-    let request = request(peer, &entry.address)?;
+    let request = Request { protocol: "rtsp", ..request(peer, &entry.address)? };
     let (right, Granted([play, publish])) = (right(entry), granted);
     let last = if right == Right::Play { play } else { publish };
     let known =
         last.as_ref().filter(|grant| grant.is_for(right, &request.stream) && control.door().holds(grant));
     let grant = match known {
         Some(grant) => grant.clone(),
-        None => check(control, right, entry, &request)?,
+        None => check(control, right, entry, &request).await?,
     };
     *last = Some(grant.clone());
     let Request { selection, .. } = request;
@@ -66,17 +66,8 @@ fn right(entry: &Entry) -> Right {
 }
 
 /// Whether the peer may do what it wants: by a token in the URL, or as password by Basic or Digest.
-fn check(control: &Control, right: Right, entry: &Entry, request: &Request) -> Result<Grant, Refusal> {
-    let judge = |known: Known<'_>| match &entry.shown {
-        Some(shown) => match shown.judge([password(known)]) {
-            auth::Verdict::Right => Verdict::Right,
-            auth::Verdict::Wrong => Verdict::Wrong,
-            auth::Verdict::Stale => Verdict::Stale,
-        },
-        None => Verdict::Wrong,
-    };
-    let password = entry.shown.as_ref().map(|_| &judge as Judge<'_>);
-    let entered = control.door().enter_judged(right, request, password);
+async fn check(control: &Control, right: Right, entry: &Entry, request: &Request) -> Result<Grant, Refusal> {
+    let entered = begin(control, right, entry, request).await;
     entered.map_err(|refused| {
         let may_show_another = matches!(refused, Refused::TokenMissing | Refused::TokenWrong);
         let has_to_wait = matches!(refused, Refused::TooOften { .. });
@@ -87,6 +78,25 @@ fn check(control: &Control, right: Right, entry: &Entry, request: &Request) -> R
             (false, false) => reply,
         })
     })
+}
+
+/// Asks the door; what judges passwords is used at once.
+fn begin<'a>(
+    control: &'a Control,
+    right: Right,
+    entry: &Entry,
+    request: &'a Request,
+) -> impl Future<Output = Result<Grant, Refused>> + Send + use<'a> {
+    let judge = |known: Known<'_>| match &entry.shown {
+        Some(shown) => match shown.judge([password(known)]) {
+            auth::Verdict::Right => Verdict::Right,
+            auth::Verdict::Wrong => Verdict::Wrong,
+            auth::Verdict::Stale => Verdict::Stale,
+        },
+        None => Verdict::Wrong,
+    };
+    let password = entry.shown.as_ref().map(|_| &judge as Judge<'_>);
+    control.door().enter_judged(right, request, password)
 }
 
 /// A token as a password.

@@ -12,7 +12,8 @@ fn switched_on() -> String {
         };
         let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         let is_key = bare.split_once(" = ").is_some_and(|(key, _)| word(key));
-        let is_header = bare.strip_prefix('[').and_then(|t| t.strip_suffix(']')).is_some_and(word);
+        let is_header = bare.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+        let is_header = is_header.is_some_and(|name| name.split('.').all(word));
         if is_key || is_header { bare.to_owned() } else { line.to_owned() }
     };
     EXAMPLE.lines().map(|line| on(line) + "\n").collect()

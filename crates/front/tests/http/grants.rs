@@ -1,7 +1,7 @@
 //! Tokens with names over HTTP: what they give, and what becomes of sessions when they give it no longer.
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::Bench;
@@ -65,6 +65,13 @@ async fn a_reload_without_their_token_ends_players_and_publishers() {
     let by =
         |stream: &Value| stream["source"]["peer"].as_str().is_some_and(|peer| peer.contains("token studio"));
     bench.wait("/api/v1/streams/pushed", by).await;
+    let tokens = bench.get("/api/v1/tokens").await;
+    let shown = json!([{
+        "name": "studio", "rights": ["play", "publish"], "streams": ["*"], "from": [], "expires": null,
+        "sessions": 2,
+    }]);
+    assert_eq!(tokens.json(), shown);
+    assert!(!tokens.text().contains(&HASH[..8]));
     let text = std::fs::read_to_string(&path).expect("the file");
     let other = text.replace(&HASH[..8], "00000000");
     std::fs::write(&path, other).expect("written");
@@ -77,4 +84,28 @@ async fn a_reload_without_their_token_ends_players_and_publishers() {
     bench.wait("/api/v1/relay", |relay: &Value| relay["connections"]["revoked"] == 2).await;
     let metrics = bench.get("/metrics").await.text();
     assert!(metrics.contains("outflow_sessions_revoked_total{} 2"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_page_of_events_ends_when_its_token_is_taken_out() {
+    let bench = Bench::start("[streams.clip]\nsource = \"demo://\"\n").await;
+    let (address, control) = (bench.listen().await, bench.relay().control());
+    let rules = outflow_door::Rules::from(&*control.config());
+    let listed =
+        |token| outflow_door::Rules { control: vec![outflow_config::Secret::new(token)], ..rules.clone() };
+    control.door().set_rules(listed("one"));
+    let mut pages = Vec::new();
+    for query in ["?token=one", "?token=one&of=all"] {
+        let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut page = connect(address, &head).await;
+        let read = read_until(&mut page, |read| read.windows(4).any(|bytes| bytes == b"\r\n\r\n")).await;
+        assert!(read.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&read));
+        pages.push(page);
+    }
+    control.door().set_rules(listed("two"));
+    for page in &mut pages {
+        let is_over = |read: &[u8]| read.ends_with(b"0\r\n\r\n");
+        read_until(page, is_over).await;
+    }
+    assert_eq!(control.door().counts().revoked, 2);
 }

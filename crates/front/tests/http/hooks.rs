@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use super::{Bench, PATIENCE};
 
 /// A request to the hook's address, and the connection to answer it by.
-struct Told {
-    head: String,
+pub(super) struct Told {
+    pub(super) head: String,
     body: String,
     connection: TcpStream,
 }
 
 impl Told {
-    async fn next(server: &TcpListener) -> Told {
+    pub(super) async fn next(server: &TcpListener) -> Told {
         let (mut connection, _) = timeout(PATIENCE, server.accept()).await.expect("in time").expect("told");
         let mut read = Vec::new();
         let whole = |read: &[u8]| {
@@ -36,16 +36,22 @@ impl Told {
         }
     }
 
-    async fn answer(mut self, status: &str) {
-        let text = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    async fn answer(self, status: &str) {
+        self.answer_with(status, "").await;
+    }
+
+    pub(super) async fn answer_with(mut self, status: &str, body: &str) {
+        let length = body.len();
+        let text =
+            format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
         self.connection.write_all(text.as_bytes()).await.expect("answered");
     }
 
-    fn event(&self) -> Value {
+    pub(super) fn event(&self) -> Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    fn is_signed_with(&self, secret: &str) -> bool {
+    pub(super) fn is_signed_with(&self, secret: &str) -> bool {
         let signature = header(&self.head, "outflow-signature");
         let (time, tag) =
             signature.strip_prefix("t=").and_then(|text| text.split_once(",v1=")).expect("both");

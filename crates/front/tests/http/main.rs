@@ -2,10 +2,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets and files")]
 
+mod access_hook;
 mod api;
 mod door;
 mod grants;
 mod hooks;
+mod jwt;
 mod left_out;
 mod publishers;
 mod schema;

@@ -38,6 +38,7 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/clip%2Fone/sdp?sink=x", "", 404),
     ("get", "/api/v1/streams/{name}/sdp", "/api/v1/streams/silent/sdp", "", 503),
     ("get", "/api/v1/links", "/api/v1/links", "", 200),
+    ("get", "/api/v1/tokens", "/api/v1/tokens", "", 200),
     ("get", "/api/v1/tree", "/api/v1/tree", "", 200),
     ("get", "/api/v1/multicast", "/api/v1/multicast", "", 200),
     ("put", LEVELS, LEVELS, r#"{"group":"239.1.1.1","level":3}"#, 404),

@@ -98,7 +98,7 @@ async fn publish(
     request: Request,
     control: &Control,
 ) -> Result<(), Failure> {
-    let grant = control.door().enter(Right::Publish, &request)?;
+    let grant = control.door().enter(Right::Publish, &request).await?;
     let options = PublishOptions { format: Format::Ts, peer: request.peer.to_string(), configured: false };
     let publisher = control.publish(&grant, options).await?;
     loop {
@@ -112,7 +112,7 @@ async fn publish(
 }
 
 async fn play(request: Request, control: &Control) -> Result<Playing, Failure> {
-    let grant = control.door().enter(Right::Play, &request)?;
+    let grant = control.door().enter(Right::Play, &request).await?;
     let receiver = Receiver::new("raw", request.peer, request.selection);
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     Ok(control.play(&grant, receiver, delivery).await?)

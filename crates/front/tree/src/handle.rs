@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use outflow_control::{Control, Reach, Task};
-use outflow_door::Permit;
+use outflow_door::{Pass, Permit};
 use outflow_engine::message::{ControlError, DemandQueue};
 use outflow_packet::Level;
 use outflow_poc_socket::PocSocket;
@@ -80,9 +80,9 @@ impl Tree {
     }
 
     /// Talks to a relay that wants to, from now on.
-    pub(crate) async fn accept(&self, socket: PocSocket, from: SocketAddr, permit: Permit) {
+    pub(crate) async fn accept(&self, socket: PocSocket, from: SocketAddr, admitted: (Permit, Pass)) {
         // If the driver has ended, so has the relay.
-        let _ = self.inputs.send(Input::Accepted { socket, from, permit }).await;
+        let _ = self.inputs.send(Input::Accepted { socket, from, admitted: Box::new(admitted) }).await;
     }
 }
 

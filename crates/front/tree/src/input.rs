@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use outflow_door::Permit;
+use outflow_door::{Pass, Permit};
 use outflow_engine::message::ControlError;
 use outflow_packet::Level;
 use outflow_poc_socket::PocSocket;
@@ -27,7 +27,7 @@ pub(super) enum Input {
     Accepted {
         socket: PocSocket,
         from: SocketAddr,
-        permit: Permit,
+        admitted: Box<(Permit, Pass)>,
     },
     Link(LinkEvent),
     /// Ask another relay something.

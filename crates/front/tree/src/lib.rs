@@ -93,15 +93,15 @@ impl Front for Trees {
 /// Talks to another relay of the tree.
 async fn talk(control: &Control, asking: Asking, permit: Permit, token: Option<String>) {
     let peer = asking.from();
-    let denied =
-        match (Attached::of(control), control.door().check(Right::Relay, peer.ip(), token.as_deref())) {
-            (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
-            (Some(_), Err(refused)) => refused.to_string(),
-            (Some(tree), Ok(())) => match asking.answer(Some(&wire::flow())) {
-                Ok(socket) => return tree.accept(socket, peer, permit).await,
-                Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
-            },
-        };
+    let denied = match (Attached::of(control), control.door().pass(Right::Relay, peer.ip(), token.as_deref()))
+    {
+        (None, _) => "this relay is none of a tree: it has no [tree]".to_owned(),
+        (Some(_), Err(refused)) => refused.to_string(),
+        (Some(tree), Ok(pass)) => match asking.answer(Some(&wire::flow())) {
+            Ok(socket) => return tree.accept(socket, peer, (permit, pass)).await,
+            Err(error) => return tracing::info!(%peer, %error, "a relay has gone before it was answered"),
+        },
+    };
     tracing::info!(%peer, why = denied, "a relay is not admitted to the tree");
     asking.refuse(REFUSED, &denied);
 }

@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use outflow_door::Permit;
+use outflow_door::{Door, Pass, Permit};
 use outflow_poc_socket::{Options, PocSocket};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -46,14 +47,19 @@ pub(super) async fn dial(
     let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;
 }
 
-/// Goes on with a relay that has connected; its place is given back when that ends.
+/// Goes on with a relay that has connected, for as long as what lets it in holds; its place is given back when that
+/// ends.
 pub(super) async fn answer(
     terms: Terms,
     (socket, _permit): (PocSocket, Permit),
+    (door, pass): (Arc<Door>, Pass),
     inputs: mpsc::Sender<Input>,
 ) {
     let link = terms.link;
-    let why = keep(terms, socket, &inputs).await;
+    let why = tokio::select! {
+        why = keep(terms, socket, &inputs) => why,
+        () = door.revoked(&pass) => "what let it in is no longer good".to_owned(),
+    };
     let _ = inputs.send(Input::Link(LinkEvent::Down { link, why })).await;
 }
 

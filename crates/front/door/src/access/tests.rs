@@ -1,3 +1,5 @@
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::limits::{FORGIVEN_EVERY, WRONG_TOKENS};
 use outflow_config::{Network, StreamPattern, Text as _, TokenHash, TokenRight};
@@ -18,6 +20,16 @@ fn door() -> Door {
 
 fn enter(door: &Door, right: Right, token: &str) -> Result<(), Refused> {
     door.check(right, PEER, Some(token))
+}
+
+fn enter_by(
+    door: &Door,
+    now: Instant,
+    right: Right,
+    peer: IpAddr,
+    shown: &[Credential<'_>],
+) -> Result<(), Refused> {
+    door.pass_by(now, right, peer, shown).map(drop)
 }
 
 #[test]
@@ -41,11 +53,11 @@ fn each_right_has_its_tokens_and_relays_may_play() {
 fn without_tokens_everybody_may_do_all_but_control() {
     let (door, now) = (Door::new(Rules::default()), Instant::now());
     for right in [Right::Publish, Right::Play, Right::Relay] {
-        assert_eq!(door.enter_by(now, right, PEER, &[]), Ok(()));
+        assert_eq!(enter_by(&door, now, right, PEER, &[]), Ok(()));
     }
     assert_eq!(enter(&door, Right::Control, "x"), Err(Refused::NotLocal));
     let local = IpAddr::V6("::ffff:127.0.0.1".parse().expect("an address"));
-    assert_eq!(door.enter_by(now, Right::Control, local, &[]), Ok(()));
+    assert_eq!(enter_by(&door, now, Right::Control, local, &[]), Ok(()));
 }
 
 #[test]
@@ -54,18 +66,18 @@ fn guesses_count_whatever_they_are_for_and_right_tokens_do_not() {
     let rights = [Right::Publish, Right::Play, Right::Control, Right::Relay];
     for n in 0..WRONG_TOKENS as usize {
         let shown = [Credential::Token("x")];
-        assert_eq!(door.enter_by(now, rights[n % 4], PEER, &shown), Err(Refused::TokenWrong));
+        assert_eq!(enter_by(&door, now, rights[n % 4], PEER, &shown), Err(Refused::TokenWrong));
         let stale = [Credential::Answer(&|_| Verdict::Stale)];
         if n + 1 < WRONG_TOKENS as usize {
-            assert_eq!(door.enter_by(now, Right::Play, PEER, &[Credential::Token("out")]), Ok(()));
-            assert_eq!(door.enter_by(now, Right::Play, PEER, &stale), Err(Refused::TokenWrong));
+            assert_eq!(enter_by(&door, now, Right::Play, PEER, &[Credential::Token("out")]), Ok(()));
+            assert_eq!(enter_by(&door, now, Right::Play, PEER, &stale), Err(Refused::TokenWrong));
         }
     }
     let right = [Credential::Token("out")];
-    let refused = door.enter_by(now, Right::Play, PEER, &right).expect_err("it has to wait");
+    let refused = enter_by(&door, now, Right::Play, PEER, &right).expect_err("it has to wait");
     assert_eq!((&refused, refused.retry_after_s()), (&Refused::TooOften { wait: FORGIVEN_EVERY }, Some(3)));
-    assert_eq!(door.enter_by(now, Right::Play, IpAddr::from([10, 0, 0, 2]), &right), Ok(()));
-    assert_eq!(door.enter_by(now + FORGIVEN_EVERY, Right::Play, PEER, &right), Ok(()));
+    assert_eq!(enter_by(&door, now, Right::Play, IpAddr::from([10, 0, 0, 2]), &right), Ok(()));
+    assert_eq!(enter_by(&door, now + FORGIVEN_EVERY, Right::Play, PEER, &right), Ok(()));
     let counts = door.counts();
     assert_eq!((counts.wrong_tokens, counts.too_often), (u64::from(WRONG_TOKENS), 1));
 }
@@ -78,9 +90,9 @@ fn one_right_credential_is_enough() {
         _ => Verdict::Wrong,
     };
     let shown = [Credential::Token("x"), Credential::Answer(&answers)];
-    assert_eq!(door.enter_by(now, Right::Play, PEER, &shown), Ok(()));
+    assert_eq!(enter_by(&door, now, Right::Play, PEER, &shown), Ok(()));
     assert_eq!(door.counts().wrong_tokens, 0);
-    assert_eq!(door.enter_by(now, Right::Publish, PEER, &shown), Err(Refused::TokenWrong));
+    assert_eq!(enter_by(&door, now, Right::Publish, PEER, &shown), Err(Refused::TokenWrong));
     assert_eq!(door.counts().wrong_tokens, 2, "each is a guess");
 }
 
@@ -103,7 +115,7 @@ fn with(tokens: Vec<AccessToken>) -> Rules {
 
 fn ask(door: &Door, right: Right, stream: &str, today: i64) -> Result<By, Refused> {
     let asked = Asked { right, peer: PEER, stream: Some(stream), today: Date(today) };
-    door.identify(Instant::now(), &asked, &[Credential::Token("secret")])
+    door.let_in(Instant::now(), &asked, &[Credential::Token("secret")])
 }
 
 #[test]
@@ -134,7 +146,8 @@ fn a_token_with_a_name_gives_its_rights_on_its_streams_from_its_addresses_until_
 fn granted(rules: &Rules, token: Option<&str>) -> Grant {
     let request = Request::parse((PEER, 5000).into(), "live/a", "").expect("a request");
     let request = Request { token: token.map(str::to_owned), ..request };
-    Door::new(rules.clone()).enter(Right::Play, &request).expect("it may")
+    let door = Door::new(rules.clone());
+    door.enter(Right::Play, &request).now_or_never().expect("no hook is asked").expect("it may")
 }
 
 #[test]

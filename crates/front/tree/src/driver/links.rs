@@ -1,7 +1,8 @@
 //! Connections with other relays.
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use outflow_door::Permit;
+use outflow_door::{Pass, Permit};
 use outflow_poc_socket::PocSocket;
 use outflow_routing::tree::{Contact, RelayId};
 use tokio::sync::oneshot;
@@ -34,7 +35,7 @@ impl Links {
 
 impl Driver {
     /// A relay wants to talk.
-    pub(super) fn accept(&mut self, socket: PocSocket, from: SocketAddr, permit: Permit) {
+    pub(super) fn accept(&mut self, socket: PocSocket, from: SocketAddr, (permit, pass): (Permit, Pass)) {
         if self.links.count() >= LINKS_MAX {
             tracing::warn!(%from, limit = LINKS_MAX, "too many relays are connected: this one is not");
             return;
@@ -42,7 +43,8 @@ impl Driver {
         let link = self.links.next();
         self.links.unknown.insert(link);
         let terms = Terms { link, me: self.me.clone(), is_kept: false };
-        tokio::spawn(link::answer(terms, (socket, permit), self.inputs.clone()));
+        let door = Arc::clone(self.control.door());
+        tokio::spawn(link::answer(terms, (socket, permit), (door, pass), self.inputs.clone()));
     }
 
     /// Connects to an address. None if nothing can be encrypted.

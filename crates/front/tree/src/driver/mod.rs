@@ -202,7 +202,7 @@ impl Driver {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Reach { stream, level, reply } => self.handle_reach(&stream, level, reply),
-            Input::Accepted { socket, from, permit } => self.accept(socket, from, permit),
+            Input::Accepted { socket, from, admitted } => self.accept(socket, from, *admitted),
             Input::Link(event) => self.handle_link(event),
             Input::Ask { to, said, reply } => self.ask(to, said, reply),
             Input::Offers { id, offers } => {
