@@ -81,6 +81,7 @@ mod control;
 mod cubic;
 mod delay;
 mod episode;
+mod handover;
 pub mod limits;
 mod loss;
 mod pacer;
@@ -94,7 +95,9 @@ use outflow_media::ecn::MarkCounts;
 
 use self::cubic::Cubic;
 use self::delay::Delay;
+pub use self::delay::Known;
 use self::episode::{Competition, Episode};
+pub use self::handover::Handover;
 use self::loss::Losses;
 use self::pacer::Pacer;
 pub use self::types::{Acked, Change, Ecn, Lost, Options, Reason, State};

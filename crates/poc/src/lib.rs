@@ -18,4 +18,5 @@ pub mod limits;
 pub mod packet;
 pub mod protection;
 pub mod recovery;
+pub mod save;
 pub mod secret;

@@ -7,7 +7,7 @@ use outflow_media::Time;
 
 /// A packet on the way.
 #[derive(Debug, Clone, Copy)]
-pub struct Packet {
+pub(super) struct Packet {
     pub(super) flow: usize,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -16,7 +16,7 @@ pub struct Packet {
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Debug, Clone)]
-pub struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// From 0 to 1, without it.

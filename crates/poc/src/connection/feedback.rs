@@ -28,6 +28,16 @@ impl Feedback {
         Feedback { marks, ecn: MarkCounts::default(), told: None, acked: Vec::new(), lost: Vec::new() }
     }
 
+    /// What another one needs to go on: the peer's counts of marks, and when it received a packet, and that was sent.
+    pub(super) const fn save(&self) -> (bool, MarkCounts, Option<(Duration, Time)>) {
+        (self.marks, self.ecn, self.told)
+    }
+
+    /// One that goes on.
+    pub(super) fn restore((marks, ecn, told): (bool, MarkCounts, Option<(Duration, Time)>)) -> Self {
+        Feedback { ecn, told, ..Feedback::new(marks) }
+    }
+
     /// Whether packets are marked.
     pub(super) const fn marks(&self) -> bool {
         self.marks

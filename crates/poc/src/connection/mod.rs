@@ -30,6 +30,7 @@ mod path;
 mod questions;
 mod ranges;
 mod receive;
+mod save;
 mod spanset;
 mod transmit;
 mod types;

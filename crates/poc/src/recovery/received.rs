@@ -248,5 +248,6 @@ impl Received {
     }
 }
 
+mod save;
 #[cfg(test)]
 mod tests;

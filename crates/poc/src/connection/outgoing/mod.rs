@@ -1,6 +1,7 @@
 //! The sender's half of a flow: units that wait, that are under way, and what becomes of them.
 
 mod again;
+mod save;
 mod shed;
 mod unit;
 mod write;

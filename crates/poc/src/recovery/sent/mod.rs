@@ -1,6 +1,7 @@
 //! Packets in flight, and what became of those that were.
 
 mod outcome;
+mod save;
 mod thresholds;
 
 use core::time::Duration;
