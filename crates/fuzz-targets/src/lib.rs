@@ -17,6 +17,7 @@ mod packets;
 mod payload;
 mod poc_connection;
 mod poc_packet;
+mod poc_restore;
 mod poc_service;
 mod reload;
 mod remux;
@@ -82,6 +83,7 @@ pub const TARGETS: &[Target] = &[
     ("poc_packet", poc_packet::poc_packet),
     ("poc_service", poc_service::poc_service),
     ("poc_connection", poc_connection::poc_connection),
+    ("poc_restore", poc_restore::poc_restore),
     ("igmp", membership::igmp),
     ("mld", membership::mld),
     ("y4m", wavelet::y4m),
