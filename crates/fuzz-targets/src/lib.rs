@@ -23,6 +23,7 @@ mod packets;
 mod payload;
 mod poc_connection;
 mod poc_packet;
+mod poc_restore;
 mod poc_service;
 #[cfg(feature = "whole")]
 mod reload;
@@ -98,6 +99,7 @@ pub const TARGETS: &[Target] = &[
     ("poc_packet", poc_packet::poc_packet),
     ("poc_service", poc_service::poc_service),
     ("poc_connection", poc_connection::poc_connection),
+    ("poc_restore", poc_restore::poc_restore),
     ("igmp", membership::igmp),
     ("mld", membership::mld),
     ("y4m", wavelet::y4m),

@@ -10,4 +10,5 @@
 pub mod leb128;
 pub mod limits;
 pub mod net;
+pub mod save;
 pub mod service;

@@ -74,27 +74,8 @@ pub const COPIES_MAX: u32 = 4;
 // A hello with a cookie and a service of full length still fits.
 const _: () = assert!(10 + 1 + COOKIE_BYTES_MAX + 2 + SERVICE_BYTES_MAX <= HELLO_BYTES_MIN);
 const _: () = assert!(RECEIVED_SPANS_MAX >= SPANS_MAX);
-
-/// Lowest and highest rate, in bits a second, that congestion control may be asked to keep to. A wish beyond
-/// them is moved to them.
-pub const RATE_BPS_LEAST: u64 = 8_000;
-/// See [`RATE_BPS_LEAST`].
-pub const RATE_BPS_MOST: u64 = 100_000_000_000;
-
-/// Packets that may always be in flight (RFC 9002, section 7.2, and RFC 8085, section 3.1.1, for two of them). A
-/// window is not cut below them: a path that carries less fills up, and is left to loss and time-outs.
-pub const WINDOW_PACKETS_MIN: u64 = 2;
-
-/// Longest burst that the pacer allows, as time at the current rate. A wish for more is lowered to it.
-pub const BURST_MAX: Duration = Duration::from_millis(50);
-
-/// Most bytes of a datagram that congestion control counts with, and no fewer than [`DATAGRAM_BYTES_MIN`]. A
-/// wish beyond them is moved to them.
-pub const DATAGRAM_BYTES_MOST: u64 = 65_535;
-
-/// Changes of the congestion window that are kept until they are read. When one more comes, the oldest is
-/// dropped and counted.
-pub const CHANGES_MAX: usize = 64;
+// What is written counts as it is.
+const _: () = assert!(DATAGRAM_BYTES_MIN as u64 == outflow_congestion::limits::DATAGRAM_BYTES_LEAST);
 
 /// Bytes of a service that are left to a key exchange: what a Noise handshake adds to its first messages.
 pub const KEY_EXCHANGE_BYTES: usize = 48;

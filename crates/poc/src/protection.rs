@@ -13,6 +13,7 @@
 use outflow_petri::leb128::TooLong;
 
 use crate::limits::SERVICE_BYTES_MAX;
+use crate::save::SavedBytes;
 
 /// What is done to each data packet of a connection, by its sender and by its receiver. It knows which of the
 /// two ends it is at, and has a key for each direction.
@@ -41,6 +42,9 @@ pub trait Protection: Send {
     /// Whether the keys have seen as many packets as they may (RFC 9001 section 6.6): the connection is to
     /// end, and there are still some thousand numbers left that can be sealed, to say so.
     fn is_spent(&self) -> bool;
+
+    /// What another one of its kind needs to go on. It is secret.
+    fn save(&self) -> SavedBytes;
 }
 
 /// The keys have sealed as many packets as they may: the connection is over, and another one has other keys.
@@ -120,6 +124,10 @@ impl Protection for Plain {
 
     fn is_spent(&self) -> bool {
         false
+    }
+
+    fn save(&self) -> SavedBytes {
+        SavedBytes::default()
     }
 }
 

@@ -5,6 +5,8 @@ use core::fmt;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
+use crate::save::SavedSecret;
+
 /// A key, and how often it was used.
 #[derive(Clone)]
 pub struct Secret {
@@ -33,6 +35,16 @@ impl Secret {
     pub fn derive(&mut self) -> Secret {
         self.count += 1;
         Secret::new(self.hash(b"d", &self.count.to_le_bytes()))
+    }
+
+    /// What another one needs to go on.
+    pub(crate) const fn save(&self) -> SavedSecret {
+        SavedSecret { key: self.key, count: self.count }
+    }
+
+    /// One that goes on.
+    pub(crate) const fn restore(saved: SavedSecret) -> Self {
+        Secret { key: saved.key, count: saved.count }
     }
 
     fn hash(&self, purpose: &[u8], what: &[u8]) -> [u8; 16] {

@@ -69,6 +69,7 @@ use snow::{Builder, HandshakeState};
 
 pub use key::{KEY_BYTES, KeyError, Keys, PrivateKey, PublicKey, SharedKey};
 
+pub use packets::restore;
 use packets::{Packets, TAG_BYTES};
 
 /// Bytes that a message of the handshake is longer than what is in it.

@@ -1,12 +1,17 @@
 //! Packets, sealed and opened in place, by keys that change.
 
+mod save;
+
 use core::fmt;
 
 use outflow_poc::protection::{Protection, Spent};
+use outflow_poc::save::SavedBytes;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use super::KEY_BYTES;
 use crate::limits::{FORGERIES_MAX, KEY_PACKETS, LAST_PACKETS, PACKETS_MAX};
+
+pub use self::save::restore;
 
 /// Bytes of the tag behind each packet, and of what a handshake's message ends with.
 pub(super) const TAG_BYTES: usize = 16;
@@ -18,7 +23,7 @@ pub(super) struct Packets {
     unsealed: u64,
     receiving: Key,
     /// The key before: for packets that come late.
-    earlier: Option<LessSafeKey>,
+    earlier: Option<Key>,
     /// The key behind: for the first packet of it.
     next: Key,
     forgeries: u64,
@@ -36,7 +41,7 @@ impl Packets {
         match epoch(number) {
             it if it == self.receiving.epoch => Some(&self.receiving.key),
             it if it == self.next.epoch => Some(&self.next.key),
-            it if it + 1 == self.receiving.epoch => self.earlier.as_ref(),
+            it if it + 1 == self.receiving.epoch => self.earlier.as_ref().map(|earlier| &earlier.key),
             _ => None,
         }
     }
@@ -44,7 +49,7 @@ impl Packets {
     fn step(&mut self) {
         let behind = self.next.behind();
         let receiving = core::mem::replace(&mut self.receiving, core::mem::replace(&mut self.next, behind));
-        self.earlier = Some(receiving.key);
+        self.earlier = Some(receiving);
     }
 }
 
@@ -89,6 +94,10 @@ impl Protection for Packets {
     fn is_spent(&self) -> bool {
         self.unsealed >= PACKETS_MAX - LAST_PACKETS || self.forgeries >= FORGERIES_MAX
     }
+
+    fn save(&self) -> SavedBytes {
+        save::save(self)
+    }
 }
 
 impl fmt::Debug for Packets {
@@ -104,6 +113,7 @@ impl fmt::Debug for Packets {
 /// A key, and what the one behind it is made of. There is no way back from that.
 struct Key {
     epoch: u64,
+    bytes: [u8; KEY_BYTES],
     key: LessSafeKey,
     behind: [u8; KEY_BYTES],
 }
@@ -117,7 +127,7 @@ impl Key {
         let _tag = key
             .seal_in_place_separate_tag(nonce(u64::MAX), Aad::empty(), &mut behind)
             .expect("32 bytes are not too many");
-        Key { epoch, key, behind }
+        Key { epoch, bytes: *bytes, key, behind }
     }
 
     fn behind(&self) -> Self {

@@ -1,4 +1,4 @@
-//! Whole connections at the bottleneck of [`congestion::testing`](crate::congestion::testing): what congestion
+//! Whole connections at the bottleneck of [`congestion::testing`](outflow_congestion::testing): what congestion
 //! control promises holds with all that is around it.
 
 mod tests;
@@ -8,13 +8,13 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use outflow_congestion::Acked;
+use outflow_congestion::testing::{Random, Sender, TestPath};
 use outflow_media::Time;
 use outflow_petri::service::Flow;
 
 use super::testing::address;
 use super::{Begin, Connection, Event, NotSent, Settings, Worth};
-use crate::congestion::Acked;
-use crate::congestion::testing::{Random, Sender, TestPath};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::Plain;
 use crate::secret::Secret;

@@ -3,11 +3,11 @@
 
 use core::time::Duration;
 
+use outflow_congestion::{Acked, Controller, Lost};
 use outflow_media::Time;
 
 use super::contents::Contents;
-use crate::congestion::{Acked, Controller, Lost};
-use crate::packet::{Ack, Ecn};
+use crate::packet::{Ack, MarkCounts};
 use crate::recovery::Outcome;
 
 /// What is remembered for that from one acknowledgement to the next.
@@ -15,7 +15,7 @@ use crate::recovery::Outcome;
 pub(super) struct Feedback {
     /// Whether packets are still marked, and what the peer counted.
     marks: bool,
-    ecn: Ecn,
+    ecn: MarkCounts,
     /// When the peer received a packet, by its clock, and when that was sent: the last one known of.
     told: Option<(Duration, Time)>,
     acked: Vec<Acked>,
@@ -25,7 +25,17 @@ pub(super) struct Feedback {
 
 impl Feedback {
     pub(super) fn new(marks: bool) -> Self {
-        Feedback { marks, ecn: Ecn::default(), told: None, acked: Vec::new(), lost: Vec::new() }
+        Feedback { marks, ecn: MarkCounts::default(), told: None, acked: Vec::new(), lost: Vec::new() }
+    }
+
+    /// What another one needs to go on: the peer's counts of marks, and when it received a packet, and that was sent.
+    pub(super) const fn save(&self) -> (bool, MarkCounts, Option<(Duration, Time)>) {
+        (self.marks, self.ecn, self.told)
+    }
+
+    /// One that goes on.
+    pub(super) fn restore((marks, ecn, told): (bool, MarkCounts, Option<(Duration, Time)>)) -> Self {
+        Feedback { ecn, told, ..Feedback::new(marks) }
     }
 
     /// Whether packets are marked.

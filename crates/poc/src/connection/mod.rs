@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `outgoing` | units that wait or are under way, which are sent again and which are given up, and why |
 //! | `incoming` | units that came, what the net makes of them, and what the sender is to know of that |
-//! | [`recovery`](crate::recovery), [`congestion`](crate::congestion) | packets, and how fast |
+//! | [`recovery`](crate::recovery), [`congestion`](outflow_congestion) | packets, and how fast |
 //! | `path`, `mtu` | where the peer is, and how large datagrams may be |
 //!
 //! A connection is driven like all of the core: it is told what comes ([`Connection::handle_datagram`]) and
@@ -30,6 +30,7 @@ mod path;
 mod questions;
 mod ranges;
 mod receive;
+mod save;
 mod spanset;
 mod transmit;
 mod types;
@@ -40,6 +41,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use outflow_congestion::Controller;
 use outflow_media::Time;
 use outflow_petri::service::Flow;
 
@@ -55,7 +57,6 @@ pub use self::types::{
     By, Closed, DatagramCounts, Event, NotSent, SendError, Settings, Transmit, Violation, Worth,
 };
 pub use self::wake::Wake;
-use crate::congestion::Controller;
 use crate::limits::EVENTS_MAX;
 use crate::packet::{Code, ConnectionId, Span};
 use crate::protection::Protection;

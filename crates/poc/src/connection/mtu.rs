@@ -1,6 +1,7 @@
 //! How large datagrams may be (compare RFC 8899): sizes are tried from below, and what gets through is used.
 
 use crate::limits::{DATAGRAM_BYTES_MAX, PROBED_BYTES, PROBES_OF_SIZE_MAX};
+use crate::save::SavedMtu;
 use core::time::Duration;
 use outflow_media::Time;
 
@@ -32,6 +33,26 @@ impl Mtu {
         let most = most.max(DATAGRAM_BYTES_MAX);
         let (bytes, under_way) = (DATAGRAM_BYTES_MAX, None);
         Mtu { bytes, most, next: 0, attempts: 0, under_way, since: 0, at: now, lost: 0 }
+    }
+
+    /// What another one needs to go on.
+    pub(super) fn save(&self) -> SavedMtu {
+        let (bytes, at) = (self.bytes as u32, self.at.as_nanos());
+        SavedMtu { bytes, attempts: self.attempts, since: self.since, at, lost: self.lost }
+    }
+
+    /// One that goes on, of which a size is tried by a packet that is in flight, the last one if there are several.
+    pub(super) fn restore(most: usize, saved: &SavedMtu, probes: impl Iterator<Item = (u64, u16)>) -> Self {
+        let mtu = Mtu::new(Time::from_nanos(saved.at), most);
+        let bytes = (saved.bytes as usize).clamp(DATAGRAM_BYTES_MAX, mtu.most);
+        let next =
+            PROBED_BYTES.iter().position(|size| usize::from(*size) > bytes).unwrap_or(PROBED_BYTES.len());
+        let is_tried = |(number, size): &(u64, u16)| {
+            *number >= saved.since && usize::from(*size) <= mtu.most && PROBED_BYTES.get(next) == Some(size)
+        };
+        let under_way = probes.filter(is_tried).last().map(|(number, _)| number);
+        let (attempts, lost) = (saved.attempts.min(PROBES_OF_SIZE_MAX), saved.lost.min(LOST_MAX));
+        Mtu { bytes, next, attempts, under_way, since: saved.since, lost, ..mtu }
     }
 
     /// Bytes that a datagram may have.

@@ -39,6 +39,11 @@ impl Path {
         Path { address, candidate: None, response: None, changes: 0 }
     }
 
+    /// One of a peer that has moved so often.
+    pub(super) fn restore(address: SocketAddr, changes: u64) -> Self {
+        Path { changes, ..Path::new(address) }
+    }
+
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

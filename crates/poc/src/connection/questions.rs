@@ -2,12 +2,12 @@
 
 use core::net::SocketAddr;
 
+use outflow_congestion::Controller;
 use outflow_petri::service::Flow;
 
 use super::incoming::{Incoming, IncomingCounts};
 use super::outgoing::{Outgoing, OutgoingCounts};
 use super::{Closed, Connection, DatagramCounts};
-use crate::congestion::Controller;
 use crate::packet::ConnectionId;
 use crate::recovery::{Rtt, SentCounts};
 

@@ -31,6 +31,12 @@ impl Ranges {
         joined.1 - joined.0 - there
     }
 
+    /// All of them, ascending and apart.
+    pub(super) fn all(&self) -> Vec<(u32, u32)> {
+        let front = (self.front > 0).then_some((0, self.front));
+        front.into_iter().chain(self.parts.iter().copied()).collect()
+    }
+
     /// Whether all of these bytes are there.
     pub(super) fn contains(&self, from: u32, to: u32) -> bool {
         to <= self.front || self.parts.iter().any(|part| part.0 <= from && to <= part.1)

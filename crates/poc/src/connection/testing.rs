@@ -13,6 +13,7 @@ use outflow_petri::service::{Class, Flow, ServiceClass};
 use super::{Begin, Closed, Connection, Event, SendError, Settings, Worth};
 use crate::packet::{ConnectionId, Mark};
 use crate::protection::{Plain, Protection};
+use crate::save::{SavedConnection, Services};
 use crate::secret::Secret;
 
 /// What happens to datagrams.
@@ -36,6 +37,19 @@ impl Weather {
         doubled: 0,
         datagram_bytes: 1500,
     };
+}
+
+/// Another one that goes on with what a connection has saved, as bytes and back, if its flows are short enough to
+/// have been agreed on.
+pub(super) fn handed_over(connection: &Connection) -> Option<Connection> {
+    let bytes = minicbor::to_vec(connection.save().ok()?).expect("memory takes all that is written to it");
+    let saved: SavedConnection = minicbor::decode(&bytes).expect("it was just written");
+    let again = Connection::restore(&saved, Box::new(Plain), connection.settings, &mut Services::new());
+    let again = again.expect("it was just saved");
+    // Congestion control keeps to the bounds of its options, whatever it was before.
+    let same = SavedConnection { path: saved.path.clone(), ..again.save().expect("it was saved before") };
+    assert_eq!(same, saved, "nothing is forgotten");
+    Some(again)
 }
 
 /// A datagram under way.
@@ -74,6 +88,8 @@ pub(super) struct Pair {
     pub(super) at_server: AppLog,
     /// Whether the server's application reads.
     pub(super) reads: bool,
+    /// All that was sent, and by which end, if it is to be remembered.
+    pub(super) record: Option<Vec<(Time, bool, Vec<u8>)>>,
 }
 
 pub(super) fn address(host: u8) -> SocketAddr {
@@ -126,6 +142,7 @@ impl Pair {
             at_client: AppLog::default(),
             at_server: AppLog::default(),
             reads: true,
+            record: None,
         }
     }
 
@@ -197,6 +214,9 @@ impl Pair {
                 let end = if to_server { &mut self.client } else { &mut self.server };
                 let Some(transmit) = end.poll_transmit(self.now, &mut out) else { break };
                 let from = if to_server { self.client_address } else { address(2) };
+                if let Some(record) = &mut self.record {
+                    record.push((self.now, to_server, out.clone()));
+                }
                 // An end that moved is not at its old address any more.
                 let is_there = transmit.to == if to_server { address(2) } else { self.client_address };
                 if is_there && out.len() <= self.weather.datagram_bytes {

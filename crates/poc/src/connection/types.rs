@@ -4,9 +4,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
+use outflow_congestion::Options;
 use outflow_petri::service::Class;
 
-use crate::congestion::Options;
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::packet::{Code, Mark};
 use crate::recovery::{GiveUp, ReceivedSettings, RepairSettings, SentSettings};

@@ -20,6 +20,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// None, of one that has left out so many.
+    pub(super) fn that_left_out(count: u64) -> Self {
+        Answers { left_out: count, ..Answers::default() }
+    }
+
     pub(super) fn push(&mut self, to: SocketAddr, answer: Vec<u8>) {
         if self.queue.len() < ANSWERS_MAX {
             self.queue.push_back((to, answer));

@@ -23,6 +23,11 @@ impl Cookies {
         Cookies { secret }
     }
 
+    /// What they are made of.
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
     pub(super) fn make(&self, now: Time, address: SocketAddr, client: ConnectionId) -> [u8; 16] {
         self.of(epoch(now), address, client)
     }

@@ -10,6 +10,7 @@ mod connecting;
 mod cookie;
 mod elsewhere;
 mod receive;
+mod save;
 mod types;
 
 use core::net::SocketAddr;
@@ -24,6 +25,7 @@ use self::connecting::Connecting;
 use self::cookie::Cookies;
 use self::elsewhere::Elsewhere;
 pub use self::elsewhere::deliver;
+pub use self::save::Protect;
 pub use self::types::{AcceptError, ConnectError, Counts, Handle, Handshakes, Notice, Settings};
 use crate::connection;
 use crate::connection::{Begin, Connection, SendError, Transmit, Worth};

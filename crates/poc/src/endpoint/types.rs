@@ -15,6 +15,13 @@ use crate::protection::{HandshakeError, ServerHandshake};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub(super) u64);
 
+impl Handle {
+    /// Its number, by which it is found in what was saved.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Makes the handshake for each attempt of a client.
 pub type Handshakes = Box<dyn FnMut() -> Option<Box<dyn ServerHandshake>> + Send>;
 

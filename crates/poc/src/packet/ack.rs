@@ -3,42 +3,10 @@
 use core::time::Duration;
 
 use outflow_media::Malformed;
-use outflow_media::ecn::Mark;
+use outflow_media::ecn::MarkCounts;
 use outflow_petri::leb128::{Reader, put};
 
 use super::{Arrivals, Spans};
-
-/// How many packets came with each mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ecn {
-    /// Those marked ECT(0).
-    pub ect0: u64,
-    /// Those marked ECT(1).
-    pub ect1: u64,
-    /// Those marked CE.
-    pub ce: u64,
-}
-
-impl Ecn {
-    /// Counts a packet.
-    pub const fn count(&mut self, mark: Mark) {
-        match mark {
-            Mark::None => (),
-            Mark::Ect0 => self.ect0 += 1,
-            Mark::Ect1 => self.ect1 += 1,
-            Mark::Ce => self.ce += 1,
-        }
-    }
-
-    /// What came since the counts were `before`; `None` if any of those was larger.
-    pub fn since(&self, before: &Ecn) -> Option<Ecn> {
-        Some(Ecn {
-            ect0: self.ect0.checked_sub(before.ect0)?,
-            ect1: self.ect1.checked_sub(before.ect1)?,
-            ce: self.ce.checked_sub(before.ce)?,
-        })
-    }
-}
 
 /// An acknowledgement (compare RFC 9000 section 19.3): ranges, µs since the largest of them came, times of
 /// arrival, and counts of marks if the frame is of the type that has them.
@@ -51,7 +19,7 @@ pub struct Ack<'a> {
     /// When packets were received that were not told of before.
     pub arrivals: Arrivals<'a>,
     /// Marks since the beginning, if any packet had one.
-    pub ecn: Option<Ecn>,
+    pub ecn: Option<MarkCounts>,
 }
 
 impl<'a> Ack<'a> {
@@ -70,7 +38,7 @@ impl<'a> Ack<'a> {
         let mut ecn = None;
         if has_ecn {
             let (ect0, ect1, ce) = (reader.number()?, reader.number()?, reader.number()?);
-            ecn = Some(Ecn { ect0, ect1, ce });
+            ecn = Some(MarkCounts { ect0, ect1, ce });
         }
         Ok(Ack { packets, delay, arrivals, ecn })
     }
@@ -79,7 +47,7 @@ impl<'a> Ack<'a> {
         self.packets.emit(out);
         put(out, u64::try_from(self.delay.as_micros()).unwrap_or(u64::MAX));
         self.arrivals.emit(self.largest(), out);
-        if let Some(Ecn { ect0, ect1, ce }) = self.ecn {
+        if let Some(MarkCounts { ect0, ect1, ce }) = self.ecn {
             [ect0, ect1, ce].into_iter().for_each(|count| put(out, count));
         }
     }

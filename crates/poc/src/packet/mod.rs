@@ -41,7 +41,7 @@ use outflow_petri::leb128::Reader;
 
 use kind::{ACCEPT, DATA, FORMAT, HELLO, REFUSE, RESET, RETRY};
 
-pub use ack::{Ack, Ecn};
+pub use ack::Ack;
 pub use arrivals::{Arrival, Arrivals, TICK};
 pub use code::Code;
 pub use data::{Data, Frames, Head, Writer};
@@ -50,7 +50,7 @@ pub use frame::{Close, Frame, Progress};
 pub use handshake::{Accept, Hello, Refuse, Retry};
 pub use id::ConnectionId;
 pub use kind::{VERSION, is_ours};
-pub use outflow_media::ecn::Mark;
+pub use outflow_media::ecn::{Mark, MarkCounts};
 pub use spans::{Span, Spans};
 
 /// Bytes of a reset.

@@ -301,7 +301,7 @@ fn what_has_to_be_acknowledged_is_known() {
         packets: Spans::new(&packets),
         delay: Duration::ZERO,
         arrivals: Arrivals::NONE,
-        ecn: Some(Ecn { ect0: 1, ect1: 0, ce: 2 }),
+        ecn: Some(MarkCounts { ect0: 1, ect1: 0, ce: 2 }),
     };
     assert!(writer.is_empty() && writer.ack(&ack) && !writer.elicits());
     assert!(writer.push(&Frame::Close(Close { code: Code::DONE, text: "" })) && !writer.elicits());

@@ -5,7 +5,7 @@ use core::time::Duration;
 use outflow_media::Time;
 
 use crate::limits::{ACKED_AGAIN, ARRIVALS_MAX, RECEIVED_SPANS_MAX, SPANS_MAX};
-use crate::packet::{Ack, Arrival, Arrivals, Ecn, Mark, Span, Spans, TICK};
+use crate::packet::{Ack, Arrival, Arrivals, Mark, MarkCounts, Span, Spans, TICK};
 
 /// Packets behind a gap that show a loss.
 const LOSS_PACKETS: u64 = 3;
@@ -63,7 +63,7 @@ pub struct Received {
     /// What is not in an acknowledgement yet, or if that was made is in the last one.
     arrivals: Vec<Arrival>,
     is_told: bool,
-    ecn: Ecn,
+    ecn: MarkCounts,
     /// Packets to be acknowledged, and when that is due.
     waiting: u32,
     due: Option<Time>,
@@ -87,7 +87,7 @@ impl Received {
             largest_at: start,
             arrivals: Vec::with_capacity(ARRIVALS_MAX),
             is_told: false,
-            ecn: Ecn::default(),
+            ecn: MarkCounts::default(),
             waiting: 0,
             due: None,
             behind_oldest: None,
@@ -169,7 +169,7 @@ impl Received {
             packets: Spans::new(told),
             delay: self.now.since(self.largest_at),
             arrivals: Arrivals::new(&self.arrivals),
-            ecn: (self.ecn != Ecn::default()).then_some(self.ecn),
+            ecn: (self.ecn != MarkCounts::default()).then_some(self.ecn),
         })
     }
 
@@ -248,5 +248,6 @@ impl Received {
     }
 }
 
+mod save;
 #[cfg(test)]
 mod tests;

@@ -182,6 +182,17 @@ impl Repairs {
         Repair::Again { copies }
     }
 
+    /// Hundredths of bytes that copies may still take.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// The same with what was left of a budget, and what was decided before.
+    pub(crate) fn go_on(self, budget: u64, counts: Counts) -> Self {
+        let budget = budget.min(100 * u64::from(self.settings.burst_bytes));
+        Repairs { budget, counts, ..self }
+    }
+
     /// What was decided so far.
     pub fn counts(&self) -> Counts {
         self.counts

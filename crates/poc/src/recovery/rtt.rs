@@ -2,8 +2,13 @@
 
 use core::time::Duration;
 
+use crate::save::SavedRtt;
+
 /// The finest that a clock is believed (RFC 9002 section 6.1.2).
 pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// Longest round trip that is believed of what was saved.
+const RTT_MAX: Duration = Duration::from_secs(3600);
 
 /// What is known of the time from a packet to its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,30 @@ impl Rtt {
             variation: Duration::from_nanos(initial.as_nanos() as u64 / 2),
             min: initial,
             is_measured: false,
+        }
+    }
+
+    /// What another one needs to go on.
+    pub(super) fn save(&self) -> SavedRtt {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        SavedRtt {
+            latest: nanos(self.latest),
+            smoothed: nanos(self.smoothed),
+            variation: nanos(self.variation),
+            min: nanos(self.min),
+            is_measured: self.is_measured,
+        }
+    }
+
+    /// One that goes on. What is longer than any round trip is taken for that.
+    pub(super) fn restore(saved: &SavedRtt) -> Self {
+        let time = |nanos: u64| Duration::from_nanos(nanos).min(RTT_MAX);
+        Rtt {
+            latest: time(saved.latest),
+            smoothed: time(saved.smoothed),
+            variation: time(saved.variation),
+            min: time(saved.min),
+            is_measured: saved.is_measured,
         }
     }
 

@@ -80,6 +80,22 @@ impl Evidence {
         Some((transition, round))
     }
 
+    /// There is evidence of a round since then. To be followed by [`go_on`](Self::go_on).
+    pub(super) fn set(&mut self, transition: usize, round: u64, since: Time) {
+        self.since.set(transition, round, since);
+    }
+
+    /// Goes on where there is evidence of so many rounds of each transition. Whether that can be.
+    pub(super) fn go_on(&mut self, seen: impl Fn(usize) -> u64, objects: u64) -> bool {
+        let counts = || self.firsts.iter().map(|(_, transition)| seen(*transition as usize));
+        let round = counts().min().unwrap_or(0);
+        let next = counts().take_while(|seen| *seen == round + 1).count();
+        let is_right = counts().skip(next).all(|seen| seen == round);
+        (self.next, self.round) = (next, round);
+        self.unit = round.saturating_mul(objects).saturating_add(u64::from(self.firsts[next].0));
+        is_right
+    }
+
     /// Since when there was evidence of a round of the window, if there was.
     pub(super) fn since(&self, transition: usize, round: u64) -> Time {
         self.since.of(transition, round)

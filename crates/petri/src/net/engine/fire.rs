@@ -56,7 +56,7 @@ impl Engine {
         self.enqueue(consumer);
     }
 
-    fn enqueue(&mut self, transition: usize) {
+    pub(super) fn enqueue(&mut self, transition: usize) {
         let state = &mut self.states[transition];
         if !state.is_queued {
             state.is_queued = true;
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Whether a place holds the token of a round that its consumer has not fired.
-    fn holds(&self, arc: &Arc, round: u64) -> bool {
+    pub(super) fn holds(&self, arc: &Arc, round: u64) -> bool {
         round < self.states[arc.producer as usize].fired + u64::from(arc.initial)
     }
 
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// Delivers what has come for a token, or waits until its time.
-    fn open(&mut self, arc: &Arc, round: u64) {
+    pub(super) fn open(&mut self, arc: &Arc, round: u64) {
         let (object, opens) = (arc.object as usize, after(self.date(arc, round), arc.earliest));
         if opens <= self.now {
             self.make_ready(arc, round);

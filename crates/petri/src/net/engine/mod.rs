@@ -2,6 +2,7 @@
 
 mod clocks;
 mod fire;
+mod save;
 mod slots;
 mod tables;
 mod timers;

@@ -157,6 +157,37 @@ proptest! {
     }
 
     #[test]
+    fn what_was_saved_goes_on_as_if_nothing_had_been(
+        net in nets(),
+        window in 1..5_usize,
+        packets in packets(),
+        at in 0..120_usize,
+    ) {
+        let mut engine = Engine::new(net.clone(), window, Time::ZERO);
+        let mut other = None;
+        for (count, (now, step)) in steps(&packets).into_iter().enumerate() {
+            if count == at % packets.len() {
+                let bytes = minicbor::to_vec(engine.save()).expect("it is written to memory");
+                let saved = minicbor::decode(&bytes).expect("it was just written");
+                let restored = Engine::restore(net.clone(), window, &saved).expect("it is of this net");
+                prop_assert_eq!(restored.save(), saved);
+                other = Some(restored);
+            }
+            let verdict = tell(&mut engine, now, step);
+            let events = drained(&mut engine);
+            let Some(other) = &mut other else { continue };
+            prop_assert_eq!(tell(other, now, step), verdict, "{:?} at {}", step, now);
+            prop_assert_eq!(drained(other), events);
+            prop_assert_eq!(other.next_timeout(), engine.next_timeout());
+            let ends = |engine: &Engine| (engine.settled_below(), engine.window_end());
+            prop_assert_eq!(ends(other), ends(&engine));
+            for unit in engine.settled_below()..engine.window_end() {
+                prop_assert_eq!(other.need(unit), engine.need(unit));
+            }
+        }
+    }
+
+    #[test]
     fn looking_more_often_changes_nothing(net in nets(), packets in packets()) {
         let mut engines = [0, 1].map(|_| Engine::new(net.clone(), 3, Time::ZERO));
         let mut seen = [Vec::new(), Vec::new()];

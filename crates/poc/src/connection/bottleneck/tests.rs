@@ -1,10 +1,10 @@
 //! Each test prints what it measured. Bounds are those of the controller's own tests.
 
+use outflow_congestion::testing::{Growth, Link, Tcp, World};
 use outflow_petri::service::Class;
 use outflow_petri::service::presets::{Order, datagrams};
 
 use super::*;
-use crate::congestion::testing::{Growth, Link, Tcp, World};
 
 const MBIT: u64 = 1_000_000;
 

@@ -9,6 +9,7 @@ use super::super::Settings;
 use super::super::testing::{Pair, Weather, address, chain, data, flow};
 use crate::packet::{Code, ConnectionId, Mark};
 use crate::protection::{Plain, Protection, Spent};
+use crate::save::SavedBytes;
 use crate::secret::Secret;
 
 /// Does not encrypt, but knows what the peer sealed: four bytes that only an end with the key can work out.
@@ -48,6 +49,10 @@ impl Protection for Tagged {
 
     fn is_spent(&self) -> bool {
         false
+    }
+
+    fn save(&self) -> SavedBytes {
+        SavedBytes::default()
     }
 }
 

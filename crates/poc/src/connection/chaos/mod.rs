@@ -13,6 +13,8 @@
 //! | it ends, and no wait is in vain | applications only go on when they are told; a limit of virtual time |
 //! | no more is kept than was agreed on | `check_accounts`, after each step |
 //! | nothing is to be called again and again | `world` |
+//! | no packet number is used twice | `world` |
+//! | an end that is handed over keeps all of that, too | the same again, with ends that are saved and restored |
 
 mod hostile;
 mod oracle;
@@ -20,6 +22,7 @@ mod scenario;
 mod weather;
 mod world;
 
+use core::cell::Cell;
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -28,13 +31,16 @@ use self::world::World;
 /// Seeds of the test that always runs.
 const SEEDS: u64 = 6000;
 
+/// Those of the one in which ends are handed over.
+const HANDOVER_SEEDS: u64 = 1500;
+
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-fn run(seeds: core::ops::Range<u64>) {
+fn run(seeds: core::ops::Range<u64>, play: impl Fn(u64)) {
     for seed in seeds {
-        let played = catch_unwind(AssertUnwindSafe(|| World::new(seed).run()));
+        let played = catch_unwind(AssertUnwindSafe(|| play(seed)));
         if let Err(panic) = played {
             eprintln!("it was POC_CHAOS_SEED={seed}");
             if number("POC_CHAOS_GO_ON").is_none() {
@@ -46,8 +52,24 @@ fn run(seeds: core::ops::Range<u64>) {
 
 #[test]
 fn whatever_happens_on_the_way_promises_are_kept() {
+    run(seeds(SEEDS), |seed| World::new(seed).run());
+}
+
+#[test]
+fn promises_are_kept_by_ends_that_are_handed_over() {
+    let count = Cell::new(0);
+    let seeds = seeds(HANDOVER_SEEDS);
+    run(seeds.clone(), |seed| {
+        let mut world = World::handing_over(seed);
+        world.run();
+        count.set(count.get() + world.handovers());
+    });
+    assert!(count.get() > seeds.count() as u64, "{} handovers", count.get());
+}
+
+fn seeds(count: u64) -> core::ops::Range<u64> {
     match number("POC_CHAOS_SEED") {
-        Some(seed) => run(seed..seed + 1),
-        None => run(0..number("POC_CHAOS_SEEDS").unwrap_or(SEEDS)),
+        Some(seed) => seed..seed + 1,
+        None => 0..number("POC_CHAOS_SEEDS").unwrap_or(count),
     }
 }

@@ -9,12 +9,13 @@ use outflow_media::Time;
 use outflow_petri::net::Need;
 use outflow_petri::service::Flow;
 
+use super::super::testing::handed_over;
 use super::super::{Begin, Connection, Event, SendError, Worth};
 use super::oracle::{Given, Oracle, data};
 use super::scenario;
 use super::scenario::{UNIT_BYTES, ms};
 use super::weather::Weather;
-use crate::packet::{ConnectionId, Datagram, Frame, Mark, parse};
+use crate::packet::{ConnectionId, Datagram, Frame, Head, Mark, parse};
 use crate::protection::Plain;
 use crate::secret::Secret;
 
@@ -52,6 +53,11 @@ pub(super) struct World {
     flying: BTreeMap<(Time, u64), Flying>,
     count: u64,
     weather: Weather,
+    /// What chooses when an end is handed over, if any is, and how often that was.
+    handing: Option<Rng>,
+    handovers: u64,
+    /// The number of the last packet of each end.
+    numbers: [Option<u64>; 2],
     /// Whether the weather is to get better.
     is_mild: bool,
     is_finishing: bool,
@@ -78,9 +84,34 @@ impl World {
             flying: BTreeMap::new(),
             count: 0,
             weather,
+            handing: None,
+            handovers: 0,
+            numbers: [None; 2],
             is_mild: false,
             is_finishing: false,
         }
+    }
+
+    /// The same, but ends are saved now and then, and others go on.
+    pub(super) fn handing_over(seed: u64) -> Self {
+        World { handing: Some(Rng::with_seed(seed)), ..World::new(seed) }
+    }
+
+    /// How often that was.
+    pub(super) fn handovers(&self) -> u64 {
+        self.handovers
+    }
+
+    fn hand_over(&mut self) {
+        let Some(random) = &mut self.handing else { return };
+        if random.u8(..40) > 0 {
+            return;
+        }
+        let end = &mut self.ends[random.usize(..2)];
+        let Some(again) = handed_over(&end.connection) else { return };
+        end.connection = again;
+        end.connection.check_accounts();
+        self.handovers += 1;
     }
 
     /// Both send what they have, and end it.
@@ -114,6 +145,7 @@ impl World {
             assert!(next < end, "{what}: not in {:?}: {:?}", end.since(mild), self.describe());
             self.now = self.now.max(next);
             self.step(self.is_mild || self.now > mild);
+            self.hand_over();
         }
     }
 
@@ -238,6 +270,9 @@ impl World {
                 let (local, from) = (end.local(self.now), end.address);
                 let Some(transmit) = end.connection.poll_transmit(local, &mut out) else { break };
                 assert!(out.len() <= 9000);
+                let number = Head::parse(&out).map(|head| head.number);
+                assert!(self.numbers[at] < number, "{number:?} is used twice");
+                self.numbers[at] = number;
                 self.fly(1 - at, transmit.to, from, transmit.mark, &out);
             }
             self.read(at);

@@ -19,6 +19,18 @@ impl Assembly {
         Assembly { data: vec![0; bytes as usize], there: Ranges::default() }
     }
 
+    /// One of which these parts are there.
+    pub(super) fn of(data: &[u8], parts: &[(u32, u32)]) -> Self {
+        let mut there = Ranges::default();
+        parts.iter().for_each(|(from, to)| _ = there.insert(*from, *to));
+        Assembly { data: data.to_vec(), there }
+    }
+
+    /// Its bytes, and which parts of them are there.
+    pub(super) fn parts(&self) -> (&[u8], Vec<(u32, u32)>) {
+        (&self.data, self.there.all())
+    }
+
     pub(super) fn bytes(&self) -> u32 {
         self.data.len() as u32
     }

@@ -1,6 +1,7 @@
 //! The receiver's half of a flow: what came, what waits for its turn, and how far it is.
 
 mod assembly;
+mod save;
 mod unread;
 
 use std::collections::BTreeMap;

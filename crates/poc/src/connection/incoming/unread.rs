@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::save::{SavedBytes, SavedWhole};
+
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     /// Units, with what they are or without if they were lost.
@@ -19,6 +21,15 @@ impl Unread {
             self.lowest.pop_back();
         }
         self.lowest.push_back(unit);
+    }
+
+    /// All of it, in order.
+    pub(super) fn save(&self) -> Vec<SavedWhole> {
+        let whole = |(unit, whole): &(u64, Option<Bytes>)| SavedWhole {
+            unit: *unit,
+            data: whole.clone().map(SavedBytes),
+        };
+        self.queue.iter().map(whole).collect()
     }
 
     pub(super) fn pop(&mut self) -> Option<(u64, Option<Bytes>)> {

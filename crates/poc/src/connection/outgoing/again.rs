@@ -7,9 +7,13 @@ use core::time::Duration;
 use outflow_media::Time;
 
 use super::super::contents::Piece;
+use crate::save::{SavedCopy, SavedOutgoing, Unfit, check};
 
 /// How long after a copy the next one goes, if there is time: losses come in bursts.
 const APART: Duration = Duration::from_millis(10);
+
+/// Copies of a piece that were saved: there are some of each loss, and few losses.
+const COUNT_MAX: u32 = 1 << 16;
 
 /// Pieces in the order in which they were lost, and how many copies of each are under way.
 #[derive(Debug, Default)]
@@ -58,6 +62,42 @@ impl Again {
         if copies > 1 {
             *self.copies.entry((piece.unit, piece.offset)).or_default() += copies;
         }
+    }
+
+    /// What another one needs to go on: what is to be sent again, and copies that are under way or to come.
+    pub(super) fn save(&self) -> (Vec<SavedCopy>, Vec<SavedCopy>) {
+        let copy = |piece: &Piece, count: u32, due| SavedCopy { piece: piece.save(), count, due };
+        let queue = self.queue.iter().map(|(piece, count)| copy(piece, *count, None));
+        let later = self.later.iter().map(|(due, piece, count)| copy(piece, *count, Some(due.as_nanos())));
+        let copies = self.copies.iter().map(|((unit, offset), count)| {
+            copy(&Piece { unit: *unit, offset: *offset, bytes: 0, attempts: 0 }, *count, None)
+        });
+        (queue.chain(later).collect(), copies.collect())
+    }
+
+    /// One that goes on. `knows` says whether there is such a piece.
+    pub(super) fn restore(saved: &SavedOutgoing, knows: impl Fn(&Piece) -> bool) -> Result<Self, Unfit> {
+        let mut again = Again::default();
+        for SavedCopy { piece, count, due } in saved.again.iter().chain(&saved.copies) {
+            let is_right = knows(&Piece::restore(piece)) && (1..=COUNT_MAX).contains(count);
+            check(
+                is_right && due.is_none_or(|due| due < u64::MAX),
+                "piece to be sent again",
+                "there is none",
+            )?;
+        }
+        for SavedCopy { piece, count, due } in &saved.again {
+            let (piece, count) = (Piece::restore(piece), *count);
+            again.bytes += u64::from(piece.bytes) * u64::from(count);
+            match due {
+                Some(due) => again.later.push_back((Time::from_nanos(*due), piece, count)),
+                None => again.queue.push_back((piece, count)),
+            }
+        }
+        again.later.make_contiguous().sort_by_key(|(due, ..)| *due);
+        let copies = saved.copies.iter().map(|copy| ((copy.piece.unit, copy.piece.offset), copy.count));
+        again.copies = copies.collect();
+        Ok(again)
     }
 
     /// Takes out the first piece, and how often it is to be sent.

@@ -1,6 +1,7 @@
 //! The sender's half of a flow: units that wait, that are under way, and what becomes of them.
 
 mod again;
+mod save;
 mod shed;
 mod unit;
 mod write;
@@ -9,6 +10,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use outflow_congestion::Controller;
 use outflow_media::Time;
 use outflow_petri::net::{Engine, Need, Verdict};
 use outflow_petri::service::Flow;
@@ -20,7 +22,6 @@ pub(super) use self::write::Draft;
 use super::contents::Piece;
 use super::spanset::SpanSet;
 use super::{Event, NotSent, SendError, Violation, Worth};
-use crate::congestion::Controller;
 use crate::limits::UNITS_OUTSTANDING_MAX;
 use crate::packet::{Progress, Span};
 use crate::recovery::{Piece as RepairPiece, Repair, RepairCounts, RepairSettings, Repairs, Rtt};

@@ -171,6 +171,8 @@ fn dependents(net: &Net, transition: TransitionId) -> Vec<usize> {
     (0..found.len()).filter(|i| found[*i]).collect()
 }
 
+mod save;
+
 #[cfg(test)]
 mod tests {
     use outflow_petri::net::{mpeg_gop, mpeg_shape, of_gop};

@@ -25,7 +25,7 @@ impl Owned {
                 packets: Spans::new(spans),
                 delay: Duration::from_micros(*delay),
                 arrivals: Arrivals::new(arrivals),
-                ecn: ecn.map(|(ect0, ect1, ce)| Ecn { ect0, ect1, ce }),
+                ecn: ecn.map(|(ect0, ect1, ce)| MarkCounts { ect0, ect1, ce }),
             }),
             Owned::Fragment(unit, offset, behind, bytes) => Frame::Fragment(Fragment {
                 unit: *unit,

@@ -186,7 +186,7 @@ fn marks_are_counted_once() {
     for (number, mark) in [(1, Mark::Ect0), (2, Mark::Ce), (2, Mark::Ce), (3, Mark::Ect1)] {
         received.handle_received(at(1), number, true, mark);
     }
-    let ecn = Ecn { ect0: 1, ect1: 1, ce: 1 };
+    let ecn = MarkCounts { ect0: 1, ect1: 1, ce: 1 };
     assert_eq!(received.ack(at(2)).and_then(|ack| ack.ecn), Some(ecn));
 }
 

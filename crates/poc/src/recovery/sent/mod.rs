@@ -1,6 +1,7 @@
 //! Packets in flight, and what became of those that were.
 
 mod outcome;
+mod save;
 mod thresholds;
 
 use core::time::Duration;
@@ -14,7 +15,7 @@ use super::Rtt;
 use crate::limits::{
     HISTORY_PACKETS_MAX, LOST_REMEMBERED_MAX, PROBE_AFTER_MAX, PROBES_MAX, SKIPPED_REMEMBERED_MAX,
 };
-use crate::packet::{Ack, Ecn, Span};
+use crate::packet::{Ack, MarkCounts, Span};
 
 /// What is known of the path and the peer before the first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub struct Sent<T> {
     /// Ascending.
     lost: VecDeque<Missing>,
     skipped: VecDeque<u64>,
-    ecn: Ecn,
+    ecn: MarkCounts,
     counts: Counts,
 }
 
@@ -106,7 +107,7 @@ impl<T> Sent<T> {
             probes: 0,
             lost: VecDeque::with_capacity(LOST_REMEMBERED_MAX),
             skipped: VecDeque::with_capacity(SKIPPED_REMEMBERED_MAX),
-            ecn: Ecn::default(),
+            ecn: MarkCounts::default(),
             counts: Counts::default(),
         }
     }
@@ -331,7 +332,7 @@ impl<T> Sent<T> {
     }
 
     /// Marks since the last time; none if the peer counts backwards (RFC 9000 section 13.4.2.1).
-    fn news_of_marks(&mut self, ecn: Option<Ecn>) -> Option<Ecn> {
+    fn news_of_marks(&mut self, ecn: Option<MarkCounts>) -> Option<MarkCounts> {
         let ecn = ecn?;
         let news = ecn.since(&self.ecn);
         if news.is_some() {

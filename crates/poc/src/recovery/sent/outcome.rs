@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
-use crate::packet::{Arrivals, Ecn};
+use crate::packet::{Arrivals, MarkCounts};
 
 /// An acknowledgement that cannot be true: the peer is to blame, and the connection to be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +89,7 @@ pub struct Outcome<T> {
     /// acknowledged.
     pub rtt: Option<Duration>,
     /// Marks that the peer has counted since the last time; none if it does not count.
-    pub ecn: Option<Ecn>,
+    pub ecn: Option<MarkCounts>,
     /// Whether a probe is to be sent.
     pub probe: bool,
 }

@@ -29,7 +29,7 @@ impl End {
         assert_eq!(self.sent.handle_sent(ms(time), 1000, number), Ok(number));
     }
 
-    fn ack_with(&mut self, time: u64, spans: &[(u64, u64)], ecn: Option<Ecn>) -> Result<(), AckError> {
+    fn ack_with(&mut self, time: u64, spans: &[(u64, u64)], ecn: Option<MarkCounts>) -> Result<(), AckError> {
         let spans: Vec<_> = spans.iter().map(|(first, last)| Span { first: *first, last: *last }).collect();
         let (packets, arrivals) = (Spans::new(&spans), Arrivals::NONE);
         let ack = Ack { packets, delay: Duration::ZERO, arrivals, ecn };
@@ -154,9 +154,11 @@ fn packets_that_were_never_sent_cannot_be_acknowledged() {
 #[test]
 fn an_old_acknowledgement_changes_nothing() {
     let mut end = End::new(&[0, 0, 0, 0]);
-    end.ack_with(50, &[(0, 3)], Some(Ecn { ce: 3, ..Ecn::default() })).expect("the peer is honest");
+    end.ack_with(50, &[(0, 3)], Some(MarkCounts { ce: 3, ..MarkCounts::default() }))
+        .expect("the peer is honest");
     let (rtt, next) = (*end.sent.rtt(), end.sent.next_timeout());
-    end.ack_with(90, &[(0, 1)], Some(Ecn { ce: 1, ..Ecn::default() })).expect("it is late, that is all");
+    end.ack_with(90, &[(0, 1)], Some(MarkCounts { ce: 1, ..MarkCounts::default() }))
+        .expect("it is late, that is all");
     assert_eq!((end.acked(), end.lost(), end.outcome.rtt, end.outcome.ecn), (vec![], vec![], None, None));
     assert_eq!((*end.sent.rtt(), end.sent.next_timeout(), end.sent.counts().ecn_refused), (rtt, next, 0));
 }
@@ -164,7 +166,7 @@ fn an_old_acknowledgement_changes_nothing() {
 #[test]
 fn marks_are_told_as_they_grow() {
     let mut end = End::new(&[0, 0, 0, 0]);
-    let ecn = |ect0, ce| Some(Ecn { ect0, ect1: 0, ce });
+    let ecn = |ect0, ce| Some(MarkCounts { ect0, ect1: 0, ce });
     end.ack_with(50, &[(0, 1)], ecn(2, 0)).expect("the peer is honest");
     assert_eq!(end.outcome.ecn, ecn(2, 0));
     end.ack_with(50, &[(0, 2)], ecn(2, 1)).expect("the peer is honest");

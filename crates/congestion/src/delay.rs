@@ -99,6 +99,19 @@ impl Standing {
     }
 }
 
+/// What is known of the delay of a path, for one that goes on with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The round trip, smoothed.
+    pub smoothed: Duration,
+    /// How long packets are in flight, smoothed: with the time that the peer waits before it answers.
+    pub in_flight: Duration,
+    /// The shortest round trip of some seconds.
+    pub least: Duration,
+    /// The least of the peer's clock at an arrival less ours when that was sent, in nanoseconds.
+    pub least_one_way: i64,
+}
+
 /// What is known of the delay.
 #[derive(Debug, Clone)]
 pub(super) struct Delay {
@@ -136,6 +149,21 @@ impl Delay {
             queue: 0,
             spread: 0,
         }
+    }
+
+    /// What another one needs to go on, if anything is known.
+    pub(super) fn known(&self) -> Option<Known> {
+        let smoothed = duration(self.smoothed?);
+        let (in_flight, least) = (duration(self.in_flight), self.base());
+        Some(Known { smoothed, in_flight, least, least_one_way: self.one_way.least })
+    }
+
+    /// This was known before.
+    pub(super) fn go_on(&mut self, now: Time, known: Known) {
+        self.smoothed = Some(nanos(known.smoothed));
+        self.in_flight = nanos(known.in_flight);
+        self.one_way.note(now, known.least_one_way, BASE_SECONDS);
+        self.round_trip.note(now, nanos(known.least), BASE_SECONDS);
     }
 
     /// Packets were received: not empty. Of them, `newest` has the highest number. Samples of packets sent

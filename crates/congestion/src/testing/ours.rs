@@ -6,23 +6,29 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 
 use super::{Random, Sender};
-use crate::congestion::{Acked, Change, Controller, Lost, Options, Reason, State};
+use crate::{Acked, Change, Controller, Lost, Options, Reason, State};
 
 const PACKET: u64 = 1200;
 const FRAME: Duration = Duration::from_millis(40);
 
 /// What there is to send.
 #[derive(Debug)]
-pub(crate) enum App {
+pub enum App {
     /// Always something.
     Greedy,
     /// A frame each 40 ms: so much of the rate that the controller says, in percent, but no more than so
     /// many bits a second.
-    Video { percent: u64, most_bps: u64 },
+    Video {
+        /// Of the rate that the controller says.
+        percent: u64,
+        /// No more than that.
+        most_bps: u64,
+    },
 }
 
+/// The sender.
 #[derive(Debug)]
-pub(crate) struct Ours {
+pub struct Ours {
     controller: Controller,
     app: App,
     random: Random,
@@ -31,14 +37,17 @@ pub(crate) struct Ours {
     rtt: Duration,
     backlog: u64,
     frame: Time,
-    pub(crate) frames_dropped: u64,
-    pub(crate) changes: Vec<Change>,
+    /// Frames that could not have gone in time.
+    pub frames_dropped: u64,
+    /// Changes of the controller.
+    pub changes: Vec<Change>,
     /// Every 100 ms or so, what it would tell an encoder.
-    pub(crate) rates: Vec<(Time, u64, State)>,
+    pub rates: Vec<(Time, u64, State)>,
 }
 
 impl Ours {
-    pub(crate) fn new(options: Options, app: App, seed: u64) -> Self {
+    /// A sender of what an application has.
+    pub fn new(options: Options, app: App, seed: u64) -> Self {
         Ours {
             controller: Controller::new(options),
             app,
@@ -54,17 +63,18 @@ impl Ours {
         }
     }
 
-    pub(crate) fn greedy() -> Self {
+    /// One that always has something to send.
+    pub fn greedy() -> Self {
         Ours::new(Options::default(), App::Greedy, 1)
     }
 
     /// How often it changed for a reason.
-    pub(crate) fn count(&self, reason: Reason) -> usize {
+    pub fn count(&self, reason: Reason) -> usize {
         self.changes.iter().filter(|change| change.reason == reason).count()
     }
 
     /// The share of the time from one moment to another in which it was in a state.
-    pub(crate) fn share_in(&self, state: State, from_ms: u64, to_ms: u64) -> f64 {
+    pub fn share_in(&self, state: State, from_ms: u64, to_ms: u64) -> f64 {
         let within = |at: Time| (from_ms..to_ms).contains(&at.as_millis());
         let all = self.rates.iter().filter(|(at, ..)| within(*at)).count();
         let some = self.rates.iter().filter(|(at, _, s)| within(*at) && *s == state).count();

@@ -36,7 +36,7 @@ fn run(options: Options, inputs: &[(Input, u64)]) -> Vec<(u64, u64)> {
     let checked = options.checked();
     let (mut now, mut next, mut told) = (Time::from_millis(500), 0_u64, Vec::new());
     let (mut flying, mut gone): (Vec<Acked>, Vec<Lost>) = (Vec::new(), Vec::new());
-    let mut counts = EcnCounts::default();
+    let mut counts = MarkCounts::default();
     for (input, after_us) in inputs {
         now = now + Duration::from_micros(*after_us);
         match *input {
@@ -63,7 +63,7 @@ fn run(options: Options, inputs: &[(Input, u64)]) -> Vec<(u64, u64)> {
             }
             Input::Spurious => controller.handle_spurious(now, &core::mem::take(&mut gone)),
             Input::Ecn(all, marked) => {
-                counts = EcnCounts { ect0: counts.ect0 + all, ect1: 0, ce: counts.ce + marked };
+                counts = MarkCounts { ect0: counts.ect0 + all, ect1: 0, ce: counts.ce + marked };
                 controller.handle_ecn(now, counts);
             }
             Input::Timeout => controller.handle_timeout(now),

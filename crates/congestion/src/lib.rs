@@ -53,7 +53,7 @@
 //! kind for another; of 36 beside TCP, the ratio was 0.32 to 1.78, two of them below 1/3 (CUBIC, 3 BDP).
 //!
 //! Whole connections, whose acknowledgements come in bunches, are asked for the same in
-//! `connection/bottleneck/`: alone 3–22 ms and 93–98 % used, Jain 0.993–1.000, 0.37–1.09 times CUBIC and
+//! `poc/src/connection/bottleneck/`: alone 3–22 ms and 93–98 % used, Jain 0.993–1.000, 0.37–1.09 times CUBIC and
 //! 0.47–1.61 times NewReno, and of video of 5/4 of the rate at least 99.5 % of what is missed most (99.7 to
 //! 100 % on five paths).
 //!
@@ -81,6 +81,8 @@ mod control;
 mod cubic;
 mod delay;
 mod episode;
+mod handover;
+pub mod limits;
 mod loss;
 mod pacer;
 mod types;
@@ -89,15 +91,17 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use outflow_media::Time;
+use outflow_media::ecn::MarkCounts;
 
 use self::cubic::Cubic;
 use self::delay::Delay;
+pub use self::delay::Known;
 use self::episode::{Competition, Episode};
+pub use self::handover::Handover;
 use self::loss::Losses;
 use self::pacer::Pacer;
 pub use self::types::{Acked, Change, Ecn, Lost, Options, Reason, State};
 use crate::limits::{CHANGES_MAX, WINDOW_PACKETS_MIN};
-use crate::packet::Ecn as EcnCounts;
 
 /// The round trip that is assumed before the first one was measured.
 const RTT_ASSUMED: Duration = Duration::from_millis(100);
@@ -135,7 +139,7 @@ struct Undo {
 /// What marks say.
 #[derive(Debug, Clone, Copy, Default)]
 struct Marks {
-    counts: EcnCounts,
+    counts: MarkCounts,
     /// Of this round.
     marked: u64,
     all: u64,
@@ -281,9 +285,9 @@ impl Controller {
     }
 
     /// What the peer counted of ECN fields. Counts that go back are not used.
-    pub fn handle_ecn(&mut self, now: Time, counts: EcnCounts) {
+    pub fn handle_ecn(&mut self, now: Time, counts: MarkCounts) {
         let before = self.marks.counts;
-        let grown = |f: fn(&EcnCounts) -> u64| f(&counts).checked_sub(f(&before));
+        let grown = |f: fn(&MarkCounts) -> u64| f(&counts).checked_sub(f(&before));
         let grown = (grown(|c| c.ect0), grown(|c| c.ect1), grown(|c| c.ce));
         let (Some(ect0), Some(ect1), Some(ce)) = grown else { return };
         self.marks.counts = counts;
@@ -408,7 +412,7 @@ impl Controller {
 
 #[cfg(test)]
 mod properties;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;

@@ -112,9 +112,9 @@ fn marks_count_once_a_round_and_scalable_ones_by_their_share() {
         let mut hand = Hand::new(Options { ecn, initial_bps: 10 * MBIT, ..Options::default() });
         hand.round(50);
         let before = hand.controller.window_bytes();
-        let mut counts = EcnCounts::default();
+        let mut counts = MarkCounts::default();
         for ce in 0..marked {
-            counts = EcnCounts { ect0: 0, ect1: 10 * (ce + 1), ce: ce + 1 };
+            counts = MarkCounts { ect0: 0, ect1: 10 * (ce + 1), ce: ce + 1 };
             hand.controller.handle_ecn(hand.now, counts);
         }
         hand.round(10);

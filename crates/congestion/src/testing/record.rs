@@ -6,8 +6,9 @@ use outflow_media::Time;
 
 const SLOT_MS: u64 = 100;
 
+/// What is counted while a world runs.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub struct Record {
     /// Bytes that arrived, by flow, by tenth of a second.
     delivered: Vec<Vec<u64>>,
     /// Every 5 ms: what waited, bytes that were served until then, and that could have been.
@@ -18,12 +19,15 @@ pub(crate) struct Record {
 
 /// How a queue was over a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Queue {
-    pub(crate) mean_ms: f64,
-    pub(crate) p95_ms: f64,
-    pub(crate) most_ms: f64,
+pub struct Queue {
+    /// The mean wait.
+    pub mean_ms: f64,
+    /// The wait that 95 % are below.
+    pub p95_ms: f64,
+    /// The longest wait.
+    pub most_ms: f64,
     /// Of what the link could carry.
-    pub(crate) used: f64,
+    pub used: f64,
 }
 
 impl Record {
@@ -48,14 +52,15 @@ impl Record {
     }
 
     /// Bits a second of a flow.
-    pub(crate) fn rate(&self, flow: usize, from_ms: u64, to_ms: u64) -> f64 {
+    pub fn rate(&self, flow: usize, from_ms: u64, to_ms: u64) -> f64 {
         let slots = &self.delivered[flow];
         let within = (from_ms / SLOT_MS) as usize..(to_ms / SLOT_MS) as usize;
         let bytes: u64 = within.filter_map(|slot| slots.get(slot)).sum();
         bytes as f64 * 8000.0 / (to_ms - from_ms) as f64
     }
 
-    pub(crate) fn queue(&self, from_ms: u64, to_ms: u64) -> Queue {
+    /// How the queue was from one moment to another.
+    pub fn queue(&self, from_ms: u64, to_ms: u64) -> Queue {
         let within = &self.samples[(from_ms / 5) as usize..(to_ms / 5) as usize];
         let mut waits: Vec<f64> = within.iter().map(|(queue, ..)| queue.as_secs_f64() * 1000.0).collect();
         waits.sort_by(f64::total_cmp);
@@ -69,14 +74,14 @@ impl Record {
     }
 
     /// Jain's index of some flows (Jain, Chiu, Hawe, 1984).
-    pub(crate) fn fairness(&self, flows: &[usize], from_ms: u64, to_ms: u64) -> f64 {
+    pub fn fairness(&self, flows: &[usize], from_ms: u64, to_ms: u64) -> f64 {
         let rates: Vec<f64> = flows.iter().map(|flow| self.rate(*flow, from_ms, to_ms)).collect();
         let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|rate| rate * rate).sum::<f64>());
         sum * sum / (rates.len() as f64 * squares.max(1.0))
     }
 
     /// From when on the rate of a flow, over tenths of a second, stayed between bounds for a second.
-    pub(crate) fn settles(&self, flow: usize, from_ms: u64, to_ms: u64, bounds: (f64, f64)) -> Option<u64> {
+    pub fn settles(&self, flow: usize, from_ms: u64, to_ms: u64, bounds: (f64, f64)) -> Option<u64> {
         let is_within = |ms: u64| (bounds.0..bounds.1).contains(&self.rate(flow, ms, ms + SLOT_MS));
         let settles = |ms: &u64| (*ms..ms + 1000).step_by(SLOT_MS as usize).all(is_within);
         (from_ms..to_ms).step_by(SLOT_MS as usize).find(settles).map(|ms| ms - from_ms)

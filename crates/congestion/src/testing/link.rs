@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use outflow_media::Time;
 
+/// A packet on the way.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Packet {
+pub(super) struct Packet {
     pub(super) flow: usize,
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -15,11 +16,11 @@ pub(crate) struct Packet {
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// From 0 to 1, without it.
-    pub(crate) fn next(&mut self) -> f64 {
+    pub fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,8 +29,9 @@ impl Random {
     }
 }
 
+/// The link that all share.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub struct Link {
     pub(super) rate_bps: u64,
     buffer: u64,
     /// Share of packets that are lost behind the queue.
@@ -41,16 +43,17 @@ pub(crate) struct Link {
 
 impl Link {
     /// With room for `buffer` bytes.
-    pub(crate) fn new(rate_bps: u64, buffer: u64) -> Self {
+    pub fn new(rate_bps: u64, buffer: u64) -> Self {
         Link { rate_bps, buffer, loss: 0.0, random: Random(1), queue: VecDeque::new(), queued: 0 }
     }
 
     /// With room for `buffer_ms` milliseconds at its rate.
-    pub(crate) fn of_ms(rate_bps: u64, buffer_ms: u64) -> Self {
+    pub fn of_ms(rate_bps: u64, buffer_ms: u64) -> Self {
         Link::new(rate_bps, (rate_bps * buffer_ms / 8000).max(3000))
     }
 
-    pub(crate) fn lossy(self, loss: f64, seed: u64) -> Self {
+    /// The same, but a share of the packets is lost behind the queue.
+    pub fn lossy(self, loss: f64, seed: u64) -> Self {
         Link { loss, random: Random(seed), ..self }
     }
 

@@ -7,7 +7,7 @@ use outflow_media::Time;
 use super::cubic::BETA;
 use super::episode::{Competition, Episode, Judgement, KEPT};
 use super::{Change, Controller, Reason, Round, State, Undo};
-use crate::congestion::Ecn;
+use crate::Ecn;
 use crate::limits::CHANGES_MAX;
 
 /// Packets may wait `QUEUE_TARGET`, and the time of `QUEUE_PACKETS` of the flow's own: a flow that sends less

@@ -7,18 +7,22 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 
 use super::Sender;
-use crate::congestion::Acked;
+use crate::Acked;
 
 const SEGMENT: u64 = 1500;
 
+/// How its window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub enum Growth {
+    /// As NewReno.
     Reno,
+    /// As CUBIC.
     Cubic,
 }
 
+/// The sender.
 #[derive(Debug)]
-pub(crate) struct Tcp {
+pub struct Tcp {
     growth: Growth,
     /// In segments.
     window: f64,
@@ -36,7 +40,8 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(crate) fn new(growth: Growth) -> Self {
+    /// One that always has something to send.
+    pub fn new(growth: Growth) -> Self {
         Tcp {
             growth,
             window: 10.0,

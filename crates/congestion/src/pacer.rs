@@ -42,6 +42,16 @@ impl Pacer {
         Pacer { paid_until: Time::ZERO, behind_max }
     }
 
+    /// The moment up to which everything that was sent is paid for.
+    pub(super) fn paid_until(&self) -> Time {
+        self.paid_until
+    }
+
+    /// What was sent is paid for up to this moment.
+    pub(super) fn owe(&mut self, paid_until: Time) {
+        self.paid_until = paid_until;
+    }
+
     /// When the next packet may go: now, or later.
     pub(super) fn next(&self, now: Time) -> Time {
         self.paid_until.max(now)

@@ -13,24 +13,27 @@ use std::collections::BTreeMap;
 use outflow_media::Time;
 
 use self::link::Packet;
-pub(crate) use self::link::{Link, Random};
-pub(crate) use self::ours::{App, Ours};
-pub(crate) use self::record::Record;
-pub(crate) use self::tcp::{Growth, Tcp};
+pub use self::link::{Link, Random};
+pub use self::ours::{App, Ours};
+pub use self::record::Record;
+pub use self::tcp::{Growth, Tcp};
 use super::Acked;
 
 /// A sender.
-pub(crate) trait Sender: fmt::Debug {
+pub trait Sender: fmt::Debug {
     /// Number and bytes of a packet that goes now.
     fn send(&mut self, now: Time) -> Option<(u64, u64)>;
     /// When to ask again, if nothing else happens.
     fn wake(&self, now: Time) -> Option<Time>;
+    /// Packets were acknowledged.
     fn acked(&mut self, now: Time, batch: &[Acked], rtt: Duration);
+    /// Time has passed.
     fn timeout(&mut self, now: Time);
     /// A packet came. Whether that is a reason to ask again what is to be sent, and when.
     fn arrived(&mut self, _now: Time, _number: u64) -> bool {
         false
     }
+    /// The same, if it is one of ours.
     fn as_ours(&self) -> Option<&Ours> {
         None
     }
@@ -38,23 +41,26 @@ pub(crate) trait Sender: fmt::Debug {
 
 /// A sender's way.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TestPath {
+pub struct TestPath {
     /// Round trip without queues.
-    pub(crate) rtt_ms: u64,
-    pub(crate) start_ms: u64,
-    pub(crate) stop_ms: u64,
+    pub rtt_ms: u64,
+    /// When it begins to send.
+    pub start_ms: u64,
+    /// When it ends.
+    pub stop_ms: u64,
     /// The receiver answers so long after the first packet that it did not answer.
-    pub(crate) ack_ms: u64,
+    pub ack_ms: u64,
     /// The receiver's clock runs so much faster, in millionths.
-    pub(crate) drift_ppm: i64,
+    pub drift_ppm: i64,
     /// When its clock steps, and by how many milliseconds.
-    pub(crate) step_ms: Option<(u64, i64)>,
+    pub step_ms: Option<(u64, i64)>,
     /// Packets take up to so much longer, at random, and stay in order.
-    pub(crate) jitter_ms: u64,
+    pub jitter_ms: u64,
 }
 
 impl TestPath {
-    pub(crate) fn of(rtt_ms: u64) -> Self {
+    /// With this round trip, without end and without flaws.
+    pub fn of(rtt_ms: u64) -> Self {
         TestPath {
             rtt_ms,
             start_ms: 0,
@@ -66,11 +72,13 @@ impl TestPath {
         }
     }
 
-    pub(crate) fn from(self, start_ms: u64) -> Self {
+    /// The same, begun later.
+    pub fn from(self, start_ms: u64) -> Self {
         TestPath { start_ms, ..self }
     }
 
-    pub(crate) fn until(self, stop_ms: u64) -> Self {
+    /// The same, with an end.
+    pub fn until(self, stop_ms: u64) -> Self {
         TestPath { stop_ms, ..self }
     }
 
@@ -111,19 +119,22 @@ enum Event {
 /// Time between two samples of the queue.
 const SAMPLE: Duration = Duration::from_millis(5);
 
+/// A link and its senders, in virtual time.
 #[derive(Debug)]
-pub(crate) struct World {
+pub struct World {
     now: Time,
     link: Link,
     random: Random,
     flows: Vec<Flow>,
     events: BTreeMap<(Time, u64), Event>,
     sequence: u64,
-    pub(crate) record: Record,
+    /// What happened so far.
+    pub record: Record,
 }
 
 impl World {
-    pub(crate) fn new(link: Link) -> Self {
+    /// Without any sender.
+    pub fn new(link: Link) -> Self {
         let mut world = World {
             now: Time::ZERO,
             link,
@@ -142,7 +153,8 @@ impl World {
         self.events.insert((time.max(self.now), self.sequence), event);
     }
 
-    pub(crate) fn add(&mut self, way: TestPath, sender: impl Sender + 'static) -> usize {
+    /// Adds a sender. Answers the number of its flow.
+    pub fn add(&mut self, way: TestPath, sender: impl Sender + 'static) -> usize {
         let flow = Flow {
             sender: Box::new(sender),
             way,
@@ -158,15 +170,18 @@ impl World {
         number
     }
 
-    pub(crate) fn rate_from(&mut self, ms: u64, bps: u64) {
+    /// The link has another rate from then on.
+    pub fn rate_from(&mut self, ms: u64, bps: u64) {
         self.at(Time::from_millis(ms), Event::Rate(bps));
     }
 
-    pub(crate) fn ours(&self, flow: usize) -> &Ours {
+    /// A sender, which has to be one of ours.
+    pub fn ours(&self, flow: usize) -> &Ours {
         self.flows[flow].sender.as_ours().expect("a flow of ours")
     }
 
-    pub(crate) fn run_to(&mut self, ms: u64) {
+    /// Lets time pass.
+    pub fn run_to(&mut self, ms: u64) {
         let end = Time::from_millis(ms);
         while let Some(entry) = self.events.first_entry() {
             if entry.key().0 > end {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
-use crate::limits::{BURST_MAX, DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_MOST, RATE_BPS_LEAST, RATE_BPS_MOST};
+use crate::limits::{BURST_MAX, DATAGRAM_BYTES_LEAST, DATAGRAM_BYTES_MOST, RATE_BPS_LEAST, RATE_BPS_MOST};
 
 /// What the mark "congestion experienced" means on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +57,7 @@ impl Options {
             initial_bps: self.initial_bps.clamp(min_bps, max_bps),
             min_bps,
             max_bps,
-            datagram_bytes: self.datagram_bytes.clamp(DATAGRAM_BYTES_MIN as u64, DATAGRAM_BYTES_MOST),
+            datagram_bytes: self.datagram_bytes.clamp(DATAGRAM_BYTES_LEAST, DATAGRAM_BYTES_MOST),
             burst: self.burst.min(BURST_MAX),
             ecn: self.ecn,
         }

@@ -1,0 +1,91 @@
+//! What is handed over of an engine to the process that goes on with it ([`Engine::save`]): what is known of units,
+//! and when transitions fired. All else follows from that and the net.
+//!
+//! Numbers of fields are never given to something else: a reader passes over those that it does not know.
+//!
+//! [`Engine::save`]: crate::net::Engine::save
+
+use minicbor::{Decode, Encode};
+
+/// What was saved does not fit: another net, a damaged file, or a writer that counts in another way. What it was
+/// of has to begin again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the saved {what} cannot be restored: {why}; it has to begin again")]
+pub struct Unfit {
+    /// What it is.
+    pub what: &'static str,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+/// An engine.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SavedEngine {
+    /// When it began, in nanoseconds.
+    #[n(0)]
+    pub start: u64,
+    /// Until when all that was due is done.
+    #[n(1)]
+    pub now: u64,
+    /// All units below are settled.
+    #[n(2)]
+    pub settled: u64,
+    /// The transitions of the net.
+    #[n(3)]
+    pub transitions: Vec<SavedTransitions>,
+    /// What is known of units that are not over, ascending.
+    #[n(4)]
+    pub units: Vec<SavedUnits>,
+}
+
+/// Transitions in a row that are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SavedTransitions {
+    /// Rounds that each has fired.
+    #[n(0)]
+    pub fired: u64,
+    /// When each fired the last of them, oldest first: at least those of which tokens are left.
+    #[n(1)]
+    pub times: Vec<u64>,
+    /// Since when there is evidence of the next ones.
+    #[n(2)]
+    pub evidence: Vec<u64>,
+    /// How many there are.
+    #[n(3)]
+    pub count: u64,
+}
+
+/// Units of which the same is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SavedUnits {
+    /// The first one.
+    #[n(0)]
+    pub first: u64,
+    /// The last one.
+    #[n(1)]
+    pub last: u64,
+    /// What is known.
+    #[n(2)]
+    pub known: SavedKnown,
+}
+
+/// What is known of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum SavedKnown {
+    /// It is here and waits for its turn.
+    #[n(0)]
+    Held,
+    /// It was delivered.
+    #[n(1)]
+    Delivered,
+    /// It will not come.
+    #[n(2)]
+    Absent,
+    /// It will not come, and could have been delivered by now.
+    #[n(3)]
+    Missed,
+}
