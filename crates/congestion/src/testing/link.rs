@@ -20,7 +20,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// From 0 to 1, without it.
-    pub fn next(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,7 +76,7 @@ impl Link {
     pub(super) fn served(&mut self) -> (Packet, bool) {
         let packet = self.queue.pop_front().expect("a packet is served");
         self.queued -= packet.bytes;
-        (packet, self.random.next() >= self.loss)
+        (packet, self.random.unit() >= self.loss)
     }
 
     /// How long a packet would wait.

@@ -252,7 +252,7 @@ impl World {
         self.record.served(packet.bytes);
         if goes_on {
             let flow = &mut self.flows[packet.flow];
-            let jitter = Duration::from_millis(flow.way.jitter_ms).mul_f64(self.random.next());
+            let jitter = Duration::from_millis(flow.way.jitter_ms).mul_f64(self.random.unit());
             flow.last = flow.last.max(self.now + Duration::from_millis(flow.way.rtt_ms) / 2 + jitter);
             let at = flow.last;
             self.at(at, Event::Arrived(packet));

@@ -112,7 +112,7 @@ impl Ours {
         while self.frame <= now {
             self.frame = self.frame + FRAME;
             let rate = (self.controller.rate_bps() * percent / 100).min(most_bps);
-            let size = rate as f64 / 8.0 * FRAME.as_secs_f64() * (0.7 + 0.6 * self.random.next());
+            let size = rate as f64 / 8.0 * FRAME.as_secs_f64() * (0.7 + 0.6 * self.random.unit());
             // What cannot go in a fifth of a second is not sent.
             if self.backlog > self.controller.affordable(now, Duration::from_millis(200)) {
                 self.frames_dropped += 1;

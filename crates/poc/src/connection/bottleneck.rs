@@ -174,7 +174,7 @@ impl Ends {
         };
         self.frames += 1;
         let group_bytes = bps as f64 / 8.0 * (FRAME * GROUP as u32).as_secs_f64();
-        let mut left = (group_bytes * parts / 21.0 * (0.7 + 0.6 * self.random.next())) as u64;
+        let mut left = (group_bytes * parts / 21.0 * (0.7 + 0.6 * self.random.unit())) as u64;
         while left > 0 {
             let bytes = left.min(UNIT_BYTES);
             self.send(now, bytes, Worth { useful_for: Some(useful_for), rank, ..Worth::default() });
