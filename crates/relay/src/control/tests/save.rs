@@ -235,7 +235,7 @@ impl Run {
         self.act();
         let packets = self.camera.next(&mut self.rng);
         let epoch = self.step / 20;
-        let takes = move |id: u64| all_take || Rng::with_seed(id << 32 | epoch).u8(..4) > 0;
+        let takes = move |id: u64| all_take || Rng::with_seed((id << 32) | epoch).u8(..4) > 0;
         self.each(|side, now| {
             for (track, bytes) in &packets {
                 side.stream.handle_media(now, *track, bytes.clone().into());
@@ -320,7 +320,7 @@ fn a_transport_stream_that_is_made_of_rtp_goes_on_with_its_counters_and_clocks()
             let packets = coded(&mut run.camera);
             // They take what they begin with, and all there is in the end.
             let takes = move |id: u64| {
-                step < id + 20 || step >= 150 || Rng::with_seed(id << 32 | step / 10).u8(..3) > 0
+                step < id + 20 || step >= 150 || Rng::with_seed((id << 32) | (step / 10)).u8(..3) > 0
             };
             run.each(|side, now| {
                 for (track, bytes) in &packets {
