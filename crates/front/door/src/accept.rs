@@ -115,6 +115,7 @@ mod tests {
         let _client = TcpStream::connect(at).await.expect("connected");
         served.recv().await.expect("served");
     }
+
     #[tokio::test]
     async fn what_a_peer_did_not_get_is_sent_again_soon_after_its_path_is_whole() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -124,7 +125,8 @@ mod tests {
         let at = listener.local_addr().expect("bound");
         let (taken, mut served) = mpsc::unbounded_channel();
         let serve = move |socket, _, permit| drop(taken.send((socket, permit)));
-        tokio::spawn(accept(listener, Arc::new(Door::new(Rules::default())), serve));
+        let rules = Rules { connections: 2, connections_per_address: 2, ..Rules::default() };
+        tokio::spawn(accept(listener, Arc::new(Door::new(rules)), serve));
         // It is bounded once it is listened to.
         tokio::task::yield_now().await;
         let _client = TcpStream::connect(at).await.expect("connected");
