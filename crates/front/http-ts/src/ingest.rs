@@ -14,7 +14,7 @@ use outflow_ts::TsFramer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::PLAIN;
+use crate::names::PLAIN;
 
 /// What was published, told when it is over.
 #[derive(Debug, Serialize, ToSchema)]

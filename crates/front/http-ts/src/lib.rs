@@ -14,6 +14,7 @@
 mod connection;
 mod ingest;
 pub mod limits;
+mod names;
 mod play;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use connection::{FirstRequest, first_request, serve};
+use names::{ENCRYPTED, PLAIN};
 
 /// HTTP: `[listen] http` and `https`.
 pub fn front() -> Arc<dyn Front> {
@@ -37,8 +39,6 @@ pub fn front() -> Arc<dyn Front> {
 #[derive(Debug)]
 struct HttpTs;
 
-const PLAIN: &str = "http";
-const ENCRYPTED: &str = "https";
 const LISTENERS: &[Listener] = &[
     Listener {
         key: PLAIN,

@@ -17,7 +17,7 @@ use outflow_relay::Encapsulation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::PLAIN;
+use crate::names::PLAIN;
 
 /// The media type of a transport stream.
 const MPEG_TS: &str = "video/mp2t";

@@ -14,6 +14,7 @@
 //! nanoseconds since the zero that both processes share. Everything that is read is checked ([`Unfit`]).
 
 mod connection;
+mod converted;
 mod counts;
 mod endpoint;
 mod flows;

@@ -113,6 +113,53 @@ impl<S: Clone + PartialEq> Session<S> {
         }
     }
 
+    /// The session as a value, in between of two messages; nothing where a question is open, or something is to be sent,
+    /// or it is at its end. The driver says what it plays in words of its own.
+    pub fn save(&self, words: impl FnOnce(&S) -> String) -> Option<SavedSession> {
+        if self.closed || self.open.is_some() || !self.out.is_empty() {
+            return None;
+        }
+        let (player, publication) = match &self.role {
+            Role::None => (None, None),
+            Role::Player(player) => (Some(player.save(words)), None),
+            Role::Publisher(publication) => (None, Some(publication.save())),
+        };
+        Some(SavedSession {
+            player,
+            publication,
+            buffer: self.buffer.to_vec(),
+            heard_at_ns: self.heard_at.as_nanos(),
+            begun_at_ns: self.begun_at.map(Time::as_nanos),
+            id: self.options.id.clone(),
+            nonce: self.options.nonce.clone(),
+            ssrc: self.options.ssrc,
+        })
+    }
+
+    /// Goes on from what another process has saved, on the same connection: name, nonce and source are those that it
+    /// had. The driver finds what it plays by its words.
+    ///
+    /// # Errors
+    /// What cannot be taken up.
+    pub fn restore(
+        saved: SavedSession,
+        options: Options,
+        find: impl FnOnce(&str) -> Option<S>,
+    ) -> Result<Self, Unfit> {
+        let SavedSession { player, publication, buffer, heard_at_ns, begun_at_ns, id, nonce, ssrc } = saved;
+        let heard_at = Time::from_nanos(heard_at_ns);
+        let mut session = Session::new(heard_at, Options { id, nonce, ssrc, ..options });
+        session.begun_at = begun_at_ns.map(Time::from_nanos);
+        session.buffer = BytesMut::from(&buffer[..]);
+        session.role = match (player, publication) {
+            (None, None) => Role::None,
+            (Some(player), None) => Role::Player(Box::new(Player::restore(player, find)?)),
+            (None, Some(publication)) => Role::Publisher(Box::new(Publication::restore(publication)?)),
+            (Some(_), Some(_)) => return Err(Unfit::new("it plays and publishes")),
+        };
+        Ok(session)
+    }
+
     /// What was received goes to its end.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
