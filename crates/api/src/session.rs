@@ -3,7 +3,7 @@
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use outflow_control::{Control, Playing, SessionToken};
+use outflow_control::{Control, Playing, SessionToken, is_session_of};
 use outflow_door::Right;
 use outflow_engine::message::{ControlError, SessionState};
 use serde::Deserialize;
@@ -100,7 +100,7 @@ async fn ask(
     let session = token.parse();
     let shown = credentials::shown(headers, query);
     // What the hook has let in is known by what it showed then.
-    let is_own = |session: &SessionToken| control.is_session_of(*session, peer.ip(), shown.as_deref());
+    let is_own = |session: &SessionToken| is_session_of(control, *session, peer.ip(), shown.as_deref());
     if !session.as_ref().is_ok_and(is_own) {
         credentials::check(control, Right::Play, peer, (headers, query))?;
     }

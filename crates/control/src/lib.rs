@@ -63,6 +63,7 @@ pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts}
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;
+pub use receivers::{is_session_of, sessions_of_tokens};
 pub use reconnect::Reconnect;
 pub use relay::Relay;
 pub use session::SessionToken;

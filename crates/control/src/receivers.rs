@@ -85,17 +85,6 @@ impl Control {
         self.workers().ask(&owner, command).await
     }
 
-    /// Whether the hook has let a session in for this address and token: so its player may ask about it.
-    pub fn is_session_of(&self, session: SessionToken, peer: IpAddr, token: Option<&str>) -> bool {
-        let receiver = self.registry().session(session);
-        receiver.is_some_and(|receiver| self.registry().was_asked_for(receiver, peer, token))
-    }
-
-    /// How many receivers and publishers each token with a name has let in that are there.
-    pub fn sessions_of_tokens(&self) -> BTreeMap<String, u64> {
-        self.registry().sessions_of_tokens()
-    }
-
     /// The name of the stream that a receiver gets, if it is there.
     pub fn stream_of(&self, receiver: ReceiverId) -> Option<String> {
         self.registry().stream_of(receiver)
@@ -104,4 +93,15 @@ impl Control {
     fn receiver_owner(&self, receiver: ReceiverId) -> Result<Owner, ControlError> {
         self.registry().receiver(receiver).ok_or(ControlError::UnknownReceiver(receiver))
     }
+}
+
+/// Whether the hook has let a session in for this address and token: so its player may ask about it.
+pub fn is_session_of(control: &Control, session: SessionToken, peer: IpAddr, token: Option<&str>) -> bool {
+    let receiver = control.registry().session(session);
+    receiver.is_some_and(|receiver| control.registry().was_asked_for(receiver, peer, token))
+}
+
+/// How many receivers and publishers each token with a name has let in that are there.
+pub fn sessions_of_tokens(control: &Control) -> BTreeMap<String, u64> {
+    control.registry().sessions_of_tokens()
 }

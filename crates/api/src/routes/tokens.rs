@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use outflow_config::AccessToken;
-use outflow_control::Control;
+use outflow_control::{Control, sessions_of_tokens};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,7 +43,7 @@ impl TokenState {
     responses((status = OK, body = [TokenState]))
 )]
 pub(super) async fn list(State(control): State<Control>) -> Json<Vec<TokenState>> {
-    let (config, sessions) = (control.config(), control.sessions_of_tokens());
+    let (config, sessions) = (control.config(), sessions_of_tokens(&control));
     let state = |token: &AccessToken| TokenState::of(token, sessions.get(&token.name).copied().unwrap_or(0));
     Json(config.access.tokens.iter().map(state).collect())
 }

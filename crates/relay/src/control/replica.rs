@@ -20,7 +20,7 @@ impl Stream {
                     self.change_format(now, format, turn, None);
                 }
             }
-            Handed::Clock(clock) => self.state.out.take_clock(now, clock),
+            Handed::Clock(clock) => take_clock(&mut self.state.out, now, clock),
             Handed::Packet(parsed) if self.state.sharing.has_gap() => {
                 let State { out, sharing, .. } = &mut self.state;
                 let passes = sharing.take_after_gap(&mut out.sinks, parsed);
@@ -53,15 +53,13 @@ impl Stream {
     }
 }
 
-impl Distribution {
-    /// Takes what another stream says of a track's sender.
-    pub(super) fn take_clock(&mut self, now: Time, told: TrackClock) {
-        let (Some(origin), Some(original)) = (&mut self.origin, self.branches.get_mut(ORIGINAL)) else {
-            return;
-        };
-        if origin.set_sender(&told) {
-            original.set_passed(told.track, told.passed);
-            self.tell_clock(now, told.track);
-        }
+/// Takes what another stream says of a track's sender.
+pub(super) fn take_clock(out: &mut Distribution, now: Time, told: TrackClock) {
+    let (Some(origin), Some(original)) = (&mut out.origin, out.branches.get_mut(ORIGINAL)) else {
+        return;
+    };
+    if origin.set_sender(&told) {
+        original.set_passed(told.track, told.passed);
+        out.tell_clock(now, told.track);
     }
 }

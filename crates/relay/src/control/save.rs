@@ -6,10 +6,11 @@ use outflow_graph::Unfit;
 use outflow_media::{Format, Time};
 use outflow_packet::{Level, MaxLayer, Packet, Parsed, Parser, TrackMask};
 
-use super::branches::ORIGINAL;
+use super::branches::{ORIGINAL, put, restore_ts, save_ts, whole_for};
 use super::handed::TrackClock;
 use super::intake::{Intake, with_layers};
 use super::levels::{Levels, TsBranches};
+use super::replica::take_clock;
 use super::state::State;
 use super::stream::Stream;
 use crate::buffer::{Entry, Ring, Seq};
@@ -58,7 +59,7 @@ impl State {
             senders: senders.map(SavedSender::of).collect(),
             layers: self.layers_shown(),
             layers_shown: self.intake.as_ref().map(Intake::layers_shown).unwrap_or_default(),
-            to_ts: self.out.save_ts().map(|elements| elements.into_iter().map(SavedElement::of).collect()),
+            to_ts: save_ts(&self.out).map(|elements| elements.into_iter().map(SavedElement::of).collect()),
             tables: known.or_else(|| tables(ring)).unwrap_or_default(),
             packets: ring.range(ring.first(), ring.head()).map(packet).collect(),
             keys: ring.keys().map(|key| key - ring.first()).collect(),
@@ -184,11 +185,11 @@ impl Stream {
         for (track, (sender, (packets, bytes))) in (0_u8..).zip(saved.senders.iter().zip(saved.passed)) {
             let clock = sender.clock(format.clock_rate(track), out.options.ntp_at_zero);
             let told = TrackClock { track, clock, ssrc: sender.ssrc, passed: counters(packets, bytes) };
-            out.take_clock(now, told);
+            take_clock(out, now, told);
         }
         if let Some(elements) = saved.to_ts {
             let elements = elements.into_iter().map(|element| (element.name, element.state)).collect();
-            let made = out.restore_ts(now, &elements).and_then(|index| out.branches.slot_mut(index));
+            let made = restore_ts(out, now, &elements).and_then(|index| out.branches.slot_mut(index));
             made.into_iter().for_each(|slot| slot.idle_since = Some(now));
         }
         *intake = saved.receive.map(|receive| Intake::restore(&format, &receive, (parser, saved.layers)));
@@ -215,7 +216,8 @@ impl Stream {
         source.restored(arrived, bytes.len());
         let preamble = if tag.key { parser.preamble() } else { None };
         let packet = Packet { bytes, tag, arrived };
-        out.put(
+        put(
+            out,
             arrived,
             Parsed {
                 packet,
@@ -251,7 +253,7 @@ impl Stream {
                 return Ok(key);
             }
         };
-        let Some(whole) = out.whole_for(now, &spec) else {
+        let Some(whole) = whole_for(out, now, &spec) else {
             out.audience.awaits(key);
             return Ok(key);
         };

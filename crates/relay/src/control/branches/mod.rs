@@ -13,6 +13,8 @@ mod stages;
 mod table;
 
 pub use far::{Far, Stages};
+pub(in crate::control) use places::{restore_ts, save_ts, whole_for};
 pub(in crate::control) use services::Services;
+pub(in crate::control) use serving::put;
 pub(in crate::control) use slot::{Made, Slot, What};
 pub(in crate::control) use table::{Branches, ORIGINAL, held};

@@ -180,24 +180,8 @@ impl Distribution {
     }
 
     pub(in crate::control) fn slot_for(&mut self, now: Time, spec: &SinkSpec) -> Option<usize> {
-        let whole = self.whole_for(now, spec)?;
+        let whole = whole_for(self, now, spec)?;
         Some(self.levels_at(whole).branch_for(self, now, spec.level))
-    }
-
-    /// The branch that a sink reads, or reads a level of.
-    pub(in crate::control) fn whole_for(&mut self, now: Time, spec: &SinkSpec) -> Option<usize> {
-        let base = match spec.branch {
-            None => self.levels_at(ORIGINAL).root_for(self, spec.level),
-            Some(id) => self.declared(now, id)?,
-        };
-        let base = match spec.view == View::default() {
-            true => base,
-            false => self.derived(now, base, What::View(spec.view))?,
-        };
-        match (spec.encapsulation, self.branch_format(base)?) {
-            (Encapsulation::Ts, Format::Rtp(_)) => self.derived(now, base, What::Ts),
-            _ => Some(base),
-        }
     }
 
     /// The slot of a declared branch; it begins with what the ring of the stream holds.
@@ -226,64 +210,9 @@ impl Distribution {
         }
         let (mut chain, format) = chain(what, self.branch_format(base)?).ok()?;
         self.serve(now);
-        let told = self.tell_chain(now, base, &mut chain);
+        let told = tell_chain(self, now, base, &mut chain);
         self.held(base).into_iter().for_each(|parsed| chain.enter(parsed));
-        Some(self.insert_derived(now, (base, what, chain), format, told))
-    }
-
-    /// The stream's packets as a transport stream that another process has made up to now, as it says; it begins
-    /// with all that the ring of the stream holds.
-    pub(in crate::control) fn restore_ts(&mut self, now: Time, saved: &SavedElements) -> Option<usize> {
-        let all =
-            self.branches.get(ORIGINAL).map(|original| held(original.ring(), original.ring().first()))?;
-        let (mut trial, _) = chain(What::Ts, self.format()?).ok()?;
-        self.tell_chain(now, ORIGINAL, &mut trial);
-        trial.restore_before(saved, None);
-        all.iter().cloned().for_each(|parsed| trial.enter(parsed));
-        trial.run(now, None, &mut |_, _| {}, &mut |_, _| {});
-        let (mut chain, format) = chain(What::Ts, self.format()?).ok()?;
-        let told = self.tell_chain(now, ORIGINAL, &mut chain);
-        chain.restore_before(saved, Some(&trial.save()));
-        all.into_iter().for_each(|parsed| chain.enter(parsed));
-        let index = self.insert_derived(now, (ORIGINAL, What::Ts, chain), format, told);
-        if let Some(Made::Derived { chain, .. }) = self.branches.slot_mut(index).map(|slot| &mut slot.made) {
-            chain.restore_after(saved);
-        }
-        Some(index)
-    }
-
-    /// What another process needs to go on with that, if it is made.
-    pub(in crate::control) fn save_ts(&self) -> Option<SavedElements> {
-        let index = self.branches.find(|slot| slot.is_derived(ORIGINAL, What::Ts))?;
-        self.branches.slot(index)?.chain().map(Graph::save)
-    }
-
-    /// Tells a chain the clocks of what it is made of. Before the packets: times that are known later only would move
-    /// those that come then. Returns what comes out.
-    fn tell_chain(&self, now: Time, base: usize, chain: &mut Graph) -> Vec<Message> {
-        chain.set_wanted(0, true);
-        let mut told = Vec::new();
-        for clock in self.clocks_of(base) {
-            chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
-        }
-        told
-    }
-
-    /// A chain that has its first packets becomes a branch.
-    fn insert_derived(
-        &mut self,
-        now: Time,
-        (base, what, chain): (usize, What, Graph),
-        format: Format,
-        told: Vec<Message>,
-    ) -> usize {
-        let ring = self.ring(format.main_track());
-        let made = Made::Derived { base, what, chain: Box::new(chain) };
-        let index = self.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
-        told.into_iter().for_each(|message| self.tell_branch(now, index, message));
-        self.services.chain_waits();
-        self.serve(now);
-        index
+        Some(insert_derived(self, now, (base, what, chain), format, told))
     }
 
     /// Adds a branch, in the first free place.
@@ -305,6 +234,80 @@ impl Distribution {
         let StreamOptions { ring_bytes, when_full, seed, .. } = self.options;
         Ring::new(ring_bytes, when_full, seed, main_track)
     }
+}
+
+/// The branch that a sink reads, or reads a level of.
+pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &SinkSpec) -> Option<usize> {
+    let base = match spec.branch {
+        None => out.levels_at(ORIGINAL).root_for(out, spec.level),
+        Some(id) => out.declared(now, id)?,
+    };
+    let base = match spec.view == View::default() {
+        true => base,
+        false => out.derived(now, base, What::View(spec.view))?,
+    };
+    match (spec.encapsulation, out.branch_format(base)?) {
+        (Encapsulation::Ts, Format::Rtp(_)) => out.derived(now, base, What::Ts),
+        _ => Some(base),
+    }
+}
+
+/// The stream's packets as a transport stream that another process has made up to now, as it says; it begins
+/// with all that the ring of the stream holds.
+pub(in crate::control) fn restore_ts(
+    out: &mut Distribution,
+    now: Time,
+    saved: &SavedElements,
+) -> Option<usize> {
+    let all = out.branches.get(ORIGINAL).map(|original| held(original.ring(), original.ring().first()))?;
+    let (mut trial, _) = chain(What::Ts, out.format()?).ok()?;
+    tell_chain(out, now, ORIGINAL, &mut trial);
+    trial.restore_before(saved, None);
+    all.iter().cloned().for_each(|parsed| trial.enter(parsed));
+    trial.run(now, None, &mut |_, _| {}, &mut |_, _| {});
+    let (mut chain, format) = chain(What::Ts, out.format()?).ok()?;
+    let told = tell_chain(out, now, ORIGINAL, &mut chain);
+    chain.restore_before(saved, Some(&trial.save()));
+    all.into_iter().for_each(|parsed| chain.enter(parsed));
+    let index = insert_derived(out, now, (ORIGINAL, What::Ts, chain), format, told);
+    if let Some(Made::Derived { chain, .. }) = out.branches.slot_mut(index).map(|slot| &mut slot.made) {
+        chain.restore_after(saved);
+    }
+    Some(index)
+}
+
+/// What another process needs to go on with that, if it is made.
+pub(in crate::control) fn save_ts(out: &Distribution) -> Option<SavedElements> {
+    let index = out.branches.find(|slot| slot.is_derived(ORIGINAL, What::Ts))?;
+    out.branches.slot(index)?.chain().map(Graph::save)
+}
+
+/// Tells a chain the clocks of what it is made of. Before the packets: times that are known later only would move
+/// those that come then. Returns what comes out.
+fn tell_chain(out: &Distribution, now: Time, base: usize, chain: &mut Graph) -> Vec<Message> {
+    chain.set_wanted(0, true);
+    let mut told = Vec::new();
+    for clock in out.clocks_of(base) {
+        chain.tell(now, clock, &mut |_, _| {}, &mut |_, message| told.push(message));
+    }
+    told
+}
+
+/// A chain that has its first packets becomes a branch.
+fn insert_derived(
+    out: &mut Distribution,
+    now: Time,
+    (base, what, chain): (usize, What, Graph),
+    format: Format,
+    told: Vec<Message>,
+) -> usize {
+    let ring = out.ring(format.main_track());
+    let made = Made::Derived { base, what, chain: Box::new(chain) };
+    let index = out.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+    told.into_iter().for_each(|message| out.tell_branch(now, index, message));
+    out.services.chain_waits();
+    out.serve(now);
+    index
 }
 
 /// The tracks that have a place in what a branch is made of, and none in it.

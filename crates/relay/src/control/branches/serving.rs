@@ -63,11 +63,6 @@ impl Distribution {
         is_key
     }
 
-    /// Puts a packet that another process has taken into the stream as it comes in, whose sinks are not there yet.
-    pub(in crate::control) fn put(&mut self, now: Time, parsed: Parsed) {
-        self.put_into(now, ORIGINAL, parsed, false);
-    }
-
     /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
     /// levels of it.
     pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, parsed: Parsed) {
@@ -79,26 +74,31 @@ impl Distribution {
                 self.services.chain_waits();
             }
         }
-        self.put_into(now, index, parsed, true);
+        into_branch(self, now, index, parsed, true);
     }
+}
 
-    /// Puts a packet that is new, or was there before, into a branch, and behind it those that are levels of it.
-    fn put_into(&mut self, now: Time, index: usize, parsed: Parsed, is_new: bool) {
-        let ntp_at_zero = self.options.ntp_at_zero;
-        let Some(slot) = self.branches.slot_mut(index) else { return };
-        if index != ORIGINAL {
-            slot.senders.note(&parsed, slot.format.as_ref(), ntp_at_zero);
-        }
-        let levels = self.levels_at(index);
-        let coming = levels.comes(self, index, &parsed);
-        let Some(branch) = self.branches.get_mut(index) else { return };
-        let Parsed { packet, rtp_header, preamble, .. } = parsed;
-        let at = branch.ring().head();
-        match is_new {
-            true => branch.push(now, &mut self.sinks, packet, rtp_header, || preamble),
-            false => branch.put(now, &mut self.sinks, packet, rtp_header, || preamble),
-        }
-        let is_there = branch.ring().head() > at;
-        levels.came(self, now, (index, at, is_there), coming);
+/// Puts a packet that another process has taken into the stream as it comes in, whose sinks are not there yet.
+pub(in crate::control) fn put(out: &mut Distribution, now: Time, parsed: Parsed) {
+    into_branch(out, now, ORIGINAL, parsed, false);
+}
+
+/// Puts a packet that is new, or was there before, into a branch, and behind it those that are levels of it.
+fn into_branch(out: &mut Distribution, now: Time, index: usize, parsed: Parsed, is_new: bool) {
+    let ntp_at_zero = out.options.ntp_at_zero;
+    let Some(slot) = out.branches.slot_mut(index) else { return };
+    if index != ORIGINAL {
+        slot.senders.note(&parsed, slot.format.as_ref(), ntp_at_zero);
     }
+    let levels = out.levels_at(index);
+    let coming = levels.comes(out, index, &parsed);
+    let Some(branch) = out.branches.get_mut(index) else { return };
+    let Parsed { packet, rtp_header, preamble, .. } = parsed;
+    let at = branch.ring().head();
+    match is_new {
+        true => branch.push(now, &mut out.sinks, packet, rtp_header, || preamble),
+        false => branch.put(now, &mut out.sinks, packet, rtp_header, || preamble),
+    }
+    let is_there = branch.ring().head() > at;
+    levels.came(out, now, (index, at, is_there), coming);
 }
