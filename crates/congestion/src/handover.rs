@@ -44,7 +44,7 @@ impl Controller {
         }
     }
 
-    /// One that goes on, with so many bytes in flight, and this number for the next packet. What cannot be is moved
+    /// One that goes on, with these bytes in flight, and this number for the next packet. What cannot be is moved
     /// to what can.
     pub fn go_on(now: Time, options: Options, handover: &Handover, in_flight: u64, next: u64) -> Self {
         let mut controller = Controller::new(options);

@@ -113,10 +113,10 @@ mod tests {
         states.send_replace(Arc::default());
         assert!(timeout(DRAIN, &mut over).await.is_err(), "it was not told to end");
         let peer = [10, 0, 0, 1].into();
-        assert_eq!(ending.door.check(Right::Play, peer, None), Ok(()));
+        assert_eq!(ending.door.pass(Right::Play, peer, None).map(drop), Ok(()));
         ending.begin(DRAIN);
         for right in [Right::Play, Right::Publish, Right::Relay] {
-            assert_eq!(ending.door.check(right, peer, None), Err(Refused::Draining));
+            assert_eq!(ending.door.pass(right, peer, None).map(drop), Err(Refused::Draining));
         }
         assert_eq!(ending.drain(&RelayState::default()), Some(Drain { left_ms: 30_000, receivers: 0 }));
         for _ in 0..2 {

@@ -12,7 +12,7 @@ use crate::stream::play;
 const OUTPUTS_MAX: usize = 20_000;
 
 /// A byte that says what, and behind it: a stream as it is handed over, an RTSP session, or the steps of a stream that
-/// goes on in another process behind every so many of them.
+/// goes on in another process, each time that this number of them was taken.
 pub(crate) fn hand_over(data: &[u8]) {
     match data {
         [0, saved @ ..] => stream(saved),

@@ -50,7 +50,7 @@ pub use message::{Message, Signal, Signals, TrackTime};
 pub use number::{Numbering, Places};
 pub use plan::{At, Checked, ElementPlan, Input, Plan, PlanError, SOURCE};
 pub use report::{Gauge, NodeReport};
-pub use save::SavedElements;
+pub use save::SavedElement;
 pub use settings::{Form, Opt, Setting, Settings};
 pub use stage::{Probe, Stage, Target};
 

@@ -33,7 +33,7 @@ impl Default for Places {
 impl Places {
     /// Gives a packet the next place.
     pub fn place(&mut self, item: &mut Item) {
-        let sequence = item.header().map(|header| u16::from_be_bytes([header[2], header[3]]));
+        let sequence = item.header().map(outflow_rtp::sequence);
         let (place, again) = self.next(sequence);
         (item.of_track, item.again) = (Some(place), again);
     }

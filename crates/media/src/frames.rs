@@ -107,7 +107,7 @@ impl Frames {
         (self.layers, self.sub_layers, self.are_announced)
     }
 
-    /// Frames before the first one have shown so many.
+    /// Frames before the first one have shown at least these.
     pub fn show(&mut self, (layers, sub_layers, are_announced): (u8, u8, bool)) {
         self.layers = self.layers.max(layers.min(TEMPORAL_LAYERS as u8 + 2));
         self.sub_layers = self.sub_layers.max(sub_layers.min(TEMPORAL_LAYERS as u8));

@@ -176,6 +176,11 @@ pub fn ssrc(packet: &[u8]) -> Option<u32> {
     packet.get(8..12)?.try_into().ok().map(u32::from_be_bytes)
 }
 
+/// The sequence number of a header (RFC 3550, section 5.1).
+pub const fn sequence(header: &[u8; HEADER]) -> u16 {
+    u16::from_be_bytes([header[2], header[3]])
+}
+
 /// Writes another sequence number into a packet.
 pub fn set_sequence(packet: &mut [u8], sequence: u16) {
     set(packet, 2, sequence.to_be_bytes());

@@ -140,7 +140,7 @@ impl TsFrames {
         self.is_mixed = false;
     }
 
-    /// Another process has read the stream up to now, and seen so many layers.
+    /// Another process has read the stream up to now, and seen this number of layers.
     pub fn restore_layers(&mut self, layers: u8) {
         self.layers = self.layers.max(layers);
     }

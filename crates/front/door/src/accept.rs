@@ -93,15 +93,23 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
     use tokio::sync::mpsc;
 
-    #[tokio::test]
-    async fn connections_beyond_the_limit_are_closed_at_once_and_places_come_back() {
+    type Served = mpsc::UnboundedReceiver<(TcpStream, Permit)>;
+
+    /// Serves connections of a listener, two at once, and hands them on.
+    fn serve(listener: TcpListener) -> (SocketAddr, Arc<Door>, Served) {
         let rules = Rules { connections: 2, connections_per_address: 2, ..Rules::default() };
         let door = Arc::new(Door::new(rules));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("bound");
-        let (taken, mut served) = mpsc::unbounded_channel();
+        let (taken, served) = mpsc::unbounded_channel();
         let serve = move |socket, _, permit| drop(taken.send((socket, permit)));
         tokio::spawn(accept(listener, door.clone(), serve));
+        (at, door, served)
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_are_closed_at_once_and_places_come_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let (at, door, mut served) = serve(listener);
         let mut open = Vec::new();
         for _ in 0..2 {
             let client = TcpStream::connect(at).await.expect("connected");
@@ -122,15 +130,11 @@ mod tests {
         if let Err(error) = outflow_socket::back_off_bound(&listener) {
             return outflow_skip::skipped("bounded back-off of TCP", error);
         }
-        let at = listener.local_addr().expect("bound");
-        let (taken, mut served) = mpsc::unbounded_channel();
-        let serve = move |socket, _, permit| drop(taken.send((socket, permit)));
-        let rules = Rules { connections: 2, connections_per_address: 2, ..Rules::default() };
-        tokio::spawn(accept(listener, Arc::new(Door::new(rules)), serve));
+        let (at, _door, mut served) = serve(listener);
         // It is bounded once it is listened to.
         tokio::task::yield_now().await;
         let _client = TcpStream::connect(at).await.expect("connected");
-        let (socket, _permit): (TcpStream, Permit) = served.recv().await.expect("served");
+        let (socket, _permit) = served.recv().await.expect("served");
         assert_eq!(outflow_socket::back_off_bound(&socket).ok(), Some(BACK_OFF_MAX));
     }
 }

@@ -162,15 +162,8 @@ impl Door {
         }
     }
 
-    /// The same for what asks for no stream, or for one that has let the peer in before.
-    ///
-    /// # Errors
-    /// As of [`Door::enter`].
-    pub fn check(&self, right: Right, peer: IpAddr, token: Option<&str>) -> Result<(), Refused> {
-        self.pass(right, peer, token).map(drop)
-    }
-
-    /// The same; what lets the peer in is to be kept for as long as it is here.
+    /// The same for what asks for no stream, or for one that has let the peer in before. What lets the peer in is to be
+    /// kept for as long as it is here.
     ///
     /// # Errors
     /// As of [`Door::enter`].

@@ -40,11 +40,6 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// RTP sequence number of the datagram that they are of.
-    fn sequence(&self) -> u16 {
-        u16::from_be_bytes([self.rtp_header[2], self.rtp_header[3]])
-    }
-
     /// Bytes of the main stream.
     pub fn main_bytes(&self) -> usize {
         let is_main = |packet: &&[u8]| self.main_pid.is_some() && pid_of(packet) == self.main_pid;
@@ -126,7 +121,8 @@ impl TsLevel {
             trial.push(piece, &mut |_| {});
         }
         trial.settle(there);
-        let first = pieces.iter().find(|piece| piece.starts).map(|piece| piece.sequence());
+        let first =
+            pieces.iter().find(|piece| piece.starts).map(|piece| outflow_rtp::sequence(&piece.rtp_header));
         let made = trial.sequence.zip(first).map(|(next, first)| next.wrapping_sub(first));
         let mut aligned = TsLevel::new(max_layer);
         aligned.counter.counter_offset =
@@ -179,7 +175,7 @@ impl TsLevel {
     pub fn begin(&mut self, piece: &Piece) -> Option<Parsed> {
         let FrameTag { key, layer, layers, .. } = piece.told;
         let ended = self.flush(true);
-        self.sequence.get_or_insert(piece.sequence());
+        self.sequence.get_or_insert(outflow_rtp::sequence(&piece.rtp_header));
         // Of a stream that turned out to have no layers, all is taken once it can be decoded.
         self.takes = if layers > 1 { self.max_layer.takes(layer) } else { key || !self.lacks };
         self.lacks = !self.takes || (self.lacks && !key);
@@ -271,7 +267,7 @@ impl TsLevel {
         if tag.kind != Kind::Data {
             (tag.last, tag.content) = (ends, Content::Opaque);
         }
-        let sequence = self.sequence.unwrap_or(u16::from_be_bytes([rtp_header[2], rtp_header[3]]));
+        let sequence = self.sequence.unwrap_or(outflow_rtp::sequence(&rtp_header));
         if rtp_header[0] != 0 {
             outflow_rtp::set_sequence(&mut rtp_header, sequence);
         }

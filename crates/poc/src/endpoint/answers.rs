@@ -20,7 +20,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// None, of one that has left out so many.
+    /// None, of one that has left out this number of them.
     pub(super) fn that_left_out(count: u64) -> Self {
         Answers { left_out: count, ..Answers::default() }
     }

@@ -157,7 +157,7 @@ pub struct SavedContent {
     /// Whether it was marked as ECN-capable.
     #[n(2)]
     pub is_marked: bool,
-    /// Its bytes, if it was sent to see whether so many get through.
+    /// Its bytes, if it was sent to see whether a packet of that size gets through.
     #[n(3)]
     pub probed: Option<u16>,
 }

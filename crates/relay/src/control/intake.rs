@@ -41,7 +41,7 @@ impl Intake {
     }
 
     /// For a source that another process has received up to now, with a reader that has read what came last.
-    /// It has seen so many layers.
+    /// It has seen this number of layers.
     pub(super) fn restore(format: &Format, saved: &SavedReceive, (parser, layers): (Parser, u8)) -> Self {
         Intake { receive: Receive::restore(format, saved), parser, layers }
     }

@@ -16,13 +16,10 @@ use super::stream::Stream;
 use crate::buffer::{Entry, Ring, Seq};
 use crate::requests::Asked;
 use crate::save::{
-    SavedCarried, SavedCounts, SavedElement, SavedFormat, SavedPacket, SavedPlace, SavedSender, SavedSink,
-    SavedSplice, SavedStream, counters,
+    SavedCarried, SavedCounts, SavedFormat, SavedPacket, SavedPlace, SavedSender, SavedSink, SavedSplice,
+    SavedStream, UNFIT_HELP, counters,
 };
 use crate::schedule::{Branch, Encapsulation, Place, Sink, SinkKey, Splice, Transport};
-
-/// What to do where a stream cannot be taken up.
-const HELP: &str = "the two versions do not understand each other: drain the relay, and start the new one";
 
 impl State {
     /// The stream as a value. It is to be polled before until it waits; a replica has been handed all there is.
@@ -59,7 +56,7 @@ impl State {
             senders: senders.map(SavedSender::of).collect(),
             layers: self.layers_shown(),
             layers_shown: self.intake.as_ref().map(Intake::layers_shown).unwrap_or_default(),
-            to_ts: save_ts(&self.out).map(|elements| elements.into_iter().map(SavedElement::of).collect()),
+            to_ts: save_ts(&self.out),
             tables: known.or_else(|| tables(ring)).unwrap_or_default(),
             packets: ring.range(ring.first(), ring.head()).map(packet).collect(),
             keys: ring.keys().map(|key| key - ring.first()).collect(),
@@ -162,7 +159,7 @@ impl Stream {
         saved.layers = saved.layers.min(Level::MAX);
         let kind = saved.format.kind.clone();
         let format = saved.format.format();
-        let format = format.ok_or_else(|| Unfit::new(format!("its format is '{kind}'"), HELP))?;
+        let format = format.ok_or_else(|| Unfit::new(format!("its format is '{kind}'"), UNFIT_HELP))?;
         self.change_format(now, format.clone(), saved.turn, None);
         if let Some(levels) = self.state.out.branches.slot_mut(ORIGINAL).and_then(|slot| slot.levels.as_mut())
         {
@@ -188,7 +185,6 @@ impl Stream {
             take_clock(out, now, told);
         }
         if let Some(elements) = saved.to_ts {
-            let elements = elements.into_iter().map(|element| (element.name, element.state)).collect();
             let made = restore_ts(out, now, &elements).and_then(|index| out.branches.slot_mut(index));
             made.into_iter().for_each(|slot| slot.idle_since = Some(now));
         }
@@ -207,8 +203,9 @@ impl Stream {
         let State { source, out, .. } = &mut self.state;
         let arrived = Time::from_nanos(arrived_ns);
         let tag = parser.tag_into(track, &bytes, &mut out.found);
-        let wrong =
-            |reason: outflow_packet::DropReason| Unfit::new(format!("a packet is {}", reason.as_str()), HELP);
+        let wrong = |reason: outflow_packet::DropReason| {
+            Unfit::new(format!("a packet is {}", reason.as_str()), UNFIT_HELP)
+        };
         let mut tag = tag.map_err(wrong)?;
         if track == format.main_track() {
             with_layers(&mut tag, out.options.layers.max(layers));

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
+use outflow_graph::SavedElement;
 use outflow_media::{Format, Time, Track};
 use outflow_packet::SavedReceive;
 use outflow_packet::limits::TRACKS_MAX;
@@ -47,18 +48,6 @@ pub struct SavedCarried {
     /// Of each track, packets and bytes that there were in all.
     #[n(7)]
     pub passed: Vec<(u64, u64)>,
-}
-
-/// What an element says of itself, in a form of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
-pub struct SavedElement {
-    /// Its name.
-    #[n(0)]
-    pub name: String,
-    /// What it says.
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub state: Vec<u8>,
 }
 
 /// What is in the packets of a stream.
@@ -109,12 +98,6 @@ pub struct SavedSender {
     pub restarted: bool,
 }
 
-impl SavedElement {
-    pub(crate) fn of((name, state): (String, Vec<u8>)) -> Self {
-        SavedElement { name, state }
-    }
-}
-
 impl SavedFormat {
     pub(crate) fn of(format: &Format) -> Self {
         let (kind, tracks) = match format {
@@ -151,7 +134,7 @@ impl SavedSender {
         }
     }
 
-    /// Its clock, which ticks so many times a second.
+    /// Its clock; the rate is in ticks a second.
     pub(crate) fn clock(&self, clock_rate: u32, ntp_at_zero: u64) -> ReportClock {
         let mut clock = ReportClock::new(clock_rate, ntp_at_zero);
         if let Some((at, ntp, rtp)) = self.anchor {

@@ -13,10 +13,14 @@ mod sink;
 use minicbor::{Decode, Encode};
 use outflow_packet::Drops;
 
-pub use carried::{SavedCarried, SavedElement, SavedFormat, SavedPacket, SavedSender};
+pub use carried::{SavedCarried, SavedFormat, SavedPacket, SavedSender};
 pub use sink::{SavedAsked, SavedPlace, SavedSink, SavedSplice, SavedTsLevel};
 
 use crate::schedule::Counters;
+
+/// What to do where a stream cannot be taken up.
+pub(crate) const UNFIT_HELP: &str =
+    "the two versions do not understand each other: drain the relay, and start the new one";
 
 /// A stream. Times are nanoseconds since the zero of the process that saved it, which the other takes for its own.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

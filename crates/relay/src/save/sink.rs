@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use outflow_graph::{Unfit, View};
 use outflow_packet::{Level, TrackMask};
 
-use super::SavedCounts;
+use super::{SavedCounts, UNFIT_HELP};
 use crate::schedule::{BranchId, Encapsulation, LinkId, Priority, SinkSpec, Timing, Transport};
 
 /// A receiver.
@@ -160,9 +160,9 @@ pub struct SavedAsked {
 impl SavedSink {
     /// What it wants, with the number that its branch has here.
     pub(crate) fn spec(&self, branch: Option<BranchId>) -> Result<SinkSpec, Unfit> {
-        let help = "the two versions do not understand each other: drain the relay instead";
-        let level = |number: u8| Level::try_from(number).map_err(|error| Unfit::new(error.to_string(), help));
-        let view: View = self.view.parse().map_err(|error| Unfit::new(format!("{error}"), help))?;
+        let level =
+            |number: u8| Level::try_from(number).map_err(|error| Unfit::new(error.to_string(), UNFIT_HELP));
+        let view: View = self.view.parse().map_err(|error| Unfit::new(format!("{error}"), UNFIT_HELP))?;
         let priority = Priority::ALL.get(usize::from(self.class)).copied();
         Ok(SinkSpec {
             branch,
@@ -171,7 +171,8 @@ impl SavedSink {
             encapsulation: if self.by_rtp { Encapsulation::Rtp } else { Encapsulation::Ts },
             transport: if self.by_stream { Transport::Stream } else { Transport::Datagram },
             tracks: TrackMask(self.tracks),
-            priority: priority.ok_or_else(|| Unfit::new(format!("class {} is none", self.class), help))?,
+            priority: priority
+                .ok_or_else(|| Unfit::new(format!("class {} is none", self.class), UNFIT_HELP))?,
             timing: Timing {
                 latency_budget: Duration::from_nanos(self.latency_budget_ns),
                 pace_bps: self.pace_bps,

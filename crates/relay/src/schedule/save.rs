@@ -39,8 +39,7 @@ impl Branch {
     pub(crate) fn newest_sequence(&self) -> Option<u16> {
         let main = self.ring.main_track();
         let newest = self.ring.newest(|entry| entry.packet.tag.track == main)?;
-        let [_, _, high, low, ..] = *newest.packet.rtp_header(&newest.rtp_header)?;
-        Some(u16::from_be_bytes([high, low]))
+        newest.packet.rtp_header(&newest.rtp_header).map(outflow_rtp::sequence)
     }
 
     /// The oldest packet that is here.
@@ -62,7 +61,7 @@ impl Splice {
     pub(crate) fn restore(saved: Vec<SavedSplice>, apart: u16) -> Self {
         let datagram = |SavedSplice { mut rtp_header, bytes }| {
             if rtp_header[0] != 0 {
-                let sequence = u16::from_be_bytes([rtp_header[2], rtp_header[3]]);
+                let sequence = outflow_rtp::sequence(&rtp_header);
                 outflow_rtp::set_sequence(&mut rtp_header, sequence.wrapping_add(apart));
             }
             (bytes, rtp_header)

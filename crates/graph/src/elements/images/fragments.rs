@@ -143,7 +143,7 @@ impl Carrier for Fragments {
         if self.resolved.is_in_place() {
             return self.in_place(item, out);
         }
-        let sequence = item.header().map_or(0, |header| u16::from_be_bytes([header[2], header[3]]));
+        let sequence = item.header().map_or(0, outflow_rtp::sequence);
         out.numbers.begin(u32::from(raw.extended_sequence()) << 16 | u32::from(sequence));
         out.numbers.came(sequence, item.entered_before());
         self.payload_max = self.payload_max.max(payload.len());

@@ -159,7 +159,7 @@ impl Carrier for Gather {
             self.end(tally);
             self.begin();
         }
-        let sequence = item.header().map_or(0, |header| u16::from_be_bytes([header[2], header[3]]));
+        let sequence = item.header().map_or(0, outflow_rtp::sequence);
         if !self.seen.insert(sequence) {
             return drop_all(tally, DropReason::Late, 1);
         }

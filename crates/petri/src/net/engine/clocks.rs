@@ -85,7 +85,7 @@ impl Evidence {
         self.since.set(transition, round, since);
     }
 
-    /// Goes on where there is evidence of so many rounds of each transition. Whether that can be.
+    /// Goes on where there is evidence of these numbers of rounds, one a transition. Whether that can be.
     pub(super) fn go_on(&mut self, seen: impl Fn(usize) -> u64, objects: u64) -> bool {
         let counts = || self.firsts.iter().map(|(_, transition)| seen(*transition as usize));
         let round = counts().min().unwrap_or(0);

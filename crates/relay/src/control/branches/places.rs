@@ -1,7 +1,7 @@
 //! Which branch a sink reads, and how it comes there and goes.
 
 use outflow_graph::{
-    CoreOnly, ElementPlan, Graph, Input, Message, Plan, SavedElements, Settings, Unfit, View,
+    CoreOnly, ElementPlan, Graph, Input, Message, Plan, SavedElement, Settings, Unfit, View,
 };
 use outflow_media::{Format, Time, Track};
 use outflow_packet::Parsed;
@@ -257,7 +257,7 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
 pub(in crate::control) fn restore_ts(
     out: &mut Distribution,
     now: Time,
-    saved: &SavedElements,
+    saved: &[SavedElement],
 ) -> Option<usize> {
     let all = out.branches.get(ORIGINAL).map(|original| held(original.ring(), original.ring().first()))?;
     let (mut trial, _) = chain(What::Ts, out.format()?).ok()?;
@@ -277,7 +277,7 @@ pub(in crate::control) fn restore_ts(
 }
 
 /// What another process needs to go on with that, if it is made.
-pub(in crate::control) fn save_ts(out: &Distribution) -> Option<SavedElements> {
+pub(in crate::control) fn save_ts(out: &Distribution) -> Option<Vec<SavedElement>> {
     let index = out.branches.find(|slot| slot.is_derived(ORIGINAL, What::Ts))?;
     out.branches.slot(index)?.chain().map(Graph::save)
 }

@@ -13,7 +13,7 @@
 use bytes::Bytes;
 use outflow_media::Time;
 use outflow_packet::MaxLayer;
-use outflow_rtp::{HEADER, set_sequence};
+use outflow_rtp::set_sequence;
 use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
 use super::frames::{Mark, Start};
@@ -148,8 +148,8 @@ impl TsBranches {
         // Of the datagram that the frame begins in, the rest is in the splice, if there is one.
         let at = entered.at + Seq::from(entered.skip > 0 && !bytes.is_empty());
         let datagrams = bytes.len().div_ceil(DATAGRAM_BYTES) as u16;
-        let sequence = sequence_of(&entered.rtp_header).wrapping_add((at - entered.at) as u16);
-        let next = sequence_of(&left.rtp_header).wrapping_sub(sink.sequence_offset);
+        let sequence = outflow_rtp::sequence(&entered.rtp_header).wrapping_add((at - entered.at) as u16);
+        let next = outflow_rtp::sequence(&left.rtp_header).wrapping_sub(sink.sequence_offset);
         let sequence_offset = match sink.spec.encapsulation {
             Encapsulation::Rtp => sequence.wrapping_sub(next.wrapping_add(datagrams)),
             Encapsulation::Ts => 0,
@@ -192,8 +192,4 @@ impl TsBranches {
         };
         Bytes::from([head, &fill[..], rest].concat())
     }
-}
-
-fn sequence_of(header: &[u8; HEADER]) -> u16 {
-    u16::from_be_bytes([header[2], header[3]])
 }

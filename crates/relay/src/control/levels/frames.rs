@@ -95,7 +95,7 @@ impl TsLevels {
         self.reader.is_some()
     }
 
-    /// Another process has read the stream up to now, and seen so many layers.
+    /// Another process has read the stream up to now, and seen this number of layers.
     pub(in crate::control) fn restore_layers(&mut self, layers: u8) {
         self.frames.restore_layers(layers);
     }
@@ -105,7 +105,7 @@ impl TsLevels {
         self.number.wrapping_sub(frame)
     }
 
-    /// The frame since which so many have come.
+    /// The frame since which this number of frames have come.
     pub(in crate::control) fn before(&self, frames: u32) -> u32 {
         self.number.wrapping_sub(frames)
     }

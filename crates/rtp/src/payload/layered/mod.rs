@@ -233,7 +233,7 @@ impl Layered {
         (self.grid.temporal, self.grid.spatial, self.grid.discardable)
     }
 
-    /// Packets before the first one have shown so many.
+    /// Packets before the first one have shown at least these.
     pub(super) fn show(&mut self, (temporal, spatial, discardable): (u8, u8, bool)) {
         self.grid = self.grid.and(Grid { temporal, spatial, discardable });
     }
